@@ -12,12 +12,12 @@ from IPython.core.getipython import get_ipython
 from kernel_ext.objects.mistakes import Fixed, Suggests
 from workbench.cli.chat.answer import Answer
 from workbench.cli.chat.command import begun, conversation_options
-from workbench.cli.chat.conversations import Conversation, read_conversation
+from workbench.cli.chat.conversations import ShownConversation, read_conversation
 from workbench.errors import NotFound
 from workbench.present.tables import Table
 
 if TYPE_CHECKING:
-    from kernel_ext.live_answer import Notebook
+    from kernel_ext.live_answer import LiveNotebook
 
 
 class Opener(Protocol):
@@ -40,7 +40,7 @@ class ShownAnswer(Answer):
         from kernel_ext import live_answer
 
         self._shown_in = _cell()
-        live_answer.show(cast("Notebook", self._caller), self)
+        live_answer.show(cast("LiveNotebook", self._caller), self)
         return self
 
     def _ipython_display_(self) -> None:
@@ -55,7 +55,7 @@ class Chat(Fixed):
 
     id: str
 
-    def __init__(self, notebook: Notebook, conversation_id: str) -> None:
+    def __init__(self, notebook: LiveNotebook, conversation_id: str) -> None:
         self._notebook = notebook
         self.id = conversation_id
 
@@ -124,7 +124,7 @@ class Chat(Fixed):
     def _repr_html_(self) -> str:
         return self._read().markup
 
-    def _read(self) -> Conversation:
+    def _read(self) -> ShownConversation:
         return read_conversation(self._notebook, self.id)
 
 
@@ -134,7 +134,7 @@ class Chats(Suggests):
     A cell shows with whom they are.
     """
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: LiveNotebook) -> None:
         self._notebook = notebook
         self._by_partner: dict[str, Chat] = {}
         self._last: Chat | None = None

@@ -10,7 +10,7 @@ from kernel_ext.hosting.host import KernelHost
 from workbench.errors import OneLine
 
 if TYPE_CHECKING:
-    from kernel_ext.panels.question import Question
+    from kernel_ext.panels.question import CellQuestion
 
 T = TypeVar("T")
 
@@ -50,10 +50,10 @@ async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> A
     return approvals
 
 
-def _displayed(host: KernelHost, pending: Sequence[int]) -> Question:
-    from kernel_ext.panels.question import Question
+def _displayed(host: KernelHost, pending: Sequence[int]) -> CellQuestion:
+    from kernel_ext.panels.question import CellQuestion
 
-    question = Question(host, pending)
+    question = CellQuestion(host, pending)
     question._ipython_display_()
     return question
 

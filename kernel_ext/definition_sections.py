@@ -22,7 +22,7 @@ _CHANGES = {
 }
 
 
-class Caller(Protocol):
+class SectionCaller(Protocol):
     """Makes calls and runs commands as the operator: the session of the notebook."""
 
     def call(self, name: str, /, **arguments: Any) -> Result:
@@ -50,7 +50,7 @@ class Section(MutableMapping[str, Any]):
         command: the words after `%workbench define` that show it.
     """
 
-    def __init__(self, caller: Caller, target: str, noun: str, *command: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str, noun: str, *command: str) -> None:
         self._caller = caller
         self._target = target
         self._noun = noun
@@ -99,10 +99,10 @@ class Section(MutableMapping[str, Any]):
         return table
 
 
-class Settings(Section):
+class SettingsSection(Section):
     """The settings; what is not set is None. To delete one removes it: the provider's own value applies."""
 
-    def __init__(self, caller: Caller, target: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str) -> None:
         super().__init__(caller, target, "setting", "settings")
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -116,10 +116,10 @@ class Settings(Section):
         return settings
 
 
-class Metadata(Section):
+class MetadataSection(Section):
     """The metadata. To delete a field restores its default."""
 
-    def __init__(self, caller: Caller, target: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str) -> None:
         super().__init__(caller, target, "field", "describe")
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -136,7 +136,7 @@ class Metadata(Section):
 class Entries(Section):
     """Rules, references or exported tools. To assign to one that exists changes the fields that are given."""
 
-    def __init__(self, caller: Caller, target: str, noun: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str, noun: str) -> None:
         super().__init__(caller, target, noun, f"{noun}s", "list")
 
     def __setitem__(self, name: str, value: Mapping[str, Any] | str) -> None:
@@ -160,10 +160,10 @@ class Entries(Section):
         return {one["name"]: one for one in self._call(f"agent_list_{self._noun}s")[f"{self._noun}s"]}
 
 
-class Servers(Section):
+class ServersSection(Section):
     """The MCP servers."""
 
-    def __init__(self, caller: Caller, target: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str) -> None:
         super().__init__(caller, target, "server", "servers", "list")
 
     def __setitem__(self, name: str, config: Mapping[str, Any]) -> None:
@@ -178,10 +178,10 @@ class Servers(Section):
         return servers
 
 
-class Providers(Section):
+class ProvidersSection(Section):
     """The configurations of the installed providers; secrets that are written out are masked."""
 
-    def __init__(self, caller: Caller, target: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str) -> None:
         super().__init__(caller, target, "provider", "providers", "list")
 
     def __setitem__(self, provider: str, config: Mapping[str, str]) -> None:

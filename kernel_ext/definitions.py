@@ -13,13 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernel_ext.definition_sections import Caller, Entries, Metadata, Missing, Providers, Servers, Settings
+from kernel_ext.definition_sections import (
+    Entries,
+    MetadataSection,
+    Missing,
+    ProvidersSection,
+    SectionCaller,
+    ServersSection,
+    SettingsSection,
+)
 from kernel_ext.objects.mistakes import Fixed, Suggests
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
 from kernel_ext.wording import in_objects
 from workbench.errors import NotFound
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.definitions.names import is_id
 
 FOLDER = "./agents"
@@ -28,7 +36,7 @@ FOLDER = "./agents"
 class Definitions(Suggests, Mapping[str, "NotebookDefinition"]):
     """The definitions of a project. The keys are names; a path or an id finds a definition too."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: SectionCaller) -> None:
         self._caller = caller
 
     def __getitem__(self, target: str) -> NotebookDefinition:
@@ -91,25 +99,25 @@ class NotebookDefinition(Fixed):
     consists of, by name. All are mappings: assigning, and deleting, changes the definition.
     """
 
-    metadata: Metadata
-    settings: Settings
+    metadata: MetadataSection
+    settings: SettingsSection
     rules: Entries
     references: Entries
     tools: Entries
-    servers: Servers
-    providers: Providers
+    servers: ServersSection
+    providers: ProvidersSection
 
-    def __init__(self, caller: Caller, target: str) -> None:
+    def __init__(self, caller: SectionCaller, target: str) -> None:
         self._caller = caller
         self._target = target
         # Attributes, because completion of keys does not evaluate properties.
-        self.metadata = Metadata(caller, target)
-        self.settings = Settings(caller, target)
+        self.metadata = MetadataSection(caller, target)
+        self.settings = SettingsSection(caller, target)
         self.rules = Entries(caller, target, "rule")
         self.references = Entries(caller, target, "reference")
         self.tools = Entries(caller, target, "tool")
-        self.servers = Servers(caller, target)
-        self.providers = Providers(caller, target)
+        self.servers = ServersSection(caller, target)
+        self.providers = ProvidersSection(caller, target)
 
     @property
     def info(self) -> Result:
@@ -162,6 +170,6 @@ class NotebookDefinition(Fixed):
     def _repr_html_(self) -> str:
         return self._page().html()
 
-    def _page(self) -> Page:
-        page: Page = self._caller.run(["define", "show", "--", self._target])
+    def _page(self) -> TablePage:
+        page: TablePage = self._caller.run(["define", "show", "--", self._target])
         return page

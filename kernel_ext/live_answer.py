@@ -15,7 +15,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import publish_display_data
 
 from kernel_ext.panels import has_frontend
-from workbench.cli.chat.answer import Answer, Caller
+from workbench.cli.chat.answer import Answer, ConversationCaller
 from workbench.cli.chat.parts import as_text
 from workbench.cli.chat.terminal import print_answer
 from workbench.errors import Interrupted, WorkbenchError
@@ -24,7 +24,7 @@ from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
-    from kernel_ext.panels.question import Question
+    from kernel_ext.panels.question import CellQuestion
 
 READ_SECONDS = 20.0
 REFRESH_SECONDS = 0.1
@@ -32,7 +32,7 @@ EFFORT = 10
 """A text that is long is rendered less often: rendering takes at most one part in this many of the time."""
 
 
-class Notebook(Caller, Protocol):
+class LiveNotebook(ConversationCaller, Protocol):
     """A notebook's session."""
 
     @property
@@ -45,7 +45,7 @@ class Notebook(Caller, Protocol):
         ...
 
 
-def show(notebook: Notebook, answer: Answer) -> None:
+def show(notebook: LiveNotebook, answer: Answer) -> None:
     """Show an answer until it has ended. An interrupt of the cell stops it; what has come of it stays.
 
     Raises:
@@ -77,11 +77,11 @@ def publish(answer: Answer) -> None:
 class _Live:
     """The outputs of an answer in a page."""
 
-    def __init__(self, notebook: Notebook, answer: Answer) -> None:
+    def __init__(self, notebook: LiveNotebook, answer: Answer) -> None:
         self._notebook = notebook
         self._answer = answer
         self._shown: list[TextPart | ToolPart] = []
-        self._questions: dict[int, Question] = {}
+        self._questions: dict[int, CellQuestion] = {}
         self._id = uuid4().hex
         self._due = 0.0
         self._is_behind = False
@@ -119,11 +119,11 @@ class _Live:
 
     def _ask(self, part: ToolPart, approval_id: int) -> None:
         """Show the question whether a tool may run while it is open, and then what was decided."""
-        from kernel_ext.panels.question import Question
+        from kernel_ext.panels.question import CellQuestion
 
         question = self._questions.get(approval_id)
         if part.state is CallState.WAITING and question is None:
-            self._questions[approval_id] = question = Question(self._notebook.host, [approval_id])
+            self._questions[approval_id] = question = CellQuestion(self._notebook.host, [approval_id])
             question._ipython_display_()
         elif part.state is not CallState.WAITING and question is not None:
             del self._questions[approval_id]

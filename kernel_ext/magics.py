@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from kernel_ext.objects.completion import Completion
-    from kernel_ext.session import Session
+    from kernel_ext.session import WorkbenchSession
 
 _ATTRIBUTE = "workbench_magics"
 SQL = re.compile(r"\s*sql\s+(?!-h\b|--help\b)(.*)", re.DOTALL)
@@ -252,7 +252,7 @@ class WorkbenchMagics(Magics):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
-        self._session: Session | None = None
+        self._session: WorkbenchSession | None = None
         self._completion: Completion | None = None
 
         @context_matcher(identifier="workbench-commands", priority=100.0)
@@ -262,15 +262,15 @@ class WorkbenchMagics(Magics):
         self.matcher = matcher
 
     @property
-    def session(self) -> Session:
+    def session(self) -> WorkbenchSession:
         """The kernel's session, created on first use because its imports take time."""
         if self._session is None:
             with importing():
                 from kernel_ext.commands import PANEL_TABS
                 from kernel_ext.objects.completion import Completion
-                from kernel_ext.session import Session
+                from kernel_ext.session import WorkbenchSession
 
-            self._session = Session()
+            self._session = WorkbenchSession()
             self._completion = Completion(
                 self._session, {name: _options_of(magic) for name, magic in CELL_MAGICS.items()}, PANEL_TABS
             )

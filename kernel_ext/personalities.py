@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
-from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.definition_sections import Missing, SectionCaller
 from kernel_ext.objects.mistakes import Suggests, field_read_only
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
@@ -25,7 +25,7 @@ NO_DIFFERENCE: Mapping[str, Any] = {"added": [], "removed": [], "changed": [], "
 class Personalities(Suggests, Mapping[str, "NotebookPersonality"]):
     """The agents of the network by name. A cell shows them as a table."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: SectionCaller) -> None:
         self._caller = caller
 
     def __getitem__(self, name: str) -> NotebookPersonality:
@@ -90,7 +90,7 @@ class NotebookPersonality(Suggests):
 
     name: str
 
-    def __init__(self, caller: Caller, name: str) -> None:
+    def __init__(self, caller: SectionCaller, name: str) -> None:
         self._caller = caller
         vars(self)["name"] = name
 

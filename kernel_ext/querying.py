@@ -15,7 +15,7 @@ from kernel_ext.objects.mistakes import checked
 from workbench.analytics import results
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, read_closed, refresh
-from workbench.analytics.questions import Question, ended_by_interrupt, query_interrupted
+from workbench.analytics.questions import SqlQuestion, ended_by_interrupt, query_interrupted
 from workbench.analytics.reports import Report, report
 from workbench.cli.analysis.reports import reports_table
 from workbench.errors import Interrupted
@@ -86,16 +86,16 @@ class Querying:
         results.check(as_)
         live = self._live_with_files if files else self._live
         others = None if projects is None else {name: Path(root) for name, root in projects.items()}
-        question = Question(query, {**frames, **values}, frames, self.settings.sql_seconds, others)
+        question = SqlQuestion(query, {**frames, **values}, frames, self.settings.sql_seconds, others)
         with _interruptible(results.package(as_)):
             found = live.run(self._update(live), question)
             if found is None:
                 return None
             if as_ != "pandas":
                 return results.converted(found, as_)
-            from workbench.analytics.answer import Answer
+            from workbench.analytics.answer import QueryAnswer
 
-            return Answer(results.as_frame(found))
+            return QueryAnswer(results.as_frame(found))
 
     @overload
     def report(self, name: None = None, /) -> Table: ...

@@ -14,7 +14,7 @@ from workbench.rules.wire.arguments import plain
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
-    from kernel_ext.objects.kinds import Notebook
+    from kernel_ext.objects.kinds import NotebookSession
     from kernel_ext.panels.desk import Desk
 
 
@@ -72,7 +72,7 @@ class RunCaller:
         operate: runs an operation.
     """
 
-    def __init__(self, notebook: Notebook, operate: Callable[..., dict[str, Any]]) -> None:
+    def __init__(self, notebook: NotebookSession, operate: Callable[..., dict[str, Any]]) -> None:
         self._notebook = notebook
         self._operate = operate
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.present.tables import Page, Table, plain
+from workbench.present.tables import Table, TablePage, plain
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter
@@ -28,13 +28,13 @@ class Result(dict[str, Any]):
     and tokens only by their beginning. `repr` is that of a dict.
     """
 
-    def page(self) -> Page:
+    def page(self) -> TablePage:
         """Each list of objects as a table, below a table of everything else that has a value."""
         lists = {name: value for name, value in self.items() if _is_list_of_objects(value)}
         other = {name: value for name, value in self.items() if name not in lists and value not in (None, "")}
         facts = [[_words(name), "none" if value in ([], {}) else _brief(value)] for name, value in other.items()]
         first = [("", Table(["", ""], facts, "Nothing."))] if facts or not lists else []
-        return Page([*first, *((_title(name, items), _table(items)) for name, items in lists.items())], dict(self))
+        return TablePage([*first, *((_title(name, items), _table(items)) for name, items in lists.items())], dict(self))
 
     def __str__(self) -> str:
         return self.page().text()

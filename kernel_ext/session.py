@@ -43,7 +43,7 @@ from workbench.errors import BadInput, Interrupted, NotFound, WorkbenchError
 from workbench.functions.progress import progress
 from workbench.model import ServerInfo
 from workbench.present.graph import Graph
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.spelling import suggestion
 from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
@@ -58,7 +58,7 @@ INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project
 """What other modules use of a session; Tab does not offer it."""
 
 
-class Session(Suggests, Querying, Recording):
+class WorkbenchSession(Suggests, Querying, Recording):
     """A notebook's interface to a project: start and stop, call operations, query.
 
     `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees`, `runs` and `events` are lists of objects, which
@@ -281,7 +281,7 @@ class Session(Suggests, Querying, Recording):
             return replace(shown, note=f"{shown.note} {not_started().message}".strip()) if shown else shown
         return self._run_with(self, words)
 
-    def _run_with(self, client: Session | ProjectClient, words: Sequence[str]) -> Any:
+    def _run_with(self, client: WorkbenchSession | ProjectClient, words: Sequence[str]) -> Any:
         try:
             return worded(self.tree.main(list(words), prog_name="%workbench", obj=client, standalone_mode=False))
         except click.Abort as abort:  # click's error for an interrupt
@@ -428,7 +428,7 @@ class Session(Suggests, Querying, Recording):
         drawn: Graph | cli.Note = self.run(["graph", *chosen])
         return drawn
 
-    def help(self, about: str | None = None) -> Table | Page:
+    def help(self, about: str | None = None) -> Table | TablePage:
         """What an operation does, takes and returns, or which there are about a subject; without a name, the subjects.
 
         Raises:

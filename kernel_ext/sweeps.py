@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
     from workbench.cli.sweeps.running import Show
     from workbench.state.settings import Settings
-    from workbench.sweeps.progress import Progress
+    from workbench.sweeps.progress import SweepProgress
 
 Values = Mapping[str, Any]
 _OPTIONS = {
@@ -42,7 +42,7 @@ _OPTIONS = {
 }
 
 
-class Notebook(Protocol):
+class SweepNotebook(Protocol):
     """A notebook's session."""
 
     @property
@@ -98,7 +98,7 @@ def _plain(name: Any, some: Any) -> Any:
     return some if isinstance(some, range) else parameter(str(name), some)
 
 
-def run(session: Notebook, request: SweepRequest, worded: Callable[[Shown], Shown] = lambda shown: shown) -> Shown:
+def run(session: SweepNotebook, request: SweepRequest, worded: Callable[[Shown], Shown] = lambda shown: shown) -> Shown:
     """Run a sweep on the notebook's project, and show its progress in the cell, in one output that ends as the table.
 
     Args:
@@ -121,7 +121,7 @@ def run(session: Notebook, request: SweepRequest, worded: Callable[[Shown], Show
 @click.command("sweep")
 @sweep_options
 @click.pass_obj
-def sweep_command(session: Notebook, /, **options: Any) -> Shown:
+def sweep_command(session: SweepNotebook, /, **options: Any) -> Shown:
     """Run a notebook once for each combination of values, several at a time, and record each run.
 
     VALUES are separated by commas; 1..50 and 0..1:0.25 are ranges. `wb.sweep` takes the same as Python values.
@@ -185,7 +185,7 @@ class _Live:
         shape = _FailureInPlace if isinstance(shown, PartialFailure) else _InPlace
         return shape(**vars(shown), cell=_cell())
 
-    def _show(self, progress: Progress) -> None:
+    def _show(self, progress: SweepProgress) -> None:
         page = _page(progress)
         if page != self._page:
             self._publish({"text/plain": inert_line(progress.line()), "text/html": page})
@@ -204,7 +204,7 @@ def _cell() -> int:
     return int(getattr(get_ipython(), "execution_count", 0))
 
 
-def _page(progress: Progress) -> str:
+def _page(progress: SweepProgress) -> str:
     from workbench.sweeps.progress import described
 
     counts = progress.counts()

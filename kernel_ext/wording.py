@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.cli.output import Note, Text
 from workbench.errors import WorkbenchError
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.wording import ALONE, in_magics
 
 LISTS: Mapping[str, str] = {
@@ -33,7 +33,7 @@ _FLAG = re.compile(r"\b([a-z_]+)=true\b")
 
 def worded(shown: Any) -> Any:
     """What a command returned. Cells of tables and texts to copy stay: agents and people wrote them."""
-    if isinstance(shown, Page):
+    if isinstance(shown, TablePage):
         return replace(shown, parts=[(title, worded(table)) for title, table in shown.parts])
     if isinstance(shown, Table):
         return replace(shown, empty=in_magics(shown.empty), note=in_magics(shown.note), lead=in_magics(shown.lead))

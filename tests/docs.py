@@ -22,7 +22,7 @@ from workbench.analytics.reports import STANDARD
 from workbench.ops import Op, collect
 from workbench.rules.definitions import schema
 from workbench.services import SERVICES
-from workbench.services.personalities.refusals import Refusal
+from workbench.services.personalities.refusals import RefusalReason
 from workbench.state.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -34,7 +34,7 @@ PARTS: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "commands.md": command_reference.manual,
 }
 """The pages of which a part is generated."""
-SCHEMAS = {file: ROOT / "docs" / f"{file.name.lower().replace('_', '-')}.schema.json" for file in schema.File}
+SCHEMAS = {file: ROOT / "docs" / f"{file.name.lower().replace('_', '-')}.schema.json" for file in schema.DefinitionFile}
 PACKAGES = ("workbench", "kernel_ext")
 FAMILIES = {cls.__name__: cls.status for cls in errors.WorkbenchError.__subclasses__()} | {"WorkbenchError": 500}
 FAMILIES["Interrupted"] = errors.Interrupted.status
@@ -80,7 +80,7 @@ def page(path: Path) -> str:
     return f"{written}{line}\n{PARTS[path]()}\n"
 
 
-def schema_text(file: schema.File) -> str:
+def schema_text(file: schema.DefinitionFile) -> str:
     """The published JSON Schema of a file of a definition."""
     return json.dumps(schema.of_file(file), indent=2, ensure_ascii=False) + "\n"
 
@@ -95,7 +95,7 @@ def _events_of_spaces() -> set[str]:
     from workbench.services.spaces import projects, sessions, space, teams
 
     kinds = (projects.PROJECT, sessions.SESSION, teams.TEAM)
-    return {f"{kind.noun}.{change}" for kind in kinds for change in space.Change}
+    return {f"{kind.noun}.{change}" for kind in kinds for change in space.SpaceChange}
 
 
 def emitted(module: ast.AST) -> set[str]:
@@ -211,7 +211,7 @@ def _codes() -> str:
 
 
 def _refusals() -> str:
-    return _table(("code", "meaning"), [[f"`{refusal}`", refusal.meaning] for refusal in sorted(Refusal)])
+    return _table(("code", "meaning"), [[f"`{refusal}`", refusal.meaning] for refusal in sorted(RefusalReason)])
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,41 +12,41 @@ from typing import Any
 import pytest
 
 from workbench.git import run
-from workbench.git.run import Done
+from workbench.git.run import GitResult
 
 
-def _busy(*_: Any) -> Done:
+def _busy(*_: Any) -> GitResult:
     raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
 
-def _unconfined(command: str, *_: Any) -> Done:
+def _unconfined(command: str, *_: Any) -> GitResult:
     why = "The command could not be confined, so it was not run: [Errno 11] Resource temporarily unavailable"
-    return Done(command, 125, b"", why)
+    return GitResult(command, 125, b"", why)
 
 
-def _full(command: str, *_: Any) -> Done:
-    return Done(command, 128, b"", "fatal: unable to write a file: No space left on device")
+def _full(command: str, *_: Any) -> GitResult:
+    return GitResult(command, 128, b"", "fatal: unable to write a file: No space left on device")
 
 
-def _refused(command: str, *_: Any) -> Done:
-    return Done(command, 1, b"", "error: unable to write a file: No space left on device")
+def _refused(command: str, *_: Any) -> GitResult:
+    return GitResult(command, 1, b"", "error: unable to write a file: No space left on device")
 
 
-def _killed(command: str, *_: Any) -> Done:
-    return Done(command, -9, b"", "")
+def _killed(command: str, *_: Any) -> GitResult:
+    return GitResult(command, -9, b"", "")
 
 
-def _killed_late(*how: Any) -> Done:
+def _killed_late(*how: Any) -> GitResult:
     done = COMMUNICATE(*how)
-    return Done(done.command, 137, b"", "")
+    return GitResult(done.command, 137, b"", "")
 
 
-def _late(_: str, argv: list[str], *how: Any) -> Done:
+def _late(_: str, argv: list[str], *how: Any) -> GitResult:
     raise subprocess.TimeoutExpired(argv, 60)
 
 
 COMMUNICATE = run._communicate
-KINDS: dict[str, Callable[..., Done]] = {
+KINDS: dict[str, Callable[..., GitResult]] = {
     "EAGAIN": _busy,
     "unconfined": _unconfined,
     "ENOSPC": _full,
@@ -72,7 +72,7 @@ class FailingGit:
     count: int = 0
     failed: list[str] = field(default_factory=list)
 
-    def __call__(self, command: str, *how: Any) -> Done:
+    def __call__(self, command: str, *how: Any) -> GitResult:
         if self.named and self.named not in command:
             return COMMUNICATE(command, *how)
         self.count += 1

@@ -21,7 +21,7 @@ from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
-from workbench.koi.directory import Directory
+from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
@@ -60,8 +60,8 @@ from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import hosts as tool_hosts
 from workbench.services.tools.servers import connections as tool_servers
-from workbench.services.tools.tool import Kind, Outcome, Tool
-from workbench.services.tools.tool import Scope as ToolScope
+from workbench.services.tools.tool import ToolInfo, ToolKind, ToolOutcome
+from workbench.services.tools.tool import ToolScope as ToolScope
 from workbench.services.worktrees import conflicts, journal, kept_work
 from workbench.state.root import OpenedState
 from workbench.state.settings import Settings
@@ -258,16 +258,16 @@ class Workbench:
         """Run an operation as the operator."""
         return await self.dispatch(OPERATOR, name, arguments)
 
-    async def tools(self, caller: Caller) -> list[Tool]:
+    async def tools(self, caller: Caller) -> list[ToolInfo]:
         """The tools, other than operations, that a caller may call and that can be called now, in a fixed order."""
         if Capability.TOOLS not in caller.capabilities or caller.level < Level.WORKER:
             return []
         offered = await tool_catalogue.offered(self._ctx.of(caller), ToolScope(caller))
-        return [tool for tool in offered if tool.kind is not Kind.OPERATION and tool.can_be_called]
+        return [tool for tool in offered if tool.kind is not ToolKind.OPERATION and tool.can_be_called]
 
     async def call_tool(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], surroundings: Surroundings
-    ) -> Outcome:
+    ) -> ToolOutcome:
         """Call a tool for a caller, and record its agent's presence; see `workbench.services.tools.calls.call`.
 
         Raises:
@@ -283,7 +283,7 @@ class Workbench:
         """The status and the JSON for a request of another KOI node to ``/events/broadcast``, …; see `receiving`."""
         return await receiving.answer(self._ctx, path, raw)
 
-    def known_personalities(self, caller: Caller) -> Directory:
+    def known_personalities(self, caller: Caller) -> PersonalityDirectory:
         """The personalities that are known, for callers that may list them; with `koi_open_registry`, for everybody.
 
         Raises:
@@ -297,7 +297,7 @@ class Workbench:
         """This project's KOI node, for those who know only its address; see `introduction`."""
         return koi_network.introduction(self._ctx)
 
-    async def call_trait(self, caller: Caller, agent: str, trait: str, arguments: Mapping[str, Any]) -> Outcome:
+    async def call_trait(self, caller: Caller, agent: str, trait: str, arguments: Mapping[str, Any]) -> ToolOutcome:
         """Call a trait of an agent of this project for a caller; see `call_tool`.
 
         Raises:

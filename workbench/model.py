@@ -79,7 +79,7 @@ class Level(IntEnum):
     OPERATOR = 4
 
 
-class Tool(StrEnum):
+class GrantedAccess(StrEnum):
     """What an approval grants (spec 1): reading, or reading and writing."""
 
     READ = "read"
@@ -157,7 +157,7 @@ class Registration(StrEnum):
     REVOKED = "revoked"
 
 
-class Event(Wire):
+class FeedEvent(Wire):
     """One row of the feed: what happened, written in the transaction that made it happen."""
 
     id: int

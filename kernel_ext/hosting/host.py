@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kernel_ext.hosting.membership import Membership
+from kernel_ext.hosting.membership import KernelMembership
 from kernel_ext.hosting.server_log import server_log
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.model import ServerInfo
@@ -38,11 +38,11 @@ class KernelHost:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._thread: LoopThread[Membership] | None = None
+        self._thread: LoopThread[KernelMembership] | None = None
         self._departure: shares.Departure | None = None
 
     @property
-    def _member(self) -> Membership | None:
+    def _member(self) -> KernelMembership | None:
         return self._thread.opened if self._thread else None
 
     @property
@@ -171,12 +171,12 @@ class KernelHost:
         """
         return self._started(work).call(work)
 
-    def _joined(self) -> Membership:
+    def _joined(self) -> KernelMembership:
         if self._member is None:
             raise not_started()
         return self._member
 
-    def _started(self, work: Coroutine[Any, Any, Any]) -> LoopThread[Membership]:
+    def _started(self, work: Coroutine[Any, Any, Any]) -> LoopThread[KernelMembership]:
         if self._thread is None or self._thread.opened is None:
             work.close()
             raise not_started()
@@ -191,7 +191,9 @@ class KernelHost:
         except WorkbenchError:
             return None
 
-    def _leave(self, thread: LoopThread[Membership], member: Membership, end_workers: bool) -> shares.Departure:
+    def _leave(
+        self, thread: LoopThread[KernelMembership], member: KernelMembership, end_workers: bool
+    ) -> shares.Departure:
         """Give the share up. The last one to leave ends the workers, even if it does not serve yet."""
         departure = member.leave(end_workers=end_workers)
         if departure.needs_server:
@@ -215,7 +217,9 @@ def not_started() -> Unavailable:
     return Unavailable("NOT_STARTED", "Workbench is not running in this kernel. Run `%workbench start`.")
 
 
-async def _main(settings: Settings, port: int | None, end_workers: bool, opened: Callable[[Membership], None]) -> None:
+async def _main(
+    settings: Settings, port: int | None, end_workers: bool, opened: Callable[[KernelMembership], None]
+) -> None:
     """The coroutine of the host's thread: a member of the project until cancelled, or until its own servers fail."""
     from workbench.trust import state_directory
 
@@ -225,7 +229,7 @@ async def _main(settings: Settings, port: int | None, end_workers: bool, opened:
         stack.enter_context(short_switches(settings.switch_interval_seconds))
         stack.enter_context(rare_collections(settings.gc_threshold))
         share = stack.enter_context(shares.held(settings.shares))
-        member = Membership(settings, share, stack)
+        member = KernelMembership(settings, share, stack)
         await member.join(port, end_workers=end_workers)
         opened(member)
         await member.keep()

@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 30.0
 log = logging.getLogger(__name__)
 
 
-class Membership:
+class KernelMembership:
     """See the module. Everything happens on the host's loop, except `leave`.
 
     Args:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kernel_ext.objects.kinds import Kind, Notebook, got_by
+from kernel_ext.objects.kinds import NotebookSession, ObjectKind, got_by
 from kernel_ext.objects.rows import Listing, Row
 from kernel_ext.result import Result
 from workbench.cli.agents import NO_AGENTS, agent_table
 from workbench.cli.personas import NO_PERSONAS, persona_table
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.wire.arguments import plain
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ PAGE = 500
 class Agent(Row):
     """An agent; a cell shows its grant, its connections and its latest events."""
 
-    _KIND: ClassVar[Kind[Agent]]
+    _KIND: ClassVar[ObjectKind[Agent]]
 
     agent_id: str
     name: str
@@ -111,19 +111,19 @@ class Agent(Row):
         table: Table = self._notebook.run(["history", "--", self.agent_id])
         return table
 
-    def _shown(self) -> Page:
-        page: Page = self._notebook.run(["agent", "--", self.agent_id])
+    def _shown(self) -> TablePage:
+        page: TablePage = self._notebook.run(["agent", "--", self.agent_id])
         return page
 
 
 class Agents(Listing[Agent]):
     """The agents: `wb.agents["ada"]`; a call has the filters of `list_agents`: `wb.agents(presence="active")`."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Agent._KIND)
 
 
-Agent._KIND = Kind(
+Agent._KIND = ObjectKind(
     Agent,
     "list_agents",
     "agents",
@@ -139,7 +139,7 @@ Agent._KIND = Kind(
 class Persona(Row):
     """A kind of work that agents take; a cell shows the instructions for its agents."""
 
-    _KIND: ClassVar[Kind[Persona]]
+    _KIND: ClassVar[ObjectKind[Persona]]
 
     id: str
     name: str
@@ -170,11 +170,11 @@ class Persona(Row):
 class Personas(Listing[Persona]):
     """The kinds of work that agents take: `wb.personas["reviewer"]`."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Persona._KIND)
 
 
-Persona._KIND = Kind(
+Persona._KIND = ObjectKind(
     Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, got_by("get_persona", "persona_id")
 )
 

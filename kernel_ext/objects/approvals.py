@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.decisions import wait_for_decisions
-from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.approvals import (
     NONE_WAITS,
@@ -21,7 +21,7 @@ from workbench.cli.approvals import (
 from workbench.cli.integration import changes_requested, comment_at
 from workbench.cli.output import Note
 from workbench.errors import BadInput, Interrupted, NotFound, from_dict
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import PrettyPrinter
@@ -32,7 +32,7 @@ MOST = 500
 class Approval(Row):
     """A request that needs a decision. `await approval` waits until it is decided and what it started has ended."""
 
-    _KIND: ClassVar[Kind[Approval]]
+    _KIND: ClassVar[ObjectKind[Approval]]
 
     id: int
     kind: str
@@ -112,7 +112,7 @@ class Approval(Row):
         self.refresh()
         return self
 
-    def _shown(self) -> Page:
+    def _shown(self) -> TablePage:
         name = f"wb.approvals[{self.id}]"
         return approval_page(self._found, f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.')
 
@@ -135,7 +135,7 @@ class Approvals(Listing[Approval]):
     `wb.approvals(status=None)` has those that are decided too.
     """
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Approval._KIND)
 
 
@@ -159,7 +159,7 @@ def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     return shown(found, empty)
 
 
-def _approval(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+def _approval(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """The approval with an id, or else the pending one about this agent, worktree, definition or tool.
 
     Raises:
@@ -174,7 +174,7 @@ def _approval(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     return notebook.call("get_approval", approval_id=key)
 
 
-Approval._KIND = Kind(
+Approval._KIND = ObjectKind(
     Approval,
     "list_approvals",
     "approvals",

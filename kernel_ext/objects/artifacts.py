@@ -6,11 +6,11 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.definition_sections import Missing, SectionCaller
 from kernel_ext.libraries import imported
 from workbench.errors import WorkbenchError
 from workbench.present.inert import as_html, inert
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.tasks.artifacts import kind
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHANGED = "The file has changed since the run recorded it."
 
 
-class ArtifactContent:
+class ArtifactView:
     """What an artifact contains. A cell shows it.
 
     `data` has all that the operation `get_run_artifact` or `get_task_artifact` returned.
@@ -74,36 +74,36 @@ class ArtifactContent:
             shown["text/html"] = note
         return shown
 
-    def _table(self) -> Table | Page:
+    def _table(self) -> Table | TablePage:
         return Table(self.data["columns"], self.data["rows"], "It has no rows.", data=self.data, note=self._note())
 
 
 class TaskArtifact:
     """Something that a task made: a cell shows what the file contains, or the name of the commit, or the address."""
 
-    def __init__(self, notebook: Caller, task_id: int, name: str) -> None:
+    def __init__(self, notebook: SectionCaller, task_id: int, name: str) -> None:
         self._notebook = notebook
         self.task_id = task_id
         self.name = name
         self.kind = kind(name)
         """``file``, ``commit`` or ``address``."""
 
-    def open(self) -> ArtifactContent:
+    def open(self) -> ArtifactView:
         """What the file contains, read at the commit that completed the task, in its worktree, or in the project.
 
         Raises:
             NotFound: ``ARTIFACT_NOT_FOUND``: it is no file. Unavailable: ``ARTIFACT_UNREADABLE``.
         """
-        return ArtifactContent(self._notebook.call("get_task_artifact", task_id=self.task_id, name=self.name))
+        return ArtifactView(self._notebook.call("get_task_artifact", task_id=self.task_id, name=self.name))
 
     def __repr__(self) -> str:
         return repr(self._shown())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         shown = self._shown()
-        return shown._repr_mimebundle_() if isinstance(shown, ArtifactContent) else {"text/plain": repr(shown)}
+        return shown._repr_mimebundle_() if isinstance(shown, ArtifactView) else {"text/plain": repr(shown)}
 
-    def _shown(self) -> ArtifactContent | Table:
+    def _shown(self) -> ArtifactView | Table:
         if self.kind != "file":
             return Table([], [], "", lead=self.name)
         try:
@@ -115,7 +115,7 @@ class TaskArtifact:
 class TaskArtifacts(Sequence[TaskArtifact]):
     """What a task made, by position or by name."""
 
-    def __init__(self, notebook: Caller, task_id: int, names: Sequence[str]) -> None:
+    def __init__(self, notebook: SectionCaller, task_id: int, names: Sequence[str]) -> None:
         self._made = [TaskArtifact(notebook, task_id, name) for name in names]
 
     @overload

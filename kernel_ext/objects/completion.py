@@ -28,7 +28,7 @@ from workbench.ops import collect
 from workbench.services import SERVICES
 
 if TYPE_CHECKING:
-    from kernel_ext.objects.kinds import Notebook
+    from kernel_ext.objects.kinds import NotebookSession
 
 ARGUMENT = re.compile(r"\bwb\.call\(\s*[\"'](\w+)[\"']\s*,(?:[^()]|\([^()]*\))*?(?<![=\w.\"'])(\w*)$")
 FIRST = re.compile(r"\bwb\.(\w+)\(\s*[\"']([\w./-]*)$")
@@ -46,7 +46,7 @@ SQL_VALUE = re.compile(r"\s--(as|chart)[\s=]+(\w*)$")
 SQL_VALUES: Mapping[str, Iterable[str]] = {"as": LIBRARIES, "chart": MARKS}
 """What the options of a query can be, if these are few words."""
 PRIORITY = 100.0
-NAMED: Mapping[str, Callable[[Notebook], Iterable[str]]] = {
+NAMED: Mapping[str, Callable[[NotebookSession], Iterable[str]]] = {
     "persona": lambda session: [one["id"] for one in session.call("get_personas")["personas"]],
     "chat": lambda session: [one["name"] for one in session.call("agent_list")["agents"]],
 }
@@ -84,7 +84,7 @@ class Completion:
         tabs: those of the panel.
     """
 
-    def __init__(self, session: Notebook, options: Mapping[str, Iterable[str]], tabs: Sequence[str]) -> None:
+    def __init__(self, session: NotebookSession, options: Mapping[str, Iterable[str]], tabs: Sequence[str]) -> None:
         self._session = session
         self._options = options
         self._words: dict[str, Callable[[], Iterable[str]]] = {**WORDS, "panel": lambda: tabs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.status import EVENT_COLUMNS, NO_EVENTS
 from workbench.errors import NotFound
@@ -15,7 +15,7 @@ from workbench.present.tables import Table
 class Event(Row):
     """Something that happened."""
 
-    _KIND: ClassVar[Kind[Event]]
+    _KIND: ClassVar[ObjectKind[Event]]
 
     id: int
     at: str
@@ -29,7 +29,7 @@ class Event(Row):
 class Events(Listing[Event]):
     """The newest events, the newest last: `wb.events(about="task:7")`, `wb.events(kinds=["task.*"], limit=5)`."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Event._KIND)
 
 
@@ -38,7 +38,7 @@ def event_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
     return Table.of(found, EVENT_COLUMNS, empty)
 
 
-def _event(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+def _event(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """The event with an id, however old it is.
 
     Raises:
@@ -51,6 +51,6 @@ def _event(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     raise NotFound("EVENT_NOT_FOUND", f"There is no event {key!r}.")
 
 
-Event._KIND = Kind(
+Event._KIND = ObjectKind(
     Event, "list_newest_events", "events", "id", event_table, NO_EVENTS, _event, words={"about": "subject"}, newest=True
 )

@@ -9,7 +9,7 @@ from workbench.errors import NotFound
 from workbench.model import Level
 from workbench.ops import collect
 from workbench.ops.operation import Op
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.spelling import similar
 from workbench.services import SERVICES
 
@@ -43,7 +43,7 @@ NOTE = (
 )
 
 
-def described(name: str | None) -> Table | Page:
+def described(name: str | None) -> Table | TablePage:
     """An operation, the operations about a subject, or the subjects.
 
     Raises:
@@ -88,10 +88,10 @@ def _overview(subjects: Mapping[str, list[Op]]) -> Table:
     return Table(["subject", "operations", "such as"], rows, note=NOTE)
 
 
-def _page(operation: Op) -> Page:
+def _page(operation: Op) -> TablePage:
     """Its help, arguments and result."""
     about = Table([], [], f"{operation.help}\n\nWho may call it: {_who(operation)}.")
-    return Page(
+    return TablePage(
         [
             (operation.name, about),
             ("Arguments", arguments_table(operation.input_schema)),

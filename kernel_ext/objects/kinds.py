@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from kernel_ext.definition_sections import Caller, Missing
+from kernel_ext.definition_sections import Missing, SectionCaller
 from kernel_ext.wording import in_objects
 from workbench.errors import NotFound, WorkbenchError
 from workbench.present.tables import Table
@@ -24,7 +24,7 @@ TOGETHER = 100
 _LISTS = re.compile(r"\s*wb\.\w+ lists [^.]*\.")
 
 
-class Notebook(Caller, Protocol):
+class NotebookSession(SectionCaller, Protocol):
     """A notebook's session."""
 
     @property
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
+class ObjectKind(Generic[T]):
     """How objects of a kind are listed, found and shown.
 
     Attributes:
@@ -70,21 +70,23 @@ class Kind(Generic[T]):
     key: str
     table: Callable[[Sequence[Mapping[str, Any]], str], Table]
     empty: str
-    get: Callable[[Notebook, Any], Mapping[str, Any]]
+    get: Callable[[NotebookSession, Any], Mapping[str, Any]]
     first: Mapping[str, Any] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     newest: bool = False
     tab: str | None = None
     brief: str | None = None
     names: Sequence[str] = ()
-    get_many: Callable[[Notebook, Sequence[Any]], Sequence[Mapping[str, Any]]] | None = None
+    get_many: Callable[[NotebookSession, Sequence[Any]], Sequence[Mapping[str, Any]]] | None = None
 
     @property
     def shown_as(self) -> str:
         """The list, as it is called in a notebook."""
         return f"wb.{self.items}"
 
-    def pages(self, notebook: Notebook, filters: Mapping[str, Any]) -> Iterator[tuple[list[dict[str, Any]], bool]]:
+    def pages(
+        self, notebook: NotebookSession, filters: Mapping[str, Any]
+    ) -> Iterator[tuple[list[dict[str, Any]], bool]]:
         """All that match, page by page, each with whether there are more; the first has as many as are shown.
 
         Raises:
@@ -101,7 +103,7 @@ class Kind(Generic[T]):
                 return
             more = {"cursor": following}
 
-    def keys(self, notebook: Notebook) -> list[Any]:
+    def keys(self, notebook: NotebookSession) -> list[Any]:
         """What Tab offers: what finds those of the first page.
 
         Raises:
@@ -112,7 +114,7 @@ class Kind(Generic[T]):
         found = (one[name] for name in fields for one in page[self.items] if one[name] is not None)
         return list(dict.fromkeys(found))
 
-    def read(self, notebook: Notebook, key: Any) -> dict[str, Any]:
+    def read(self, notebook: NotebookSession, key: Any) -> dict[str, Any]:
         """One of them.
 
         Raises:
@@ -130,13 +132,13 @@ class Kind(Generic[T]):
         except WorkbenchError as error:
             raise in_objects(error) from None
 
-    def _near(self, notebook: Notebook, key: Any) -> str:
+    def _near(self, notebook: NotebookSession, key: Any) -> str:
         """The names that a misspelt one may mean; numbers are no names."""
         if not isinstance(key, str) or key.isdecimal():
             return ""
         return similar(key, [one for one in self.keys(notebook) if isinstance(one, str)])
 
 
-def got_by(operation: str, argument: str) -> Callable[[Notebook, Any], Mapping[str, Any]]:
+def got_by(operation: str, argument: str) -> Callable[[NotebookSession, Any], Mapping[str, Any]]:
     """How one object is found: the operation that gets it, and the argument that has its key."""
     return lambda notebook, key: notebook.call(operation, **{argument: key})

@@ -13,7 +13,7 @@ from kernel_ext.decisions import WaitInterrupted, run
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.objects.kinds import TOGETHER
 from workbench.present.inert import as_html, inert
-from workbench.present.tables import Output, State
+from workbench.present.tables import CellOutput, StateCell
 from workbench.rules.tasks import lifecycle
 
 READ_SECONDS = 20.0
@@ -79,7 +79,7 @@ class _Standing:
             return f"{task_id} ({dead[task_id]}; retry it)" if task_id in dead else str(task_id)
 
         self._id = state["id"]
-        self._state = State.of(state["status"], bool(state["blocked_by"]) and state["status"] == "pending")
+        self._state = StateCell.of(state["status"], bool(state["blocked_by"]) and state["status"] == "pending")
         self._is_open = state["status"] in lifecycle.OPEN
         self._progress = state["progress"]
         self._rest = "".join(
@@ -89,7 +89,7 @@ class _Standing:
                 ": " if state["error_message"] else "",
             )
         )
-        self._error = Output(state["error_message"] or "")
+        self._error = CellOutput(state["error_message"] or "")
 
     def __repr__(self) -> str:
         part = f", {self._progress} %" if self._is_open else ""

@@ -15,7 +15,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overload
 
 from kernel_ext.libraries import imported
-from kernel_ext.objects.kinds import SHOWN, TOGETHER, Kind, Notebook
+from kernel_ext.objects.kinds import SHOWN, TOGETHER, NotebookSession, ObjectKind
 from kernel_ext.objects.mistakes import (
     Suggests,
     checked,
@@ -28,7 +28,7 @@ from kernel_ext.objects.mistakes import (
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
-from workbench.present.tables import Page, Table, plain
+from workbench.present.tables import Table, TablePage, plain
 from workbench.rules.wording import in_magics
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ class Row:
     `refresh` reads it again.
     """
 
-    _KIND: ClassVar[Kind[Any]]
+    _KIND: ClassVar[ObjectKind[Any]]
 
     def __init__(
-        self, notebook: Notebook, found: Mapping[str, Any], *, whole: bool = False, page: Sequence[Row] = ()
+        self, notebook: NotebookSession, found: Mapping[str, Any], *, whole: bool = False, page: Sequence[Row] = ()
     ) -> None:
         self._notebook = notebook
         self._found = dict(found)
@@ -148,14 +148,14 @@ class Row:
     def _repr_html_(self) -> str:
         return self._shown_or_known().html()
 
-    def _shown_or_known(self) -> Table | Page:
+    def _shown_or_known(self) -> Table | TablePage:
         """What a cell shows: it, or what is known of it and why it cannot be read any more."""
         try:
             return self._shown()
         except WorkbenchError as error:
             return self._facts(str(in_objects(error)))
 
-    def _shown(self) -> Table | Page:
+    def _shown(self) -> Table | TablePage:
         """It, whole."""
         return self._facts()
 
@@ -172,7 +172,7 @@ R = TypeVar("R", bound=Row)
 class Listing(Suggests, Collection[R]):
     """The objects of a kind, as they are at each use. `[key]` finds one; a call finds those that match."""
 
-    def __init__(self, notebook: Notebook, kind: Kind[R]) -> None:
+    def __init__(self, notebook: NotebookSession, kind: ObjectKind[R]) -> None:
         self._notebook = notebook
         self._kind = kind
 
@@ -320,7 +320,7 @@ class Rows(Suggests, Sequence[R]):
     Those of a list are read as they are used: a cell that shows the first of them reads no more.
     """
 
-    def __init__(self, rows: Sequence[R], kind: Kind[R], empty: str) -> None:
+    def __init__(self, rows: Sequence[R], kind: ObjectKind[R], empty: str) -> None:
         self._rows = rows
         self._kind = kind
         self._empty = empty

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.definition_sections import Missing
 from kernel_ext.libraries import imported
-from kernel_ext.objects.artifacts import ArtifactContent
-from kernel_ext.objects.kinds import Kind, Notebook, got_by
+from kernel_ext.objects.artifacts import ArtifactView
+from kernel_ext.objects.kinds import NotebookSession, ObjectKind, got_by
 from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.runs.commands import NO_RUNS, comparison_table, no_series, run_page, run_table
 from workbench.errors import BadInput, NotFound
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.recording import values
 from workbench.rules.runs.values import as_number
 
@@ -27,7 +27,7 @@ POINTS = 100_000
 class Run(Row):
     """A run of an experiment; a cell shows all of it."""
 
-    _KIND: ClassVar[Kind[Run]]
+    _KIND: ClassVar[ObjectKind[Run]]
 
     id: int
     key: str
@@ -91,13 +91,13 @@ class Run(Row):
         """Add a file of the project that it made."""
         self._changed("add_run_artifact", run_id=self.id, path=os.path.abspath(path), name=name)  # noqa: PTH100
 
-    def open(self, name: str) -> ArtifactContent:
+    def open(self, name: str) -> ArtifactView:
         """What one of its artifacts contains: a cell shows the picture, the first rows of the table, or the text.
 
         Raises:
             NotFound: ``ARTIFACT_NOT_FOUND``. Unavailable: ``ARTIFACT_UNREADABLE``.
         """
-        return ArtifactContent(self._call("get_run_artifact", run_id=self.id, name=name))
+        return ArtifactView(self._call("get_run_artifact", run_id=self.id, name=name))
 
     def rename(self, name: str) -> None:
         """Give it another name."""
@@ -123,7 +123,7 @@ class Run(Row):
         """Bring it back after it was archived."""
         self._changed("restore_run", run_id=self.id)
 
-    def _shown(self) -> Page:
+    def _shown(self) -> TablePage:
         if not self._whole:
             self.refresh()
         return run_page(self._found)
@@ -136,7 +136,7 @@ class Runs(Listing[Run]):
     ``AMBIGUOUS_NAME``.
     """
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Run._KIND)
 
     def __call__(self, **filters: Any) -> Any:
@@ -229,7 +229,7 @@ def _cell(value: Any) -> Any:
     return value if number is None else number
 
 
-Run._KIND = Kind(
+Run._KIND = ObjectKind(
     Run,
     "list_runs",
     "runs",

@@ -6,13 +6,13 @@ from collections.abc import Generator, Mapping
 from typing import Any, ClassVar
 
 from kernel_ext.objects.artifacts import TaskArtifacts
-from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.progress import wait_for_task
 from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.tasks import NO_PLANS, plan_table, task_table
 from workbench.errors import BadInput, NotFound
 from workbench.present.graph import NO_TASKS, Graph
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 PAGE = 1_000
 
@@ -20,7 +20,7 @@ PAGE = 1_000
 class Task(Row):
     """A task. `await task` waits until it has ended; a cell shows its state, attempts, result and log."""
 
-    _KIND: ClassVar[Kind[Task]]
+    _KIND: ClassVar[ObjectKind[Task]]
 
     id: int
     title: str
@@ -115,8 +115,8 @@ class Task(Row):
         self.refresh()
         return self
 
-    def _shown(self) -> Page:
-        page: Page = self._notebook.run(["task", str(self.id)])
+    def _shown(self) -> TablePage:
+        page: TablePage = self._notebook.run(["task", str(self.id)])
         return page
 
 
@@ -126,11 +126,11 @@ class Tasks(Listing[Task]):
     The filters of a call are those of `list_tasks`; `persona`, `agent`, `session` and `parent` also name theirs.
     """
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Task._KIND)
 
 
-def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+def _task(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """The task with an id, or else the one with this name in its plan.
 
     Raises:
@@ -147,7 +147,7 @@ def _task(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     return notebook.call("get_task", task_id=found[0])
 
 
-Task._KIND = Kind(
+Task._KIND = ObjectKind(
     Task,
     "list_tasks",
     "tasks",
@@ -170,7 +170,7 @@ Task._KIND = Kind(
 class Plan(Row):
     """A plan and its progress; a cell shows its tasks."""
 
-    _KIND: ClassVar[Kind[Plan]]
+    _KIND: ClassVar[ObjectKind[Plan]]
 
     plan: str
     tasks: int
@@ -201,20 +201,20 @@ class Plan(Row):
         """
         return str(self._call("export_plan", plan=self.plan, format=format)["text"])
 
-    def _shown(self) -> Page:
+    def _shown(self) -> TablePage:
         lead = f"{self.completed} of {self.tasks} tasks are completed, {self.open} are open."
         tasks = task_table([task.as_dict() for task in self.all_tasks], NO_TASKS)
-        return Page([(f"Plan {self.plan}", Table([], [], lead)), ("", tasks)], self.as_dict())
+        return TablePage([(f"Plan {self.plan}", Table([], [], lead)), ("", tasks)], self.as_dict())
 
 
 class Plans(Listing[Plan]):
     """The plans and their progress: `wb.plans["tidy"]`."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Plan._KIND)
 
 
-def _plan(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+def _plan(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """The plan of a name.
 
     Raises:
@@ -226,4 +226,4 @@ def _plan(notebook: Notebook, key: Any) -> Mapping[str, Any]:
     raise NotFound("PLAN_NOT_FOUND", f"There is no plan {key!r}.")
 
 
-Plan._KIND = Kind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, _plan, tab="tasks")
+Plan._KIND = ObjectKind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, _plan, tab="tasks")

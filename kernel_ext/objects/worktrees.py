@@ -7,17 +7,17 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from kernel_ext.objects.approvals import Approval, requested_changes
-from kernel_ext.objects.kinds import Kind, Notebook
+from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.output import Note
 from workbench.cli.worktrees import NO_WORKTREES, worktree_table
-from workbench.present.tables import Page
+from workbench.present.tables import TablePage
 
 
 class Worktree(Row):
     """An active worktree; a cell shows what it would merge."""
 
-    _KIND: ClassVar[Kind[Worktree]]
+    _KIND: ClassVar[ObjectKind[Worktree]]
 
     name: str
     branch_name: str
@@ -115,24 +115,24 @@ class Worktree(Row):
         made: dict[str, Any] = self._call("discard_worktree", worktree_name=self.name, reason=reason, force=force)
         return made
 
-    def _shown(self) -> Page:
-        page: Page = self._notebook.run(["worktrees", "status", "--", self.name])
+    def _shown(self) -> TablePage:
+        page: TablePage = self._notebook.run(["worktrees", "status", "--", self.name])
         return page
 
 
 class Worktrees(Listing[Worktree]):
     """The active worktrees: `wb.worktrees["fix"].integrate()`."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Worktree._KIND)
 
 
-def _worktree(notebook: Notebook, key: Any) -> Mapping[str, Any]:
+def _worktree(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     [found] = notebook.call("get_worktree_status", worktree_name=key)["worktrees"]
     return dict(found)
 
 
-Worktree._KIND = Kind(
+Worktree._KIND = ObjectKind(
     Worktree,
     "get_worktree_status",
     "worktrees",

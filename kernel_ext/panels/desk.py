@@ -23,7 +23,7 @@ from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
 from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
-from workbench.present.tables import State, Table
+from workbench.present.tables import StateCell, Table
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools.results import as_json, shortened
 
@@ -201,7 +201,7 @@ def task_table(tasks: Mapping[Any, Row]) -> Table:
         [
             row["id"],
             INDENT * depth + row["title"],
-            State(_state(row, tasks)),
+            StateCell(_state(row, tasks)),
             row["persona_id"],
             row.get("worktree"),
             row.get("assigned_agent_id"),
@@ -229,7 +229,7 @@ def worktree_table(worktrees: Mapping[str, Row]) -> Table:
         [
             name,
             f"{row['branch_name']} → {row['integration_target']}",
-            State(row["status"]),
+            StateCell(row["status"]),
             f"{row['ahead']} ahead, {row['behind']} behind",
             row["changed"],
             row["uncommitted"],
@@ -248,7 +248,7 @@ def process_table(processes: Mapping[str, Row]) -> Table:
             agent_id,
             row["persona_id"],
             row["profile"],
-            State(_process_state(row)),
+            StateCell(_process_state(row)),
             row.get("worktree"),
             confinement_words(row.get("confinement")),
         ]

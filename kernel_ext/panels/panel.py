@@ -15,7 +15,7 @@ from IPython.display import publish_display_data
 from kernel_ext import kernel_status
 from kernel_ext.panels import WIDGET_VIEW, PanelClosed, has_frontend, may_have_reader
 from workbench.present.inert import as_html, inert, prose_as_html
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 AT_END = "To open the panel, run this cell again."
 NOT_LIVE = (
@@ -79,7 +79,7 @@ class Panel(anywidget.AnyWidget):
         Args:
             ended: the panel is being closed.
         """
-        page = Page(sections)
+        page = TablePage(sections)
         self.last_state = _as_it_was(page, AT_END)["text/html"]
         is_news = ended or page.text() != self._shown
         if self._displayed and not self._has_page and is_news and getattr(get_ipython(), "kernel", None):
@@ -97,7 +97,7 @@ class Panel(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self.open()
-        page = Page(self.summary())
+        page = TablePage(self.summary())
         self._shown = page.text()
         shown = (
             _as_it_was(page, NOT_LIVE) if may_have_reader() else {"text/plain": page.text(), "text/html": page.html()}
@@ -123,7 +123,7 @@ class Panel(anywidget.AnyWidget):
         return f"{type(self).__name__}()"
 
 
-def _as_it_was(page: Page, advice: str) -> dict[str, Any]:
+def _as_it_was(page: TablePage, advice: str) -> dict[str, Any]:
     """Tables below their time and what to do."""
     when = datetime.now().astimezone().strftime("%d %B %Y, %H:%M %Z").lstrip("0")
     lead = f"Workbench, as it was on {when}. {advice}"

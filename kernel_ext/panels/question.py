@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
 
 
-class Question(Desk):
+class CellQuestion(Desk):
     """The approvals that a cell waits for. Display it, and call `answered` or `interrupted` at the end.
 
     Args:

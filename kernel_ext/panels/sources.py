@@ -37,7 +37,7 @@ CLOCK = "clock"
 
 
 @dataclass(frozen=True)
-class Source:
+class PanelSource:
     """One table: the operation that lists it, read to its last page.
 
     `nouns` are the nouns of the events after which it is read again; `key` is the field with the id of a row. Items for
@@ -110,10 +110,12 @@ async def _conflicts(call: Call) -> Mapping[Any, Row]:
     return conflict_rows(await call("list_conflicts"))
 
 
-_LISTED: dict[str, Source] = {
-    "approvals": Source("list_approvals", "approvals", frozenset({"approval", "worktree"}), arguments={"limit": 500}),
-    "personas": Source("get_personas", "personas", frozenset({"persona"})),
-    "agents": Source(
+_LISTED: dict[str, PanelSource] = {
+    "approvals": PanelSource(
+        "list_approvals", "approvals", frozenset({"approval", "worktree"}), arguments={"limit": 500}
+    ),
+    "personas": PanelSource("get_personas", "personas", frozenset({"persona"})),
+    "agents": PanelSource(
         "list_agents",
         "agents",
         frozenset({"agent", "session", "team", "project", CLOCK}),
@@ -121,39 +123,41 @@ _LISTED: dict[str, Source] = {
         arguments={"limit": 500},
         row=agent_row,
     ),
-    "projects": Source("list_projects", "projects", frozenset({"project", "session"}), arguments={"limit": 500}),
-    "sessions": Source(
+    "projects": PanelSource("list_projects", "projects", frozenset({"project", "session"}), arguments={"limit": 500}),
+    "sessions": PanelSource(
         "list_sessions",
         "sessions",
         frozenset({"project", "session", "team", "agent", "context"}),
         arguments={"limit": 500},
     ),
-    "teams": Source(
+    "teams": PanelSource(
         "list_teams", "teams", frozenset({"project", "session", "team", "agent"}), arguments={"limit": 500}
     ),
-    "rules": Source("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
-    "tools": Source("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
-    "processes": Source("get_managed_agents", "agents", frozenset({"agent"}), key="agent_id", row=process_row),
-    "untrusted": Source("list_untrusted_files", "files", frozenset({CLOCK}), key="file"),
-    "worktrees": Source(
+    "rules": PanelSource("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
+    "tools": PanelSource("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
+    "processes": PanelSource("get_managed_agents", "agents", frozenset({"agent"}), key="agent_id", row=process_row),
+    "untrusted": PanelSource("list_untrusted_files", "files", frozenset({CLOCK}), key="file"),
+    "worktrees": PanelSource(
         "get_worktree_status",
         "worktrees",
         frozenset({"worktree", "approval", CLOCK}),
         key="name",
         row=worktree_row,
     ),
-    "catalogue": Source(
+    "catalogue": PanelSource(
         "list_tools",
         "tools",
         frozenset({"tool_host", "tool_server", "personality", "peer", "network", CLOCK}),
         key="name",
         row=tool_row,
     ),
-    "permissions": Source("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="id"),
-    "peers": Source("list_peers", "peers", frozenset({"peer", "edge", "network", "personality", CLOCK}), key="rid"),
-    "saved_views": Source("list_saved_views", "views", frozenset({"saved_view"})),
-    "change_requests": Source("get_requested_changes", "requests", frozenset({"worktree", "approval", CLOCK})),
-    "closed": Source("list_closed_worktrees", "worktrees", frozenset({"worktree"}), arguments={"limit": 200}),
+    "permissions": PanelSource("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="id"),
+    "peers": PanelSource(
+        "list_peers", "peers", frozenset({"peer", "edge", "network", "personality", CLOCK}), key="rid"
+    ),
+    "saved_views": PanelSource("list_saved_views", "views", frozenset({"saved_view"})),
+    "change_requests": PanelSource("get_requested_changes", "requests", frozenset({"worktree", "approval", CLOCK})),
+    "closed": PanelSource("list_closed_worktrees", "worktrees", frozenset({"worktree"}), arguments={"limit": 200}),
 }
 
 

@@ -11,7 +11,7 @@ from tests.conftest import Clock
 from workbench.analytics.changes import Update
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
-from workbench.analytics.questions import Question
+from workbench.analytics.questions import SqlQuestion
 from workbench.app import Workbench
 from workbench.state.settings import Settings
 
@@ -25,7 +25,7 @@ async def workbench(migrated: Settings, clock: Clock) -> AsyncIterator[Workbench
 
 async def rows(live: Live, workbench: Workbench, query: str, **options: Any) -> Any:
     """The rows of the answer to a question that is asked now; None without any."""
-    found = live.run(await refresh(live, workbench.store), Question(query, **options))
+    found = live.run(await refresh(live, workbench.store), SqlQuestion(query, **options))
     return None if found is None else found.fetchall()
 
 

@@ -24,7 +24,7 @@ from workbench.ops import ANONYMOUS, Caller, Ctx
 from workbench.services.processes import samples
 from workbench.services.tasks import expiry
 from workbench.services.tools import catalogue
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 
@@ -165,9 +165,9 @@ class _Recording:
         await self.workbench.call("approve", approval_id=asked["id"])
         await calling
 
-    async def _fetch(self, ctx: Ctx, call: Call) -> Outcome:
+    async def _fetch(self, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         self.clock.forward(2)
-        return Outcome([], {})
+        return ToolOutcome([], {})
 
     async def commit(self, second: float, name: str) -> None:
         """Commit a file in the worktree at a second."""

@@ -12,7 +12,7 @@ import pandas
 import vl_convert
 
 from tests.given import refused
-from workbench.analytics.answer import Answer
+from workbench.analytics.answer import QueryAnswer
 from workbench.analytics.reports import charts, png
 from workbench.analytics.reports.charts import MOST_MARKS, MOST_ROWS
 from workbench.analytics.reports.drawing import Drawing, draw
@@ -89,7 +89,7 @@ def test_what_is_not_there_is_not_drawn_and_of_nothing_nothing() -> None:
 
 
 def test_an_answer_is_a_dataframe_that_draws_itself(tmp_path: Path) -> None:
-    answer = Answer(FRAME)
+    answer = QueryAnswer(FRAME)
     made = answer.chart("bar", "persona", "tasks")
     assert isinstance(made, Report)
     assert {type(answer.head(2)), type(answer[answer["tasks"] > 1])} == {pandas.DataFrame}

@@ -20,7 +20,7 @@ from tests.conftest import Admit, Admitted, Clock
 from tests.small_disk import fill, small_disk
 from workbench.analytics import export as exports
 from workbench.analytics import replica
-from workbench.analytics.export import Saved, export, export_view, in_thread
+from workbench.analytics.export import SavedExport, export, export_view, in_thread
 from workbench.analytics.live import Live, refresh
 from workbench.analytics.mirrors import TABLES
 from workbench.analytics.replica import Replica
@@ -48,12 +48,12 @@ async def ada(workbench: Workbench, admit: Admit, clock: Clock) -> Admitted:
     return admitted
 
 
-async def saved(settings: Settings, directory: Path, form: str, force: bool = False) -> Sequence[Saved]:
+async def saved(settings: Settings, directory: Path, form: str, force: bool = False) -> Sequence[SavedExport]:
     """Export in a thread that has no loop."""
     return await asyncio.to_thread(export, settings, directory, form, force)
 
 
-async def saved_view(settings: Settings, view: str, file: Path, form: str) -> Saved:
+async def saved_view(settings: Settings, view: str, file: Path, form: str) -> SavedExport:
     """Export a view in a thread that has no loop."""
     return await asyncio.to_thread(export_view, settings, view, file, form)
 
@@ -102,7 +102,7 @@ async def test_a_single_view_reads_back_equal(
         )
         assert (form, view, sorted(map(repr, here))) == (form, view, sorted(map(repr, there)))
         count = live.answer(news, f"SELECT count(*) FROM {view}").fetchall()[0][0]
-        assert made == Saved(file.name, count, file.stat().st_size)
+        assert made == SavedExport(file.name, count, file.stat().st_size)
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".export")] == []
 
 

@@ -26,8 +26,8 @@ from workbench.analytics import reports
 from workbench.analytics.changes import START, SUBJECT, read_update
 from workbench.analytics.live import Live, ask, refresh
 from workbench.analytics.mirrors import EVENT_COLUMNS, MIRRORS, NUMBERED
-from workbench.analytics.questions import Question
-from workbench.analytics.reports.choice import Choice
+from workbench.analytics.questions import SqlQuestion
+from workbench.analytics.reports.choice import ReportChoice
 from workbench.analytics.results import as_frame
 from workbench.analytics.views import VIEWS
 from workbench.app import Workbench
@@ -38,7 +38,7 @@ from workbench.services import SERVICES
 from workbench.services.access import personas
 from workbench.services.tasks import expiry
 from workbench.services.tools.calls import Finished, call
-from workbench.services.tools.tool import Scope
+from workbench.services.tools.tool import ToolScope
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
 from workbench.store.sqlite import open_store
@@ -213,7 +213,7 @@ async def test_a_call_is_joined_to_the_task_of_its_caller_and_the_worktree_which
     ada = await admit("ada", worktree="fix")
     task = await given.task(workbench, target_worktree="fix")
     await given.done_by(workbench, ada, "claim_task", task)
-    await call(workbench._ctx, Scope(await workbench.renewed(ada.caller)), "list_tasks", {})
+    await call(workbench._ctx, ToolScope(await workbench.renewed(ada.caller)), "list_tasks", {})
     query = "SELECT agent, task_id, attempt, worktree, commit_id, origin_node FROM tool_calls"
     assert await rows(live, workbench, query) == [("ada", task, 1, "fix", None, None)]
     await workbench.store.write(lambda tx: (tx.run(MERGED), tx.emit("worktree.integrated", "worktree:fix")))
@@ -222,7 +222,7 @@ async def test_a_call_is_joined_to_the_task_of_its_caller_and_the_worktree_which
 
 def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Coroutine[Any, Any, Finished]:
     """A call by the model of a conversation."""
-    return call(workbench._ctx, Scope(OPERATOR, conversation_id="c"), name, arguments)
+    return call(workbench._ctx, ToolScope(OPERATOR, conversation_id="c"), name, arguments)
 
 
 async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workbench) -> None:
@@ -357,11 +357,11 @@ async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workb
 
 
 def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
-    found = ask(settings, Question("SELECT count(*) AS n, 'x' AS x FROM tasks"))
+    found = ask(settings, SqlQuestion("SELECT count(*) AS n, 'x' AS x FROM tasks"))
     assert found is not None
     assert (found.columns, found.fetchall()) == (["n", "x"], [(0, "x")])
     with pytest.raises(BadInput, match="SQL_FAILED"):
-        ask(settings, Question("SELECT * FROM nowhere"))
+        ask(settings, SqlQuestion("SELECT * FROM nowhere"))
 
 
 @pytest.mark.long
@@ -375,7 +375,7 @@ async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
         await rows(live, workbench, query)
         await rows(live, workbench, f"WITH {column} AS (SELECT 1) SELECT * FROM {column}")
     for name in reports.names():
-        choice = Choice.of(reports.STANDARD[name], None, ())
+        choice = ReportChoice.of(reports.STANDARD[name], None, ())
         made = live.answer(await refresh(live, workbench.store), choice.query, values=choice.values)
         for column in made.columns:
             await rows(live, workbench, f"SELECT {column} FROM (SELECT 1 AS {column})")

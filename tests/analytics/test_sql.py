@@ -20,7 +20,7 @@ from tests import given
 from tests.analytics.conftest import rows
 from workbench.analytics import results
 from workbench.analytics.live import Live, refresh
-from workbench.analytics.questions import Question, answer
+from workbench.analytics.questions import SqlQuestion, answer
 from workbench.app import Workbench
 from workbench.errors import BadInput, Unavailable
 
@@ -62,7 +62,7 @@ VALUES = [
 @pytest.mark.parametrize(("given_value", "arrives"), VALUES)
 def test_a_parameter_arrives_as_what_it_is(given_value: object, arrives: object) -> None:
     with duckdb.connect() as db:
-        found = answer(db, Question("SELECT $m", {"m": given_value}))
+        found = answer(db, SqlQuestion("SELECT $m", {"m": given_value}))
         assert found is not None
         assert found.fetchall() == [(arrives,)]
 
@@ -146,7 +146,7 @@ async def test_an_interrupt_ends_an_endless_query_and_the_next_one_is_answered(w
     update = await refresh(live, workbench.store)
     with pytest.raises(KeyboardInterrupt):
         threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
-        live.run(update, Question(ENDLESS))
+        live.run(update, SqlQuestion(ENDLESS))
     assert await rows(live, workbench, "FROM kept") == [(1,)]
 
 

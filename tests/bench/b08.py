@@ -11,13 +11,13 @@ from tests.bench.child import Child, play
 from tests.bench.mcp_load import Call, Target, serve, serve_workbench
 from tests.bench.project import opened, prepare, scratch
 from tests.bench.rows import SHORT, Row, Samples, at_most, take_turns
-from workbench.model import Access, Tool
-from workbench.services.access.authentication import Identity
+from workbench.model import Access, GrantedAccess
+from workbench.services.access.authentication import CallerIdentity
 
-WHO = Identity(
+WHO = CallerIdentity(
     agent_id="agent-0",
     level="worker",
-    tool=Tool.WRITE,
+    tool=GrantedAccess.WRITE,
     access_level=Access.SELF_ONLY,
     persona_id="implementer",
     session_id=None,
@@ -55,7 +55,7 @@ async def _fastmcp() -> None:
     server: Any = FastMCP("peer")
 
     @server.tool
-    async def whoami() -> Identity:
+    async def whoami() -> CallerIdentity:
         return WHO
 
     await serve(server.http_app(path="/mcp"))

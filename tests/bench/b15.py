@@ -21,7 +21,7 @@ from workbench.cli.sweeps.connection import connected
 from workbench.cli.sweeps.request import SweepRequest
 from workbench.cli.sweeps.running import run_sweep
 from workbench.state.settings import Settings
-from workbench.sweeps.job import Call
+from workbench.sweeps.job import SweepCall
 
 RUNS = 100
 WORKERS = 4
@@ -43,7 +43,7 @@ def run(rounds: int, quick: bool) -> Mapping[str, Samples]:
     return {"wall time": Samples(ours, bare, unit="s", note=f"{runs} runs; the server runs already")}
 
 
-def _sweep(call: Call, notebook: Path, name: str, runs: int) -> float:
+def _sweep(call: SweepCall, notebook: Path, name: str, runs: int) -> float:
     settings = Settings(project=notebook.parent, port=0)
     others = {"name": name, "workers": WORKERS}
     request = SweepRequest(notebook.name, notebook.parent, {"seed": tuple(range(runs))}, others=others)

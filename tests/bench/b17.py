@@ -21,7 +21,7 @@ from tests.bench.feed_load import EVENTS_PER_SECOND, KINDS, emit
 from tests.bench.project import opened, scratch
 from tests.bench.rows import Row, Samples, within
 from workbench.errors import Unavailable
-from workbench.store.feed import Subscription
+from workbench.store.feed import FeedSubscription
 
 SUBSCRIBERS = 200
 SECONDS = 30.0
@@ -60,7 +60,7 @@ def over_sockets(root: Path, subscribers: int, seconds: float) -> dict[str, floa
     return {**received, **served} | ({"p99": math.inf} if was_cut_off else {})
 
 
-async def follow(events: Subscription, latencies: list[float]) -> None:
+async def follow(events: FeedSubscription, latencies: list[float]) -> None:
     """Take every event as it comes; how long after its emission is noted."""
     async for event in events:
         latencies.append(time.monotonic() - event.data["emitted"])  # noqa: PERF401 (each counts when it comes)
@@ -89,7 +89,7 @@ async def measure(root: Path, subscribers: int, seconds: float) -> dict[str, flo
     return {"p99": statistics.quantiles(latencies, n=100)[-1] * 1e3, "gained": max(gained, 0), "cpu": cpu}
 
 
-async def is_cut_off(stalled: Subscription) -> None:
+async def is_cut_off(stalled: FeedSubscription) -> None:
     """The one that read nothing has been let go of."""
     try:
         while True:

@@ -23,7 +23,7 @@ from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_least, within
 from tests.oracle import PERSONALITY, Stock, StockNode, koi_net_python
 from workbench.app import Workbench
-from workbench.koi.payloads import Event, EventType
+from workbench.koi.payloads import EventType, KoiEvent
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.pipeline import run as pipeline
 from workbench.shells.serve import Servers
@@ -202,10 +202,10 @@ class Station:
         handled = await pipeline.handle(self.ctx, events, None)
         assert len(handled.changes) == len(names), handled.refused
 
-    def _event(self, rid: AgentPersonality, value: int | None) -> Event:
+    def _event(self, rid: AgentPersonality, value: int | None) -> KoiEvent:
         if value is None:
-            return Event(rid=rid, event_type=EventType.FORGET)
-        return Event(rid=rid, event_type=EventType.NEW, contents=_contents(rid.name, str(self.rid), value))
+            return KoiEvent(rid=rid, event_type=EventType.FORGET)
+        return KoiEvent(rid=rid, event_type=EventType.NEW, contents=_contents(rid.name, str(self.rid), value))
 
     async def do(self, asked: dict[str, Any]) -> dict[str, Any]:
         """What the parent asks for."""

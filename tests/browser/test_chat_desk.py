@@ -16,7 +16,7 @@ from tests.services.tools.conftest import READING, Shelf
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 
 SAYS = [{"say": "# Findings\n\nThere are **three** species:\n\n- Adelie\n- Gentoo\n\n| a | b |\n|---|---|\n| 1 | 2 |"}]
 OPERATIONS = ["*", "workbench"]
@@ -213,8 +213,10 @@ def test_a_conversation_is_followed_keeps_what_cannot_be_sent_is_saved_and_delet
 def test_a_picture_that_a_tool_returned_is_shown_below_its_call(
     desk: BareDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def plot(ctx: Ctx, call: Call) -> Outcome:
-        return Outcome([{"type": "text", "text": "A bar:"}, {"type": "image", "data": BAR, "mimeType": "image/png"}])
+    async def plot(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+        return ToolOutcome(
+            [{"type": "text", "text": "A bar:"}, {"type": "image", "data": BAR, "mimeType": "image/png"}]
+        )
 
     shelf = Shelf()
     monkeypatch.setattr(catalogue, "SOURCES", (*SOURCES, shelf))

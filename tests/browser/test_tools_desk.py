@@ -23,7 +23,7 @@ from tests.upstream.servers import SERVER
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 
 Open = Callable[..., BareDesk]
 TEXT = {"type": "object", "properties": {"path": {"type": "string"}, "key": {"type": "string", "format": "password"}}}
@@ -48,7 +48,7 @@ class Agent:
         return self._desk.project.ask("call_tool", self._token, name=tool, arguments=arguments)
 
 
-async def forever(ctx: Ctx, call: Call) -> Outcome:
+async def forever(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Run until it is cancelled."""
     await asyncio.Event().wait()
     raise AssertionError
@@ -224,13 +224,13 @@ def test_calls_appear_as_they_happen_are_filtered_and_one_that_runs_is_cancelled
 def test_how_far_a_call_is_is_shown_while_it_runs(open_bare_desk: Open, shelf: Shelf) -> None:
     steps: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
 
-    async def works(ctx: Ctx, call: Call) -> Outcome:
+    async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         while True:
             done, message = await steps.get()
             await call.surroundings.progress(done, 4, message)
             if done == 4:
-                return Outcome([{"type": "text", "text": "Read."}])
+                return ToolOutcome([{"type": "text", "text": "Read."}])
 
     desk = open_bare_desk()
     shelf.put("hub__read", works, hints=READING)

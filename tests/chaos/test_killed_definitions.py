@@ -17,11 +17,11 @@ import pytest
 
 from tests.chance import SOAK, chance
 from tests.conftest import Child, ended
-from workbench.definition_files.directory import Directory
+from workbench.definition_files.directory import DefinitionDirectory
 from workbench.definition_files.group import Replacement, replace_together
 from workbench.definition_files.journal import PRIVATE
 from workbench.errors import NotFound
-from workbench.rules.definitions.model import Definition, Entry
+from workbench.rules.definitions.model import Definition, PromptEntry
 
 KILLS = 15
 """At so many steps of each change a process is killed; the soak kills at all of them."""
@@ -36,7 +36,7 @@ Versions = Mapping[str, int | None]
 def version(number: int) -> Definition:
     """A definition whose files differ from those of the version before: some changed, some created, some removed."""
     text = f"version {number}"
-    entries = [Entry(name=name, text=text) for name in "abcd"[number % 3 : number % 3 + 2]]
+    entries = [PromptEntry(name=name, text=text) for name in "abcd"[number % 3 : number % 3 + 2]]
     return READER.model_copy(update={"prompt": text, "rules": entries, "references": entries if number % 4 else []})
 
 
@@ -49,19 +49,25 @@ TOGETHER: tuple[Versions, Versions] = (
 def change_together(root: Path) -> None:
     """Make the change `TOGETHER`."""
     before, after = ({name: number and version(number) for name, number in one.items()} for one in TOGETHER)
-    assert replace_together([Replacement(Directory(root / name), before[name], after[name]) for name in before])
+    assert replace_together(
+        [Replacement(DefinitionDirectory(root / name), before[name], after[name]) for name in before]
+    )
 
 
 ACTIONS: dict[str, tuple[Versions, Versions, Callable[[Path], object]]] = {
-    "create": ({"reader": None}, {"reader": 1}, lambda root: Directory(root / "reader").create(version(1))),
-    "change": ({"reader": 1}, {"reader": 2}, lambda root: Directory(root / "reader").change(lambda _: version(2))),
-    "remove": ({"reader": 1}, {"reader": None}, lambda root: Directory(root / "reader").remove()),
+    "create": ({"reader": None}, {"reader": 1}, lambda root: DefinitionDirectory(root / "reader").create(version(1))),
+    "change": (
+        {"reader": 1},
+        {"reader": 2},
+        lambda root: DefinitionDirectory(root / "reader").change(lambda _: version(2)),
+    ),
+    "remove": ({"reader": 1}, {"reader": None}, lambda root: DefinitionDirectory(root / "reader").remove()),
     "together": (*TOGETHER, change_together),
 }
 """What is done to definitions, with their versions before and after."""
 
 
-def version_of(directory: Directory) -> int | None:
+def version_of(directory: DefinitionDirectory) -> int | None:
     """The number of the version in a directory, which is whole; None if there is none."""
     try:
         definition = directory.read().definition
@@ -75,7 +81,7 @@ def version_of(directory: Directory) -> int | None:
 def write_without_end(path: Path, number: int) -> None:
     """Write one version after another; a line with the process id and the number for each that is written."""
     for following in itertools.count(number + 1):
-        Directory(path).change(lambda _, wanted=version(following): wanted)
+        DefinitionDirectory(path).change(lambda _, wanted=version(following): wanted)
         os.write(1, b"%d %d\n" % (os.getpid(), following))
 
 
@@ -131,7 +137,7 @@ def test_definitions_are_the_old_or_the_new_ones_at_whatever_step_their_writer_i
         print(action, step, file=processes.stdin)
         said = int(processes.stdout.readline())
         names = random.sample([*before], len(before))
-        now = {name: version_of(Directory(root / name)) for name in names}
+        now = {name: version_of(DefinitionDirectory(root / name)) for name in names}
         restore(root, before)
         return said, now
 
@@ -148,7 +154,7 @@ def test_definitions_are_the_old_or_the_new_ones_at_whatever_step_their_writer_i
 def restore(root: Path, versions: Versions) -> None:
     """Let directories contain these versions."""
     for name, number in versions.items():
-        directory = Directory(root / name)
+        directory = DefinitionDirectory(root / name)
         if version_of(directory) is not None:
             directory.remove()
         if number is not None:
@@ -174,7 +180,7 @@ def written(lines: TextIO, dead: set[int], count: int) -> tuple[int, int]:
 async def test_a_definition_is_the_old_or_the_new_one_whenever_its_writer_is_killed(
     child: Child, tmp_path: Path, kills: int
 ) -> None:
-    directory, random, number = Directory(tmp_path / "agents" / "reader"), chance(), 0
+    directory, random, number = DefinitionDirectory(tmp_path / "agents" / "reader"), chance(), 0
     directory.create(READER)
     processes, dead = child(__file__, directory.path), set[int]()
     for _ in range(kills):

@@ -14,7 +14,7 @@ from tests.conftest import Command, Served
 from tests.upstream.servers import OFF_PROTOCOL, SERVER
 from workbench.ops import OPERATOR
 from workbench.services.tools.calls import Finished, call
-from workbench.services.tools.tool import Scope
+from workbench.services.tools.tool import ToolScope
 
 
 def test_tools_are_listed_shown_and_called_and_their_calls_listed(run: Type) -> None:
@@ -48,7 +48,7 @@ def test_permissions_are_set_and_listed(run: Type) -> None:
 
 def model_calls(served: Served, tool: str, /, **arguments: Any) -> asyncio.Task[Finished]:
     """A call by the model of a conversation."""
-    return asyncio.create_task(call(served.workbench._ctx, Scope(OPERATOR, conversation_id="c"), tool, arguments))
+    return asyncio.create_task(call(served.workbench._ctx, ToolScope(OPERATOR, conversation_id="c"), tool, arguments))
 
 
 async def asked(served: Served) -> int:

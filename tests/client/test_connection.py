@@ -17,11 +17,11 @@ from tests.tcp_sink import TcpSink
 from workbench.client.connection import ProjectConnection
 from workbench.client.project_server import ProjectServer
 from workbench.errors import WorkbenchError
-from workbench.recording.connection import Connection as Recording
+from workbench.recording.connection import RecorderConnection as Recording
 from workbench.shells.mcp.bridge import Bridge
 from workbench.state.server_file import ServerFile
 from workbench.sweeps import connection as sweeps
-from workbench.sweeps.connection import Connection as Sweep
+from workbench.sweeps.connection import RecorderConnection as Sweep
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
-from workbench.client.actions import Answer, Fail, GiveUp, Instructions, KeepToken, Ready, Reconnect, Send, Wake
+from workbench.client.actions import ActionResult, Fail, GiveUp, Instructions, KeepToken, Ready, Reconnect, Send, Wake
 from workbench.client.handshake import STEP, Handshake, Phase
 from workbench.client.protocol import MOST_SENDS, AgentProtocol
-from workbench.client.subscription import State
+from workbench.client.subscription import SubscriptionState
 from workbench.errors import BadInput, Refused, Unavailable, WorkbenchError
 
 BROKEN = Unavailable("NO_SERVER", "The connection broke.")
@@ -130,7 +130,7 @@ def test_after_a_break_reads_are_sent_again_and_changes_fail() -> None:
     assert instructions == []
     done = enter(protocol)
     assert [one.number for one in done if isinstance(one, Send)] == [read, later]
-    assert protocol.received(message("get_task_response", read, data={"id": 1})) == [Answer(read, {"id": 1})]
+    assert protocol.received(message("get_task_response", read, data={"id": 1})) == [ActionResult(read, {"id": 1})]
 
 
 def test_a_read_is_sent_only_so_often() -> None:
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_fails_the_oldest_call_only() -> None:
     [failed] = protocol.received("nonsense")
     assert isinstance(failed, Fail)
     assert (failed.number, failed.error.code) == (first, "BAD_REPLY")
-    assert protocol.received(message("ping_response", second, data={})) == [Answer(second, {})]
+    assert protocol.received(message("ping_response", second, data={})) == [ActionResult(second, {})]
     assert protocol.received(message("whoami_response", first, data={})) == []
 
 
@@ -183,7 +183,7 @@ def test_a_slow_reader_is_caught_up_from_its_last_event(monkeypatch: pytest.Monk
     protocol.received(message("subscribe_response", number, data={"after": 0}))
     for event in range(1, 5):
         assert protocol.received(message("event", number, data={"id": event})) == [Wake(number)]
-    assert subscription.state is State.BEHIND
+    assert subscription.state is SubscriptionState.BEHIND
     assert [subscription.take(), subscription.take(), subscription.take()] == [{"id": 1}, {"id": 2}, None]
     assert [data["after"] for _, data in sends(protocol.resume(number))] == [2]
     protocol.received(message("event", number, data={"id": 5}))  # of the earlier request: taking it would leave a gap
@@ -246,7 +246,7 @@ class AnyServer(RuleBasedStateMachine):
     def _do(self, instructions: Instructions) -> None:
         for one in instructions:
             assert self.connected or not isinstance(one, Send)
-            if isinstance(one, Answer | Fail):
+            if isinstance(one, ActionResult | Fail):
                 self.settled[one.number] += 1
             if isinstance(one, Reconnect | GiveUp):
                 self._break()

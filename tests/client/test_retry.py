@@ -7,7 +7,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.client.retry import LONGEST_PAUSE_SECONDS, Retry, backoff
+from workbench.client.retry import LONGEST_PAUSE_SECONDS, RetryPolicy, backoff
 from workbench.errors import Refused, TooMany, Unavailable
 
 LOST = ConnectionError("lost")
@@ -22,9 +22,9 @@ class Time:
         return self.now
 
 
-def met(time: Time) -> Retry:
+def met(time: Time) -> RetryPolicy:
     """After a server was met, with a patience of ten seconds."""
-    made = Retry(10.0, time, lambda: backoff(lambda: 0.0))
+    made = RetryPolicy(10.0, time, lambda: backoff(lambda: 0.0))
     made.met()
     return made
 
@@ -39,7 +39,7 @@ def test_pauses_grow_and_have_a_limit(chance: float) -> None:
 
 
 def test_a_server_that_was_never_met_is_not_tried_again() -> None:
-    error = Retry(10.0, Time(), lambda: backoff(lambda: 0.0)).fatal(LOST)
+    error = RetryPolicy(10.0, Time(), lambda: backoff(lambda: 0.0)).fatal(LOST)
     assert isinstance(error, Unavailable)
     assert error.code == "NO_SERVER"
     assert "lost" in error.message

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.users import NOBODY, SYSTEM_PYTHON
-from workbench.confinement import Box, Limits, box_for_worktree
+from workbench.confinement import Box, BoxLimits, box_for_worktree
 from workbench.git import Checkout, Repository
 
 SECRET = "what-nobody-else-may-know"
@@ -91,7 +91,7 @@ class Scene:
         who = {f"GIT_{role}_{what}": "worker" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return self.box.environment(base) | path | {name: str(value) for name, value in names.items()} | who
 
-    def wrap(self, command: Sequence[str], box: Box | None = None, limits: Limits | None = None) -> list[str]:
+    def wrap(self, command: Sequence[str], box: Box | None = None, limits: BoxLimits | None = None) -> list[str]:
         """The command in its box, by whoever works here."""
         return self._by_the_worker((box or self.box).argv(command, limits))
 

@@ -16,7 +16,7 @@ import yaml
 from tests.confinement.scene import SECRET, Scene
 from tests.git.parts import ended
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.git import Identity, changed
+from workbench.git import CommitIdentity, changed
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.long]
 
@@ -77,12 +77,12 @@ def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(sc
         checkout.head,
         checkout.uncommitted,
         lambda: checkout.dirty_diff(100_000),
-        lambda: checkout.commit_all("All", Identity("Worker", "worker@localhost")),
+        lambda: checkout.commit_all("All", CommitIdentity("Worker", "worker@localhost")),
         lambda: repository.unverified_branch(scene.own, branch),
         lambda: repository.import_branch(checkout, branch, max_bytes=1_000_000),
         lambda: repository.diff("main", branch, max_bytes=100_000),
         lambda: repository.preview_merge("main", branch),
-        lambda: repository.merge_commit(branch, "main", "Try", Identity("P", "p@localhost")),
+        lambda: repository.merge_commit(branch, "main", "Try", CommitIdentity("P", "p@localhost")),
     ):
         with suppress(WorkbenchError):  # a worker may spoil its own work
             look()

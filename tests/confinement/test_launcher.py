@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.git.parts import ended
-from workbench.confinement import Box, Limits, abilities, box_for_worktree
+from workbench.confinement import Box, BoxLimits, abilities, box_for_worktree
 
 pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
 
@@ -31,7 +31,7 @@ def box(tmp_path: Path) -> Box:
 
 
 def run(
-    box: Box, *command: str, limits: Limits | None = None, pass_fds: tuple[int, ...] = ()
+    box: Box, *command: str, limits: BoxLimits | None = None, pass_fds: tuple[int, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         box.argv(command, limits),
@@ -45,7 +45,7 @@ def run(
     )
 
 
-def python(box: Box, program: str, **more: Limits | tuple[int, ...]) -> str:
+def python(box: Box, program: str, **more: BoxLimits | tuple[int, ...]) -> str:
     done = run(box, sys.executable, "-I", "-c", program, **more)  # type: ignore[arg-type]
     assert done.returncode == FINE, done.stderr
     return done.stdout
@@ -127,13 +127,13 @@ def test_resource_limits_hold_as_far_as_given(box: Box) -> None:
     unlimited = resource.RLIM_INFINITY
     before = [resource.getrlimit(which) for which in (resource.RLIMIT_CPU, resource.RLIMIT_DATA)]
     assert before == [(unlimited, unlimited)] * 2
-    some = python(box, program, limits=Limits(cpu_seconds=2.5, memory_bytes=1 << 30, wall_seconds=9, tasks=1))
+    some = python(box, program, limits=BoxLimits(cpu_seconds=2.5, memory_bytes=1 << 30, wall_seconds=9, tasks=1))
     assert some == f"(3, 3) ({1 << 30}, {1 << 30}) (0, 0)\n"
     assert python(box, program) == f"{(unlimited, unlimited)} {(unlimited, unlimited)} (0, 0)\n"
 
 
 def test_a_command_that_takes_more_than_its_memory_is_refused_it(box: Box) -> None:
-    done = run(box, sys.executable, "-I", "-c", "b'x' * (1 << 30)", limits=Limits(memory_bytes=200 << 20))
+    done = run(box, sys.executable, "-I", "-c", "b'x' * (1 << 30)", limits=BoxLimits(memory_bytes=200 << 20))
     assert "MemoryError" in done.stderr
 
 
@@ -273,4 +273,4 @@ def test_without_enforcement_the_surroundings_and_limits_are_the_same(box: Box, 
     (tmp_path / "outside").write_text("outside")
     free = replace(box, enforce=False)
     assert run(free, "sh", "-c", "cat ../outside; echo; echo $HOME").stdout == f"outside\n{box.scratch}\n"
-    assert run(free, "sh", "-c", "while :; do :; done", limits=Limits(cpu_seconds=0.1)).returncode == -9
+    assert run(free, "sh", "-c", "while :; do :; done", limits=BoxLimits(cpu_seconds=0.1)).returncode == -9

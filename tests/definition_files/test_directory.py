@@ -12,11 +12,11 @@ from tests.conftest import git
 from tests.definition_files.conftest import everything
 from tests.given import refused
 from tests.small_disk import fill, small_disk
-from workbench.definition_files.directory import Directory
+from workbench.definition_files.directory import DefinitionDirectory
 from workbench.definition_files.journal import PRIVATE
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.rules.definitions import layout
-from workbench.rules.definitions.model import AgentTool, Definition, Entry
+from workbench.rules.definitions.model import Definition, ExportedTool, PromptEntry
 
 READER = Definition.model_validate(
     {"metadata": {"id": "reader", "name": "Reader"}, "prompt": "Read.", "rules": [{"name": "cite", "text": "Cite."}]}
@@ -25,9 +25,9 @@ Happening = Callable[[Path], object]
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Directory:
+def directory(tmp_path: Path) -> DefinitionDirectory:
     """A definition with a rule."""
-    made = Directory(tmp_path / "agents" / "reader")
+    made = DefinitionDirectory(tmp_path / "agents" / "reader")
     made.create(READER)
     return made
 
@@ -38,7 +38,7 @@ def add(name: str, text: str = "Added.") -> Callable[[Definition], Definition]:
     def edit(old: Definition) -> Definition:
         if name in rules(old):
             raise Conflict("ALREADY_EXISTS", name)
-        return old.model_copy(update={"rules": [*old.rules, Entry(name=name, text=text)]})
+        return old.model_copy(update={"rules": [*old.rules, PromptEntry(name=name, text=text)]})
 
     return edit
 
@@ -59,12 +59,12 @@ def rules(definition: Definition) -> dict[str, str]:
     return {rule.name: rule.text for rule in definition.rules}
 
 
-def private(directory: Directory) -> list[str]:
+def private(directory: DefinitionDirectory) -> list[str]:
     """What is left beside a definition."""
     return sorted(path.name for path in (directory.path.parent / PRIVATE / directory.path.name).iterdir())
 
 
-def test_what_is_created_is_read_and_removed_whole(directory: Directory) -> None:
+def test_what_is_created_is_read_and_removed_whole(directory: DefinitionDirectory) -> None:
     assert directory.read().definition == READER
     assert sorted(everything(directory.path)) == ["agent.yaml", "prompt.md", "rules/cite.md"]
     assert (directory.path.parent / PRIVATE / ".gitignore").read_text() == "*\n"
@@ -73,7 +73,7 @@ def test_what_is_created_is_read_and_removed_whole(directory: Directory) -> None
     assert not directory.path.exists()
 
 
-def test_a_change_that_fails_changes_nothing(directory: Directory) -> None:
+def test_a_change_that_fails_changes_nothing(directory: DefinitionDirectory) -> None:
     def fail(old: Definition) -> Definition:
         raise BadInput("VALIDATION_ERROR", "No.")
 
@@ -83,7 +83,7 @@ def test_a_change_that_fails_changes_nothing(directory: Directory) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_cannot_be_written_is_left_as_it_was(directory: Directory) -> None:
+def test_a_directory_that_cannot_be_written_is_left_as_it_was(directory: DefinitionDirectory) -> None:
     (directory.path.parent / PRIVATE / "reader").chmod(0o500)
     before = everything(directory.path)
     refused("PROJECT_UNWRITABLE", directory.change, add("a"))
@@ -91,7 +91,7 @@ def test_a_directory_that_cannot_be_written_is_left_as_it_was(directory: Directo
 
 
 @pytest.mark.parametrize("name", ["agent.yaml", "prompt.md", "rules/cite.md", "rules"])
-def test_no_link_is_followed(directory: Directory, tmp_path: Path, name: str) -> None:
+def test_no_link_is_followed(directory: DefinitionDirectory, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     (outside / "rules").mkdir(parents=True)
     link = directory.path / name
@@ -116,7 +116,7 @@ def test_no_link_is_followed(directory: Directory, tmp_path: Path, name: str) ->
         "nonsense",
     ],
 )
-def test_a_journal_that_came_from_elsewhere_is_not_followed(directory: Directory, journal: str) -> None:
+def test_a_journal_that_came_from_elsewhere_is_not_followed(directory: DefinitionDirectory, journal: str) -> None:
     private = directory.path.parent / PRIVATE / "reader"
     (private / "0123456789abcdef").write_text("x")
     (directory.path.parent / "notes.txt").write_text("mine")
@@ -158,13 +158,15 @@ def by_replacement(path: Path) -> None:
     ],
 )
 def test_what_an_editor_writes_in_the_middle_of_a_change_is_kept(
-    directory: Directory, happening: Happening, expected: dict[str, str]
+    directory: DefinitionDirectory, happening: Happening, expected: dict[str, str]
 ) -> None:
     made = directory.change(meanwhile(happening, directory.path)).definition
     assert rules(made) == rules(directory.read().definition) == expected | {"added": "Added."}
 
 
-def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced(directory: Directory) -> None:
+def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced(
+    directory: DefinitionDirectory,
+) -> None:
     refused("ALREADY_EXISTS", directory.change, meanwhile(writes("rules/added.md", "Mine."), directory.path))
     assert rules(directory.read().definition) == {"cite": "Cite.", "added": "Mine."}
 
@@ -174,7 +176,7 @@ def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced
     [(writes("agent.yaml", "metadata: ["), "INVALID_CONFIGURATION"), (removes("agent.yaml"), "AGENT_NOT_FOUND")],
 )
 def test_a_definition_that_becomes_unreadable_in_the_middle_of_a_change_is_left_as_it_is(
-    directory: Directory, happening: Happening, code: str
+    directory: DefinitionDirectory, happening: Happening, code: str
 ) -> None:
     refused(code, directory.change, meanwhile(happening, directory.path))
     assert "rules/added.md" not in everything(directory.path)
@@ -182,7 +184,9 @@ def test_a_definition_that_becomes_unreadable_in_the_middle_of_a_change_is_left_
 
 
 @pytest.mark.parametrize("linked", ["rules", "."])
-def test_a_link_that_appears_during_a_change_is_not_followed(directory: Directory, tmp_path: Path, linked: str) -> None:
+def test_a_link_that_appears_during_a_change_is_not_followed(
+    directory: DefinitionDirectory, tmp_path: Path, linked: str
+) -> None:
     outside = tmp_path / "outside"
 
     def link(path: Path) -> None:
@@ -198,12 +202,14 @@ def test_a_link_that_appears_during_a_change_is_not_followed(directory: Director
 
 
 def test_the_branch_that_git_checks_out_in_the_middle_of_a_change_is_the_one_that_is_changed(repository: Path) -> None:
-    directory = Directory(repository / "agents" / "reader")
+    directory = DefinitionDirectory(repository / "agents" / "reader")
     directory.create(READER)
     git("add", "agents", cwd=repository)
     git("commit", "-q", "-m", "One", cwd=repository)
     git("checkout", "-q", "-b", "other", cwd=repository)
-    directory.change(lambda old: old.model_copy(update={"prompt": "Other.", "rules": [Entry(name="b", text="B.")]}))
+    directory.change(
+        lambda old: old.model_copy(update={"prompt": "Other.", "rules": [PromptEntry(name="b", text="B.")]})
+    )
     git("add", "agents", cwd=repository)
     git("commit", "-q", "-m", "Two", cwd=repository)
 
@@ -236,7 +242,7 @@ def with_files_of_editors(path: Path) -> None:
     (path / "rules" / ".#cite.md").symlink_to("person@host.1234:1700000000")
 
 
-def test_files_of_editors_are_no_part_of_a_definition_and_stay(directory: Directory) -> None:
+def test_files_of_editors_are_no_part_of_a_definition_and_stay(directory: DefinitionDirectory) -> None:
     with_files_of_editors(directory.path)
     before = everything(directory.path)
     assert directory.read().definition == READER
@@ -246,7 +252,9 @@ def test_files_of_editors_are_no_part_of_a_definition_and_stay(directory: Direct
     assert {name: (directory.path / name).read_bytes() for name in EDITORS} == EDITORS
 
 
-def test_a_deletion_names_each_foreign_directory_once_and_shows_no_control_characters(directory: Directory) -> None:
+def test_a_deletion_names_each_foreign_directory_once_and_shows_no_control_characters(
+    directory: DefinitionDirectory,
+) -> None:
     for name in ("data/a/b", "rules/sub", "references"):
         (directory.path / name).mkdir(parents=True, exist_ok=True)
     for name in ("data/a/b/c.txt", "rules/sub/x.md", "references/\x1b[31m.txt"):
@@ -259,14 +267,14 @@ def test_a_deletion_names_each_foreign_directory_once_and_shows_no_control_chara
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"x" * 2_000_000, b"---\n- ["], ids=["no text", "large", "invalid"])
-def test_a_definition_that_cannot_be_read_can_be_removed(directory: Directory, content: bytes) -> None:
+def test_a_definition_that_cannot_be_read_can_be_removed(directory: DefinitionDirectory, content: bytes) -> None:
     (directory.path / "rules" / "cite.md").write_bytes(content)
     refused("INVALID_CONFIGURATION", directory.read)
     assert directory.remove() == []
     assert not directory.path.exists()
 
 
-def test_a_file_in_place_of_a_folder_is_left_alone(directory: Directory) -> None:
+def test_a_file_in_place_of_a_folder_is_left_alone(directory: DefinitionDirectory) -> None:
     directory.change(lambda old: old.model_copy(update={"rules": []}))
     (directory.path / "rules").rmdir()
     (directory.path / "rules").write_text("Mine.")
@@ -276,9 +284,9 @@ def test_a_file_in_place_of_a_folder_is_left_alone(directory: Directory) -> None
     assert private(directory) == ["lock"]
 
 
-def test_a_definition_that_could_not_be_read_again_is_not_written(directory: Directory) -> None:
-    tools = [AgentTool(name=f"t{n}", parameters={"type": "object"}, prompt="x" * 190_000) for n in range(6)]
-    cite = Entry(name="CITE", text="x")
+def test_a_definition_that_could_not_be_read_again_is_not_written(directory: DefinitionDirectory) -> None:
+    tools = [ExportedTool(name=f"t{n}", parameters={"type": "object"}, prompt="x" * 190_000) for n in range(6)]
+    cite = PromptEntry(name="CITE", text="x")
     before = everything(directory.path)
     for update, code in (
         ({"tools": tools}, "VALIDATION_ERROR"),
@@ -288,7 +296,7 @@ def test_a_definition_that_could_not_be_read_again_is_not_written(directory: Dir
         assert everything(directory.path) == before
 
 
-def test_a_file_that_others_may_not_read_stays_so(directory: Directory) -> None:
+def test_a_file_that_others_may_not_read_stays_so(directory: DefinitionDirectory) -> None:
     (directory.path / "agent.yaml").chmod(0o600)
     directory.change(lambda old: old.model_copy(update={"metadata": old.metadata.model_copy(update={"version": "2"})}))
     assert (directory.path / "agent.yaml").stat().st_mode & 0o777 == 0o600
@@ -298,7 +306,9 @@ def test_a_file_that_others_may_not_read_stays_so(directory: Directory) -> None:
 
 
 @pytest.mark.parametrize("linked", [PRIVATE, f"{PRIVATE}/reader"])
-def test_a_link_in_place_of_the_journals_is_not_followed(directory: Directory, tmp_path: Path, linked: str) -> None:
+def test_a_link_in_place_of_the_journals_is_not_followed(
+    directory: DefinitionDirectory, tmp_path: Path, linked: str
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "notes.txt").write_text("mine")
@@ -310,7 +320,7 @@ def test_a_link_in_place_of_the_journals_is_not_followed(directory: Directory, t
     assert directory.read().definition == READER
 
 
-def test_a_journal_is_not_carried_out_through_a_link(directory: Directory, tmp_path: Path) -> None:
+def test_a_journal_is_not_carried_out_through_a_link(directory: DefinitionDirectory, tmp_path: Path) -> None:
     (directory.path / "rules").rename(tmp_path / "outside")
     (directory.path / "rules").symlink_to(tmp_path / "outside")
     journal = directory.path.parent / PRIVATE / "reader" / "journal.json"
@@ -335,13 +345,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def much(old: Definition) -> Definition:
     """A change of several files, some of them large."""
-    added = [Entry(name=f"r{number}", text=str(number) * 50_000) for number in range(4)]
+    added = [PromptEntry(name=f"r{number}", text=str(number) * 50_000) for number in range(4)]
     return old.model_copy(update={"prompt": "New.", "rules": added})
 
 
 @pytest.mark.parametrize("free", [0, 4_096, 8_192, 60_000, 120_000, 200_000, 206_000, 212_000, 240_000])
 def test_on_a_full_disk_a_definition_is_the_old_or_the_new_one(disk: Path, free: int) -> None:
-    directory = Directory(disk / "agents" / "reader")
+    directory = DefinitionDirectory(disk / "agents" / "reader")
     directory.create(READER)
     fill(disk, free)
     try:
@@ -357,7 +367,7 @@ def test_on_a_full_disk_a_definition_is_the_old_or_the_new_one(disk: Path, free:
 
 
 def test_on_a_full_disk_nothing_is_created(disk: Path) -> None:
-    directory = Directory(disk / "agents" / "reader")
+    directory = DefinitionDirectory(disk / "agents" / "reader")
     fill(disk, 0)
     refused("PROJECT_UNWRITABLE", directory.create, READER)
     assert not (directory.path / layout.AGENT).exists()
@@ -366,7 +376,7 @@ def test_on_a_full_disk_nothing_is_created(disk: Path) -> None:
     assert directory.read().definition == READER
 
 
-def test_a_byte_order_mark_and_line_endings_of_windows_change_nothing(directory: Directory) -> None:
+def test_a_byte_order_mark_and_line_endings_of_windows_change_nothing(directory: DefinitionDirectory) -> None:
     expected = directory.read()
     for name in everything(directory.path):
         path = directory.path / name

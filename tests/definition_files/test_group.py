@@ -11,15 +11,15 @@ import pytest
 
 from tests.definition_files.conftest import everything
 from tests.small_disk import fill, small_disk
-from workbench.definition_files.directory import Directory
+from workbench.definition_files.directory import DefinitionDirectory
 from workbench.definition_files.group import Replacement, replace_together
 from workbench.definition_files.journal import PRIVATE
 from workbench.errors import Unavailable
-from workbench.rules.definitions.model import Definition, Entry
+from workbench.rules.definitions.model import Definition, PromptEntry
 
 
 def definition(name: str, prompt: str = "version 1") -> Definition:
-    rules = [Entry(name=prompt[:10].replace(" ", "-"), text=prompt)]
+    rules = [PromptEntry(name=prompt[:10].replace(" ", "-"), text=prompt)]
     return Definition.model_validate({"metadata": {"id": name, "name": name}, "prompt": prompt, "rules": rules})
 
 
@@ -27,16 +27,16 @@ def definition(name: str, prompt: str = "version 1") -> Definition:
 def agents(tmp_path: Path) -> Path:
     """Where two definitions are: `a` and `b`."""
     for name in "ab":
-        Directory(tmp_path / "agents" / name).create(definition(name))
+        DefinitionDirectory(tmp_path / "agents" / name).create(definition(name))
     return tmp_path / "agents"
 
 
 def changes(agents: Path, prompt: str = "version 2") -> list[Replacement]:
     """Change `b`, create `c`, remove `a`."""
     return [
-        Replacement(Directory(agents / "b"), definition("b"), definition("b", prompt)),
-        Replacement(Directory(agents / "c"), None, definition("c", prompt)),
-        Replacement(Directory(agents / "a"), definition("a"), None),
+        Replacement(DefinitionDirectory(agents / "b"), definition("b"), definition("b", prompt)),
+        Replacement(DefinitionDirectory(agents / "c"), None, definition("c", prompt)),
+        Replacement(DefinitionDirectory(agents / "a"), definition("a"), None),
     ]
 
 
@@ -47,8 +47,8 @@ def private(agents: Path) -> set[str]:
 
 def test_definitions_are_changed_created_and_removed_together(agents: Path) -> None:
     assert replace_together(changes(agents))
-    assert Directory(agents / "b").read().definition == definition("b", "version 2")
-    assert Directory(agents / "c").read().definition == definition("c", "version 2")
+    assert DefinitionDirectory(agents / "b").read().definition == definition("b", "version 2")
+    assert DefinitionDirectory(agents / "c").read().definition == definition("c", "version 2")
     assert not (agents / "a").exists()
     assert private(agents) == set()
 
@@ -56,10 +56,10 @@ def test_definitions_are_changed_created_and_removed_together(agents: Path) -> N
 @pytest.mark.parametrize(
     "disturb",
     [
-        lambda agents: Directory(agents / "b").change(lambda old: old.model_copy(update={"prompt": "other"})),
+        lambda agents: DefinitionDirectory(agents / "b").change(lambda old: old.model_copy(update={"prompt": "other"})),
         lambda agents: (agents / "a" / "prompt.md").write_text("edited\n"),
-        lambda agents: Directory(agents / "a").remove(),
-        lambda agents: Directory(agents / "c").create(definition("c", "mine")),
+        lambda agents: DefinitionDirectory(agents / "a").remove(),
+        lambda agents: DefinitionDirectory(agents / "c").create(definition("c", "mine")),
         lambda agents: ((agents / "c").mkdir(), (agents / "c" / "notes.txt").write_text("mine")),
     ],
 )
@@ -72,13 +72,13 @@ def test_nothing_changes_if_one_of_them_is_not_as_it_was(agents: Path, disturb: 
 
 
 def test_an_edit_in_the_last_moment_is_not_lost(agents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = Directory.is_at
+    check = DefinitionDirectory.is_at
 
-    def edited_before(self: Directory, *arguments: Any) -> bool:
+    def edited_before(self: DefinitionDirectory, *arguments: Any) -> bool:
         (agents / "b" / "prompt.md").write_text("edited\n")
         return check(self, *arguments)
 
-    monkeypatch.setattr(Directory, "is_at", edited_before)
+    monkeypatch.setattr(DefinitionDirectory, "is_at", edited_before)
     before = everything(agents)
     assert not replace_together(changes(agents))
     assert everything(agents) == before | {"b/prompt.md": b"edited\n"}
@@ -86,7 +86,7 @@ def test_an_edit_in_the_last_moment_is_not_lost(agents: Path, monkeypatch: pytes
 
 def test_what_is_equal_already_is_left_alone(agents: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")}
-    same = [Replacement(Directory(agents / name), definition(name), definition(name)) for name in "ab"]
+    same = [Replacement(DefinitionDirectory(agents / name), definition(name), definition(name)) for name in "ab"]
     assert replace_together(same)
     assert {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")} == before
 
@@ -94,7 +94,7 @@ def test_what_is_equal_already_is_left_alone(agents: Path) -> None:
 def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 2) as disk:
         for name in "ab":
-            Directory(disk / "agents" / name).create(definition(name))
+            DefinitionDirectory(disk / "agents" / name).create(definition(name))
         before = everything(disk)
         fill(disk, but=40_000)
         with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"):
@@ -109,9 +109,11 @@ def test_groups_that_overlap_do_not_wait_for_each_other(agents: Path) -> None:
 
     def both(order: str, number: int) -> None:
         while True:
-            now = {name: Directory(agents / name).read().definition for name in order}
+            now = {name: DefinitionDirectory(agents / name).read().definition for name in order}
             prompt = f"version {number} {order}"
-            wanted = [Replacement(Directory(agents / name), now[name], definition(name, prompt)) for name in order]
+            wanted = [
+                Replacement(DefinitionDirectory(agents / name), now[name], definition(name, prompt)) for name in order
+            ]
             if replace_together(wanted):
                 made.append(True)
                 return
@@ -122,4 +124,4 @@ def test_groups_that_overlap_do_not_wait_for_each_other(agents: Path) -> None:
     for thread in threads:
         thread.join(30)
     assert len(made) == 8
-    assert len({Directory(agents / name).read().definition.prompt for name in "ab"}) == 1
+    assert len({DefinitionDirectory(agents / name).read().definition.prompt for name in "ab"}) == 1

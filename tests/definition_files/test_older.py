@@ -12,7 +12,7 @@ import pytest
 from tests.definition_files.conftest import everything
 from tests.given import refused
 from tests.rules.definitions.test_older import FILES, YAML
-from workbench.definition_files import Directory, Registry
+from workbench.definition_files import DefinitionDirectory, Registry
 from workbench.definition_files.journal import Journal
 from workbench.definition_files.migration import Migration, prepare
 from workbench.definition_files.older import LARGEST
@@ -242,5 +242,5 @@ def test_nothing_new_is_made_in_the_directory_of_an_older_definition(agents: Pat
     put(agents, AS_DIRECTORY)
     refused("AGENT_EXISTS", registry.vacant, "./agents/finder/inner")
     refused("AGENT_EXISTS", registry.vacant, "./agents/finder")
-    assert not Directory(agents / "finder").is_unfinished()
+    assert not DefinitionDirectory(agents / "finder").is_unfinished()
     assert AGENT not in os.listdir(agents / "finder")

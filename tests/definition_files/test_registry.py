@@ -15,7 +15,7 @@ from tests.given import refused
 from workbench.definition_files.journal import PRIVATE
 from workbench.definition_files.registry import Registry
 from workbench.errors import WorkbenchError
-from workbench.rules.definitions.model import Definition, Entry
+from workbench.rules.definitions.model import Definition, PromptEntry
 
 HOSTILE = [
     "..",
@@ -238,7 +238,7 @@ def test_threads_share_a_registry_while_definitions_come_change_and_go(registry:
         directory = registry.vacant(f"./agents/{name}")
         registry.create(directory, definition(name))
         for step in range(5):
-            rule = Entry(name=f"r{step}", text="x")
+            rule = PromptEntry(name=f"r{step}", text="x")
             add = lambda old, rule=rule: old.model_copy(update={"rules": [*old.rules, rule]})  # noqa: E731
             registry.change(registry.find(name), add)
             assert len(registry.get(name).definition.rules) == step + 1

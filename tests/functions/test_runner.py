@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import Conflict, Unavailable
-from workbench.functions.runner import FunctionRunner, Interrupted
+from workbench.functions.runner import FunctionCancelled, FunctionRunner
 
 pytestmark = pytest.mark.anyio
 
@@ -104,7 +104,7 @@ async def test_no_more_functions_run_than_may_also_those_that_nobody_waits_for()
 
     def stubborn() -> None:
         while not go_on.is_set():
-            with suppress(Interrupted):
+            with suppress(FunctionCancelled):
                 begun.set()
                 go_on.wait()
 

@@ -14,9 +14,9 @@ from typing import Any
 from tests.given import refused
 from tests.process.stage import gone
 from workbench.errors import WorkbenchError
-from workbench.git import Checkout, Identity, Repository
+from workbench.git import Checkout, CommitIdentity, Repository
 
-ANNA = Identity("Anna Änderung", "anna@example.org")
+ANNA = CommitIdentity("Anna Änderung", "anna@example.org")
 
 HOSTILE_FILES = [
     "with space",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.git.parts import ANNA, add, bring, commit, filtering, git, inside, racing, remove, script, write
 from tests.given import refused
-from workbench.git import FileChange, Identity, Repository
+from workbench.git import CommitIdentity, FileChange, Repository
 
 pytestmark = pytest.mark.long
 
@@ -127,12 +127,12 @@ def test_no_hook_ever_runs(
 
 @pytest.mark.parametrize("name", ["", "  ", "...", "<>", "\n", "a\0b"])
 def test_a_name_of_which_git_would_leave_nothing_is_refused(name: str) -> None:
-    refused("BAD_IDENTITY", Identity, name, "x@y")
+    refused("BAD_IDENTITY", CommitIdentity, name, "x@y")
 
 
 def test_every_other_name_signs(work: Path) -> None:
     names = {"a": "a", "<a>": "a", "a\nb": "ab", "Ä": "Ä", ".a.": "a", "agent-1": "agent-1"}
     for name in names:
         write(work, {"file": name})
-        assert inside(work).commit_all("", Identity(name, "")) is not None
+        assert inside(work).commit_all("", CommitIdentity(name, "")) is not None
     assert git(work, "log", "--format=%an", "--max-count=6").splitlines() == [*reversed(names.values())]

@@ -20,7 +20,7 @@ import uvicorn
 from kernel_ext.hosting import host as module
 from kernel_ext.hosting import membership
 from kernel_ext.hosting.host import KernelHost
-from kernel_ext.session import Session
+from kernel_ext.session import WorkbenchSession
 from workbench.client import http
 from workbench.errors import NotFound, Unavailable
 from workbench.services import approvals
@@ -38,8 +38,8 @@ def host(migrated: Settings) -> Iterator[KernelHost]:
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
-    made = Session()
+def session() -> Iterator[WorkbenchSession]:
+    made = WorkbenchSession()
     yield made
     made.stop()
 
@@ -137,7 +137,7 @@ def test_of_two_that_start_at_once_one_serves_and_the_other_attaches(settings: S
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-def test_a_host_whose_server_has_ended_serves_at_the_next_start(settings: Settings, session: Session) -> None:
+def test_a_host_whose_server_has_ended_serves_at_the_next_start(settings: Settings, session: WorkbenchSession) -> None:
     with served_elsewhere(settings) as process:
         note = session.start(settings.project)
         assert repr(note) == f"Attached to process {process.pid}, which serves project."
@@ -178,7 +178,7 @@ def test_a_log_that_cannot_be_written_does_not_keep_the_servers_from_running(
 
 
 def test_a_failed_start_is_no_start_and_the_next_one_reads_the_settings_anew(
-    session: Session, repository: Path
+    session: WorkbenchSession, repository: Path
 ) -> None:
     (repository / ".aiswarm").mkdir()
     file = repository / ".aiswarm" / "settings.toml"
@@ -194,7 +194,7 @@ def test_a_failed_start_is_no_start_and_the_next_one_reads_the_settings_anew(
     assert repr(session.start(repository)).startswith("Workbench serves project at http://127.0.0.1:")
 
 
-def test_servers_stop_even_if_a_panel_cannot_be_closed(session: Session, settings: Settings) -> None:
+def test_servers_stop_even_if_a_panel_cannot_be_closed(session: WorkbenchSession, settings: Settings) -> None:
     session.start(settings.project, 0)
 
     class Broken:
@@ -209,7 +209,7 @@ def test_servers_stop_even_if_a_panel_cannot_be_closed(session: Session, setting
     assert session._desks == []
 
 
-def test_a_decision_is_awaited_however_many_there_were_before(session: Session, settings: Settings) -> None:
+def test_a_decision_is_awaited_however_many_there_were_before(session: WorkbenchSession, settings: Settings) -> None:
     session.start(settings.project, 0)
     workbench = session.host.workbench
     assert workbench is not None

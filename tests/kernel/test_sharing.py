@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernel_ext.hosting.host import KernelHost
-from kernel_ext.session import Session
+from kernel_ext.session import WorkbenchSession
 from tests.kernel.test_host import served_elsewhere
 from tests.kernel.test_leaving import runs
 from workbench.errors import NotFound, Unavailable
@@ -38,8 +38,8 @@ def hosts(settings: Settings) -> Iterator[tuple[KernelHost, KernelHost]]:
 
 
 @pytest.fixture
-def sessions() -> Iterator[tuple[Session, Session]]:
-    made = Session(), Session()
+def sessions() -> Iterator[tuple[WorkbenchSession, WorkbenchSession]]:
+    made = WorkbenchSession(), WorkbenchSession()
     yield made
     for session in made:
         session.stop()
@@ -189,7 +189,7 @@ def test_a_worker_goes_on_when_its_server_is_handed_over(host: KernelHost, serve
 
 
 def test_workers_that_others_use_are_not_ended_and_the_answer_says_so(
-    sessions: tuple[Session, Session], settings: Settings
+    sessions: tuple[WorkbenchSession, WorkbenchSession], settings: Settings
 ) -> None:
     first, second = sessions
     first.start(settings.project, 0)
@@ -228,7 +228,10 @@ def other(tmp_path: Path) -> Path:
 
 
 def test_only_a_start_with_a_project_stops_another_one_and_only_if_that_one_starts(
-    sessions: tuple[Session, Session], settings: Settings, other: Path, monkeypatch: pytest.MonkeyPatch
+    sessions: tuple[WorkbenchSession, WorkbenchSession],
+    settings: Settings,
+    other: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session, _ = sessions
     session.start(settings.project, 0)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
-from workbench.koi.identity import Identity
+from workbench.koi.identity import NodeIdentity
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -46,7 +46,7 @@ def always(answer: Callable[[bytes], Awaitable[bytes]]) -> Talk:
     return talk
 
 
-def as_sent(sender: Identity, payload: str, receiver: Identity | None = None) -> bytes:
+def as_sent(sender: NodeIdentity, payload: str, receiver: NodeIdentity | None = None) -> bytes:
     """An envelope with a payload as text, which is signed as it is; to the sender itself, if to nobody else."""
     target = (receiver or sender).rid
     text = f'{{"payload":{payload},"source_node":"{sender.rid}","target_node":"{target}"}}'

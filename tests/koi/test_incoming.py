@@ -15,15 +15,15 @@ from rid_lib.ext.utils import sha256_hash_json
 from tests.koi.listening import as_sent
 from workbench.errors import BadInput
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.incoming import DEEPEST, LARGE, LONGEST_REASON, opened, received
 from workbench.koi.payloads import (
     Bundle,
     BundlesPayload,
-    Event,
     EventsPayload,
     EventType,
     FetchBundles,
+    KoiEvent,
     PollEvents,
     RidsPayload,
 )
@@ -41,7 +41,7 @@ json_values = st.recursive(
 
 
 @pytest.fixture(scope="module")
-def ada(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+def ada(tmp_path_factory: pytest.TempPathFactory) -> NodeIdentity:
     return load_or_create(tmp_path_factory.mktemp("ada") / "key.pem", "ada")
 
 
@@ -50,7 +50,7 @@ def nested(levels: int) -> dict[str, Any]:
     return dict(json.loads('{"a":' * (levels - 1) + "{}" + "}" * (levels - 1)))
 
 
-def events(sender: Identity, *sent: Any) -> bytes:
+def events(sender: NodeIdentity, *sent: Any) -> bytes:
     return as_sent(sender, json.dumps({"type": "events_payload", "events": sent}, separators=(",", ":")))
 
 
@@ -58,9 +58,9 @@ def events(sender: Identity, *sent: Any) -> bytes:
 
 
 @given(contents=st.dictionaries(st.text(), json_values))
-def test_what_is_signed_and_sent_is_read_as_it_was(ada: Identity, contents: dict[str, Any]) -> None:
+def test_what_is_signed_and_sent_is_read_as_it_was(ada: NodeIdentity, contents: dict[str, Any]) -> None:
     bundle = Bundle.generate(AgentPersonality("ada", "1"), contents)
-    event = Event(rid=bundle.rid, event_type=EventType.NEW, manifest=bundle.manifest, contents=contents)
+    event = KoiEvent(rid=bundle.rid, event_type=EventType.NEW, manifest=bundle.manifest, contents=contents)
     for payload in (EventsPayload(events=[event]), BundlesPayload(bundles=[bundle])):
         incoming = opened(signed(ada, payload, ada.rid))
         assert incoming.malformed == ()
@@ -80,7 +80,7 @@ def test_whatever_arrives_is_read_or_refused(raw: bytes) -> None:
 @given(
     strange=st.lists(json_values | st.fixed_dictionaries({**dict.fromkeys(GOOD, json_values), "manifest": json_values}))
 )
-def test_strange_events_cost_no_other_its_place(ada: Identity, strange: list[Any]) -> None:
+def test_strange_events_cost_no_other_its_place(ada: NodeIdentity, strange: list[Any]) -> None:
     text = json.dumps({"type": "events_payload", "events": [*strange, GOOD]})
     incoming = opened(as_sent(ada, text))
     payload = incoming.envelope.payload
@@ -113,7 +113,7 @@ def test_strange_events_cost_no_other_its_place(ada: Identity, strange: list[Any
     ],
     ids=lambda wrong: str(wrong)[:60],
 )
-def test_a_malformed_event_costs_only_itself_and_the_signature_still_covers_it(ada: Identity, wrong: Any) -> None:
+def test_a_malformed_event_costs_only_itself_and_the_signature_still_covers_it(ada: NodeIdentity, wrong: Any) -> None:
     incoming = opened(events(ada, GOOD, wrong, GOOD))
     payload = incoming.envelope.payload
     assert isinstance(payload, EventsPayload)
@@ -125,7 +125,7 @@ def test_a_malformed_event_costs_only_itself_and_the_signature_still_covers_it(a
     assert incoming.is_signed_with(ada.public_key)
 
 
-def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allowed_are_read(ada: Identity) -> None:
+def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allowed_are_read(ada: NodeIdentity) -> None:
     deep = GOOD | {"contents": nested(DEEPEST - 1)}
     raw = events(ada, GOOD | {"contents": {"number": "HUGE"}}, deep).replace(b'"HUGE"', b"1e999")
     assert [dropped.reason for dropped in opened(raw).malformed] == ["events[0]: a number is too large"]
@@ -140,13 +140,13 @@ def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allow
         ({"type": "bundles_payload", "bundles": [{"manifest": MANIFEST}], "deferred": [1]}, {"bundles": []}),
     ],
 )
-def test_so_do_other_malformed_items(ada: Identity, payload: dict[str, Any], left: dict[str, Any]) -> None:
+def test_so_do_other_malformed_items(ada: NodeIdentity, payload: dict[str, Any], left: dict[str, Any]) -> None:
     incoming = opened(as_sent(ada, json.dumps(payload)))
     assert incoming.malformed
     assert left.items() <= incoming.envelope.payload.model_dump(mode="json").items()
 
 
-def test_a_rid_that_this_node_has_no_use_for_is_kept_as_text(ada: Identity) -> None:
+def test_a_rid_that_this_node_has_no_use_for_is_kept_as_text(ada: NodeIdentity) -> None:
     payload = opened(signed(ada, RidsPayload(rids=[ForeignRid("no RID")]), ada.rid)).envelope.payload
     assert isinstance(payload, RidsPayload)
     assert [str(rid) for rid in payload.rids] == ["no RID"]
@@ -175,7 +175,7 @@ def test_what_is_no_envelope_is_refused_with_a_reason(raw: bytes) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_loop_goes_on_while_a_large_envelope_is_read(ada: Identity) -> None:
+async def test_the_loop_goes_on_while_a_large_envelope_is_read(ada: NodeIdentity) -> None:
     small, large = events(ada, GOOD), events(ada, *[GOOD] * 2_000)
     assert len(small) < LARGE < len(large)
     reading, turns = asyncio.create_task(received(large)), 0
@@ -192,7 +192,7 @@ async def test_the_loop_goes_on_while_a_large_envelope_is_read(ada: Identity) ->
 # Signatures
 
 
-def test_an_envelope_that_was_tampered_with_does_not_verify(ada: Identity) -> None:
+def test_an_envelope_that_was_tampered_with_does_not_verify(ada: NodeIdentity) -> None:
     raw = events(ada, GOOD)
     before = opened(raw)
     assert before.is_signed_with(ada.public_key)
@@ -211,7 +211,7 @@ def test_an_envelope_that_was_tampered_with_does_not_verify(ada: Identity) -> No
         assert not found.is_signed_with(ada.public_key) or found.envelope.payload == before.envelope.payload
 
 
-def test_fields_that_are_not_known_are_covered_if_they_were_signed_and_harmless_if_not(ada: Identity) -> None:
+def test_fields_that_are_not_known_are_covered_if_they_were_signed_and_harmless_if_not(ada: NodeIdentity) -> None:
     by_the_signer = as_sent(ada, '{"type":"poll_events","limit":0,"more":[1,2]}')
     by_another = signed(ada, PollEvents(), ada.rid).replace(b'"limit":0', b'"limit":0,"more":1')
     for raw in (by_the_signer, by_another):
@@ -219,7 +219,7 @@ def test_fields_that_are_not_known_are_covered_if_they_were_signed_and_harmless_
         assert opened(raw).envelope.payload == PollEvents()
 
 
-def test_a_signature_is_for_its_sender_and_its_receiver_alone(ada: Identity, tmp_path: Path) -> None:
+def test_a_signature_is_for_its_sender_and_its_receiver_alone(ada: NodeIdentity, tmp_path: Path) -> None:
     bob = load_or_create(tmp_path / "bob.pem", "bob")
     raw = signed(ada, FetchBundles(rids=[AgentPersonality("ada", "1")]), ada.rid).decode()
     for end in ("source_node", "target_node"):

@@ -13,49 +13,49 @@ import pytest
 from tests.koi.listening import Talk, as_sent, listening, request, response
 from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.payloads import EventsPayload, FetchRids, PollEvents, RidsPayload
-from workbench.koi.requests import POLL, RIDS, Peer, PeerClient
+from workbench.koi.requests import POLL, RIDS, KoiPeer, PeerClient
 from workbench.rules.personalities.rid import AgentPersonality
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 LARGEST = 100_000
 ADA = RidsPayload(rids=[AgentPersonality("ada", "1")])
-Serve = Callable[[Talk], Awaitable[Peer]]
+Serve = Callable[[Talk], Awaitable[KoiPeer]]
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Identity:
+def here(tmp_path: Path) -> NodeIdentity:
     return load_or_create(tmp_path / "here.pem", "here")
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Identity:
+def there(tmp_path: Path) -> NodeIdentity:
     return load_or_create(tmp_path / "there.pem", "there")
 
 
 @pytest.fixture
-async def client(here: Identity) -> AsyncIterator[PeerClient]:
+async def client(here: NodeIdentity) -> AsyncIterator[PeerClient]:
     made = PeerClient(here, seconds=5, largest=LARGEST)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def serve(there: Identity) -> AsyncIterator[Serve]:
+async def serve(there: NodeIdentity) -> AsyncIterator[Serve]:
     """`await serve(talk)`: the peer, which handles each connection like this."""
     async with AsyncExitStack() as stack:
 
-        async def started(talk: Talk) -> Peer:
+        async def started(talk: Talk) -> KoiPeer:
             url = await stack.enter_async_context(listening(talk))
-            return Peer(there.rid, f"{url}/koi-net", there.public_key)
+            return KoiPeer(there.rid, f"{url}/koi-net", there.public_key)
 
         yield started
 
 
 @pytest.fixture
-def right(here: Identity, there: Identity) -> bytes:
+def right(here: NodeIdentity, there: NodeIdentity) -> bytes:
     return response(signed(there, ADA, here.rid))
 
 
@@ -71,7 +71,7 @@ def answering(*answers: bytes) -> Talk:
     return talk
 
 
-async def failure(client: PeerClient, peer: Peer, seconds: float | None = None) -> tuple[str, str]:
+async def failure(client: PeerClient, peer: KoiPeer, seconds: float | None = None) -> tuple[str, str]:
     """The code and the message of the error of a request."""
     with pytest.raises((Refused, Unavailable)) as caught:
         await client.ask(peer, RIDS, FetchRids(), seconds=seconds)
@@ -125,7 +125,7 @@ async def test_an_answer_without_a_payload_is_none(client: PeerClient, serve: Se
 
 
 async def test_what_is_malformed_in_an_answer_costs_only_itself(
-    client: PeerClient, serve: Serve, here: Identity, there: Identity
+    client: PeerClient, serve: Serve, here: NodeIdentity, there: NodeIdentity
 ) -> None:
     raw = as_sent(there, '{"type":"events_payload","events":[1]}', here)
     incoming = await client.exchange(await serve(answering(response(raw))), POLL, PollEvents())
@@ -161,7 +161,7 @@ async def test_a_wrong_answer_is_an_error_with_a_code(client: PeerClient, serve:
 
 
 async def test_answers_signed_by_another_or_for_another_are_wrong(
-    client: PeerClient, serve: Serve, here: Identity, there: Identity, tmp_path: Path
+    client: PeerClient, serve: Serve, here: NodeIdentity, there: NodeIdentity, tmp_path: Path
 ) -> None:
     eve = load_or_create(tmp_path / "eve.pem", "there")
     by_eve = signed(eve, ADA, here.rid)
@@ -212,12 +212,14 @@ async def test_garbage_instead_of_http_is_an_error_with_a_code(client: PeerClien
     ["http://127.0.0.1:1", "http://[::1", "ftp://127.0.0.1", "file:///etc/passwd", "//", "", "http://127.0.0.1:99999",
      "http://\x00", "http://" + "a" * 300, "http://ä" + "ö" * 100, "http://user:pass@127.0.0.1:1"],
 )  # fmt: skip
-async def test_a_url_that_leads_nowhere_is_an_error_with_a_code(client: PeerClient, there: Identity, url: str) -> None:
-    assert (await failure(client, Peer(there.rid, url, there.public_key)))[0] == "KOI_UNREACHABLE"
+async def test_a_url_that_leads_nowhere_is_an_error_with_a_code(
+    client: PeerClient, there: NodeIdentity, url: str
+) -> None:
+    assert (await failure(client, KoiPeer(there.rid, url, there.public_key)))[0] == "KOI_UNREACHABLE"
 
 
 async def test_proxies_of_the_environment_are_not_used(
-    monkeypatch: pytest.MonkeyPatch, serve: Serve, here: Identity, right: bytes
+    monkeypatch: pytest.MonkeyPatch, serve: Serve, here: NodeIdentity, right: bytes
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")

@@ -13,10 +13,10 @@ import pytest
 from tests.oracle import NODE, PERSONALITY, Failed, Stock
 from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.nodes import NodeProfile, NodeType
-from workbench.koi.payloads import Bundle, Event, EventsPayload, EventType, FetchRids, Payload, RidsPayload
-from workbench.koi.requests import BROADCAST, RIDS, Peer, PeerClient
+from workbench.koi.payloads import Bundle, EventsPayload, EventType, FetchRids, KoiEvent, Payload, RidsPayload
+from workbench.koi.requests import BROADCAST, RIDS, KoiPeer, PeerClient
 from workbench.koi.rids import parse_node
 from workbench.rules.personalities.rid import AgentPersonality
 
@@ -45,7 +45,7 @@ async def test_a_stock_agent_and_a_stock_coordinator_share_a_personality(stock: 
 async def test_a_stock_node_refuses_what_is_not_in_order_and_stays_right(stock: Stock, tmp_path: Path) -> None:
     coordinator = await stock("coordinator")
     ada, eve = (load_or_create(tmp_path / f"{name}.pem", name) for name in ("ada", "eve"))
-    peer = Peer(parse_node(coordinator.rid), coordinator.url, coordinator.info["profile"]["public_key"])
+    peer = KoiPeer(parse_node(coordinator.rid), coordinator.url, coordinator.info["profile"]["public_key"])
     async with asking(ada) as client:
         assert await refused(client, peer, FetchRids()) == "unknown_node"
         assert await refused(client, peer, introduction(ada, eve.public_key), BROADCAST) == "invalid_key"
@@ -56,7 +56,7 @@ async def test_a_stock_node_refuses_what_is_not_in_order_and_stays_right(stock: 
         tampered = signed(ada, FetchRids(rid_types=[NODE]), peer.rid).replace(NODE.encode(), b"orn:koi-net.edge", 1)
         assert await posted(peer, RIDS, tampered) == (400, "invalid_signature")
         assert await posted(peer, RIDS, b'{"payload": 1}') == (422, None)
-        other = Peer(eve.rid, peer.base_url, peer.public_key)
+        other = KoiPeer(eve.rid, peer.base_url, peer.public_key)
         assert await refused(client, other, FetchRids()) == "invalid_target"
         with pytest.raises(Unavailable) as error:
             await client.ask(peer, BROADCAST, events(f"{PERSONALITY}:no-version", ada))
@@ -70,29 +70,29 @@ async def test_a_stock_node_refuses_what_is_not_in_order_and_stays_right(stock: 
 
 
 @asynccontextmanager
-async def asking(identity: Identity) -> AsyncIterator[PeerClient]:
+async def asking(identity: NodeIdentity) -> AsyncIterator[PeerClient]:
     client = PeerClient(identity, seconds=10, largest=1_000_000)
     yield client
     await client.close()
 
 
-def introduction(node: Identity, key: str) -> EventsPayload:
+def introduction(node: NodeIdentity, key: str) -> EventsPayload:
     """What a node says of itself."""
     profile = NodeProfile(node_type=NodeType.PARTIAL, public_key=key).model_dump(mode="json")
     made = Bundle.generate(node.rid, profile)
     return EventsPayload(
-        events=[Event(rid=made.rid, event_type=EventType.NEW, manifest=made.manifest, contents=made.contents)]
+        events=[KoiEvent(rid=made.rid, event_type=EventType.NEW, manifest=made.manifest, contents=made.contents)]
     )
 
 
-def events(rid: str, node: Identity) -> EventsPayload:
+def events(rid: str, node: NodeIdentity) -> EventsPayload:
     """What a node says of a personality, whose RID may be none that koi-net can read."""
     made = Bundle.generate(AgentPersonality("ada", "1"), {"rid": rid, "node_rid": str(node.rid)})
-    event = Event(rid=made.rid, event_type=EventType.NEW, manifest=made.manifest, contents=made.contents)
+    event = KoiEvent(rid=made.rid, event_type=EventType.NEW, manifest=made.manifest, contents=made.contents)
     return EventsPayload(events=[event.model_copy(update={"rid": rid})])
 
 
-async def refused(client: PeerClient, peer: Peer, payload: Payload, path: str = RIDS) -> str:
+async def refused(client: PeerClient, peer: KoiPeer, payload: Payload, path: str = RIDS) -> str:
     """The error of the protocol by which a peer refuses a request."""
     with pytest.raises(Refused) as error:
         await client.ask(peer, path, payload)
@@ -100,7 +100,7 @@ async def refused(client: PeerClient, peer: Peer, payload: Payload, path: str = 
     return str(error.value.details["error"])
 
 
-async def posted(peer: Peer, path: str, body: bytes) -> tuple[int, str | None]:
+async def posted(peer: KoiPeer, path: str, body: bytes) -> tuple[int, str | None]:
     """The status of the answer to a body, and the error in it."""
     async with httpx2.AsyncClient(trust_env=False, timeout=10) as http:
         response = await http.post(peer.base_url + path, content=body, headers={"Content-Type": "application/json"})

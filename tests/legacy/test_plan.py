@@ -25,7 +25,7 @@ from workbench.model import SECOND
 from workbench.state.settings import Settings
 from workbench.store.migrate import migrate, scripts
 from workbench.store.sqlite import SqliteTx
-from workbench.store.sqlite_connection import Connection
+from workbench.store.sqlite_connection import SqliteConnection
 
 # Ids and names.
 
@@ -229,9 +229,9 @@ ROWS = st.lists(st.fixed_dictionaries({}, optional=COLUMNS), max_size=6)
 
 
 @pytest.fixture(scope="module")
-def new_store() -> Iterator[Connection]:
+def new_store() -> Iterator[SqliteConnection]:
     """A database with every table and no rows of a project."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as db:
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=SqliteConnection)) as db:
         db.row_factory = sqlite3.Row
         migrate(db, scripts(), 0)
         db.execute("PRAGMA foreign_keys = ON")
@@ -241,7 +241,7 @@ def new_store() -> Iterator[Connection]:
 @hypothesis_settings(deadline=None)
 @given(written=st.fixed_dictionaries(dict.fromkeys(TABLES, ROWS)))
 def test_whatever_the_rows_are_the_store_takes_each_of_them_once(
-    new_store: Connection, written: dict[str, list[dict[str, Any]]]
+    new_store: SqliteConnection, written: dict[str, list[dict[str, Any]]]
 ) -> None:
     legacy = Legacy("any.db", {table: [Old(table, row) for row in written[table]] for table in TABLES}, [])
     new_store.execute("BEGIN")

@@ -15,7 +15,7 @@ from workbench.model import Json, Micros
 from workbench.ops import Op, collect
 from workbench.rules.chat.limits import ConversationLimits
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
-from workbench.rules.definitions.model import AgentTool, Entry, Metadata, Settings, Skill
+from workbench.rules.definitions.model import DefinitionMetadata, ExportedTool, ModelSettings, PromptEntry, Skill
 from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services import SERVICES
@@ -31,13 +31,13 @@ JSON = st.recursive(
 SERVERS = [StdioServer(command="uvx", args=["mcp"]), HttpServer(url="https://mcp.example")]
 TRAITS = [PersonalityTrait.from_value("mood", "calm"), PersonalityTrait(name="add", is_callable=True)]
 PARTS: dict[Any, list[Any]] = {
-    Entry: [Entry(name="brief", text="Be brief.")],
-    Metadata: [
-        Metadata(id="a", name="A"),
-        Metadata(id="b", name="B", skills=[Skill(id="s", name="S")], persona="tester"),
+    PromptEntry: [PromptEntry(name="brief", text="Be brief.")],
+    DefinitionMetadata: [
+        DefinitionMetadata(id="a", name="A"),
+        DefinitionMetadata(id="b", name="B", skills=[Skill(id="s", name="S")], persona="tester"),
     ],
-    Settings: [Settings(), Settings.model_validate({"model": "test:one", "own": [1]})],
-    AgentTool: [AgentTool(name="sum", parameters={"type": "object"}, prompt="Add.")],
+    ModelSettings: [ModelSettings(), ModelSettings.model_validate({"model": "test:one", "own": [1]})],
+    ExportedTool: [ExportedTool(name="sum", parameters={"type": "object"}, prompt="Add.")],
     StdioServer | HttpServer: SERVERS,
     PersonalityTrait: TRAITS,
     PersonalityProfile: [

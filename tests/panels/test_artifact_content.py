@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from kernel_ext.objects.artifacts import ArtifactContent
+from kernel_ext.objects.artifacts import ArtifactView
 
 FOUND = {
     **{"name": "a", "path": "out/a", "media_type": "text/plain", "bytes": 5, "sha256": "0" * 64},
@@ -16,19 +16,19 @@ FOUND = {
 
 def shown(**more: Any) -> dict[str, Any]:
     """The data that a cell shows."""
-    return ArtifactContent(FOUND | more)._repr_mimebundle_()
+    return ArtifactView(FOUND | more)._repr_mimebundle_()
 
 
 def test_a_picture_is_shown_and_can_be_taken_out() -> None:
     picture = {"form": "picture", "picture_type": "image/png", "data": base64.b64encode(b"png").decode()}
     assert 'src="data:image/png;base64,cG5n"' in shown(**picture)["text/html"]
-    assert ArtifactContent(FOUND | picture).picture == b"png"
+    assert ArtifactView(FOUND | picture).picture == b"png"
 
 
 def test_a_table_is_one_and_becomes_a_frame() -> None:
     table = {"form": "table", "columns": ["n", "<b>"], "rows": [["1", "<script>"]]}
     assert "<script>" not in shown(**table)["text/html"]
-    assert ArtifactContent(FOUND | table).frame()["n"].tolist() == ["1"]
+    assert ArtifactView(FOUND | table).frame()["n"].tolist() == ["1"]
 
 
 def test_no_text_is_ever_markup() -> None:
@@ -39,6 +39,6 @@ def test_no_text_is_ever_markup() -> None:
 
 
 def test_it_says_where_the_rest_is_and_what_has_changed() -> None:
-    assert "This is its beginning." in repr(ArtifactContent(FOUND | {"text": "a", "cut": True}))
-    assert "has changed since" in repr(ArtifactContent(FOUND | {"text": "a", "changed": True}))
-    assert "out/a, 5 bytes. It cannot be shown here." in repr(ArtifactContent(FOUND | {"form": "file"}))
+    assert "This is its beginning." in repr(ArtifactView(FOUND | {"text": "a", "cut": True}))
+    assert "has changed since" in repr(ArtifactView(FOUND | {"text": "a", "changed": True}))
+    assert "out/a, 5 bytes. It cannot be shown here." in repr(ArtifactView(FOUND | {"form": "file"}))

@@ -13,7 +13,7 @@ from workbench.cli.output import Note, Text
 from workbench.errors import NotFound
 from workbench.present.graph import Graph
 from workbench.present.inert import as_html, inert
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 ACTIVE = (
     "\x00\x07\x08\x0b\r\x1b\x7f\x9b\x9d\xad\u061c\u200b\u200e\u200f\u2028\u202a\u202e\u2066\u2069\ufeff\udcff\U000e0041"
@@ -43,7 +43,7 @@ def printed(text: str) -> list[str]:
     """The text as everything that the command line prints, and a notebook shows."""
     table = Table([text], [[text], [text]], lead=text, note=text)
     task = {"id": 1, "title": text, "status": "pending", "blocked": False}
-    shown = [Note(text), Text(text), table, Page([(text, table)]), Table([], [], text), Graph([task], [])]
+    shown = [Note(text), Text(text), table, TablePage([(text, table)]), Table([], [], text), Graph([task], [])]
     pages = [found for one in shown for found in (repr(one), one._repr_html_())]
     error = NotFound("TASK_NOT_FOUND", text)
     return [*pages, str(error), *error._render_traceback_(), inert(text), as_html(text)]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from workbench.present.tables import Output, State, Table
+from workbench.present.tables import CellOutput, StateCell, Table
 
 ITEMS = [{"id": 1, "name": "Ada", "ok": True, "more": 7}, {"id": 20, "name": None, "ok": False}]
 COLUMNS = {"id": "ID", "name": "Name", "ok": "Fine?"}
@@ -38,7 +38,7 @@ def test_html_has_the_same_cells_and_escapes_them() -> None:
 
 
 def test_times_states_and_names_with_hyphens_stay_on_one_line() -> None:
-    cells = ["2026-11-23T15:00:00Z", State("failed"), "report-implementer", "01a203b3-e63a-7980-88dc-6bcedf7908dc"]
+    cells = ["2026-11-23T15:00:00Z", StateCell("failed"), "report-implementer", "01a203b3-e63a-7980-88dc-6bcedf7908dc"]
     table = Table(["a"], [[cell] for cell in (*cells, "Read them", "well-known words", "a-" * 40, "plain", 7, None)])
     styles = [cell.attrib["style"] for cell in ElementTree.fromstring(table.html()).iter("td")]
     assert ["nowrap" in style for style in styles] == [True] * 4 + [False] * 6
@@ -62,7 +62,9 @@ def test_what_leads_a_table_stands_above_it_and_alone_where_there_are_no_rows() 
 
 
 def test_a_state_is_a_word_with_a_mark_in_html() -> None:
-    table = Table(["state"], [[State.of("in_progress")], [State.of("pending", blocked=True)], [State("odd <one>")]])
+    table = Table(
+        ["state"], [[StateCell.of("in_progress")], [StateCell.of("pending", blocked=True)], [StateCell("odd <one>")]]
+    )
     assert table.text().split("\n") == ["state", "in progress", "blocked", "odd <one>"]
     for said in ("◑</span> in progress", "◌</span> blocked", ">odd &lt;one&gt;</td>"):
         assert said in table.html()
@@ -136,7 +138,7 @@ def test_html_shows_what_the_text_shows(rows: list[list[object]]) -> None:
 
 def test_output_begins_with_its_first_line_and_folds_what_comes_after_five_more() -> None:
     text = "It failed: no `x`\n" + "\n".join(f"  line {number}" for number in range(8))
-    table = Table(["attempt", "error"], [[1, Output(text)]])
+    table = Table(["attempt", "error"], [[1, CellOutput(text)]])
     lines = [f"           line {number}" for number in range(5)]
     assert table.text().split("\n")[1:] == ["1        It failed: no `x`", *lines, "         … 3 more lines: --json"]
     page = ElementTree.fromstring(f"<all>{table.html()}</all>")
@@ -145,4 +147,4 @@ def test_output_begins_with_its_first_line_and_folds_what_comes_after_five_more(
     ]
     assert "".join(next(page.iter("details")).itertext()).startswith("3 more lines")
     assert "It failed: no <code>x</code>" in table.html()
-    assert max(map(len, Output("a\n" + "b" * 20_000).text())) == Output.WIDTH
+    assert max(map(len, CellOutput("a\n" + "b" * 20_000).text())) == CellOutput.WIDTH

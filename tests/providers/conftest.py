@@ -16,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.providers.engine import answer
 from workbench.providers.frames import Completed, Frame, Retrying, Token, Used
 from workbench.providers.models import model
-from workbench.providers.question import Limits, Question
+from workbench.providers.question import AnswerLimits, ModelQuestion
 from workbench.providers.tools import NoTools, Toolbox
 
 AnyFrame = TypeVar("AnyFrame", bound=Frame)
@@ -76,8 +76,8 @@ class Asking:
         """The frames of an answer; `more` are limits, or parts of the question."""
         for name in ADDRESSES:
             self._monkeypatch.setenv(name, provider.address)
-        limits = Limits(**{key: more.pop(key) for key in list(more) if key in Limits.__dataclass_fields__})
-        question = Question(**({"instructions": "Be brief.", "prompt": "Hello"} | more))
+        limits = AnswerLimits(**{key: more.pop(key) for key in list(more) if key in AnswerLimits.__dataclass_fields__})
+        question = ModelQuestion(**({"instructions": "Be brief.", "prompt": "Hello"} | more))
         chosen = model(dialect.model, dialect.config(provider.address), dialect.settings or {})
         return answer(chosen, question, toolbox or NoTools(), limits, first_wait=0.001)
 

@@ -9,21 +9,21 @@ from contextlib import aclosing
 import pytest
 
 from workbench.providers import answers
-from workbench.providers.answers import Choice
+from workbench.providers.answers import ModelChoice
 from workbench.providers.frames import Completed, Token, ToolStarted
-from workbench.providers.question import Question
+from workbench.providers.question import ModelQuestion
 from workbench.providers.tools import NoTools
 
 pytestmark = pytest.mark.anyio
 
-TEST = Choice("test:script", {}, {"script": [{"say": "One two."}, {"say": "Three."}]})
+TEST = ModelChoice("test:script", {}, {"script": [{"say": "One two."}, {"say": "Three."}]})
 
 
 async def test_a_conversation_goes_on_after_an_interruption() -> None:
-    async with aclosing(answers.answer(TEST, Question("", "Hello"), NoTools())) as frames:
+    async with aclosing(answers.answer(TEST, ModelQuestion("", "Hello"), NoTools())) as frames:
         first = [await anext(frames) for _ in range(2)]
     history = await answers.extended(None, "Hello", [*first, ToolStarted("c1", "add", "{}")])
-    again = Question("", "And?", history)
+    again = ModelQuestion("", "And?", history)
     found = [frame async for frame in answers.answer(TEST, again, NoTools())]
     assert Token("Three.") in found
     assert isinstance(found[-1], Completed)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.given import refused
 from workbench.errors import Conflict, Unavailable, WorkbenchError
-from workbench.providers.engine import Limits, Question, answer
+from workbench.providers.engine import AnswerLimits, ModelQuestion, answer
 from workbench.providers.frames import Completed, Frame, Token, ToolCompleted, ToolStarted
 from workbench.providers.models import model
 from workbench.providers.tools import NoTools, ToolAnswer, ToolOffer
@@ -31,8 +31,8 @@ class Adding:
 
 
 async def frames(script: Any, toolbox: Any = None, prompt: str = "Hello", **more: Any) -> list[Frame]:
-    limits = Limits(**{name: more.pop(name) for name in ("steps", "seconds") if name in more})
-    question = Question("Be brief.", prompt, **more)
+    limits = AnswerLimits(**{name: more.pop(name) for name in ("steps", "seconds") if name in more})
+    question = ModelQuestion("Be brief.", prompt, **more)
     chosen = model("test:script", {}, {"script": script})
     return [frame async for frame in answer(chosen, question, toolbox or NoTools(), limits)]
 

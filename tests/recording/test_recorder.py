@@ -27,7 +27,7 @@ from workbench.app import Workbench
 from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.recording import Recorder, connection, values
-from workbench.recording.connection import Connection
+from workbench.recording.connection import RecorderConnection
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 
@@ -223,7 +223,7 @@ def test_the_store_is_opened_once_for_calls_that_follow_each_other(
     tmp_path: Path, openings: Openings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "IDLE_SECONDS", 3_600.0)
-    made = Connection(tmp_path)
+    made = RecorderConnection(tmp_path)
     run = made.call("start_run", name="trial")["id"]  # there was no project before
     with ThreadPoolExecutor(4) as threads:
         found = threads.map(lambda n: made.call("record_metrics", run_id=run, metrics={"n": n}), range(20))
@@ -240,7 +240,7 @@ def test_the_store_is_closed_when_no_call_follows(
     tmp_path: Path, openings: Openings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "IDLE_SECONDS", 0.0)
-    made = Connection(tmp_path)
+    made = RecorderConnection(tmp_path)
     made.call("start_run", name="trial")
     openings.closed.wait()
     assert made.call("list_runs")["runs"][0]["name"] == "trial"
@@ -253,7 +253,7 @@ async def test_the_store_is_closed_once_there_is_a_server(
     workbench: Workbench, openings: Openings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "IDLE_SECONDS", 3_600.0)
-    made = Connection(workbench.settings.project)
+    made = RecorderConnection(workbench.settings.project)
     await asyncio.to_thread(made.call, "start_run", name="before")
     async with Servers(workbench) as servers:
         await servers.start(0)
@@ -267,7 +267,7 @@ async def test_the_store_is_closed_once_there_is_a_server(
 async def test_a_connection_finds_the_server_and_does_without_it_once_it_has_gone(
     served: Served, openings: Openings
 ) -> None:
-    connection = Connection(served.workbench.settings.project)
+    connection = RecorderConnection(served.workbench.settings.project)
     try:
         made = await asyncio.to_thread(lambda: connection.call("start_run", name="trial"))
         assert openings.count == 0

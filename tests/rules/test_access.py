@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.given import refused
 from workbench.errors import BadInput
 from workbench.git import Repository
-from workbench.model import Level, Registration, Role, Tool
+from workbench.model import GrantedAccess, Level, Registration, Role
 from workbench.rules import access
 
 GOOD_IDS = ["a", "Ada", "ada.b_c-9", "9", "x" * 64, "pending"]
@@ -105,14 +105,14 @@ def test_of_a_token_only_a_hash_is_kept_and_only_the_same_token_is_the_same() ->
 
 
 LEVELS = {
-    (Tool.READ, Role.WORKER): Level.READ,
-    (Tool.READ, Role.PLANNER): Level.READ,
-    (Tool.WRITE, Role.WORKER): Level.WORKER,
-    (Tool.WRITE, Role.PLANNER): Level.PLANNER,
+    (GrantedAccess.READ, Role.WORKER): Level.READ,
+    (GrantedAccess.READ, Role.PLANNER): Level.READ,
+    (GrantedAccess.WRITE, Role.WORKER): Level.WORKER,
+    (GrantedAccess.WRITE, Role.PLANNER): Level.PLANNER,
 }
 
 
 def test_the_grant_decides_the_level_of_an_admitted_agent_and_no_other_has_one() -> None:
-    for status, tool, role in product(Registration, Tool, Role):
+    for status, tool, role in product(Registration, GrantedAccess, Role):
         wanted = LEVELS[tool, role] if status in ("assigned", "active", "inactive") else Level.ANONYMOUS
         assert access.level_of(status, tool, role) == wanted, (status, tool, role)

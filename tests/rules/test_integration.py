@@ -7,7 +7,17 @@ from itertools import product
 import pytest
 
 from tests.given import refused
-from workbench.rules.integration import OPEN, Action, GateState, Next, Verdict, WorktreeState, next_step, step, verdict
+from workbench.rules.integration import (
+    OPEN,
+    GateState,
+    Next,
+    Verdict,
+    WorktreeAction,
+    WorktreeState,
+    next_step,
+    step,
+    verdict,
+)
 
 LIFE = """
              create   approve      send_back  finish      discard
@@ -21,18 +31,20 @@ STEPS = {(row[0], action): after for row in ROWS for action, after in zip(ACTION
 
 
 def test_the_table_above_speaks_of_every_state_and_action() -> None:
-    assert set(STEPS) == set(product(WorktreeState, Action))
+    assert set(STEPS) == set(product(WorktreeState, WorktreeAction))
 
 
 @pytest.mark.parametrize(("state", "action"), [key for key, after in STEPS.items() if after != "-"])
 @pytest.mark.parametrize("kind", [WorktreeState, str])
 def test_a_worktree_goes_where_the_table_says(kind: type, state: str, action: str) -> None:
-    assert step("lab", kind(state), Action(action)) == STEPS[state, action]
+    assert step("lab", kind(state), WorktreeAction(action)) == STEPS[state, action]
 
 
 @pytest.mark.parametrize(("state", "action"), [key for key, after in STEPS.items() if after == "-"])
 def test_any_other_step_is_refused(state: str, action: str) -> None:
-    error = refused("WORKTREE_EXISTS" if action == "create" else "WORKTREE_CLOSED", step, "lab", state, Action(action))
+    error = refused(
+        "WORKTREE_EXISTS" if action == "create" else "WORKTREE_CLOSED", step, "lab", state, WorktreeAction(action)
+    )
     assert action == "create" or state in error.message
 
 

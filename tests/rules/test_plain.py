@@ -27,7 +27,7 @@ from IPython.display import Image
 from pydantic import BaseModel
 
 from tests.given import refused
-from workbench.analytics.questions import Question, answer
+from workbench.analytics.questions import SqlQuestion, answer
 from workbench.recording import values
 from workbench.rules.tools.arguments import problems
 from workbench.rules.tools.function import function_tool
@@ -218,7 +218,7 @@ def _argument(value: Any) -> Any:
 
 def _in_sql(value: Any) -> Any:
     with duckdb.connect() as db:
-        found = answer(db, Question("SELECT $m", {"m": value}))
+        found = answer(db, SqlQuestion("SELECT $m", {"m": value}))
         assert found is not None
         return found.fetchall()[0][0]
 

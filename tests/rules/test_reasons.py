@@ -10,7 +10,7 @@ import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from workbench.ops import collect
-from workbench.rules.definitions.schema import File, of_file
+from workbench.rules.definitions.schema import DefinitionFile, of_file
 from workbench.rules.reasons import PATTERNS, reason
 from workbench.rules.tasks.plan.model import PlannedTask
 from workbench.services import SERVICES
@@ -97,7 +97,7 @@ def test_a_problem_without_its_context_keeps_its_own_words() -> None:
 
 def test_the_patterns_that_have_words_are_those_of_operations_definitions_and_plans() -> None:
     operations = [operation.input_schema for operation in collect(SERVICES).values()]
-    files = [of_file(File.AGENT), PlannedTask.model_json_schema()]
+    files = [of_file(DefinitionFile.AGENT), PlannedTask.model_json_schema()]
     assert set(PATTERNS) <= set(patterns_in([*operations, *files]))
 
 

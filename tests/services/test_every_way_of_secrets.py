@@ -37,7 +37,7 @@ from workbench.ops import Ctx
 from workbench.rules.secrets.mask import Mask
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -155,7 +155,7 @@ async def registration(lab: Lab, said: Said) -> None:
 async def tool(lab: Lab, said: Said) -> None:
     """A tool of an MCP server, which says how far it is, returns, fails and breaks."""
 
-    async def run(ctx: Ctx, call: Call) -> Outcome:
+    async def run(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         await call.surroundings.progress(1, 2, said.some)
         how = call.arguments["how"]
@@ -163,7 +163,7 @@ async def tool(lab: Lab, said: Said) -> None:
             raise Unavailable("DOWN", said.every)
         if how == "breaks":
             raise ValueError(said.every)
-        return Outcome([{"type": "text", "text": said.every}], said.data)
+        return ToolOutcome([{"type": "text", "text": said.every}], said.data)
 
     lab.shelf.put("hub__say", run, hints=READING)
     for how in ("returns", "fails", "breaks"):

@@ -20,7 +20,7 @@ from tests.shells.websocket.conftest import why_not
 from workbench.app import Workbench
 from workbench.errors import Refused, TooMany, Unauthenticated
 from workbench.shells import koi
-from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, Gate, check_address, revoked, unless_ended
+from workbench.shells.gate import REMEMBERED_ADDRESSES, Allowance, RequestGate, check_address, revoked, unless_ended
 from workbench.shells.http import app
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
@@ -60,7 +60,7 @@ Visit = Callable[..., httpx2.AsyncClient]
 @asynccontextmanager
 async def gated(workbench: Workbench, clock: Callable[[], float]) -> AsyncIterator[Visit]:
     """`visit(token, address)`: an HTTP client at an address, in front of the gate of a workbench."""
-    gate = Gate(Starlette(routes=[*app.routes(workbench), *koi.routes(workbench)]), workbench, clock)
+    gate = RequestGate(Starlette(routes=[*app.routes(workbench), *koi.routes(workbench)]), workbench, clock)
     async with AsyncExitStack() as stack:
 
         def visit(token: str | None = None, address: str = "127.0.0.1", **headers: str | bytes) -> httpx2.AsyncClient:
@@ -269,7 +269,7 @@ async def test_what_waits_for_an_agent_ends_with_its_token_whether_that_ends_bef
 
 async def test_a_server_that_stops_refuses_requests_and_does_not_run_them(workbench: Workbench) -> None:
     stopping = asyncio.Event()
-    gate = Gate(Starlette(routes=app.routes(workbench)), workbench, stopping=stopping)
+    gate = RequestGate(Starlette(routes=app.routes(workbench)), workbench, stopping=stopping)
     transport = httpx2.ASGITransport(app=gate, client=("127.0.0.1", 5_000))
     operator = {"Authorization": f"Bearer {workbench.operator_token}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=operator) as client:  # type: ignore[arg-type]

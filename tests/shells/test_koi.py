@@ -10,7 +10,7 @@ from tests.conftest import Served
 from tests.shells.conftest import Visit, error_of
 from workbench.app import Workbench
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.node import Presence
 from workbench.koi.payloads import (
     ErrorResponse,
@@ -44,12 +44,12 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Identity:
+def stranger(tmp_path: Path) -> NodeIdentity:
     """A node that the project has never met."""
     return load_or_create(tmp_path / "stranger.pem", "stranger")
 
 
-def take_part(workbench: Workbench) -> Identity:
+def take_part(workbench: Workbench) -> NodeIdentity:
     """Let the project's node take part in a network."""
     identity = load_or_create(workbench.settings.home / "koi" / "key.pem", "here")
     client = PeerClient(identity, seconds=1, largest=1_000)
@@ -58,7 +58,7 @@ def take_part(workbench: Workbench) -> Identity:
 
 
 async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol_if_the_project_takes_part(
-    served: Served, visit: Visit, stranger: Identity
+    served: Served, visit: Visit, stranger: NodeIdentity
 ) -> None:
     for path in REQUESTS:
         answer = await visit().post(f"/koi-net{path}", content=b"{}")

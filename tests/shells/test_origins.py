@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Served
 from workbench.client import HttpClient
 from workbench.errors import Refused, WorkbenchError
-from workbench.shells.origins import Origin, jupyter_origins, parse_origin
+from workbench.shells.origins import WebOrigin, jupyter_origins, parse_origin
 
 GONE = 2**22 + 1
 """A process id that Linux never gives."""
@@ -36,18 +36,18 @@ def write(runtime: Path, name: str, **server: object) -> None:
 @pytest.mark.parametrize(
     ("url", "origin"),
     [
-        ("http://127.0.0.1:8888", Origin("localhost", 8888)),
-        ("http://LocalHost:8888/lab", Origin("localhost", 8888)),
-        ("http://[::1]:8888", Origin("localhost", 8888)),
-        ("http://localhost", Origin("localhost", 80)),
-        ("https://lab.example", Origin("lab.example", 443)),
+        ("http://127.0.0.1:8888", WebOrigin("localhost", 8888)),
+        ("http://LocalHost:8888/lab", WebOrigin("localhost", 8888)),
+        ("http://[::1]:8888", WebOrigin("localhost", 8888)),
+        ("http://localhost", WebOrigin("localhost", 80)),
+        ("https://lab.example", WebOrigin("lab.example", 443)),
         *(
             (url, None)
             for url in ("null", "", "localhost:8888", "file:///etc", "http://", "http://a:99999", "http://[a")
         ),
     ],
 )
-def test_an_origin_is_a_host_and_a_port(url: str, origin: Origin | None) -> None:
+def test_an_origin_is_a_host_and_a_port(url: str, origin: WebOrigin | None) -> None:
     assert parse_origin(url) == origin
 
 
@@ -59,7 +59,7 @@ def test_only_running_jupyter_servers_count(runtime: Path) -> None:
     write(runtime, "kernel-4.json", pid=os.getpid(), url="http://localhost:8892/")
     (runtime / "jpserver-5.json").write_text("{")
     (runtime / "jpserver-6.json").write_text("[]")
-    assert set(jupyter_origins()) == {Origin("lab.example", 8890), Origin("localhost", 8890)}
+    assert set(jupyter_origins()) == {WebOrigin("lab.example", 8890), WebOrigin("localhost", 8890)}
 
 
 async def code(served: Served, origin: str) -> str | None:

@@ -33,7 +33,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import ServerInfo
 from workbench.shells.serve import Servers
 from workbench.state.root import identity
-from workbench.state.server_file import Known, ServerFile
+from workbench.state.server_file import ServerFile, ServerFileContent
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -159,11 +159,11 @@ async def test_a_file_that_is_not_private_says_nothing_and_is_written_anew(workb
         if linked:
             file.unlink()
             file.symlink_to(other)
-        assert ServerFile(file).load() == Known(), (access, linked)
+        assert ServerFile(file).load() == ServerFileContent(), (access, linked)
     async with Servers(workbench) as servers:
         info = await servers.start()
         assert not file.is_symlink()
-        assert ServerFile(file).load() == Known(info, workbench.operator_token, port_of(info.url))
+        assert ServerFile(file).load() == ServerFileContent(info, workbench.operator_token, port_of(info.url))
     assert json.loads(other.read_text())["operator_token"] == "wbo_x"
 
 
@@ -176,7 +176,7 @@ async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workb
         process.kill()
     assert file.load().port == 1
     os.chown(file.path, 65_534, 65_534)
-    assert file.load() == Known()
+    assert file.load() == ServerFileContent()
 
 
 async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:

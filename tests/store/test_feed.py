@@ -19,7 +19,7 @@ from tests import given
 from tests.store.exhaustion import no_descriptors, reader_busy
 from workbench.errors import Unavailable
 from workbench.store.base import Store, Tx
-from workbench.store.feed import BATCH, PAGE, Feed, FeedStats, Subscription, events_after, last_event_id, matches
+from workbench.store.feed import BATCH, PAGE, Feed, FeedStats, FeedSubscription, events_after, last_event_id, matches
 from workbench.store.sqlite import SqliteStore, open_store
 
 pytestmark = [
@@ -100,12 +100,12 @@ async def said(store: Store, *kinds: str) -> int:
     return await store.read(last_event_id)
 
 
-async def take(events: Subscription, number: int) -> list[str]:
+async def take(events: FeedSubscription, number: int) -> list[str]:
     """The kinds of the next events."""
     return [(await anext(events)).kind for _ in range(number)]
 
 
-async def ids_until_end(events: Subscription) -> list[int]:
+async def ids_until_end(events: FeedSubscription) -> list[int]:
     """What a subscriber hears up to the event that ends a test."""
     heard: list[int] = []
     async for event in events:
@@ -115,7 +115,7 @@ async def ids_until_end(events: Subscription) -> list[int]:
     raise AssertionError("subscriptions do not end")
 
 
-async def nothing_was_left(store: Store, *subscriptions: Subscription) -> None:
+async def nothing_was_left(store: Store, *subscriptions: FeedSubscription) -> None:
     """After the end, the next event that everyone hears is the next one there is."""
     last = await said(store, END)
     assert [(await anext(events)).id for events in subscriptions] == [last] * len(subscriptions)
@@ -170,7 +170,7 @@ async def test_a_batch_is_what_is_at_hand_first_of_the_past_and_nothing_twice(st
     past, now = 2 * BATCH + 50, BATCH + 2
     await store.write(lambda tx: [tx.emit("task.noted", "task:1") for _ in range(past + now)] and None)
     events = await store.read(lambda tx: events_after(tx, 0))
-    subscription = Subscription(store, ["*"], None, limit=now, stats=FeedStats())
+    subscription = FeedSubscription(store, ["*"], None, limit=now, stats=FeedStats())
     subscription.join(0, events[past - 1].id)
     for event in events[past:]:
         subscription.offer(event)
@@ -234,7 +234,7 @@ async def test_whoever_joins_and_leaves_when_every_subscriber_hears_each_event_o
 ) -> None:
     async with asyncio.timeout(10), following(store) as feed, AsyncExitStack() as stack:
         beginning = await store.read(last_event_id)
-        joined: list[tuple[Subscription, AsyncExitStack, list[int], list[int]]] = []
+        joined: list[tuple[FeedSubscription, AsyncExitStack, list[int], list[int]]] = []
         for what, *how in steps:
             if what == "write":
                 await store.write(say(*how[0]))

@@ -18,7 +18,7 @@ from workbench.process import is_running
 from workbench.process.marks import marks_of
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.state.settings import Settings
-from workbench.sweeps.job import Call
+from workbench.sweeps.job import SweepCall
 
 
 def write_notebook(path: Path, parameters: str, *cells: str) -> Path:
@@ -43,7 +43,7 @@ class SweepLab:
         dask: the scheduler of the Dask cluster that executes the runs; None: threads do.
     """
 
-    def __init__(self, settings: Settings, call: Call, dask: str | None = None) -> None:
+    def __init__(self, settings: Settings, call: SweepCall, dask: str | None = None) -> None:
         self.dask = dask
         self.settings = settings
         self.call = call

@@ -10,7 +10,7 @@ from workbench.cli.sweeps.connection import connected
 from workbench.client.discovery import find_server
 from workbench.recording import connection
 from workbench.state.settings import Settings
-from workbench.sweeps.connection import Connection
+from workbench.sweeps.connection import SweepConnection
 
 
 def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrated: Settings) -> None:
@@ -20,7 +20,7 @@ def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrate
         found = asyncio.run(find_server(migrated.server_file))
         return found and found.info.nonce
 
-    worker, recording = Connection(migrated.server_file), connection.Connection(migrated.project)
+    worker, recording = SweepConnection(migrated.server_file), connection.RecorderConnection(migrated.project)
     with ExitStack() as first, ExitStack() as second:
         first.enter_context(connected(migrated))
         served = nonce()

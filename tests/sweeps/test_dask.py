@@ -22,7 +22,7 @@ from tests.git.parts import ended
 from tests.sweeps.conftest import opened
 from tests.sweeps.lab import SweepLab
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.rules.sweeps.specification import Limits, check_dask
+from workbench.rules.sweeps.specification import SweepLimits, check_dask
 from workbench.sweeps.dask import cluster
 
 slow = [pytest.mark.long, pytest.mark.timeout(240)]
@@ -184,9 +184,9 @@ def _address(file: Path, scheduler: subprocess.Popen[Any]) -> str:
 
 
 def _job(lab: SweepLab) -> Any:
-    from workbench.sweeps.job import Job
+    from workbench.sweeps.job import SweepJob
 
     notebook = lab.notebook("unfit.ipynb", "seed = 0", "1")
     (lab.place / ".aiswarm" / "runs" / "unfit").mkdir(parents=True)
     text = notebook.read_text()
-    return Job(1, "unfit", lab.place, notebook.name, text, lab.place, Limits(), 1_000, None, None)
+    return SweepJob(1, "unfit", lab.place, notebook.name, text, lab.place, SweepLimits(), 1_000, None, None)

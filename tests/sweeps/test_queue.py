@@ -11,9 +11,9 @@ import pytest
 from workbench.errors import Unavailable
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps import sweep
-from workbench.sweeps.execution import OnCell, Outcome
-from workbench.sweeps.job import Job
-from workbench.sweeps.progress import Progress
+from workbench.sweeps.execution import OnCell, RunOutcome
+from workbench.sweeps.job import SweepJob
+from workbench.sweeps.progress import SweepProgress
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(60)
 class OneAtATime:
     """An executor whose run lasts until it is cancelled."""
 
-    job = cast(Job, SimpleNamespace(name="queue"))
+    job = cast(SweepJob, SimpleNamespace(name="queue"))
     at_once = 1
 
     def __init__(self) -> None:
@@ -32,10 +32,10 @@ class OneAtATime:
     def cancelled(self) -> bool:
         return self.asked.is_set()
 
-    def execute(self, run: PlannedRun, on_cell: OnCell) -> Outcome | None:
+    def execute(self, run: PlannedRun, on_cell: OnCell) -> RunOutcome | None:
         self.began.set()
         self.asked.wait()
-        return Outcome(run, run.number, "cancelled", 0.1, Unavailable("RUN_CANCELLED", "The sweep was interrupted."))
+        return RunOutcome(run, run.number, "cancelled", 0.1, Unavailable("RUN_CANCELLED", "The sweep was interrupted."))
 
     def check(self) -> None: ...
 
@@ -50,12 +50,12 @@ def test_an_interrupted_sweep_does_not_wait_for_runs_that_never_began(monkeypatc
     monkeypatch.setattr(sweep, "END_SECONDS", 3600.0)
     executor, runs = OneAtATime(), [planned(number) for number in range(1, 6)]
 
-    def interrupt_once(progress: Progress) -> None:
+    def interrupt_once(progress: SweepProgress) -> None:
         executor.began.wait()
         if not executor.cancelled:
             raise KeyboardInterrupt
 
-    result = sweep.execute_sweep(executor, runs, Progress("queue", len(runs), {}), interrupt_once)
+    result = sweep.execute_sweep(executor, runs, SweepProgress("queue", len(runs), {}), interrupt_once)
     assert result.interrupted
     assert [one.run.number for one in result.outcomes] == [1]
 

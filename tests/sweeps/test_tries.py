@@ -11,9 +11,9 @@ import pytest
 
 from tests.sweeps.lab import SweepLab
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.rules.sweeps.specification import Limits
+from workbench.rules.sweeps.specification import SweepLimits
 from workbench.sweeps.execution import execute_run
-from workbench.sweeps.job import Job
+from workbench.sweeps.job import SweepJob
 from workbench.sweeps.watch import Kernel, Watch
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
@@ -45,16 +45,18 @@ class HeldUp(Watch):
 
 
 @pytest.fixture
-def job(here: SweepLab) -> Job:
+def job(here: SweepLab) -> SweepJob:
     """A sweep with one run, whose first try does not end by itself."""
     text = here.notebook("tries.ipynb", "seed = 0", CELL).read_text("utf-8")
     sweep = here.call(
         "start_sweep", name="tries", notebook="tries.ipynb", notebook_sha256="0" * 64, specification={"runs": 1}
     )
-    return Job(sweep["id"], "tries", here.place, "tries.ipynb", text, here.place, Limits(), 100_000, None, None)
+    return SweepJob(
+        sweep["id"], "tries", here.place, "tries.ipynb", text, here.place, SweepLimits(), 100_000, None, None
+    )
 
 
-def test_what_was_cut_off_does_not_replace_the_result_of_a_later_try(here: SweepLab, job: Job) -> None:
+def test_what_was_cut_off_does_not_replace_the_result_of_a_later_try(here: SweepLab, job: SweepJob) -> None:
     execute = partial(execute_run, here.call, job, RUN, on_cell=lambda _done, _all: None)
     with HeldUp() as held_up, Watch() as watch, ThreadPoolExecutor(2) as threads:
         first = threads.submit(execute, held_up)

@@ -12,7 +12,7 @@ from typing import Any
 from tests.upstream.listener import Request, answered, listening
 from tests.upstream.servers import connecting, running
 from workbench.upstream.connection import Upstream
-from workbench.upstream.target import Address
+from workbench.upstream.target import ServerAddress
 
 LARGEST = 2_000
 JSON = "application/json"
@@ -88,6 +88,6 @@ async def connection(**listed: Any) -> AsyncIterator[tuple[Server, Upstream]]:
     server = Server()
     server.listed |= listed
     async with listening(server) as listener:
-        address = Address(listener.url, {"authorization": "Bearer token"})
+        address = ServerAddress(listener.url, {"authorization": "Bearer token"})
         async with running(connecting(address, largest=LARGEST), largest=LARGEST, check=1_000) as watched:
             yield server, await watched.ready()

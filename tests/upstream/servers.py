@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.upstream.client import connected
-from workbench.upstream.connection import Connect, Handlers, Limits, State, Upstream
+from workbench.upstream.connection import Connect, Handlers, ServerState, Upstream, UpstreamLimits
 from workbench.upstream.program_transport import LogTail
-from workbench.upstream.target import Address, Program, Target
+from workbench.upstream.target import ServerAddress, ServerProgram, Target
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -24,19 +24,19 @@ OFF_PROTOCOL = Path(__file__).with_name("off_protocol_server.py")
 LARGEST = 1 << 20
 
 
-def program(*arguments: str, script: Path = SERVER) -> Program:
+def program(*arguments: str, script: Path = SERVER) -> ServerProgram:
     """The tests' server as a program."""
-    return Program([sys.executable, str(script), *arguments], dict(os.environ), script.parent)
+    return ServerProgram([sys.executable, str(script), *arguments], dict(os.environ), script.parent)
 
 
 @contextmanager
-def http_server(*arguments: str) -> Iterator[Address]:
+def http_server(*arguments: str) -> Iterator[ServerAddress]:
     """The tests' server at a URL."""
     command = [sys.executable, str(SERVER), "http", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
-            yield Address(process.stdout.readline().strip(), {})
+            yield ServerAddress(process.stdout.readline().strip(), {})
         finally:
             process.kill()
 
@@ -54,7 +54,7 @@ def connecting(target: Target, era: str = "auto", tail: LogTail | None = None, l
 class Watched:
     """An upstream with its changes."""
 
-    def __init__(self, connect: Connect, limits: Limits) -> None:
+    def __init__(self, connect: Connect, limits: UpstreamLimits) -> None:
         self._changed = asyncio.Event()
         self.upstream = Upstream("small", connect, self._changed.set, limits)
 
@@ -65,17 +65,17 @@ class Watched:
         return self.upstream
 
     async def ready(self) -> Upstream:
-        return await self.until(lambda upstream: upstream.state is State.READY)
+        return await self.until(lambda upstream: upstream.state is ServerState.READY)
 
 
 @asynccontextmanager
 async def running(connect: Connect, **limits: float) -> AsyncIterator[Watched]:
     """Keep connected within the block."""
-    watched = Watched(connect, Limits(**{"start": 60.0, "largest": LARGEST, **limits}))  # type: ignore[arg-type]
+    watched = Watched(connect, UpstreamLimits(**{"start": 60.0, "largest": LARGEST, **limits}))  # type: ignore[arg-type]
     task = asyncio.create_task(watched.upstream.run())
     try:
         yield watched
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert watched.upstream.state is State.STOPPED
+        assert watched.upstream.state is ServerState.STOPPED

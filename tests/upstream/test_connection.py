@@ -13,11 +13,11 @@ import pytest
 from tests.upstream.servers import LARGEST, connecting, http_server, program, running
 from workbench.errors import Unavailable
 from workbench.upstream import connection
-from workbench.upstream.call import Reply
-from workbench.upstream.connection import Limits, State, Upstream
+from workbench.upstream.call import ElicitationReply
+from workbench.upstream.connection import ServerState, Upstream, UpstreamLimits
 from workbench.upstream.offers import MOST_TOOLS, Offers, list_offers
 from workbench.upstream.program_transport import LogTail
-from workbench.upstream.target import Program, Target
+from workbench.upstream.target import ServerProgram, Target
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -63,7 +63,7 @@ async def test_all_that_a_server_offers_works_over_every_transport_in_every_era(
     with pytest.raises(Unavailable) as failed:
         await hanging
     assert failed.value.code == "TOOL_SERVER_DOWN", failed.value
-    assert upstream.state is State.STOPPED
+    assert upstream.state is ServerState.STOPPED
 
 
 async def _calls_with_progress(upstream: Upstream) -> None:
@@ -81,9 +81,9 @@ async def _calls_with_progress(upstream: Upstream) -> None:
 async def _questions_reach_the_caller_whose_call_it_is(upstream: Upstream) -> None:
     asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
         asked.append((message, schema))
-        return Reply("accept", {"colour": "red"})
+        return ElicitationReply("accept", {"colour": "red"})
 
     done = await upstream.call("paint", {"what": "the door"}, ask=ask)
     assert done.structured_content == {"result": "red"}
@@ -98,11 +98,11 @@ async def _an_answer_that_is_too_large_is_an_error_of_its_call_alone(upstream: U
     with pytest.raises(Unavailable, match=f"TOOL_RESULT_TOO_LARGE.*{LARGEST:,} bytes"):
         await upstream.call("fill", {"size": 50 << 20})
     assert len(str((await other).structured_content)) > LARGEST // 4
-    assert upstream.state is State.READY
+    assert upstream.state is ServerState.READY
 
 
 async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
-    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
         raise AssertionError("it could be the answer to the other call")
 
     async with running(connecting(program(), "legacy")) as watched:
@@ -149,7 +149,7 @@ async def test_a_server_that_dies_in_mid_call_or_while_it_is_idle_is_started_aga
         upstream = await watched.ready()
         with pytest.raises(Unavailable, match=r"TOOL_SERVER_DOWN.*it ended before it had answered"):
             await upstream.call("exit_now", {})
-        await watched.until(lambda one: one.state is State.FAILED)
+        await watched.until(lambda one: one.state is ServerState.FAILED)
         assert "add" in upstream.offers.tools, "its tools stay listed while it is down"
         with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
             await upstream.call("add", ADD)
@@ -157,7 +157,7 @@ async def test_a_server_that_dies_in_mid_call_or_while_it_is_idle_is_started_aga
         assert (await upstream.call("add", ADD)).structured_content == {"result": 3}
 
         server_process().kill()
-        await watched.until(lambda one: one.state is not State.READY)
+        await watched.until(lambda one: one.state is not ServerState.READY)
         await watched.ready()
 
 
@@ -180,30 +180,30 @@ async def test_a_server_that_dies_right_after_it_has_listed_its_tools_is_not_tak
         with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
             await upstream.call("exit_now", {})
         goes_on.set()
-        await watched.until(lambda one: one.restarts > 0 or one.state is State.READY)
+        await watched.until(lambda one: one.restarts > 0 or one.state is ServerState.READY)
         assert upstream.restarts > 0
 
 
 async def test_a_server_that_hangs_while_it_is_idle_is_ended_and_one_that_is_busy_is_not() -> None:
     async with running(connecting(program(), "legacy"), check=0.1) as watched:
         upstream = await watched.ready()
-        usual, upstream._limits = upstream._limits, Limits(start=0.5, check=0.1)
+        usual, upstream._limits = upstream._limits, UpstreamLimits(start=0.5, check=0.1)
         for busy in ("sleep", "grow_and_sleep"):  # longer than it may take to answer
             done = await upstream.call(busy, {"seconds": 1.5})
             assert done.structured_content == {"result": "slept"}
-            assert (upstream.state, upstream.restarts) == (State.READY, 0)
+            assert (upstream.state, upstream.restarts) == (ServerState.READY, 0)
         (server := server_process()).suspend()
-        await watched.until(lambda one: one.state is State.FAILED)
+        await watched.until(lambda one: one.state is ServerState.FAILED)
         assert upstream.problem == "it did not answer within 0.5 s"
         upstream._limits = usual
-        await watched.until(lambda one: one.state is State.READY)
+        await watched.until(lambda one: one.state is ServerState.READY)
         assert not server.is_running()
 
 
 async def test_a_server_that_does_not_answer_in_time_is_down_until_it_does(tmp_path: Path) -> None:
     switch = tmp_path / "on"
     async with running(connecting(program(f"switch={switch}")), start=1.0) as watched:
-        upstream = await watched.until(lambda one: one.state is State.FAILED)
+        upstream = await watched.until(lambda one: one.state is ServerState.FAILED)
         assert upstream.problem == "it did not answer within 1 s"
         assert await asyncio.wait_for(upstream.settled(), 1) is None
         switch.touch()
@@ -212,17 +212,20 @@ async def test_a_server_that_does_not_answer_in_time_is_down_until_it_does(tmp_p
 async def test_a_program_or_a_url_where_no_server_is_has_a_reason_and_is_tried_again(tmp_path: Path) -> None:
     with http_server() as address:
         pass
-    for nothing, problem in ((Program(["/no/such/program"], {}, tmp_path), "No such file"), (address, "ConnectError")):
+    for nothing, problem in (
+        (ServerProgram(["/no/such/program"], {}, tmp_path), "No such file"),
+        (address, "ConnectError"),
+    ):
         async with running(connecting(nothing)) as watched:
-            upstream = await watched.until(lambda one: one.state is State.FAILED)
+            upstream = await watched.until(lambda one: one.state is ServerState.FAILED)
             assert problem in (upstream.problem or "")
             await watched.until(lambda one: one.restarts > 0)
 
 
 async def test_a_tool_that_takes_too_long_is_given_up_but_not_while_it_asks() -> None:
-    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
         await asyncio.sleep(2.2)  # longer than a call may take
-        return Reply("accept", {"colour": "red"})
+        return ElicitationReply("accept", {"colour": "red"})
 
     async with running(connecting(program()), answer=2.0) as watched:
         upstream = await watched.ready()

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.upstream.lines import EDGE, Lines, TooLong
+from workbench.upstream.lines import EDGE, LineSplitter, TooLong
 
 LONGEST = 2_000
 
 
 def split(data: bytes, sizes: list[int]) -> list[bytes | TooLong]:
     """The lines of data that comes in chunks."""
-    lines, found, at = Lines(LONGEST), [], 0
+    lines, found, at = LineSplitter(LONGEST), [], 0
     while at < len(data):
         size = sizes[len(found) % len(sizes)] if sizes else len(data)
         found_now = list(lines.feed(data[at : at + size]))
@@ -71,7 +71,7 @@ def test_a_long_line_that_answers_nothing_is_known_as_such(message: object) -> N
 
 @given(st.lists(st.binary(max_size=3_000), max_size=30))
 def test_never_more_than_the_limit_and_a_chunk_is_held(chunks: list[bytes]) -> None:
-    lines = Lines(LONGEST)
+    lines = LineSplitter(LONGEST)
     for chunk in chunks:
         list(lines.feed(chunk.replace(b"\n", b"")))
         assert sum(map(len, lines._parts)) <= LONGEST + 3_000

@@ -10,14 +10,14 @@ from mcp.types import ListToolsResult
 
 from workbench.client.mended import LEFT_OUT, NOTES, mend
 from workbench.rules.tools import arguments
-from workbench.upstream.offers import LARGEST_SCHEMA, LONGEST_DESCRIPTION, MOST_TOOLS, Offer, _add_all
+from workbench.upstream.offers import LARGEST_SCHEMA, LONGEST_DESCRIPTION, MOST_TOOLS, ServerToolOffer, _add_all
 
 OBJECT: dict[str, Any] = {"type": "object"}
 
 
-def offered(*tools: dict[str, Any]) -> tuple[dict[str, Offer], list[str]]:
+def offered(*tools: dict[str, Any]) -> tuple[dict[str, ServerToolOffer], list[str]]:
     """The tools that are used of a list, and why others are not."""
-    found: dict[str, Offer] = {}
+    found: dict[str, ServerToolOffer] = {}
     listed = {"tools": [{"inputSchema": OBJECT, **tool} for tool in tools]}
     mend(listed, lambda: "2025-11-25")
     page = ListToolsResult.model_validate(listed)

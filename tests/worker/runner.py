@@ -15,12 +15,12 @@ from pathlib import Path
 import anyio
 import psutil
 
-from workbench.confinement import Box, Limits
+from workbench.confinement import Box, BoxLimits
 from workbench.drivers import AgentSetup
 from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile
 from workbench.worker import attempt
-from workbench.worker.attempt import Outcome, Worker
+from workbench.worker.attempt import AttemptOutcome, Worker
 from workbench.worker.startup import WorkerConfig
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
@@ -38,14 +38,14 @@ class Runner:
     has_output: asyncio.Event = field(default_factory=asyncio.Event)
     profile: Profile = SCRIPT
     function: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: BoxLimits = field(default_factory=BoxLimits)
     grace: float = 3.0
     adopts_orphans: bool = False
     confined: bool = False
     definition: AgentSetup | None = None
     secret_variables: tuple[str, ...] = ()
 
-    async def __call__(self, run: Run, description: str = "", **extra: str) -> Outcome:
+    async def __call__(self, run: Run, description: str = "", **extra: str) -> AttemptOutcome:
         task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
         config = WorkerConfig(
             url="http://127.0.0.1:1",
@@ -66,7 +66,7 @@ class Runner:
         worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans, token)
         return await attempt.run(worker, task, self.place, self.on_line)
 
-    async def alone(self, run: Run) -> Outcome:
+    async def alone(self, run: Run) -> AttemptOutcome:
         """The same in a process of its own, as a supervisor is one; it leaves no children.
 
         Of the fields, it gets the directories and the limits.
@@ -77,7 +77,7 @@ class Runner:
         found = json.loads(done.stdout)
         self.lines += found["lines"]
         assert found["children"] == []
-        return Outcome(**found["outcome"])
+        return AttemptOutcome(**found["outcome"])
 
     def on_line(self, line: str) -> None:
         self.lines.append(line)
@@ -92,7 +92,10 @@ class Runner:
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
     runner = Runner(
-        Path(asked["place"]), Path(asked["scratch"]), limits=Limits(**asked["limits"]), adopts_orphans=adopt_orphans()
+        Path(asked["place"]),
+        Path(asked["scratch"]),
+        limits=BoxLimits(**asked["limits"]),
+        adopts_orphans=adopt_orphans(),
     )
     outcome = asyncio.run(runner(asked["run"]))
     children = [child.pid for child in psutil.Process().children()]

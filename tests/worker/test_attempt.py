@@ -14,13 +14,13 @@ import pytest
 
 from tests.conftest import ended
 from tests.worker.runner import Run, Runner
-from workbench.confinement import Limits, abilities
+from workbench.confinement import BoxLimits, abilities
 from workbench.drivers import AgentSetup
 from workbench.rules.profile import Profile, parse
 from workbench.rules.secrets.forms import MASK
 from workbench.state.settings import shipped
 from workbench.worker import attempt
-from workbench.worker.attempt import NOT_STARTED, Outcome
+from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -196,7 +196,7 @@ async def test_a_scratch_directory_nested_thousands_of_levels_deep_is_removed_an
 async def test_what_a_supervisor_that_was_killed_left_does_not_prevent_the_next_attempt(run: Runner) -> None:
     (run.scratch / "7-2").mkdir()
     (run.scratch / "7-2" / "result.json").write_text('{"result": "of another attempt"}')
-    assert await run("true") == Outcome(True)
+    assert await run("true") == AttemptOutcome(True)
     assert list(run.scratch.iterdir()) == []
 
 
@@ -208,14 +208,14 @@ FILL = "import os, time; os.fork(); os.fork(); x = b'x' * 60_000_000; time.sleep
 @pytest.mark.parametrize(
     ("limits", "what", "why"),
     [
-        (Limits(wall_seconds=0.3), "sleep 600", "it took longer than 0.3 s"),
-        (Limits(cpu_seconds=0.5), "while :; do :; done", "s of processor time, more than 0.5 s"),
-        (Limits(cpu_seconds=0.5), "setsid sh -c 'while :; do :; done' & sleep 600", "s of processor time"),
-        (Limits(memory_bytes=100_000_000), [sys.executable, "-c", FILL], "bytes of memory, more than 100,000,000"),
+        (BoxLimits(wall_seconds=0.3), "sleep 600", "it took longer than 0.3 s"),
+        (BoxLimits(cpu_seconds=0.5), "while :; do :; done", "s of processor time, more than 0.5 s"),
+        (BoxLimits(cpu_seconds=0.5), "setsid sh -c 'while :; do :; done' & sleep 600", "s of processor time"),
+        (BoxLimits(memory_bytes=100_000_000), [sys.executable, "-c", FILL], "bytes of memory, more than 100,000,000"),
     ],
 )
 async def test_a_command_that_exceeds_a_limit_is_ended_with_all_it_started(
-    run: Runner, limits: Limits, what: Run, why: str
+    run: Runner, limits: BoxLimits, what: Run, why: str
 ) -> None:
     run.limits = limits
     outcome = await run.alone(what)
@@ -240,7 +240,7 @@ async def test_a_template_is_filled_in_once_and_other_braces_stay(run: Runner) -
 
 async def test_a_prompt_comes_on_standard_input(run: Runner) -> None:
     run.profile = profile(command=["cat"], stdin="prompt", prompt="{persona}\nDo: {description}", answer="output")
-    assert await run(None, "this") == Outcome(True, {"answer": "You are thorough.\nDo: this"})
+    assert await run(None, "this") == AttemptOutcome(True, {"answer": "You are thorough.\nDo: this"})
 
 
 async def test_only_profiles_that_talk_to_the_server_get_the_token(run: Runner) -> None:
@@ -260,7 +260,7 @@ async def test_only_profiles_that_talk_to_the_server_get_the_token(run: Runner) 
 
 async def test_without_a_result_file_the_answer_file_is_the_result(run: Runner) -> None:
     run.profile = profile(command=["sh", "-c", "echo noise; echo Done. > {scratch}/last.md"], answer_file="last.md")
-    assert await run(None) == Outcome(True, {"answer": "Done."})
+    assert await run(None) == AttemptOutcome(True, {"answer": "Done."})
 
 
 async def test_files_of_the_home_directory_are_copied_if_they_are_there(

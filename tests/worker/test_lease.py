@@ -9,7 +9,7 @@ import pytest
 
 from tests import given
 from workbench.errors import Unavailable
-from workbench.worker.lease import Claim, Lease
+from workbench.worker.lease import HeldTask, Lease
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("server", ["here", None])
 async def test_a_worker_that_was_asleep_past_its_lease_keeps_it_while_no_server_runs(server: str | None) -> None:
     claimed, expires = "2026-11-27T12:00:00+00:00", "2026-11-27T12:00:00.200000+00:00"
-    claim = Claim({"claimed_at": claimed, "lease_expires_at": expires}, asyncio.get_running_loop().time())
+    claim = HeldTask({"claimed_at": claimed, "lease_expires_at": expires}, asyncio.get_running_loop().time())
     asked = 0
 
     async def renew() -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.worker.runner import Runner
-from workbench.worker.attempt import Outcome
+from workbench.worker.attempt import AttemptOutcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -60,17 +60,17 @@ async def test_a_flood_of_lines_leaves_turns_to_others_such_as_heartbeats(run: R
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (None, Outcome(True)),
-        ("{}", Outcome(True)),
-        ('{"result": [null, "é"], "artifacts": ["a.csv"]}', Outcome(True, [None, "é"], ("a.csv",))),
-        ('{"result": 0}', Outcome(True, 0)),
-        ('{"accuracy": 0.9, "result": 1}', Outcome(True, {"accuracy": 0.9, "result": 1})),
-        ('{"metrics": {"f1": 1}, "result": {"n": 2}}', Outcome(True, {"n": 2, "metrics": {"f1": 1}})),
-        ('{"metrics": {"f1": 1}, "result": 2}', Outcome(True, {"result": 2, "metrics": {"f1": 1}})),
-        ('\ufeff{"metrics": 1}', Outcome(True, {"metrics": 1})),
+        (None, AttemptOutcome(True)),
+        ("{}", AttemptOutcome(True)),
+        ('{"result": [null, "é"], "artifacts": ["a.csv"]}', AttemptOutcome(True, [None, "é"], ("a.csv",))),
+        ('{"result": 0}', AttemptOutcome(True, 0)),
+        ('{"accuracy": 0.9, "result": 1}', AttemptOutcome(True, {"accuracy": 0.9, "result": 1})),
+        ('{"metrics": {"f1": 1}, "result": {"n": 2}}', AttemptOutcome(True, {"n": 2, "metrics": {"f1": 1}})),
+        ('{"metrics": {"f1": 1}, "result": 2}', AttemptOutcome(True, {"result": 2, "metrics": {"f1": 1}})),
+        ('\ufeff{"metrics": 1}', AttemptOutcome(True, {"metrics": 1})),
     ],
 )
-async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, outcome: Outcome) -> None:
+async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, outcome: AttemptOutcome) -> None:
     if answer is not None:
         (run.place / "answer").write_text(answer, "utf-8")
     assert await run("if [ -e answer ]; then cp answer $WORKBENCH_RESULT; fi") == outcome

@@ -13,7 +13,7 @@ from tests.conftest import Admit, Served, ended
 from tests.unkillable import unkillable
 from tests.worker.faulty_proxy import Fault, FaultyProxy
 from tests.worker.working import done, output_of, working
-from workbench.confinement import Limits
+from workbench.confinement import BoxLimits
 from workbench.errors import Unavailable
 from workbench.state.server_file import ServerFile
 from workbench.worker import api, progress, supervisor
@@ -172,7 +172,7 @@ async def test_a_command_that_cannot_be_ended_fails_its_task_and_ends_the_worker
 ) -> None:
     ada = await admit("ada")
     task_id = await given.task(served.workbench, run=IN_PROJECT + SAY_PID + "; exec sleep 600", max_retries=0)
-    async with working(served, ada.token, None, limits=Limits(wall_seconds=1.0)) as running:
+    async with working(served, ada.token, None, limits=BoxLimits(wall_seconds=1.0)) as running:
         await given.appeared(repository / "pid")
         pid = int((repository / "pid").read_text())
         with unkillable(pid):

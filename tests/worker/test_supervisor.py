@@ -15,7 +15,7 @@ from tests.conftest import Admit, Clock, Served, admitted, ended, followed, git
 from tests.tcp_sink import TcpSink
 from tests.worker.working import directory_of, done, output_of, ran, working
 from workbench.app import Workbench
-from workbench.confinement import Limits
+from workbench.confinement import BoxLimits
 from workbench.errors import Refused
 from workbench.shells.serve import Servers
 from workbench.state.server_file import ServerFile
@@ -319,7 +319,7 @@ async def test_a_worker_for_a_task_that_another_agent_has_ends(served: Served, a
 async def test_a_worker_that_may_make_two_attempts_ends_after_them(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     made = [await given.task(served.workbench, run="true") for _ in range(3)]
-    async with working(served, ada.token, None, limits=Limits(tasks=2)) as running:
+    async with working(served, ada.token, None, limits=BoxLimits(tasks=2)) as running:
         await running
     states = [(await given.task_now(served.workbench, one))["status"] for one in made]
     assert states == ["completed", "completed", "pending"]

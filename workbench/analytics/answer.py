@@ -10,7 +10,7 @@ from workbench.analytics.reports import Report
 from workbench.analytics.reports.drawing import Drawing, draw
 
 
-class Answer(pandas.DataFrame):
+class QueryAnswer(pandas.DataFrame):
     """The rows of a query: a DataFrame in every way. What is computed from it is a DataFrame of pandas."""
 
     @property

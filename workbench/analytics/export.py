@@ -41,7 +41,7 @@ TEXT = ("VARCHAR", "JSON")
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedExport:
     """A file of an export."""
 
     file: str
@@ -49,7 +49,7 @@ class Saved:
     bytes: int
 
 
-class Stop:
+class ExportStop:
     """Ends an export from another thread."""
 
     def __init__(self) -> None:
@@ -75,13 +75,13 @@ class Stop:
             )
 
 
-def in_thread(work: Callable[[Stop], T]) -> T:
+def in_thread(work: Callable[[ExportStop], T]) -> T:
     """Export in a thread of its own, because this one may run a notebook's loop; an interrupt ends the export.
 
     Raises:
         Exception: what the work raises. KeyboardInterrupt: once the work has ended.
     """
-    stop = Stop()
+    stop = ExportStop()
     with ThreadPoolExecutor(1, thread_name_prefix="workbench-export") as apart:
         exporting = apart.submit(work, stop)
         try:
@@ -94,8 +94,8 @@ def in_thread(work: Callable[[Stop], T]) -> T:
 
 
 def export(
-    settings: Settings, directory: Path, form: str, force: bool = False, stop: Stop | None = None
-) -> Sequence[Saved]:
+    settings: Settings, directory: Path, form: str, force: bool = False, stop: ExportStop | None = None
+) -> Sequence[SavedExport]:
     """Write every view and table of a project to a file of its own, all as of one moment.
 
     A failure leaves what was in the directory. Call it in a thread that has no event loop.
@@ -112,14 +112,14 @@ def export(
     with _writing(directory), _place(directory, force) as place:
         tables = (table for table in TABLES if table != "raw_events")  # the view `events` is the same
         with _opened(settings) as db:
-            stop = stop or Stop()
+            stop = stop or ExportStop()
             saved = [_save(db, name, place / f"{name}.{form}", form, stop) for name in (*VIEWS, *tables)]
         for one in saved:
             (place / one.file).replace(directory / one.file)
     return saved
 
 
-def export_view(settings: Settings, view: str, file: Path, form: str, stop: Stop | None = None) -> Saved:
+def export_view(settings: Settings, view: str, file: Path, form: str, stop: ExportStop | None = None) -> SavedExport:
     """Write a view of a project to a file, which is replaced as a whole. Call it in a thread that has no event loop.
 
     Args:
@@ -132,8 +132,8 @@ def export_view(settings: Settings, view: str, file: Path, form: str, stop: Stop
     with _writing(file), atomic_file.replacing(file) as fresh, _opened(settings) as db:
         if fresh.exists():  # DuckDB would put a file in its place
             raise OSError(errno.EINVAL, "It is not a regular file")
-        saved = _save(db, view, fresh, form, stop or Stop())
-    return Saved(file.name, saved.rows, saved.bytes)
+        saved = _save(db, view, fresh, form, stop or ExportStop())
+    return SavedExport(file.name, saved.rows, saved.bytes)
 
 
 @contextmanager
@@ -196,13 +196,13 @@ def _place(directory: Path, force: bool) -> Iterator[Path]:
             directory.rmdir()
 
 
-def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str, stop: Stop) -> Saved:
+def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str, stop: ExportStop) -> SavedExport:
     stop.check(db)
     quoted = str(file).replace("'", "''")
     columns = {"csv": _cells, "parquet": lambda *_: "*"}.get(form, _strict)(db, name)
     found = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()
     assert found is not None
-    return Saved(file.name, found[0], file.stat().st_size)
+    return SavedExport(file.name, found[0], file.stat().st_size)
 
 
 def _cells(db: duckdb.DuckDBPyConnection, name: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.analytics.changes import START, Update, after_event, read_update
 from workbench.analytics.first_load import SMALLEST, FirstLoad, LoadFailed
 from workbench.analytics.others import Others
-from workbench.analytics.questions import Question, answer
+from workbench.analytics.questions import SqlQuestion, answer
 from workbench.analytics.replica import Replica
 from workbench.errors import BadInput
 from workbench.state.settings import Settings
@@ -65,12 +65,12 @@ class Live:
         with self._asking:
             self.replica.apply(update)
             with self._others.besides(projects or {}):
-                found = self._answer(Question(query, **options))
+                found = self._answer(SqlQuestion(query, **options))
         if found is None:
             raise BadInput("SQL_FAILED", "The statement returns no rows. Use SELECT.")
         return found
 
-    def run(self, update: Update, question: Question) -> duckdb.DuckDBPyRelation | None:
+    def run(self, update: Update, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
         """Apply an update and answer a question, which may change nothing; the rows of the answer are a snapshot.
 
         Raises:
@@ -81,7 +81,7 @@ class Live:
             self._others.follow(question.projects)
             return self._answer(question)
 
-    def _answer(self, question: Question) -> duckdb.DuckDBPyRelation | None:
+    def _answer(self, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
         generation = self.replica.generation
         if self._connection is None or self._generation != generation:
             self._connection, self._generation = self.replica.connection(), generation
@@ -129,7 +129,7 @@ def read_closed(live: Live, settings: Settings) -> Update:
         return asyncio.run(refresh(live, store))
 
 
-def ask(settings: Settings, question: Question, files: bool = False) -> duckdb.DuckDBPyRelation | None:
+def ask(settings: Settings, question: SqlQuestion, files: bool = False) -> duckdb.DuckDBPyRelation | None:
     """Answer one question in a process that is not the server. See `Live`.
 
     Raises:

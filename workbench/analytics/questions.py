@@ -45,7 +45,7 @@ def ended_by_interrupt(error: RuntimeError) -> bool:
 
 
 @dataclass(frozen=True)
-class Question:
+class SqlQuestion:
     """What a person asks.
 
     Attributes:
@@ -64,7 +64,7 @@ class Question:
     projects: Mapping[str, Path] | None = None
 
 
-def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRelation | None:
+def answer(db: duckdb.DuckDBPyConnection, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
     """Run a question; None if its last statement has no rows, such as CREATE TEMP VIEW, which stays for the connection.
 
     Raises:
@@ -88,7 +88,7 @@ def answer(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPy
         raise BadInput("SQL_FAILED", READ_ONLY if _WRITES.search(str(error)) else str(error)) from None
 
 
-def _run(db: duckdb.DuckDBPyConnection, question: Question) -> duckdb.DuckDBPyRelation | None:
+def _run(db: duckdb.DuckDBPyConnection, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
     import duckdb
 
     found = None

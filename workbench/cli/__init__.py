@@ -50,7 +50,7 @@ from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
 from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
 from workbench.present.graph import Graph
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.system.interpreter import START_ALLOCATIONS, rare_collections
 
 __all__ = [
@@ -108,7 +108,7 @@ def _end(interrupted: Interrupted, as_json: bool) -> NoReturn:
 
 
 def _write(shown: object, as_json: bool) -> None:
-    if isinstance(shown, Table | Page | Graph | Note | Text | Report):
+    if isinstance(shown, Table | TablePage | Graph | Note | Text | Report):
         write_out(json.dumps(shown.data, indent=2, default=str) if as_json else repr(shown))
         if as_json and isinstance(shown, Table) and shown.note.startswith(MORE):  # the list does not say that it is cut
             click.echo(shown.note, err=True)

@@ -26,7 +26,7 @@ from workbench.cli.output import (
     pass_client,
     without_empty,
 )
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 COLUMNS = {
     "agent_id": "agent",
@@ -83,7 +83,7 @@ def agent(client: OperatorClient, agent_id: str) -> Shown:
         ["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value not in (None, [], {})]
     )
     latest = _history_table(page["entries"][::-1])
-    return Page([(agent_id, facts), ("Latest events", latest)], {"agent": found, "history": page["entries"][::-1]})
+    return TablePage([(agent_id, facts), ("Latest events", latest)], {"agent": found, "history": page["entries"][::-1]})
 
 
 @root.command("history")

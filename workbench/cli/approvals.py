@@ -16,7 +16,7 @@ from workbench.cli.integration import merge_lines
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
 from workbench.errors import AWAY, BadInput, Conflict, NotFound, Unavailable, from_dict
 from workbench.present.inert import inert_line
-from workbench.present.tables import Lines, Page, Table
+from workbench.present.tables import CellLines, Table, TablePage
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.wording import in_commands
 
@@ -44,7 +44,7 @@ def approvals(client: OperatorClient, everything: bool) -> Shown:
         return waiting
     decided = client.call("list_decided_approvals", limit=DECIDED)["approvals"]
     shown = decided_table(decided, "No approval has been decided yet.")
-    return Page([("Waiting", waiting), ("Decided", shown)], [*found, *decided])
+    return TablePage([("Waiting", waiting), ("Decided", shown)], [*found, *decided])
 
 
 def waiting_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
@@ -246,9 +246,9 @@ def _origin(approval: Mapping[str, Any]) -> str:
     return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]
 
 
-def _outcome_lines(outcome: Mapping[str, Any]) -> Lines:
+def _outcome_lines(outcome: Mapping[str, Any]) -> CellLines:
     """What came of an approval; of a merge, also what was known when it was made."""
-    return Lines("\n".join([outcome_text(outcome), *outcome.get("decides", ())]))
+    return CellLines("\n".join([outcome_text(outcome), *outcome.get("decides", ())]))
 
 
 def outcome_text(outcome: Mapping[str, Any]) -> str:
@@ -263,7 +263,7 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
     return f"{outcome['worktree']} is {outcome['state']}"
 
 
-def approval_page(approval: Mapping[str, Any], how: str = "") -> Page:
+def approval_page(approval: Mapping[str, Any], how: str = "") -> TablePage:
     """One approval: what it is about, in words, and what was decided.
 
     Args:
@@ -286,7 +286,9 @@ def approval_page(approval: Mapping[str, Any], how: str = "") -> Page:
     }
     shown = Table(["", ""], [[name, value] for name, value in facts.items() if value], note=how if is_pending else "")
     parts = [(name, table) for name, table in _details(payload) if table.rows]
-    return Page([(f"Approval {approval['id']}: {approval['kind'].replace('_', ' ')}", shown), *parts], dict(approval))
+    return TablePage(
+        [(f"Approval {approval['id']}: {approval['kind'].replace('_', ' ')}", shown), *parts], dict(approval)
+    )
 
 
 def _details(payload: Mapping[str, Any]) -> Sequence[tuple[str, Table]]:

@@ -10,7 +10,7 @@ import click
 
 from workbench.cli.completion import offers
 from workbench.cli.output import Fn, drop_none
-from workbench.model import Access, Role, SelfTools, Tool
+from workbench.model import Access, GrantedAccess, Role, SelfTools
 from workbench.present.tables import plain
 
 NOTHING = "none"
@@ -76,7 +76,9 @@ _OPTIONS = {
         help="A worker does tasks; a planner also creates them.",
     ),
     "tool": click.option(
-        "--tool", type=click.Choice([tool.value for tool in Tool]), help="read, or write (which includes read)."
+        "--tool",
+        type=click.Choice([tool.value for tool in GrantedAccess]),
+        help="read, or write (which includes read).",
     ),
     "access_level": click.option(
         "--access",

@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, Shown, drop_none, pass_client
-from workbench.present.tables import Lines, Table
+from workbench.present.tables import CellLines, Table
 
 _PLACE = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]*)(?:-(?P<last>[1-9][0-9]*))?")
 
@@ -125,7 +125,7 @@ def _sentences(asked: Mapping[str, Any]) -> Iterator[str]:
         yield f"The merge closes {name}, which ends the work on its open tasks."
 
 
-def merge_lines(payload: Mapping[str, Any], size: str) -> Lines:
+def merge_lines(payload: Mapping[str, Any], size: str) -> CellLines:
     """What a merge would bring, and below it what decides it: tasks, gates, checks."""
     about = f"{payload['branch']} into {payload['target']}: {size}"
-    return Lines("\n".join([about, *payload.get("decides", ())]))
+    return CellLines("\n".join([about, *payload.get("decides", ())]))

@@ -15,7 +15,7 @@ import click
 from workbench.errors import Conflict, Interrupted, Unavailable
 from workbench.present.graph import Graph
 from workbench.present.inert import as_html, inert, prose_as_html
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ class PartialFailure(Table):
     """A table in which some rows are failures: the command ends with status 1."""
 
 
-Shown = Table | Page | Graph | Note | Text | None
+Shown = Table | TablePage | Graph | Note | Text | None
 
 
 class NounGroup(click.Group):

@@ -15,7 +15,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
-from workbench.cli.definitions.group import Target
+from workbench.cli.definitions.group import DefinitionTarget
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, without_empty
@@ -98,7 +98,9 @@ def spawn_options(command: Any) -> Any:
             click.option("--wall", "wall_seconds", type=float, default=None, help="Limit of seconds per task."),
             click.option("--tasks", type=int, default=None, help="End after this many attempts."),
             click.option("--mcp", is_flag=True, default=None, help="Connect it over MCP."),
-            click.option("--definition", type=Target(), default=None, help="Its definition: path, id or name."),
+            click.option(
+                "--definition", type=DefinitionTarget(), default=None, help="Its definition: path, id or name."
+            ),
             click.option(
                 "--include", multiple=True, metavar="NAME", help="Use this rule or reference, which is used on request."
             ),

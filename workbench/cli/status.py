@@ -12,7 +12,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.output import Shown, drop_none, pass_client
 from workbench.model import Registration, ServerInfo
-from workbench.present.tables import State, Table
+from workbench.present.tables import StateCell, Table
 
 NO_EVENTS = "There are no such events yet."
 EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject": "about"}
@@ -35,7 +35,7 @@ def status(client: OperatorClient) -> Shown:
         ["server", _server(server)],
         ["waiting for approval", len(waiting)],
         *[[f"agents {state}", number] for state, number in states.items() if number],
-        *[[f"tasks {State.of(state)}", number] for state, number in sorted(tasks.items()) if number],
+        *[[f"tasks {StateCell.of(state)}", number] for state, number in sorted(tasks.items()) if number],
     ]
     data = {"server": server and server.url, "waiting": waiting, "agents": agents["agents"], "tasks": counted["counts"]}
     return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))

@@ -15,7 +15,7 @@ from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_cli
 from workbench.errors import BadInput, NotFound
 from workbench.model import ShownState
 from workbench.present.graph import LIMIT, NO_TASKS, Graph
-from workbench.present.tables import Output, Page, State, Table, plain
+from workbench.present.tables import CellOutput, StateCell, Table, TablePage, plain
 from workbench.rules.tasks import lifecycle
 from workbench.rules.wire.patch import patch_text
 
@@ -98,7 +98,7 @@ def tasks(client: OperatorClient, sort: str, limit: int, **filters: Any) -> Show
 
 def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
     """A table of tasks with their states."""
-    shown = [{**task, "status": State.of(task["status"], task["blocked"])} for task in found]
+    shown = [{**task, "status": StateCell.of(task["status"], task["blocked"])} for task in found]
     return Table.of(shown, COLUMNS, empty, found, note)
 
 
@@ -135,7 +135,9 @@ def artifact_shown(found: Mapping[str, Any], raw: bool) -> Shown:
     return Note(f"{where}, {found['bytes']:,} bytes, {found['media_type']}: it cannot be shown here.", dict(found))
 
 
-def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int) -> Page:
+def _task_page(
+    found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int
+) -> TablePage:
     """The details of a task, with the states of related tasks and the last lines of its log."""
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
     parts = [(f"{found['id']} {found['title']}", facts)]
@@ -143,7 +145,7 @@ def _task_page(found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         parts.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
-    return Page(parts, {"task": found, "log": log[-lines:] if lines else []})
+    return TablePage(parts, {"task": found, "log": log[-lines:] if lines else []})
 
 
 def _attempts_table(attempts: Sequence[Mapping[str, Any]]) -> Table:
@@ -166,7 +168,7 @@ def _attempt(one: Mapping[str, Any], last: int) -> dict[str, Any]:
             one["problem"] or one["waits_for"] or (one["finishing"] and f"{one['finishing']}; its command still runs")
         )
     error = one["error_message"] or ""
-    shown = Output(error) if one["attempt"] == last else f"the same as that of attempt {last}"
+    shown = CellOutput(error) if one["attempt"] == last else f"the same as that of attempt {last}"
     return {**one, "work": work, "error_message": shown if error else None}
 
 
@@ -174,7 +176,7 @@ def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:
     """The dependencies that block a task and its subtasks, with their states."""
     waits = [_standing(client, other) for other in found["blocked_by"][:NEAR]]
     under = client.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
-    parts = [f"{one['id']} ({State.of(one['status'], one['blocked'])})" for one in under["tasks"]]
+    parts = [f"{one['id']} ({StateCell.of(one['status'], one['blocked'])})" for one in under["tasks"]]
     return {
         "blocked_by": _some(waits, len(found["blocked_by"]) > NEAR),
         "subtasks": _some(parts, under["next_cursor"] is not None),
@@ -187,7 +189,7 @@ def _standing(client: OperatorClient, task_id: int) -> str:
     except NotFound:  # it is in another session, and the caller an agent
         return str(task_id)
     hint = "; retry it" if found["status"] in lifecycle.DEAD else ""
-    return f"{task_id} ({State.of(found['status'], found['blocked'])}{hint})"
+    return f"{task_id} ({StateCell.of(found['status'], found['blocked'])}{hint})"
 
 
 def _some(words: Sequence[str], more: bool) -> str:
@@ -199,8 +201,8 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     is_shown = any(one["error_message"] == error for one in found["attempts"])
     shown = {
         **found,
-        "status": State.of(found["status"], found["blocked"]),
-        "error_message": Output(error) if error and not is_shown else None,
+        "status": StateCell.of(found["status"], found["blocked"]),
+        "error_message": CellOutput(error) if error and not is_shown else None,
     }
     return [
         (FACTS.get((found["status"], name), name), _brief(value))

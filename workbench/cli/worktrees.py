@@ -16,7 +16,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 from workbench.rules.integration import OPEN, WorktreeState, not_now
 from workbench.rules.wire.patch import patch_text
 
@@ -64,7 +64,7 @@ def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
     if not everything:
         return active
     closed = client.call("list_closed_worktrees")["worktrees"]
-    return Page([("Active", active), ("Closed", _closed_table(closed))], {"worktrees": found, "closed": closed})
+    return TablePage([("Active", active), ("Closed", _closed_table(closed))], {"worktrees": found, "closed": closed})
 
 
 def worktree_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
@@ -114,7 +114,7 @@ def show_status(client: OperatorClient, name: str) -> Shown:
     sections = [(found["name"], Table(["", ""], rows, note=note)), *([] if is_closed else [("Changed files", files)])]
     if closed := client.call("list_closed_worktrees", worktree_name=name)["worktrees"]:
         sections.append(("History", _closed_table(closed)))
-    return Page(sections, {**found, "history": closed})
+    return TablePage(sections, {**found, "history": closed})
 
 
 def _approval(approval: Mapping[str, Any] | None) -> str | None:
@@ -248,14 +248,14 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     """
     from workbench.confinement.editable import require_own_files
     from workbench.git import Repository
-    from workbench.services.worktrees.places import Place, box_of, checkout_of, is_there, worktree_gone
+    from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
     from workbench.services.worktrees.update import learn_target
 
     client: OperatorClient = ctx.obj
     (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
     if found["status"] not in OPEN:
         raise not_now(found["name"], found["status"])
-    place = Place.of(client.settings, found["name"])
+    place = WorktreeLocation.of(client.settings, found["name"])
     if not is_there(place):
         raise worktree_gone(place)
     repository = Repository.open(client.settings.project)

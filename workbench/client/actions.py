@@ -30,7 +30,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ActionResult:
     """A call has a result."""
 
     number: int
@@ -66,7 +66,7 @@ class GiveUp:
     error: WorkbenchError
 
 
-Outcome = KeepToken | Ready | Answer | Fail | Wake
+Outcome = KeepToken | Ready | ActionResult | Fail | Wake
 """What concerns the program, not the connection."""
 Instructions = Sequence[Send | Reconnect | GiveUp | Outcome]
 Outcomes = Sequence[Outcome]

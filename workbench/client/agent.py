@@ -52,8 +52,8 @@ from workbench.client.messages import encoded, no_reply, no_server
 from workbench.client.project_server import ProjectServer
 from workbench.client.protocol import AgentProtocol
 from workbench.client.reconnecting import ReconnectingSocket
-from workbench.client.retry import Pauses, Retry, backoff
-from workbench.client.waiting import Waiting
+from workbench.client.retry import Pauses, RetryPolicy, backoff
+from workbench.client.waiting import WaitingRequests
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.wire.arguments import plain
 
@@ -109,8 +109,8 @@ class Agent:
         introduction = {"name": name, "capabilities": dict(capabilities or {}), "persona_id": persona_id}
         self._handshake = Handshake(client_id, introduction, tool, token, agent_id)
         self._protocol = AgentProtocol(client_id, self._handshake)
-        self._waiting = Waiting(timeout, self._expired)
-        retry = Retry(patience, clock, pauses or (lambda: backoff(chance)))
+        self._waiting = WaitingRequests(timeout, self._expired)
+        retry = RetryPolicy(patience, clock, pauses or (lambda: backoff(chance)))
         websocket_url(url)  # raises if it is no address
         server = ProjectServer.at(url, project)
         self._socket = ReconnectingSocket(

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from workbench.client.actions import GiveUp, Instructions, KeepToken, Ready, Reconnect, Send
-from workbench.client.messages import Message
+from workbench.client.messages import ServerMessage
 from workbench.client.retry import is_temporary
 from workbench.errors import WorkbenchError, from_dict
 
@@ -47,7 +47,7 @@ class Handshake:
         self._client_id = client_id
         self._introduction = introduction
         self._tool = tool
-        self._decision: Message | None = None
+        self._decision: ServerMessage | None = None
 
     @property
     def awaits_reply(self) -> bool:
@@ -70,7 +70,7 @@ class Handshake:
         """The connection broke."""
         self.phase = Phase.DISCONNECTED
 
-    def replied(self, message: Message) -> Instructions:
+    def replied(self, message: ServerMessage) -> Instructions:
         """The server has replied to the last step."""
         try:
             if message.type == "error":
@@ -85,12 +85,12 @@ class Handshake:
             return self._wait()
         return [Reconnect(error) if self.is_registered and is_temporary(error) else GiveUp(error)]
 
-    def decided(self, message: Message) -> Instructions:
+    def decided(self, message: ServerMessage) -> Instructions:
         """A person has admitted the agent, or not; the server may say so before the agent waits for it."""
         self._decision = message
         return self._go_on() if self.phase is Phase.WAITING else []
 
-    def _next_step(self, message: Message) -> Instructions:
+    def _next_step(self, message: ServerMessage) -> Instructions:
         match self.phase:
             case Phase.REGISTERING:
                 self.token = str(message.field("token", str))

@@ -16,7 +16,7 @@ REPLIES = frozenset({"registration_success", "agent_id_required", "authenticatio
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ServerMessage:
     """A message of the server.
 
     Args:
@@ -45,7 +45,7 @@ class Message:
         return value
 
 
-def decode(text: str | bytes) -> Message:
+def decode(text: str | bytes) -> ServerMessage:
     """Read a message.
 
     Raises:
@@ -62,10 +62,10 @@ def decode(text: str | bytes) -> Message:
     number = body.get("request_id")
     if number is not None and type(number) is not int:
         raise bad_reply(f"{body['type']!r} with a request_id that no request has")
-    return Message(body["type"], number, body)
+    return ServerMessage(body["type"], number, body)
 
 
-def result(action: str, message: Message) -> dict[str, Any]:
+def result(action: str, message: ServerMessage) -> dict[str, Any]:
     """The result of an operation in the reply to it.
 
     Raises:

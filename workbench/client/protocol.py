@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.client.actions import Answer, Fail, Instructions, Outcomes, Ready, Reconnect, Send, Wake
+from workbench.client.actions import ActionResult, Fail, Instructions, Outcomes, Ready, Reconnect, Send, Wake
 from workbench.client.handshake import STEP, Handshake, Phase
-from workbench.client.messages import Message, bad_reply, decode, result
-from workbench.client.subscription import State, Subscription
+from workbench.client.messages import ServerMessage, bad_reply, decode, result
+from workbench.client.subscription import EventSubscription, SubscriptionState
 from workbench.errors import BadInput, WorkbenchError, from_dict
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class AgentProtocol:
         self._client_id = client_id
         self._numbers = itertools.count(STEP + 1)
         self._requests: dict[int, _Request] = {}
-        self._subscriptions: dict[int, Subscription] = {}
+        self._subscriptions: dict[int, EventSubscription] = {}
 
     @property
     def is_ready(self) -> bool:
@@ -120,15 +120,15 @@ class AgentProtocol:
 
     def subscribe(
         self, kinds: Sequence[str], after: int | None, *, mine: bool = True
-    ) -> tuple[int, Subscription, Instructions]:
+    ) -> tuple[int, EventSubscription, Instructions]:
         """Follow events; the number of the subscription, and the subscription."""
-        number, made = next(self._numbers), Subscription(kinds, after, mine=mine)
+        number, made = next(self._numbers), EventSubscription(kinds, after, mine=mine)
         self._subscriptions[number] = made
         return number, made, self._request_events(number)
 
     def resume(self, number: int) -> Instructions:
         """The reader of a subscription has taken everything: ask for what was left out meanwhile, if something was."""
-        return self._request_events(number) if self._subscriptions[number].state is State.BEHIND else []
+        return self._request_events(number) if self._subscriptions[number].state is SubscriptionState.BEHIND else []
 
     def forget(self, number: int) -> Instructions:
         """The program waits no longer for a call, or reads a subscription no longer."""
@@ -144,7 +144,7 @@ class AgentProtocol:
         if number in self._requests:
             return [self._fail(number, error)]
         subscription = self._subscriptions.get(number)
-        if subscription is None or subscription.state is not State.REQUESTED:
+        if subscription is None or subscription.state is not SubscriptionState.REQUESTED:
             return []
         subscription.end(error)
         return [Wake(number)]
@@ -159,14 +159,14 @@ class AgentProtocol:
         events = [one for number in self._subscriptions for one in self._request_events(number)]
         return [*done, *calls, *events]
 
-    def _for_call(self, number: int, message: Message) -> Instructions:
+    def _for_call(self, number: int, message: ServerMessage) -> Instructions:
         request = self._requests.pop(number)
         try:
-            return [Answer(number, result(request.action, message))]
+            return [ActionResult(number, result(request.action, message))]
         except WorkbenchError as error:
             return [Fail(number, error)]
 
-    def _without_number(self, message: Message) -> Instructions:
+    def _without_number(self, message: ServerMessage) -> Instructions:
         """A message that is not said to belong to a request."""
         if message.type in ("agent_assigned", "registration_rejected"):
             return self.handshake.decided(message)
@@ -212,7 +212,7 @@ class AgentProtocol:
 
     # Events.
 
-    def _for_subscription(self, number: int, message: Message) -> Instructions:
+    def _for_subscription(self, number: int, message: ServerMessage) -> Instructions:
         subscription = self._subscriptions[number]
         try:
             if message.type == "event":
@@ -231,7 +231,7 @@ class AgentProtocol:
 
     def _request_events(self, number: int) -> Instructions:
         subscription = self._subscriptions[number]
-        if not self.is_ready or subscription.state is State.ENDED:
+        if not self.is_ready or subscription.state is SubscriptionState.ENDED:
             return []
         return [self._frame("subscribe", subscription.requested(), number)]
 
@@ -246,14 +246,14 @@ class AgentProtocol:
         return Send(json.dumps([self._client_id, action, {**data, "request_id": number}]), number)
 
 
-def _event(message: Message) -> dict[str, Any]:
+def _event(message: ServerMessage) -> dict[str, Any]:
     event: dict[str, Any] = message.field("data", dict)
     if type(event.get("id")) is not int:
         raise bad_reply("an event without an id")
     return event
 
 
-def _after(message: Message) -> int:
+def _after(message: ServerMessage) -> int:
     after = message.field("data", dict).get("after")
     if type(after) is not int:
         raise bad_reply("'subscribe_response' without after")

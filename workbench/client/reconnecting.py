@@ -13,7 +13,7 @@ from workbench.client.handshake import Phase
 from workbench.client.messages import no_reply, no_server, not_here
 from workbench.client.project_server import ProjectServer
 from workbench.client.protocol import AgentProtocol
-from workbench.client.retry import Retry
+from workbench.client.retry import RetryPolicy
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ReconnectingSocket:
         server: ProjectServer,
         client_id: str,
         protocol: AgentProtocol,
-        retry: Retry,
+        retry: RetryPolicy,
         timeout: float,
         sent: Callable[[int], None],
         settle: Callable[[Outcome], None],

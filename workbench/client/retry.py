@@ -27,7 +27,7 @@ def backoff(chance: Callable[[], float] = random.random) -> Pauses:
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
-class Retry:
+class RetryPolicy:
     """Decides after each failure whether to connect again.
 
     A server that was never of use, or that refuses this client, is not tried again. Another one is, until no

@@ -15,7 +15,7 @@ UNREAD_LIMIT = 10_000
 Event = dict[str, Any]
 
 
-class State(Enum):
+class SubscriptionState(Enum):
     """What the server does for a subscription."""
 
     REQUESTED = "requested"
@@ -28,7 +28,7 @@ class State(Enum):
     """It will send nothing more."""
 
 
-class Subscription:
+class EventSubscription:
     """See the module.
 
     Args:
@@ -41,38 +41,38 @@ class Subscription:
         self.kinds = list(kinds) or ["*"]
         self.last = after
         self.mine = mine
-        self.state = State.REQUESTED
+        self.state = SubscriptionState.REQUESTED
         self.error: WorkbenchError | None = None
         self._unread: deque[Event] = deque()
 
     def requested(self) -> Mapping[str, Any]:
         """Ask (again); what to ask for."""
-        self.state = State.REQUESTED
+        self.state = SubscriptionState.REQUESTED
         return {"kinds": self.kinds, "after": self.last, "mine": self.mine}
 
     def confirmed(self, after: int) -> None:
         """The server begins to send what comes after an event."""
-        self.state = State.FOLLOWING
+        self.state = SubscriptionState.FOLLOWING
         self.last = after if self.last is None else self.last
 
     def received(self, event: Event) -> None:
         """An event has come. One that came before is dropped."""
-        if self.state is not State.FOLLOWING or (self.last is not None and event["id"] <= self.last):
+        if self.state is not SubscriptionState.FOLLOWING or (self.last is not None and event["id"] <= self.last):
             return
         if len(self._unread) >= UNREAD_LIMIT:
-            self.state = State.BEHIND
+            self.state = SubscriptionState.BEHIND
         else:
             self.last = event["id"]
             self._unread.append(event)
 
     def fall_behind(self) -> None:
         """The server has left events out."""
-        if self.state is not State.ENDED:
-            self.state = State.BEHIND
+        if self.state is not SubscriptionState.ENDED:
+            self.state = SubscriptionState.BEHIND
 
     def end(self, error: WorkbenchError) -> None:
         """Nothing more will come; the reader gets the error after the events."""
-        self.state, self.error = State.ENDED, self.error or error
+        self.state, self.error = SubscriptionState.ENDED, self.error or error
 
     def take(self) -> Event | None:
         """The next event; None when there is none now."""

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from workbench.client.actions import Answer, Fail, Wake
+from workbench.client.actions import ActionResult, Fail, Wake
 
 
-class Waiting:
+class WaitingRequests:
     """Who waits, by the number of the request, and until when.
 
     Args:
@@ -41,12 +41,12 @@ class Waiting:
             loop = asyncio.get_running_loop()
             self._deadlines[number] = loop.call_later(self._timeout, self._expired, number)
 
-    def settle(self, outcome: Answer | Fail | Wake) -> None:
+    def settle(self, outcome: ActionResult | Fail | Wake) -> None:
         """Hand over what has come."""
         self._disarm(outcome.number)
         answer = self._answers.get(outcome.number)
         match outcome:
-            case Answer(data=data) if answer is not None and not answer.done():
+            case ActionResult(data=data) if answer is not None and not answer.done():
                 answer.set_result(data)
             case Fail(error=error) if answer is not None and not answer.done():
                 answer.set_exception(error)

@@ -6,6 +6,6 @@ holds root as well. `abilities` tells what this machine's kernel can enforce, in
 """
 
 from workbench.confinement.abilities import Abilities, abilities
-from workbench.confinement.box import Box, Limits, box_for_worktree
+from workbench.confinement.box import Box, BoxLimits, box_for_worktree
 
-__all__ = ["Abilities", "Box", "Limits", "abilities", "box_for_worktree"]
+__all__ = ["Abilities", "Box", "BoxLimits", "abilities", "box_for_worktree"]

@@ -22,7 +22,7 @@ LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BoxLimits:
     """What a worker may use; None is no limit.
 
     `cpu_seconds`, `memory_bytes` and `wall_seconds` are those of a command with all it starts; `tasks` is how many a
@@ -62,7 +62,7 @@ class Box:
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
 
-    def argv(self, command: Sequence[str], limits: Limits | None = None, *, guarded: bool = False) -> list[str]:
+    def argv(self, command: Sequence[str], limits: BoxLimits | None = None, *, guarded: bool = False) -> list[str]:
         """The command with the launcher in front of it, which passes on no more than the file descriptors 0 to 2.
 
         Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
@@ -72,13 +72,13 @@ class Box:
             guarded: nothing that the command starts outlives it (Linux).
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
-        return [sys.executable, "-I", "-S", str(LAUNCHER), *guard, *self._orders(limits or Limits()), "--", *command]
+        return [sys.executable, "-I", "-S", str(LAUNCHER), *guard, *self._orders(limits or BoxLimits()), "--", *command]
 
     def guarded(self, command: Sequence[str]) -> list[str]:
         """Like `argv`; nothing that the command starts outlives it (Linux)."""
         return self.argv(command, guarded=True)
 
-    def _orders(self, limits: Limits) -> Iterator[str]:
+    def _orders(self, limits: BoxLimits) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{most}" for number, most in limits.rlimits().items())
         yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())

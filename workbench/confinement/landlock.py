@@ -41,7 +41,7 @@ class Net(IntFlag):
     CONNECT_TCP = 1 << 1
 
 
-class Scope(IntFlag):
+class LandlockScope(IntFlag):
     """What may not leave the box (``LANDLOCK_SCOPE_…``)."""
 
     ABSTRACT_UNIX_SOCKET = 1 << 0
@@ -68,9 +68,9 @@ def version() -> int:
     return max(0, found)
 
 
-def handled(abi: int) -> tuple[Fs, Net, Scope]:
+def handled(abi: int) -> tuple[Fs, Net, LandlockScope]:
     """What a kernel with this version can be asked to refuse unless it is allowed."""
     fs = Fs(sum(rights for since, rights in _FS.items() if since <= abi))
     net = Net.BIND_TCP | Net.CONNECT_TCP if abi >= _NET_SINCE else Net(0)
-    scope = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL if abi >= _SCOPE_SINCE else Scope(0)
+    scope = LandlockScope.ABSTRACT_UNIX_SOCKET | LandlockScope.SIGNAL if abi >= _SCOPE_SINCE else LandlockScope(0)
     return fs, net, scope

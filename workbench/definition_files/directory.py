@@ -16,7 +16,7 @@ from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.former_settings import is_former
-from workbench.rules.definitions.model import Definition, Metadata, normal
+from workbench.rules.definitions.model import Definition, DefinitionMetadata, normal
 from workbench.rules.yaml_text import load
 from workbench.system import atomic_file
 
@@ -50,7 +50,7 @@ class Snapshot:
     is_settled: bool
 
 
-class Directory:
+class DefinitionDirectory:
     """The directory at `path`, which is real (no link leads there) and may not exist yet. Every method blocks."""
 
     _agent_file = layout.AGENT
@@ -92,7 +92,7 @@ class Directory:
         """Whether a change of several files is being made, or was left unfinished by a process that was killed."""
         return self.journal.is_open()
 
-    def head(self) -> tuple[Print, Metadata]:
+    def head(self) -> tuple[Print, DefinitionMetadata]:
         """What the definition is, of `agent.yaml` alone, and the print of that file.
 
         Raises:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.definition_files.directory import Directory, Snapshot
+from workbench.definition_files.directory import DefinitionDirectory, Snapshot
 from workbench.definition_files.group import Replacement
 from workbench.definition_files.older import OlderDefinition
-from workbench.definition_files.registry import Change, Registry
+from workbench.definition_files.registry import DefinitionChange, Registry
 from workbench.errors import Conflict, NotFound
 from workbench.rules.definitions.composition import content_hash
-from workbench.rules.definitions.model import Definition, Metadata
+from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.store.base import Tx
 
 
-class Draft(Registry):
+class RegistryDraft(Registry):
     """A registry whose changes are visible in it alone until they are committed.
 
     Args:
@@ -32,19 +32,19 @@ class Draft(Registry):
 
     # Reading.
 
-    def directories(self, below: Path | None = None) -> Iterator[Directory]:
+    def directories(self, below: Path | None = None) -> Iterator[DefinitionDirectory]:
         """See `Registry.directories`."""
         known = (one for one in self._registry.directories(below) if one.key not in self._drafted)
         mine = (one.directory for one in self._drafted.values() if one.wanted and _is_below(one.directory, below))
         return iter(sorted((*known, *mine), key=lambda one: one.key))
 
-    def head(self, directory: Directory) -> Metadata:
+    def head(self, directory: DefinitionDirectory) -> DefinitionMetadata:
         """See `Registry.head`."""
         if directory.key in self._drafted:
             return self.read(directory).definition.metadata
         return self._registry.head(directory)
 
-    def read(self, directory: Directory) -> Snapshot:
+    def read(self, directory: DefinitionDirectory) -> Snapshot:
         """See `Registry.read`."""
         drafted = self._drafted.get(directory.key)
         if drafted is None:
@@ -60,7 +60,7 @@ class Draft(Registry):
 
     # Changing.
 
-    def vacant(self, path: str) -> Directory:
+    def vacant(self, path: str) -> DefinitionDirectory:
         """See `Registry.vacant`."""
         directory = super().vacant(path)
         for other in self._drafted.values():
@@ -69,18 +69,18 @@ class Draft(Registry):
                 raise Conflict("AGENT_EXISTS", f"{path!r} is not free: {shown} is created before.")
         return directory
 
-    def create(self, directory: Directory, definition: Definition) -> Snapshot:
+    def create(self, directory: DefinitionDirectory, definition: Definition) -> Snapshot:
         """See `Registry.create`."""
         directory.require_empty()
         self.require_free(definition.metadata.name, directory)
         return self._keep(directory, None, definition)
 
-    def change(self, directory: Directory, edit: Callable[[Definition], Definition]) -> Change:
+    def change(self, directory: DefinitionDirectory, edit: Callable[[Definition], Definition]) -> DefinitionChange:
         """See `Registry.change`."""
         before = self._changeable(directory).definition
-        return Change(before, self._keep(directory, before, self._edited(directory, before, edit)))
+        return DefinitionChange(before, self._keep(directory, before, self._edited(directory, before, edit)))
 
-    def remove(self, directory: Directory) -> tuple[Snapshot, list[str]]:
+    def remove(self, directory: DefinitionDirectory) -> tuple[Snapshot, list[str]]:
         """See `Registry.remove`."""
         before = self._changeable(directory)
         self._drafted.setdefault(directory.key, _Drafted(directory, before.definition, None)).wanted = None
@@ -91,7 +91,7 @@ class Draft(Registry):
         found = (Replacement(one.directory, one.found, one.wanted) for one in self._drafted.values())
         return [one for one in found if one.before != one.after]
 
-    def _changeable(self, directory: Directory) -> Snapshot:
+    def _changeable(self, directory: DefinitionDirectory) -> Snapshot:
         """A definition as it is in the draft.
 
         Raises:
@@ -101,7 +101,7 @@ class Draft(Registry):
             directory.locked()  # raises
         return self.read(directory)
 
-    def _keep(self, directory: Directory, before: Definition | None, wanted: Definition) -> Snapshot:
+    def _keep(self, directory: DefinitionDirectory, before: Definition | None, wanted: Definition) -> Snapshot:
         self._drafted.setdefault(directory.key, _Drafted(directory, before, None)).wanted = wanted
         return self.read(directory)
 
@@ -110,12 +110,12 @@ class Draft(Registry):
 class _Drafted:
     """A definition that is changed: as it was found, None if it is new; and as it shall be, None if it is removed."""
 
-    directory: Directory
+    directory: DefinitionDirectory
     found: Definition | None
     wanted: Definition | None
 
 
-def _is_below(directory: Directory, folder: Path | None) -> bool:
+def _is_below(directory: DefinitionDirectory, folder: Path | None) -> bool:
     return folder is None or directory.path.is_relative_to(folder)
 
 

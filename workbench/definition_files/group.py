@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.definition_files.directory import Directory, Pending
-from workbench.definition_files.journal import Plan
+from workbench.definition_files.directory import DefinitionDirectory, Pending
+from workbench.definition_files.journal import StagedChange
 from workbench.rules.definitions.model import Definition
 from workbench.system import atomic_file
 
@@ -21,7 +21,7 @@ from workbench.system import atomic_file
 class Replacement:
     """A definition that replaces another. `before` is None for a new one, `after` for one that is removed."""
 
-    directory: Directory
+    directory: DefinitionDirectory
     before: Definition | None
     after: Definition | None
 
@@ -30,8 +30,8 @@ def replace_together(replacements: Sequence[Replacement]) -> bool:
     """Replace definitions, each in another directory; False if one of them is not as it was `before`. Blocks.
 
     Raises:
-        WorkbenchError: see `Directory.change`; ``PROJECT_UNWRITABLE``: nothing is changed, or, if the disk fails in
-            between, the next process that reads each definition makes the rest of the change.
+        WorkbenchError: see `DefinitionDirectory.change`; ``PROJECT_UNWRITABLE``: nothing is changed, or, if the disk
+            fails in between, the next process that reads each definition makes the rest of the change.
     """
     ordered = sorted(replacements, key=lambda one: one.directory.path)  # so that no two wait for each other
     with ExitStack() as held:
@@ -49,7 +49,7 @@ def replace_together(replacements: Sequence[Replacement]) -> bool:
     return True
 
 
-def _carry_out(changes: Mapping[Directory, Pending]) -> bool:
+def _carry_out(changes: Mapping[DefinitionDirectory, Pending]) -> bool:
     if not changes:
         return True
     mark = next(iter(changes)).journal.new_mark()
@@ -63,7 +63,9 @@ def _carry_out(changes: Mapping[Directory, Pending]) -> bool:
     return True
 
 
-def _prepare(changes: Mapping[Directory, Pending], mark: Path) -> dict[Directory, Plan] | None:
+def _prepare(
+    changes: Mapping[DefinitionDirectory, Pending], mark: Path
+) -> dict[DefinitionDirectory, StagedChange] | None:
     """Prepare all changes and let them count; None if something has changed meanwhile."""
     is_made = False
     try:
@@ -77,7 +79,7 @@ def _prepare(changes: Mapping[Directory, Pending], mark: Path) -> dict[Directory
             _withdraw(changes)
 
 
-def _withdraw(changes: Mapping[Directory, Pending]) -> None:
+def _withdraw(changes: Mapping[DefinitionDirectory, Pending]) -> None:
     for directory, change in changes.items():
         directory.journal.withdraw()
         if not change.before:

@@ -40,7 +40,7 @@ _PartPath = Annotated[str, AfterValidator(_is_part)]
 _Staged = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
 
-class Plan(BaseModel):
+class StagedChange(BaseModel):
     """A change that is staged.
 
     Args:
@@ -123,7 +123,7 @@ class Journal:
         """A file that does not exist, for the mark of a change of several directories."""
         return self._home.with_name(f"group-{secrets.token_hex(8)}")
 
-    def prepare(self, changes: Mapping[str, str | None], mark: Path) -> Plan:
+    def prepare(self, changes: Mapping[str, str | None], mark: Path) -> StagedChange:
         """Prepare a change that counts once the file `mark` exists; until then `withdraw` undoes it.
 
         Raises:
@@ -134,7 +134,7 @@ class Journal:
             self._staged(plan.model_dump_json(), 0o600).replace(self._file)
         return plan
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: StagedChange) -> None:
         """Make a change that is prepared and counts.
 
         Raises:
@@ -147,9 +147,9 @@ class Journal:
         """Undo `prepare`. If the disk fails, the next process does it."""
         self._tidy()
 
-    def _stage(self, changes: Mapping[str, str | None], mark: str | None = None) -> Plan:
+    def _stage(self, changes: Mapping[str, str | None], mark: str | None = None) -> StagedChange:
         """Write what replaces files."""
-        plan = Plan(replace={}, remove=[name for name, text in changes.items() if text is None], mark=mark)
+        plan = StagedChange(replace={}, remove=[name for name, text in changes.items() if text is None], mark=mark)
         for name, text in changes.items():
             if text is not None:
                 plan.replace[name] = self._staged(text, _mode(self._target(name))).name
@@ -160,7 +160,7 @@ class Journal:
         atomic_file.replace(path, text, mode)
         return path
 
-    def _finish(self, plan: Plan) -> None:
+    def _finish(self, plan: StagedChange) -> None:
         """Carry out a plan, from its beginning if it was carried out in part.
 
         The agent's file, by which a definition is found, is the first that is there and the last that goes: whoever
@@ -187,9 +187,9 @@ class Journal:
                 self._finish(plan)
         self._tidy()
 
-    def _unfinished(self) -> Plan | None:
+    def _unfinished(self) -> StagedChange | None:
         try:
-            return Plan.model_validate_json(atomic_file.read(self._file, private=True))
+            return StagedChange.model_validate_json(atomic_file.read(self._file, private=True))
         except (FileNotFoundError, ValueError):  # there is none, or Workbench did not write it
             return None
         except OSError as error:

@@ -1,7 +1,7 @@
 """Starts or calls an MCP server once and lists its tools: `python -m workbench.definition_files.mcp_probe FILE`.
 
-A process of its own, because nothing that the server sends is trusted, and the MCP client logs it. It reads a `Target`
-as JSON from standard input and writes a `Finding` as JSON to the file.
+A process of its own, because nothing that the server sends is trusted, and the MCP client logs it. It reads a
+`ProbeTarget` as JSON from standard input and writes a `ProbeFinding` as JSON to the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_TEXT = 2_000
 """Characters of a name, a description or a reason."""
 
 
-class Target(BaseModel):
+class ProbeTarget(BaseModel):
     """A server, and how long it may take.
 
     Args:
@@ -49,25 +49,25 @@ class Target(BaseModel):
     seconds: float
 
 
-class FoundTool(BaseModel):
+class ProbedServerTool(BaseModel):
     """A tool that the server offers."""
 
     name: str
     description: str
 
 
-class Finding(BaseModel):
+class ProbeFinding(BaseModel):
     """What the server offers; or why that is not known, and the end of what its program wrote to standard error."""
 
     server: str = ""
     version: str = ""
-    tools: list[FoundTool] = []
+    tools: list[ProbedServerTool] = []
     problems: list[str] = []
     failure: str | None = None
     log: str = ""
 
 
-async def probe(target: Target) -> Finding:
+async def probe(target: ProbeTarget) -> ProbeFinding:
     """List the tools of a server."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         try:
@@ -76,11 +76,11 @@ async def probe(target: Target) -> Finding:
         except Exception as error:  # the outermost handler: whatever the client raises says why it failed
             log.seek(0, 2)
             log.seek(max(0, log.tell() - LONGEST_TEXT))
-            return Finding(failure=_reason(first_within(error), target.seconds), log=log.read())
+            return ProbeFinding(failure=_reason(first_within(error), target.seconds), log=log.read())
 
 
 @asynccontextmanager
-async def _connected(target: Target, log: TextIO) -> AsyncIterator[Client]:
+async def _connected(target: ProbeTarget, log: TextIO) -> AsyncIterator[Client]:
     import httpx2
     from mcp.client import Client
     from mcp.client.sse import sse_client
@@ -104,22 +104,22 @@ async def _connected(target: Target, log: TextIO) -> AsyncIterator[Client]:
             yield client
 
 
-async def _finding(client: Client) -> Finding:
+async def _finding(client: Client) -> ProbeFinding:
     about = client.server_info
     name, version = (about.name, about.version) if about else ("", "")
-    found = Finding(server=_cut(name), version=_cut(version))
+    found = ProbeFinding(server=_cut(name), version=_cut(version))
     await _list(client, found)
     return found
 
 
-async def _list(client: Client, found: Finding) -> None:
+async def _list(client: Client, found: ProbeFinding) -> None:
     """Add the tools, and why others cannot be used."""
     size, cursor, before = 0, None, set[str]()
     while True:
         page = await client.list_tools(cursor=cursor)
         found.problems += map(_cut, (page.meta or {}).get(LEFT_OUT, ())[: MOST_PROBLEMS - len(found.problems)])
         for tool in page.tools:
-            found.tools.append(FoundTool(name=_cut(tool.name), description=_cut(tool.description or "")))
+            found.tools.append(ProbedServerTool(name=_cut(tool.name), description=_cut(tool.description or "")))
             size += len(found.tools[-1].name) + len(found.tools[-1].description)
             if size > LONGEST_LIST:
                 found.tools.pop()
@@ -140,5 +140,5 @@ def _cut(text: str) -> str:
 
 
 if __name__ == "__main__":
-    found = asyncio.run(probe(Target.model_validate_json(sys.stdin.buffer.read())))
+    found = asyncio.run(probe(ProbeTarget.model_validate_json(sys.stdin.buffer.read())))
     Path(sys.argv[1]).write_text(found.model_dump_json(), "utf-8")

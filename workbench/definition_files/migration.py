@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.definition_files.directory import Directory, Snapshot
+from workbench.definition_files.directory import DefinitionDirectory, Snapshot
 from workbench.definition_files.older import OlderDefinition
 from workbench.definition_files.registry import Registry
 from workbench.errors import Conflict
@@ -35,7 +35,7 @@ class Conversion:
     """A conversion that can be made: of an older definition to a directory, which then has the definition."""
 
     old: OlderDefinition
-    new: Directory
+    new: DefinitionDirectory
     converted: Converted
     definition: Definition
     keep: bool
@@ -46,7 +46,7 @@ class Conversion:
         """Write the new files, and then remove the old ones unless they are kept.
 
         Raises:
-            Conflict: ``AGENT_EXISTS``. Unavailable: see `Directory.change`.
+            Conflict: ``AGENT_EXISTS``. Unavailable: see `DefinitionDirectory.change`.
         """
         is_same_place = self.new.path == self.old.path
         if is_same_place:
@@ -98,7 +98,7 @@ def prepare(registry: Registry, target: str, to: str | None, *, keep: bool, unus
     return Conversion(old, _place(registry, old, to), converted, definition, keep, replaces)
 
 
-def _place(registry: Registry, old: OlderDefinition, to: str | None) -> Directory:
+def _place(registry: Registry, old: OlderDefinition, to: str | None) -> DefinitionDirectory:
     if to is None and not old.is_single_file:
-        return Directory(old.path)
+        return DefinitionDirectory(old.path)
     return registry.vacant(to or str(old.path.with_suffix("")))

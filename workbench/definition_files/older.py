@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from workbench.definition_files.directory import Content, Directory, Print
+from workbench.definition_files.directory import Content, DefinitionDirectory, Print
 from workbench.errors import Conflict, Unavailable
 from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout, older
 from workbench.rules.definitions.conversion import Converted
-from workbench.rules.definitions.model import Definition, Metadata
+from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.rules.definitions.names import fitting
 
 LARGEST = 16 << 20
@@ -23,7 +23,7 @@ _BEGINNING = 65_536
 """Bytes in which `metadata` must begin."""
 
 
-class OlderDefinition(Directory):
+class OlderDefinition(DefinitionDirectory):
     """A definition in an older layout. Its changes are refused.
 
     Args:
@@ -50,8 +50,8 @@ class OlderDefinition(Directory):
         """
         return self._converted(self._read().texts)
 
-    def head(self) -> tuple[Print, Metadata]:
-        """What the definition is, and the print of its agent file; see `Directory.head`."""
+    def head(self) -> tuple[Print, DefinitionMetadata]:
+        """What the definition is, and the print of its agent file; see `DefinitionDirectory.head`."""
         found = self.print_of_agent()
         return found, self.read().definition.metadata
 
@@ -104,14 +104,14 @@ class OlderDefinition(Directory):
         return older.is_part(self._agent_file, name)
 
 
-def definition_at(path: str | Path) -> Directory | None:
+def definition_at(path: str | Path) -> DefinitionDirectory | None:
     """The definition in a directory or single file, in any layout; None if there is none.
 
     Args:
         path: a real path: no link leads there.
     """
     if os.path.lexists(f"{path}/{layout.AGENT}"):
-        return Directory(path)
+        return DefinitionDirectory(path)
     path = Path(path)
     if path.suffix in older.YAML_SUFFIXES and path.is_file():
         return OlderDefinition(path, path.name) if path.name != layout.AGENT else None

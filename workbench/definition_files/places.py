@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.definition_files.directory import Directory
+from workbench.definition_files.directory import DefinitionDirectory
 from workbench.definition_files.journal import PRIVATE
 from workbench.definition_files.older import OlderDefinition, definition_at, is_listed
 from workbench.errors import BadInput, Conflict
@@ -85,14 +85,14 @@ class Places:
         root = next(root for root in self.roots if place.is_relative_to(root))
         return [step for step in reversed((place, *place.parents)) if step != root and step.is_relative_to(root)]
 
-    def search(self, below: Path | None = None) -> Iterator[Directory]:
+    def search(self, below: Path | None = None) -> Iterator[DefinitionDirectory]:
         """The definitions, or those below a directory, sorted by path."""
         for root in self.roots if below is None else (below,):
             if not root.is_symlink():
                 yield from _search(str(root), DEPTH)
 
 
-def _search(root: str, depth: int) -> Iterator[Directory]:
+def _search(root: str, depth: int) -> Iterator[DefinitionDirectory]:
     """The definitions below a directory; nothing below those is searched, and no link is followed."""
     try:
         with os.scandir(root) as found:
@@ -104,7 +104,7 @@ def _search(root: str, depth: int) -> Iterator[Directory]:
             yield from _in_entry(entry, depth)
 
 
-def _in_entry(entry: os.DirEntry[str], depth: int) -> Iterator[Directory]:
+def _in_entry(entry: os.DirEntry[str], depth: int) -> Iterator[DefinitionDirectory]:
     if entry.is_dir(follow_symlinks=False):
         if found := definition_at(entry.path):
             yield found

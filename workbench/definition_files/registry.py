@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from workbench.definition_files.directory import Directory, Print, Snapshot, is_settled
+from workbench.definition_files.directory import DefinitionDirectory, Print, Snapshot, is_settled
 from workbench.definition_files.older import definition_at
 from workbench.definition_files.places import Places
 from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
-from workbench.rules.definitions.model import Definition, Metadata
+from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.rules.definitions.names import is_id
 from workbench.rules.spelling import similar
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DefinitionListing:
     """Definitions as they are listed.
 
     Args:
@@ -36,13 +36,13 @@ class Listing:
         exists: whether the directory below which they were searched exists.
     """
 
-    found: list[tuple[str, Metadata]]
+    found: list[tuple[str, DefinitionMetadata]]
     problems: list[str]
     exists: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefinitionChange:
     """A definition before a change, and after it."""
 
     before: Definition
@@ -65,7 +65,7 @@ class Registry:
         self._places = Places(base, roots)
         # Reading and writing an item of a dictionary is atomic, unlike that of an LRU cache.
         self._snapshots: dict[str, Snapshot] = {}
-        self._heads: dict[str, tuple[Print, Metadata]] = {}
+        self._heads: dict[str, tuple[Print, DefinitionMetadata]] = {}
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -74,7 +74,7 @@ class Registry:
 
     # Finding.
 
-    def find(self, target: str) -> Directory:
+    def find(self, target: str) -> DefinitionDirectory:
         """The directory of the only definition that a target means: by its path, its id, or its name.
 
         Raises:
@@ -94,16 +94,16 @@ class Registry:
         question = f" Did you mean {meant}?" if meant else " agent_list lists them."
         raise NotFound("AGENT_NOT_FOUND", f"No agent has the path, id or name {quoted}.{question}")
 
-    def _meant(self, target: str) -> list[Directory]:
+    def _meant(self, target: str) -> list[DefinitionDirectory]:
         """The definitions that a target means, by path. One with a separator is a path and nothing else."""
         path = self._path_if_any(target)
-        place = [] if path is None else [definition_at(path) or Directory(path)]
+        place = [] if path is None else [definition_at(path) or DefinitionDirectory(path)]
         if _is_path(target):
             return place
         others = [one for one in self.directories() if one.path != path and self._is_called(one, target)]
         return [*place, *others]
 
-    def _is_called(self, directory: Directory, target: str) -> bool:
+    def _is_called(self, directory: DefinitionDirectory, target: str) -> bool:
         """Whether a definition has an id or name. Ids are UUIDs, which no name is: a word that an older file has in
         their place is no target. One that cannot be read has the name of its directory, so that what is wrong can be
         said, and so that nobody else is taken for it.
@@ -114,7 +114,7 @@ class Registry:
             return directory.path.name == target
         return target == (head.id if is_id(target) else head.name)
 
-    def require_free(self, name: str, own: Directory) -> None:
+    def require_free(self, name: str, own: DefinitionDirectory) -> None:
         """Refuse a name by which another definition is found already.
 
         Args:
@@ -129,7 +129,7 @@ class Registry:
                 text = f"{shown} is called '{inert_line(name)}' already. Choose another name."
                 raise Conflict("AGENT_EXISTS", text)
 
-    def find_id(self, definition_id: str) -> Directory:
+    def find_id(self, definition_id: str) -> DefinitionDirectory:
         """The directory of the definition that records name by an id, which may be a word of an older file.
 
         Raises:
@@ -142,12 +142,12 @@ class Registry:
             raise NotFound("AGENT_NOT_FOUND", f"There is no agent with the id {inert_line(definition_id)}.")
         return found[0]
 
-    def _ambiguous(self, target: str, found: Sequence[Directory]) -> BadInput:
+    def _ambiguous(self, target: str, found: Sequence[DefinitionDirectory]) -> BadInput:
         paths = [self.display_path(one.key) for one in found]
         text = f"'{inert_line(target)}' means {len(paths)} agents. Name one by its path: {', '.join(paths)}."
         return BadInput("AMBIGUOUS_TARGET", text, candidates=paths)
 
-    def directories(self, below: Path | None = None) -> Iterator[Directory]:
+    def directories(self, below: Path | None = None) -> Iterator[DefinitionDirectory]:
         """The directories of all definitions, or of those below a directory, sorted by path."""
         if below is not None and (found := definition_at(below)):
             return iter([found])
@@ -182,14 +182,14 @@ class Registry:
         """A definition by its path, id or name; see `find` and `read`."""
         return self.read(self.find(target))
 
-    def listing(self, below: str | None = None) -> Listing:
+    def listing(self, below: str | None = None) -> DefinitionListing:
         """The definitions, or those below a directory, which may be a definition itself.
 
         Raises:
             BadInput: ``INVALID_PATH``.
         """
         place = None if below is None else self._places.resolve(below, or_root=True)
-        listing = Listing([], [], place is None or place.is_dir())
+        listing = DefinitionListing([], [], place is None or place.is_dir())
         for directory in self.directories(place):
             try:
                 listing.found.append((self.display_path(directory.key), self.head(directory)))
@@ -197,13 +197,13 @@ class Registry:
                 listing.problems.append(f"{self.display_path(directory.key)}: {error.message}")
         return listing
 
-    def heads(self) -> Iterator[tuple[Directory, Metadata]]:
+    def heads(self) -> Iterator[tuple[DefinitionDirectory, DefinitionMetadata]]:
         """The definitions with what they are; those that cannot be read are left out."""
         for directory in self.directories():
             with suppress(WorkbenchError):
                 yield directory, self.head(directory)
 
-    def head(self, directory: Directory) -> Metadata:
+    def head(self, directory: DefinitionDirectory) -> DefinitionMetadata:
         """What a definition is, without its rules and references; cached.
 
         Raises:
@@ -218,11 +218,11 @@ class Registry:
             _put(self._heads, directory.key, (found, metadata), HEADS)
         return metadata
 
-    def read(self, directory: Directory) -> Snapshot:
+    def read(self, directory: DefinitionDirectory) -> Snapshot:
         """A definition as it is now; from the cache, if none of its files has changed.
 
         Raises:
-            WorkbenchError: see `Directory.read`.
+            WorkbenchError: see `DefinitionDirectory.read`.
         """
         known = self._snapshots.get(directory.key)
         if known is not None and not directory.is_unfinished() and directory.signature() == known.signature:
@@ -232,7 +232,7 @@ class Registry:
             _put(self._snapshots, directory.key, snapshot, SNAPSHOTS)
         return snapshot
 
-    def servers(self, directory: Directory) -> Collection[str]:
+    def servers(self, directory: DefinitionDirectory) -> Collection[str]:
         """The names of a definition's MCP servers; none if it cannot be read."""
         with suppress(WorkbenchError):
             return self.read(directory).definition.mcp_servers.keys()
@@ -240,17 +240,17 @@ class Registry:
 
     # Changing.
 
-    def create(self, directory: Directory, definition: Definition) -> Snapshot:
+    def create(self, directory: DefinitionDirectory, definition: Definition) -> Snapshot:
         """Write a new definition.
 
         Raises:
-            Conflict: ``AGENT_EXISTS``, also for its name. Unavailable: see `Directory.change`.
+            Conflict: ``AGENT_EXISTS``, also for its name. Unavailable: see `DefinitionDirectory.change`.
         """
         self.require_free(definition.metadata.name, directory)
         return directory.create(definition)
 
-    def change(self, directory: Directory, edit: Callable[[Definition], Definition]) -> Change:
-        """Change a definition; see `Directory.change`.
+    def change(self, directory: DefinitionDirectory, edit: Callable[[Definition], Definition]) -> DefinitionChange:
+        """Change a definition; see `DefinitionDirectory.change`.
 
         Raises:
             Conflict: ``AGENT_EXISTS``: another one has its new name.
@@ -262,31 +262,33 @@ class Registry:
             return self._edited(directory, definition, edit)
 
         after = directory.change(noting)
-        return Change(before[-1], after)
+        return DefinitionChange(before[-1], after)
 
-    def _edited(self, own: Directory, before: Definition, edit: Callable[[Definition], Definition]) -> Definition:
+    def _edited(
+        self, own: DefinitionDirectory, before: Definition, edit: Callable[[Definition], Definition]
+    ) -> Definition:
         after = edit(before)
         if after.metadata.name != before.metadata.name:
             self.require_free(after.metadata.name, own)
         return after
 
-    def remove(self, directory: Directory) -> tuple[Snapshot, list[str]]:
+    def remove(self, directory: DefinitionDirectory) -> tuple[Snapshot, list[str]]:
         """Remove a definition; what it was, and what is left in its directory because it is not of the definition.
 
         Raises:
-            WorkbenchError: see `Directory.read` and `Directory.change`.
+            WorkbenchError: see `DefinitionDirectory.read` and `DefinitionDirectory.change`.
         """
         with directory.locked():
             snapshot = directory.read()
             return snapshot, directory.remove()
 
-    def vacant(self, path: str) -> Directory:
+    def vacant(self, path: str) -> DefinitionDirectory:
         """The directory for a new definition.
 
         Raises:
             BadInput: ``INVALID_PATH``. Conflict: ``AGENT_EXISTS``.
         """
-        return Directory(self._places.vacant(path))
+        return DefinitionDirectory(self._places.vacant(path))
 
 
 def _is_path(target: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from workbench.errors import Unavailable
 from workbench.present.inert import inert_line
-from workbench.rules.definitions.secrets.references import Reference, Source
+from workbench.rules.definitions.secrets.references import SecretReference, SecretSource
 from workbench.state.home import expanded
 from workbench.state.root import STATE
 from workbench.system import atomic_file, uninterrupted
@@ -28,7 +28,7 @@ _OWN_VARIABLES = "WORKBENCH_"
 _REASON_LIMIT = 200
 
 
-def resolve(reference: Reference, project: Path) -> str:
+def resolve(reference: SecretReference, project: Path) -> str:
     """The secret that a reference names. Blocks.
 
     Args:
@@ -52,7 +52,7 @@ class _UnresolvedError(Exception):
     """Why a secret cannot be read."""
 
 
-def _unresolved(reference: Reference, reason: str) -> Unavailable:
+def _unresolved(reference: SecretReference, reason: str) -> Unavailable:
     shown = inert_line(str(reference))
     return Unavailable("SECRET_UNRESOLVED", f"The secret {shown} cannot be read: {reason}.", reference=shown)
 
@@ -117,9 +117,9 @@ def _from_keyring(place: str, project: Path) -> str:
     return found
 
 
-_READERS: Mapping[Source, Callable[[str, Path], str]] = {
-    Source.ENV: _from_environment,
-    Source.FILE: _from_file,
-    Source.ONE_PASSWORD: _from_one_password,
-    Source.KEYRING: _from_keyring,
+_READERS: Mapping[SecretSource, Callable[[str, Path], str]] = {
+    SecretSource.ENV: _from_environment,
+    SecretSource.FILE: _from_file,
+    SecretSource.ONE_PASSWORD: _from_one_password,
+    SecretSource.KEYRING: _from_keyring,
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.model import TaskState
-from workbench.present.tables import State
+from workbench.present.tables import StateCell
 from workbench.rules.integration import WorktreeState
 
 COMMIT_LENGTH = 12
@@ -25,7 +25,7 @@ class TaskAccount:
     id: int
     title: str
     status: TaskState
-    state: State
+    state: StateCell
     worktree: str | None
     outcome: str
 
@@ -132,7 +132,7 @@ def _merged(call: Call) -> dict[str, str]:
 
 
 def _task(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> TaskAccount:
-    state = State.of(task["status"], task["blocked"])
+    state = StateCell.of(task["status"], task["blocked"])
     status = TaskState(task["status"])
     return TaskAccount(task["id"], task["title"], status, state, task["worktree"], _outcome(call, task, merged))
 

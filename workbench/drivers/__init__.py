@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from workbench.drivers import claude, codex, gemini
-from workbench.drivers.fit import Fit, Program, fit
+from workbench.drivers.fit import AgentProgram, Fit, fit
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 
-__all__ = ["PROGRAMS", "AgentSetup", "Configuration", "Fit", "Program", "ServerSetup", "fit"]
+__all__ = ["PROGRAMS", "AgentProgram", "AgentSetup", "Configuration", "Fit", "ServerSetup", "fit"]
 
-PROGRAMS: Mapping[str, Program] = MappingProxyType(
+PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
     {
-        "claude": Program(
+        "claude": AgentProgram(
             providers=("anthropic", "bedrock"),
             settings=frozenset({"model", "maxChatTurns", "maxOutputTokens"}),
             transports=frozenset({"stdio", "sse", "streamable-http"}),
@@ -25,7 +25,7 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
             key="ANTHROPIC_API_KEY",
             configure=claude.configure,
         ),
-        "codex": Program(
+        "codex": AgentProgram(
             providers=("openai",),
             settings=frozenset({"model"}),
             transports=frozenset({"stdio", "streamable-http"}),
@@ -33,7 +33,7 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
             key="CODEX_API_KEY",
             configure=codex.configure,
         ),
-        "gemini": Program(
+        "gemini": AgentProgram(
             providers=("gemini",),
             settings=frozenset({"model", "maxChatTurns"}),
             transports=frozenset({"stdio", "sse", "streamable-http"}),

@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, unattended
 from workbench.errors import BadInput
-from workbench.rules.definitions.model import Definition, Settings
+from workbench.rules.definitions.model import Definition, ModelSettings
 from workbench.rules.definitions.providers import provider_id
 
 OWN_SERVER = "workbench"
@@ -19,7 +19,7 @@ STEERING = ("model", "maxChatTurns", "maxOutputTokens", "temperature", "topP")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class AgentProgram:
     """A program that runs an LLM agent.
 
     Args:
@@ -61,7 +61,7 @@ class Fit:
         return self.has_key or bool(self.servers)
 
 
-def fit(program: Program | None, name: str, definition: Definition) -> Fit:
+def fit(program: AgentProgram | None, name: str, definition: Definition) -> Fit:
     """What a program uses of a definition.
 
     Args:
@@ -92,7 +92,7 @@ def _models_part(definition: Definition) -> Iterator[str]:
         yield "a model"
 
 
-def _model(program: Program, name: str, definition: Definition) -> tuple[str | None, str]:
+def _model(program: AgentProgram, name: str, definition: Definition) -> tuple[str | None, str]:
     """The provider that is used, if the definition says it, and the model's id there."""
     prefix, _, model = definition.settings.model.partition(":")
     if not prefix:
@@ -106,12 +106,12 @@ def _model(program: Program, name: str, definition: Definition) -> tuple[str | N
     return provider, model
 
 
-def _ignored(program: Program, settings: Settings) -> list[str]:
+def _ignored(program: AgentProgram, settings: ModelSettings) -> list[str]:
     stated: Mapping[str, Any] = settings.model_dump(by_alias=True, exclude_defaults=True)
     return [key for key in STEERING if key in stated and key not in program.settings]
 
 
-def _check_server(program: Program, name: str, key: str, setup: ServerSetup) -> None:
+def _check_server(program: AgentProgram, name: str, key: str, setup: ServerSetup) -> None:
     """Refuse a server that would replace Workbench's own, or that the program would give variables of its own."""
     if key.lower() == OWN_SERVER:
         raise _unfit(f"its MCP server {key} has the name of Workbench's own. Rename it")

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from workbench.errors import BadInput, Unavailable, WorkbenchError, first_within
 from workbench.functions.output import CallLog
-from workbench.functions.runner import Interrupted
+from workbench.functions.runner import FunctionCancelled
 from workbench.rules.reasons import reason
 from workbench.rules.tools.function import FunctionTool
-from workbench.rules.tools.returned import Answer
+from workbench.rules.tools.returned import ToolAnswer
 
 MESSAGE_LIMIT = 2_000
 
@@ -30,13 +30,13 @@ def runnable(
         limit: the most bytes of a result; rows: see `Returned.answer`.
     """
 
-    def call() -> Answer | WorkbenchError:
+    def call() -> ToolAnswer | WorkbenchError:
         try:
             return tool.returned.answer(tool.fn(**_bound(tool, arguments)), limit, rows)
         except BaseException as error:  # also an exit: it is the function's
             return failure(error, log)
 
-    async def call_async() -> Answer | WorkbenchError:
+    async def call_async() -> ToolAnswer | WorkbenchError:
         try:
             result = tool.fn(**_bound(tool, arguments))
             return tool.returned.answer(await result if inspect.isawaitable(result) else result, limit, rows)
@@ -63,7 +63,7 @@ def failure(error: BaseException, log: CallLog) -> WorkbenchError:
     """The coded error for what a function raised; its traceback goes to the log."""
     if isinstance(error, WorkbenchError):
         return error
-    if isinstance(error, Interrupted):
+    if isinstance(error, FunctionCancelled):
         return Unavailable("TOOL_INTERRUPTED", "The tool was interrupted.")
     own = error.__traceback__.tb_next if error.__traceback__ else None  # without the frame above
     log.write("".join(traceback.format_exception(type(error), error, own)))

@@ -20,11 +20,11 @@ from workbench.functions import output
 from workbench.functions.calls import failure, runnable
 from workbench.functions.offered import OfferedFunction
 from workbench.functions.progress import Report, reporting
-from workbench.functions.runner import FunctionRunner, Interrupted
+from workbench.functions.runner import FunctionCancelled, FunctionRunner
 from workbench.process import process_identity
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.masking import marked
-from workbench.rules.tools.returned import Answer
+from workbench.rules.tools.returned import ToolAnswer
 from workbench.state.settings import Settings
 
 WAIT_SECONDS = 20.0
@@ -39,7 +39,7 @@ OVERHEAD = 4_096
 log = logging.getLogger(__name__)
 
 
-class Call(Protocol):
+class HostCall(Protocol):
     """Runs an operation as the operator."""
 
     async def __call__(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
@@ -54,7 +54,7 @@ class ToolHost:
         functions: by the names of their tools; they may change at any time.
     """
 
-    def __init__(self, settings: Settings, call: Call, name: str, functions: Mapping[str, OfferedFunction]) -> None:
+    def __init__(self, settings: Settings, call: HostCall, name: str, functions: Mapping[str, OfferedFunction]) -> None:
         self._settings = settings
         self._operation = call
         self._name = name
@@ -165,20 +165,20 @@ class ToolHost:
         self._reasons.pop(call_id, None)
         del self._running[call_id]
 
-    async def _answer(self, tool: str, arguments: dict[str, Any], calls: output.CallLog) -> Answer | WorkbenchError:
+    async def _answer(self, tool: str, arguments: dict[str, Any], calls: output.CallLog) -> ToolAnswer | WorkbenchError:
         function = self._functions.get(tool)
         if function is None:
             return NotFound("UNKNOWN_TOOL", f"{tool} is no longer offered by the process that had it.")
         fn = runnable(function.tool, arguments, calls, self._most_bytes, self._settings.max_tool_rows)
         try:
             with output.printing_to(calls):
-                answer: Answer | WorkbenchError = await self._runner.run(
+                answer: ToolAnswer | WorkbenchError = await self._runner.run(
                     fn, {}, function.seconds or self._settings.tool_seconds
                 )
                 return answer
         except (
             Exception,
-            Interrupted,
+            FunctionCancelled,
         ) as error:  # also of an interrupt that came before or after the function's own code
             return failure(error, calls)
 
@@ -186,7 +186,7 @@ class ToolHost:
         done, total, message = report
         await self._call("report_tool_progress", call_id=call_id, progress=done, total=total, message=message)
 
-    async def _finish(self, call_id: str, answer: Answer | WorkbenchError) -> None:
+    async def _finish(self, call_id: str, answer: ToolAnswer | WorkbenchError) -> None:
         """Send an answer until the server has it. A call stays among those that run until then, so that it is not
         given out again."""
         for pause in backoff():
@@ -218,7 +218,7 @@ class ToolHost:
         return self._settings.tool_logs
 
 
-def _sent(answer: Answer | WorkbenchError) -> dict[str, Any]:
+def _sent(answer: ToolAnswer | WorkbenchError) -> dict[str, Any]:
     if isinstance(answer, WorkbenchError):
         return {"error": answer.as_dict()}
     return {"answer": answer.model_dump(mode="json")}

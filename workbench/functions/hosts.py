@@ -19,7 +19,7 @@ from pydantic import Field
 from workbench.errors import NotFound, Unavailable, WorkbenchError
 from workbench.model import Wire
 from workbench.process import has_ended
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.progress import ProgressReceiver
 
 WORKBENCH = "Workbench"
 """Who has a name that an operation has."""
@@ -83,7 +83,7 @@ class _Open:
 
     call: HostedCall
     result: asyncio.Future[Any]
-    progress: Progress | None
+    progress: ProgressReceiver | None
 
 
 @dataclass
@@ -223,7 +223,7 @@ class ToolHosts:
         if call is not None and call.progress is not None:
             await call.progress(done, total, message)
 
-    async def run(self, host_id: str, call: HostedCall, progress: Progress | None) -> Any:
+    async def run(self, host_id: str, call: HostedCall, progress: ProgressReceiver | None) -> Any:
         """Run a call by a host. Cancelling this interrupts the function.
 
         Raises:

@@ -12,10 +12,10 @@ from workbench.errors import WorkbenchError
 PAUSE_SECONDS = 0.1
 
 Report = tuple[float, float | None, str | None]
-_REPORTS: ContextVar[Reports | None] = ContextVar("workbench_tool_reports", default=None)
+_REPORTS: ContextVar[CallReports | None] = ContextVar("workbench_tool_reports", default=None)
 
 
-class Reports:
+class CallReports:
     """The reports of one call, as many as its caller can follow. Made on a loop, written to in any thread.
 
     Args:
@@ -56,7 +56,7 @@ class Reports:
 @contextmanager
 def reporting(send: Callable[[Report], Awaitable[object]]) -> Iterator[None]:
     """Within the block, and in functions that are started from it, `progress` reports for one call."""
-    reports = Reports(send)
+    reports = CallReports(send)
     token = _REPORTS.set(reports)
     try:
         yield

@@ -23,7 +23,7 @@ INTERRUPT_SECONDS = 1.0
 STOP_SECONDS = 2.0
 
 
-class Interrupted(BaseException):
+class FunctionCancelled(BaseException):
     """Raised inside a function that was cancelled. No `Exception`, so that a function that goes on after all those
     ends."""
 
@@ -180,7 +180,7 @@ class _InLoop(_Started):
             self._task.cancel()
         await asyncio.wait([self._task])
         if self._task.cancelled():
-            self.result.set_exception(Interrupted())
+            self.result.set_exception(FunctionCancelled())
         elif error := self._task.exception():
             self.result.set_exception(error)
         else:
@@ -194,8 +194,8 @@ def _retrieved(future: asyncio.Future[Any]) -> None:
 
 
 def _raise_in(thread: int) -> None:
-    """Raise `Interrupted` in a thread, at its next Python instruction."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted))
+    """Raise `FunctionCancelled` in a thread, at its next Python instruction."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(FunctionCancelled))
 
 
 async def _forever(opened: Callable[[int], None]) -> None:

@@ -34,14 +34,14 @@ from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
 from workbench.git.repository import FileChange, Repository, Size
 from workbench.git.resolution import Resolution
-from workbench.git.run import Identity, Wrap
+from workbench.git.run import CommitIdentity, Wrap
 
 __all__ = [
     "Checkout",
     "Commit",
+    "CommitIdentity",
     "FileChange",
     "FileDiff",
-    "Identity",
     "Integration",
     "MergePreview",
     "Repository",

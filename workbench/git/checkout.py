@@ -15,7 +15,7 @@ from workbench.errors import Conflict, Unavailable
 from workbench.git import clones, diff, predict, submodules, unverified
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
-from workbench.git.run import NOBODY, Bound, Done, Identity, Wrap, as_message, displayed, run
+from workbench.git.run import NOBODY, Bound, CommitIdentity, GitResult, Wrap, as_message, displayed, run
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _ABORT = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
@@ -59,7 +59,7 @@ class Checkout:
         """The repositories that were made inside the worktree and whose files are in no commit. Submodules are none."""
         return [displayed(os.fsencode(path)) for path in self._nested({})]
 
-    def commit_all(self, message: str, author: Identity) -> str | None:
+    def commit_all(self, message: str, author: CommitIdentity) -> str | None:
         """Commit everything but ignored files; return the commit, or None if nothing has changed.
 
         Files of a repository that was made inside the worktree are committed as files; its history is not.
@@ -132,7 +132,7 @@ class Checkout:
         self._git("reset", "--hard", "--quiet", commit)
         self._git("clean", "-ffd", "--quiet")
 
-    def keep_all(self, ref: str, besides: Sequence[str], message: str, author: Identity) -> str | None:
+    def keep_all(self, ref: str, besides: Sequence[str], message: str, author: CommitIdentity) -> str | None:
         """Keep the present commit, what is uncommitted, and the references `besides` by one commit at `ref`.
 
         All are full names. The branch, the index and the files stay as they are. None: there is no commit at all.
@@ -150,7 +150,7 @@ class Checkout:
         self._git("update-ref", "--no-deref", ref, kept)
         return kept
 
-    def merge(self, commit: str, message: str, author: Identity) -> list[str]:
+    def merge(self, commit: str, message: str, author: CommitIdentity) -> list[str]:
         """Merge a commit of the user's repository; return the files in conflict, in which case nothing has changed.
 
         Raises:
@@ -187,7 +187,7 @@ class Checkout:
         branch, commit = self.head()
         return found | ({"HEAD": commit} if branch is None and commit else {})
 
-    def save_all(self, ref: str, message: str, author: Identity) -> str | None:
+    def save_all(self, ref: str, message: str, author: CommitIdentity) -> str | None:
         """Save all uncommitted changes as a commit at `ref` (a full name); return it, or None if there are none.
 
         The branch, the index and the files stay as they are.
@@ -234,7 +234,7 @@ class Checkout:
         found = self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
         return found if is_object_id(found) else None
 
-    def ask(self, *arguments: str, ok: Container[int] | None = (0,), env: Mapping[str, str] | None = None) -> Done:
+    def ask(self, *arguments: str, ok: Container[int] | None = (0,), env: Mapping[str, str] | None = None) -> GitResult:
         """Run git in the worktree; for other modules of this package."""
         return self._git(*arguments, ok=ok, env=env)
 
@@ -301,7 +301,7 @@ class Checkout:
                     if name.endswith(".lock"):
                         _unlink(name, opened)
 
-    def _ask(self, *arguments: str, bound: Bound = Bound(_MAX_OUTPUT)) -> Done:
+    def _ask(self, *arguments: str, bound: Bound = Bound(_MAX_OUTPUT)) -> GitResult:
         return self._git(*arguments, ok=None, bound=bound)
 
     def _git(
@@ -312,7 +312,7 @@ class Checkout:
         env: Mapping[str, str] | None = None,
         bound: Bound = Bound(_MAX_OUTPUT),
         then: Sequence[Sequence[str]] = (),
-    ) -> Done:
+    ) -> GitResult:
         if not self.path.is_dir():
             raise Unavailable("GIT_FAILED", f"{self.path} does not exist.", stderr="")
         # Without these, git in a worktree that lost its .git would find the main checkout.

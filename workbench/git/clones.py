@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import NOBODY, Done, run
+from workbench.git.run import NOBODY, GitResult, run
 from workbench.state.home import home
 
 _COPIED = re.compile(
@@ -179,7 +179,7 @@ def _copy_refs(repository: Plumbing, git_dir: Path, branch: str | None) -> None:
     (git_dir / "packed-refs").write_bytes(os.fsencode("".join(lines)))
 
 
-def _inside(repository: Plumbing, git_dir: Path, *arguments: str) -> Done:
+def _inside(repository: Plumbing, git_dir: Path, *arguments: str) -> GitResult:
     """Run git in a repository that was just created, before any worker can write to it."""
     places = {**NOBODY, "GIT_DIR": str(git_dir)}
     return run(arguments, repository.root, places, repository.limit).expect((0,))

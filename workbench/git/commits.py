@@ -11,7 +11,7 @@ from pathlib import Path
 
 from workbench.errors import NotFound
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import Bound, Done, displayed, run
+from workbench.git.run import Bound, GitResult, displayed, run
 
 SHAPE = ("--no-commit-header", "--encoding=UTF-8", "--format=%H%x00%at%x00%an%x00%s")
 """Options that make `rev-list` write what `parse_commits` reads."""
@@ -36,7 +36,7 @@ class Commit:
     subject: str
 
 
-def parse_commits(found: Done) -> list[Commit]:
+def parse_commits(found: GitResult) -> list[Commit]:
     """The commits that `rev-list` has written with `SHAPE`, in its order."""
     return [_commit(row) for row in found.out.split(b"\n") if row]
 
@@ -163,7 +163,7 @@ class DirectoryHistory:
         how = ("--verify", "--quiet", "--end-of-options")
         return self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
 
-    def _git(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> Done:
+    def _git(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> GitResult:
         places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
         return run(arguments, self.top, _OFFLINE | places, LIMIT, stdin, bound=Bound(LARGEST_OUTPUT)).expect(ok)
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from workbench.git.run import Bound, Done, displayed
+from workbench.git.run import Bound, GitResult, displayed
 
 _HOW = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-color", "--submodule=short")
 _TEXT = ("-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--no-relative")
 _LIST = 64 << 20
 
 
-class Ask(Protocol):
+class AskDiff(Protocol):
     """Runs git and accepts any exit code; its output may be cut."""
 
-    def __call__(self, *arguments: str, bound: Bound) -> Done: ...
+    def __call__(self, *arguments: str, bound: Bound) -> GitResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class FileDiff:
     truncated: bool
 
 
-def between(ask: Ask, old: str, new: str, max_bytes: int, path: str | None = None) -> list[FileDiff]:
+def between(ask: AskDiff, old: str, new: str, max_bytes: int, path: str | None = None) -> list[FileDiff]:
     """The differences of two trees or commits; see `Repository.diff`."""
     ends = ("--end-of-options", old, new, *(("--", f":(top,literal){path}") if path is not None else ("--",)))
     listed = ask("diff-tree", *_HOW, "--raw", "--numstat", "-z", *ends, bound=Bound(_LIST)).expect((0,))

@@ -18,7 +18,7 @@ from workbench.errors import Conflict, NotFound, Unavailable
 from workbench.git import predict
 from workbench.git.names import is_object_id
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import PATCH_FREE, Done, Identity, as_message, displayed
+from workbench.git.run import PATCH_FREE, CommitIdentity, GitResult, as_message, displayed
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -113,7 +113,7 @@ class Merge:
 
     repository: Plumbing
     message: str
-    author: Identity
+    author: CommitIdentity
     fast_forward: bool
 
     def into(self, branch: str, source: str, merged: str | None = None) -> Integration:
@@ -233,7 +233,7 @@ class Merge:
                 raise _dirty(target, files, f"would lose {_some(files)}. Move or commit them")
             raise merge.failure()
 
-    def _merge_checkout(self, target: str, new: str) -> Done:
+    def _merge_checkout(self, target: str, new: str) -> GitResult:
         # `-c` cannot reset branch.<name>.mergeOptions if the name contains a '='.
         reset = {"GIT_CONFIG_KEY_0": f"branch.{target}.mergeOptions", "GIT_CONFIG_VALUE_0": ""}
         reason = {"GIT_REFLOG_ACTION": "workbench: integrate"}
@@ -260,7 +260,7 @@ class Merge:
         found -= {root / os.fsdecode(name) for name in self._changed(old, new, "D").fields}
         return sorted(displayed(os.fsencode(p.relative_to(root))) for p in found if root in p.parents)
 
-    def _changed(self, old: str, new: str, kinds: str) -> Done:
+    def _changed(self, old: str, new: str, kinds: str) -> GitResult:
         what = ("--name-only", f"--diff-filter={kinds}")
         return self.repository.read("diff-tree", "-r", *what, *PATCH_FREE, old, new)
 

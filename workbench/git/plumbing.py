@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from workbench.errors import NotFound
 from workbench.git.names import is_name, is_object_id
-from workbench.git.run import NOBODY, UNBOUND, Bound, Done, run
+from workbench.git.run import NOBODY, UNBOUND, Bound, GitResult, run
 
 COMMITS_KNOWN = 10_000
 
@@ -75,13 +75,13 @@ class Plumbing:
         limit: float | None = None,
         settings: Sequence[str] = (),
         bound: Bound = UNBOUND,
-    ) -> Done:
+    ) -> GitResult:
         """Run git on the person's checkout."""
         places = {"GIT_DIR": str(self.own_dir), "GIT_WORK_TREE": str(self.root)}
         extra = {**NOBODY, **places, **(env or {})}
         return run(arguments, self.root, extra, limit or self.limit, stdin, settings=settings, bound=bound).expect(ok)
 
-    def read(self, *arguments: str, ok: Container[int] | None = (0,), stdin: bytes = b"") -> Done:
+    def read(self, *arguments: str, ok: Container[int] | None = (0,), stdin: bytes = b"") -> GitResult:
         """Run git on the person's checkout without taking optional locks."""
         return self.write(*arguments, ok=ok, stdin=stdin, env={"GIT_OPTIONAL_LOCKS": "0"})
 

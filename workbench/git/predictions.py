@@ -43,7 +43,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class PredictedConflict:
     """A predicted conflict in some files, between two worktrees or between a worktree and its target branch."""
 
     one: str
@@ -57,7 +57,7 @@ class Scan:
     """All worktrees compared with their targets and each other: commits by worktree, conflicts, pairs checked."""
 
     commits: Mapping[str, str] = field(default_factory=dict)
-    conflicts: Sequence[Conflict] = ()
+    conflicts: Sequence[PredictedConflict] = ()
     checked: int = 0
 
     def overlaps(self, name: str) -> Iterator[tuple[str, Sequence[str]]]:
@@ -96,7 +96,7 @@ class MergePredictions:
         }
         found = await self._predict(repository, comparisons.values())
         conflicts = [
-            Conflict(one, other, is_target, files)
+            PredictedConflict(one, other, is_target, files)
             for (one, other, is_target), pair in comparisons.items()
             if (files := found[pair])
         ]

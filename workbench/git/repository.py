@@ -30,7 +30,7 @@ from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
 from workbench.git.predict import MergePreview
-from workbench.git.run import PATCH_FREE, Bound, Done, Identity, check_version, displayed
+from workbench.git.run import PATCH_FREE, Bound, CommitIdentity, GitResult, check_version, displayed
 from workbench.system import file_lock
 
 
@@ -376,7 +376,7 @@ class Repository(Plumbing):
         bundles.delete_branch(self, branch, commit)
 
     def merge_commit(
-        self, source: str, target: str, message: str, author: Identity, *, fast_forward: bool = False
+        self, source: str, target: str, message: str, author: CommitIdentity, *, fast_forward: bool = False
     ) -> str:
         """Make the commit that `integrate` would make, without moving a branch, so that it can be tested first.
 
@@ -390,7 +390,7 @@ class Repository(Plumbing):
         source_commit: str,
         target_branch: str,
         message: str,
-        author: Identity,
+        author: CommitIdentity,
         *,
         fast_forward: bool = False,
         merged: str | None = None,
@@ -412,7 +412,7 @@ class Repository(Plumbing):
         task = integration.Merge(self, message, author, fast_forward)
         return task.into(target_branch, source_commit, merged)
 
-    def ask(self, *arguments: str, bound: Bound) -> Done:
+    def ask(self, *arguments: str, bound: Bound) -> GitResult:
         """Run git without optional locks and accept any exit code; for other modules of this package."""
         return self.write(*arguments, ok=None, env={"GIT_OPTIONAL_LOCKS": "0"}, bound=bound)
 

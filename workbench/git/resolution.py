@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from workbench.git import predict
 from workbench.git.checkout import Checkout
-from workbench.git.run import Identity, as_message, displayed
+from workbench.git.run import CommitIdentity, as_message, displayed
 
 _MERGE = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--no-commit", "--no-ff")
 _MARKERS = ("-e", "^<<<<<<< ", "-e", "^>>>>>>> ")
@@ -27,7 +27,7 @@ class Resolution:
         """Whether a merge is unfinished."""
         return self.checkout.commit_of("MERGE_HEAD") is not None
 
-    def start(self, commit: str, message: str, author: Identity) -> None:
+    def start(self, commit: str, message: str, author: CommitIdentity) -> None:
         """Merge a commit of the user's repository, leaving the conflicts in the files. Nothing is committed.
 
         Raises:

@@ -67,7 +67,7 @@ UNBOUND = Bound()
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CommitIdentity:
     """The author and committer of a commit.
 
     Raises:
@@ -87,12 +87,12 @@ class Identity:
         return {f"{r}_NAME": self.name for r in roles} | {f"{r}_EMAIL": self.email for r in roles}
 
 
-NOBODY = Identity("Workbench", "workbench@localhost").environment()
+NOBODY = CommitIdentity("Workbench", "workbench@localhost").environment()
 """The identity in reflog entries when none is given, so that none has to be configured."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class GitResult:
     """The result of a git command that ended, or was stopped because it wrote too much (`cut`)."""
 
     command: str
@@ -116,7 +116,7 @@ class Done:
         """Whether it failed because of the machine: it was killed, or something was short. It says nothing then."""
         return not 0 <= self.code <= _LAST_STATUS or bool(self.code and _advice(self.err))
 
-    def expect(self, ok: Container[int] | None) -> Done:
+    def expect(self, ok: Container[int] | None) -> GitResult:
         """Return itself if the exit code is one of `ok` (None: any); an error of the machine's is no answer, whatever
         its exit code.
 
@@ -158,7 +158,7 @@ def run(
     wrap: Wrap = list,
     bound: Bound = UNBOUND,
     then: Sequence[Sequence[str]] = (),
-) -> Done:
+) -> GitResult:
     """Run a git command in `cwd` with `extra` variables, for at most `limit` seconds.
 
     `settings` (``key=value``) override the configuration; `base` are the other variables (None: those of this
@@ -212,7 +212,7 @@ def _as_file(text: bytes) -> Iterator[BinaryIO]:
 
 def _communicate(
     command: str, argv: list[str], cwd: Path, env: Mapping[str, str], limit: float, stdin: BinaryIO, bound: Bound
-) -> Done:
+) -> GitResult:
     # Not subprocess.run: at the time limit it kills git outright, which leaves index.lock behind, and
     # then waits for the filters that git has started.
     deadline = time.monotonic() + limit
@@ -222,7 +222,7 @@ def _communicate(
         if output.cut:
             uninterrupted.stop(process)
         process.wait(None if output.cut else max(deadline - time.monotonic(), 0.01))
-    return Done(command, process.returncode, bytes(output.out), output.err.decode("utf-8", "replace"), output.cut)
+    return GitResult(command, process.returncode, bytes(output.out), output.err.decode("utf-8", "replace"), output.cut)
 
 
 @dataclass(slots=True)

@@ -7,20 +7,20 @@ from functools import lru_cache
 from typing import Protocol
 
 from workbench.git.plumbing import COMMITS_KNOWN, Plumbing
-from workbench.git.run import PATCH_FREE, Done, displayed
+from workbench.git.run import PATCH_FREE, GitResult, displayed
 
 LIST = ".gitmodules"
 _PATHS = ("--get-regexp", r"^submodule\..*\.path$")
 _LINK = "160000"
 
 
-class Ask(Protocol):
+class AskGit(Protocol):
     """Runs git; any exit code is accepted with `ok=None`."""
 
-    def __call__(self, *arguments: str, ok: Container[int] | None = ...) -> Done: ...
+    def __call__(self, *arguments: str, ok: Container[int] | None = ...) -> GitResult: ...
 
 
-def paths(ask: Ask, *source: str) -> set[str]:
+def paths(ask: AskGit, *source: str) -> set[str]:
     """The paths of the submodules that a list names.
 
     Args:

@@ -13,7 +13,7 @@ from workbench.rules.personalities.profile import PersonalityProfile, Personalit
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPersonality:
     """A personality.
 
     Args:
@@ -26,13 +26,13 @@ class Known:
     is_own: bool
 
 
-class Directory:
+class PersonalityDirectory:
     """Personalities by RID. The latest of a name is the one whose manifest is newest."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, dict[str, Known]] = {}
+        self._by_name: dict[str, dict[str, KnownPersonality]] = {}
 
-    def put(self, known: Known) -> None:
+    def put(self, known: KnownPersonality) -> None:
         """Add a personality, or replace it."""
         rid = known.profile.rid
         self._by_name.setdefault(rid.name, {})[rid.version] = known
@@ -44,34 +44,34 @@ class Directory:
         if not versions:
             self._by_name.pop(name, None)
 
-    def replace(self, all_known: Iterable[Known]) -> None:
+    def replace(self, all_known: Iterable[KnownPersonality]) -> None:
         """Forget everything, and know these."""
         self._by_name.clear()
         for known in all_known:
             self.put(known)
 
-    def latest(self) -> Iterator[Known]:
+    def latest(self) -> Iterator[KnownPersonality]:
         """The latest version of every name, by name."""
         for name in sorted(self._by_name):
             yield _latest(self._by_name[name])
 
-    def find(self, name: str) -> Known | None:
+    def find(self, name: str) -> KnownPersonality | None:
         """The latest version of a name."""
         versions = self._by_name.get(name)
         return _latest(versions) if versions else None
 
-    def versions(self, name: str) -> list[Known]:
+    def versions(self, name: str) -> list[KnownPersonality]:
         """All versions of a name, the latest first."""
         return sorted(self._by_name.get(name, {}).values(), key=_age, reverse=True)
 
-    def callable(self) -> Iterator[tuple[Known, PersonalityTrait]]:
+    def callable(self) -> Iterator[tuple[KnownPersonality, PersonalityTrait]]:
         """The callable traits of the latest versions."""
         return ((known, trait) for known in self.latest() for trait in known.profile.tools)
 
 
-def _latest(versions: dict[str, Known]) -> Known:
+def _latest(versions: dict[str, KnownPersonality]) -> KnownPersonality:
     return max(versions.values(), key=_age)
 
 
-def _age(known: Known) -> tuple[int, str]:
+def _age(known: KnownPersonality) -> tuple[int, str]:
     return known.manifest_at, known.profile.rid.version

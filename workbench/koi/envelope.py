@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 from rid_lib.types import KoiNetNode
 
-from workbench.koi.identity import Identity
+from workbench.koi.identity import NodeIdentity
 from workbench.koi.payloads import Payload
 from workbench.koi.rids import NodeRid
 
@@ -38,7 +38,7 @@ class Envelope(Unsigned):
         return Unsigned(payload=self.payload, source_node=self.source_node, target_node=self.target_node).text()
 
 
-def signed(identity: Identity, payload: Payload, target: KoiNetNode) -> bytes:
+def signed(identity: NodeIdentity, payload: Payload, target: KoiNetNode) -> bytes:
     """An envelope from a node, as it is sent."""
     text = Unsigned(payload=payload, source_node=identity.rid, target_node=target).text()
     return text[:-1] + f',"signature":"{identity.sign(text)}"}}'.encode()

@@ -29,7 +29,7 @@ _ALGORITHM = ec.ECDSA(hashes.SHA256())
 
 
 @dataclass(frozen=True)
-class Identity:
+class NodeIdentity:
     """A private key, and the node's RID: its name, and the hash of its public key."""
 
     key: ec.EllipticCurvePrivateKey
@@ -46,7 +46,7 @@ class Identity:
         return base64.b64encode(r.to_bytes(COORDINATE, "big") + s.to_bytes(COORDINATE, "big")).decode()
 
 
-def load_or_create(path: Path, name: str) -> Identity:
+def load_or_create(path: Path, name: str) -> NodeIdentity:
     """The identity whose key a file has; creates the file, mode 0600, if there is none.
 
     Args:
@@ -71,7 +71,7 @@ def load_or_create(path: Path, name: str) -> Identity:
             f"The key of this node cannot be read from {path}: {reason}. Without it the node is another one: restore "
             "it, or delete it to begin anew.",
         ) from error
-    return Identity(key, KoiNetNode(name, sha256_hash(_written(key.public_key()))))
+    return NodeIdentity(key, KoiNetNode(name, sha256_hash(_written(key.public_key()))))
 
 
 def _require_name(name: str) -> None:

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from workbench.errors import BadInput
 from workbench.koi.envelope import LONGEST_SIGNATURE, Envelope
 from workbench.koi.identity import is_signed
-from workbench.koi.payloads import Bundle, Event, Manifest
+from workbench.koi.payloads import Bundle, KoiEvent, Manifest
 from workbench.koi.rids import AnyRid
 from workbench.rules.reasons import reason
 
@@ -28,7 +28,7 @@ _SIGNATURE = re.compile(rb',"signature":"[A-Za-z0-9+/=]{0,200}"\}\s*\Z')
 """Nothing may follow it: a second payload there would replace the one that is signed."""
 _RIDS: TypeAdapter[Any] = TypeAdapter(AnyRid)
 _ITEMS: Mapping[str, TypeAdapter[Any]] = {
-    "events": TypeAdapter(Event),
+    "events": TypeAdapter(KoiEvent),
     "manifests": TypeAdapter(Manifest),
     "bundles": TypeAdapter(Bundle),
     "rids": _RIDS,

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from workbench.errors import WorkbenchError
-from workbench.koi.directory import Directory
-from workbench.koi.identity import Identity
+from workbench.koi.directory import PersonalityDirectory
+from workbench.koi.identity import NodeIdentity
 from workbench.koi.peer_tasks import PeerTasks
 from workbench.koi.received_calls import ReceivedCalls
 from workbench.koi.requests import PeerClient
@@ -26,7 +26,7 @@ class Meeting:
 class Presence:
     """Who this node is on the network, while it takes part."""
 
-    identity: Identity
+    identity: NodeIdentity
     base_url: str
     """``http://host:port/koi-net``."""
     client: PeerClient
@@ -61,7 +61,7 @@ class Node:
     """
 
     presence: Presence | None = None
-    directory: Directory = field(default_factory=Directory)
+    directory: PersonalityDirectory = field(default_factory=PersonalityDirectory)
     changed_elsewhere: set[str] = field(default_factory=set)
     has_mail: asyncio.Event = field(default_factory=asyncio.Event)
     publishing: asyncio.Lock = field(default_factory=asyncio.Lock)

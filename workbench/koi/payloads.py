@@ -66,7 +66,7 @@ class EventType(StrEnum):
     FORGET = "FORGET"
 
 
-class Event(BaseModel):
+class KoiEvent(BaseModel):
     """A change of a resource, with its manifest and its contents or without."""
 
     rid: AnyRid
@@ -79,7 +79,7 @@ class EventsPayload(BaseModel):
     """Events that are broadcast, or the answer to a poll."""
 
     type: Literal["events_payload"] = "events_payload"
-    events: list[Event]
+    events: list[KoiEvent]
 
 
 class PollEvents(BaseModel):

@@ -15,7 +15,7 @@ from rid_lib.types import KoiNetNode
 
 from workbench.errors import BadInput, Refused, Unavailable
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity, belongs
+from workbench.koi.identity import NodeIdentity, belongs
 from workbench.koi.incoming import Incoming, received
 from workbench.koi.payloads import Bundle, BundlesPayload, ErrorResponse, FetchBundles, Payload
 from workbench.koi.rids import parse_node
@@ -44,7 +44,7 @@ Report = Callable[[Payload], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class KoiPeer:
     """Another node. `base_url` ends with ``/koi-net``."""
 
     rid: KoiNetNode
@@ -60,11 +60,11 @@ class PeerClient:
         largest: bytes of the largest answer.
     """
 
-    def __init__(self, identity: Identity, *, seconds: float, largest: int) -> None:
+    def __init__(self, identity: NodeIdentity, *, seconds: float, largest: int) -> None:
         self._identity = identity
         self._seconds = seconds
         self._largest = largest
-        self._answered: LRUCache[Peer, bool] = LRUCache(PEERS)
+        self._answered: LRUCache[KoiPeer, bool] = LRUCache(PEERS)
         self._http = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=seconds),
             limits=LIMITS,
@@ -73,7 +73,7 @@ class PeerClient:
             trust_env=False,
         )
 
-    async def ask(self, peer: Peer, path: str, payload: Payload, *, seconds: float | None = None) -> Payload | None:
+    async def ask(self, peer: KoiPeer, path: str, payload: Payload, *, seconds: float | None = None) -> Payload | None:
         """Send a payload; the answer's payload without what is malformed, or None if the answer has none.
 
         Raises: as `exchange`.
@@ -82,7 +82,7 @@ class PeerClient:
         return None if answer is None else answer.envelope.payload
 
     async def follow(
-        self, peer: Peer, path: str, payload: Payload, *, seconds: float, report: Report
+        self, peer: KoiPeer, path: str, payload: Payload, *, seconds: float, report: Report
     ) -> Payload | None:
         """As `ask`; what the peer sends before its answer is passed on. Of that, what is wrong is dropped.
 
@@ -103,7 +103,7 @@ class PeerClient:
         return (await self._checked(peer, raw)).envelope.payload
 
     async def exchange(
-        self, peer: Peer, path: str, payload: Payload, *, seconds: float | None = None
+        self, peer: KoiPeer, path: str, payload: Payload, *, seconds: float | None = None
     ) -> Incoming | None:
         """Send a payload; the answer, whose signature is checked, or None if it is ``null``.
 
@@ -139,7 +139,7 @@ class PeerClient:
 
         Raises: as `exchange`.
         """
-        peer = Peer(rid, base_url, "")
+        peer = KoiPeer(rid, base_url, "")
         raw = await self._answer(peer, BUNDLES, FetchBundles(rids=[rid]), None)
         incoming = await self._from(peer, raw)
         payload = incoming.envelope.payload
@@ -150,7 +150,7 @@ class PeerClient:
             raise _bad_answer(rid, "its signature does not fit")
         return found[0]
 
-    def has_answered(self, peer: Peer) -> bool:
+    def has_answered(self, peer: KoiPeer) -> bool:
         """Whether a signed answer came from this address: it is the node's own, and not one that it merely names."""
         return peer in self._answered
 
@@ -159,7 +159,12 @@ class PeerClient:
         await self._http.aclose()
 
     async def _answer(
-        self, peer: Peer, path: str, payload: Payload, seconds: float | None, handle_report: HandleReport | None = None
+        self,
+        peer: KoiPeer,
+        path: str,
+        payload: Payload,
+        seconds: float | None,
+        handle_report: HandleReport | None = None,
     ) -> bytes:
         body = signed(self._identity, payload, peer.rid)
         status, raw = await self._request("POST", peer.base_url + path, body, seconds or self._seconds, handle_report)
@@ -199,7 +204,7 @@ class PeerClient:
                     await handle_report(line)
         return bytes(raw)
 
-    async def _checked(self, peer: Peer, raw: bytes) -> Incoming:
+    async def _checked(self, peer: KoiPeer, raw: bytes) -> Incoming:
         """An answer, if it is an envelope from the peer and for this node, with its signature."""
         incoming = await self._from(peer, raw)
         if not incoming.is_signed_with(peer.public_key):
@@ -207,7 +212,7 @@ class PeerClient:
         self._answered[peer] = True
         return incoming
 
-    async def _from(self, peer: Peer, raw: bytes) -> Incoming:
+    async def _from(self, peer: KoiPeer, raw: bytes) -> Incoming:
         """An answer, if it is an envelope from the peer and for this node."""
         try:
             incoming = await received(raw)
@@ -229,7 +234,7 @@ def _require_port(url: str) -> None:
         raise httpx2.InvalidURL("there is no such port")
 
 
-def _refusal(peer: Peer, raw: bytes) -> Refused | Unavailable:
+def _refusal(peer: KoiPeer, raw: bytes) -> Refused | Unavailable:
     try:
         error = ErrorResponse.model_validate_json(raw).error
     except ValidationError:

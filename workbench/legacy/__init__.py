@@ -14,7 +14,7 @@ from pathlib import Path
 
 from workbench.errors import Conflict
 from workbench.legacy import target
-from workbench.legacy.plan import Plan, decide
+from workbench.legacy.plan import MigrationPlan, decide
 from workbench.legacy.source import Legacy, read
 from workbench.model import Wire, wall_clock
 from workbench.state.settings import Settings
@@ -71,12 +71,12 @@ async def _import(settings: Settings, legacy: Legacy, clock: Callable[[], int]) 
     return LegacyImport(tables=tables, backup=str(backup) if backup else None, notes=[*legacy.notes, *plan.notes])
 
 
-def _plan(tx: Reader, legacy: Legacy) -> Plan:
+def _plan(tx: Reader, legacy: Legacy) -> MigrationPlan:
     return decide(legacy, target.present(tx), tx.now)
 
 
-async def _add(store: SqliteStore, legacy: Legacy) -> Plan:
-    def change(tx: Tx) -> Plan:
+async def _add(store: SqliteStore, legacy: Legacy) -> MigrationPlan:
+    def change(tx: Tx) -> MigrationPlan:
         plan = _plan(tx, legacy)  # again: other processes may have written since
         target.add(tx, plan, legacy)
         return plan

@@ -14,7 +14,7 @@ from itertools import count
 from uuid import UUID, uuid5
 
 from workbench.legacy.source import TABLES, Legacy, Old
-from workbench.model import Access, Registration, Tool
+from workbench.model import Access, GrantedAccess, Registration
 from workbench.rules import access
 from workbench.store.base import Values
 
@@ -40,7 +40,7 @@ class Present:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MigrationPlan:
     """The rows to add, as parameters of the queries that add them."""
 
     rows: Mapping[str, list[Values]] = field(default_factory=lambda: {table: [] for table in TABLES})
@@ -55,7 +55,7 @@ class Plan:
         return any(self.rows.values())
 
 
-def decide(legacy: Legacy, present: Present, now: int) -> Plan:
+def decide(legacy: Legacy, present: Present, now: int) -> MigrationPlan:
     """Plan the import; `now` replaces unknown times."""
     planner = _Planner(legacy, present, now)
     planner.projects()
@@ -70,7 +70,7 @@ class _Planner:
     """Goes through the tables in order, and records the ids, names and numbers it has assigned."""
 
     def __init__(self, legacy: Legacy, present: Present, now: int) -> None:
-        self.plan = Plan()
+        self.plan = MigrationPlan()
         self._legacy = legacy
         self._present = present
         self._now = now
@@ -115,7 +115,7 @@ class _Planner:
                 name=old.text("name").strip() or here,
                 registration_status=self._registration(old, here),
                 id_only=int(not old.waits),
-                tool=Tool.READ if old.row.get("selected_tool") == Tool.READ else Tool.WRITE,
+                tool=GrantedAccess.READ if old.row.get("selected_tool") == GrantedAccess.READ else GrantedAccess.WRITE,
                 # The old server let an agent read all of its session.
                 access_level=Access.SESSION_LEVEL if session else Access.SELF_ONLY,
                 capabilities=old.object("capabilities"),

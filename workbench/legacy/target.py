@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.legacy.plan import Plan, Present
+from workbench.legacy.plan import MigrationPlan, Present
 from workbench.legacy.source import TABLES, Legacy
 from workbench.rules import access
 from workbench.store.base import Reader, Tx, Values
@@ -41,7 +41,7 @@ def present(tx: Reader) -> Present:
     )
 
 
-def add(tx: Tx, plan: Plan, legacy: Legacy) -> None:
+def add(tx: Tx, plan: MigrationPlan, legacy: Legacy) -> None:
     """Add the planned rows, with an event for each agent and one for each other table."""
     for table in TABLES:
         tx.many(_ADD[table], map(_with_secret, plan.rows[table]) if table == "agents" else plan.rows[table])

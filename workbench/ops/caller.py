@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.model import Access, Capability, Level, Tool
+from workbench.model import Access, Capability, GrantedAccess, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Caller:
     session: str | None = None
     team: str | None = None
     access: Access = Access.SELF_ONLY
-    tool: Tool = Tool.WRITE
+    tool: GrantedAccess = GrantedAccess.WRITE
     """What an agent was granted, or what its connection selected if that is less."""
     barred: str | None = None
     """Why an admitted agent may do nothing, or less than it was granted, for now: ``GRANT_EXPIRED``,
@@ -67,9 +67,9 @@ class Caller:
         if self.level <= Level.READ:
             return self
         if not self.reads:
-            return replace(self, level=Level.ANONYMOUS, tool=Tool.READ, barred="TOOL_DISABLED")
+            return replace(self, level=Level.ANONYMOUS, tool=GrantedAccess.READ, barred="TOOL_DISABLED")
         kept = self.capabilities & {Capability.OWN_DEFINITION}
-        return replace(self, level=Level.READ, tool=Tool.READ, capabilities=kept)
+        return replace(self, level=Level.READ, tool=GrantedAccess.READ, capabilities=kept)
 
     @property
     def scope(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.present.inert import as_html
-from workbench.present.tables import State, Table, plain
+from workbench.present.tables import StateCell, Table, plain
 
 LIMIT = 200
 """The most tasks that are drawn."""
@@ -116,8 +116,8 @@ class Graph:
         )
 
 
-def _state(task: Mapping[str, Any]) -> State:
-    return State.of(task["status"], task["blocked"])
+def _state(task: Mapping[str, Any]) -> StateCell:
+    return StateCell.of(task["status"], task["blocked"])
 
 
 def _corner(place: Place) -> tuple[float, float]:

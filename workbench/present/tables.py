@@ -32,13 +32,13 @@ _MARKS = {
 }
 
 
-class State(str):
+class StateCell(str):
     """The state of a task or run. In HTML its mark differs in shape and colour, so that neither alone is needed."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, status: str, blocked: bool = False) -> State:
+    def of(cls, status: str, blocked: bool = False) -> StateCell:
         """The state of a task from its status."""
         return cls("blocked" if blocked else status.replace("_", " "))
 
@@ -53,7 +53,7 @@ class State(str):
         return f'<span style="color:{colour}">{mark}</span> {as_html(self)}' if mark else as_html(self)
 
 
-class Lines(str):
+class CellLines(str):
     """Sentences in lines of their own, where other cells are one line."""
 
     __slots__ = ()
@@ -67,7 +67,7 @@ class Lines(str):
         return f'<span style="white-space: pre-line">{prose_as_html(self)}</span>'
 
 
-class Output(Lines):
+class CellOutput(CellLines):
     """What a program wrote, below a first line about it: its lines keep their columns, and all after five are folded.
 
     A page opens them; a terminal says how many there are, and cuts lines that are very long.
@@ -78,13 +78,13 @@ class Output(Lines):
     WIDTH = 200
 
     def text(self) -> list[str]:
-        """See `Lines.text`."""
+        """See `CellLines.text`."""
         lines = [line if len(line) <= self.WIDTH else f"{line[: self.WIDTH - 1]}…" for line in super().text()]
         more = len(lines) - 1 - self.SHOWN
         return [*lines[: self.SHOWN + 1], f"… {self._more(more)}: --json"] if more > 0 else lines
 
     def html(self) -> str:
-        """See `Lines.html`."""
+        """See `CellLines.html`."""
         first, *rest = self.splitlines() or [""]
         shown, more = rest[: self.SHOWN], rest[self.SHOWN :]
         summary = f"<summary>{self._more(len(more))}</summary>"
@@ -162,7 +162,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Page:
+class TablePage:
     """A sequence of tables with titles."""
 
     parts: Sequence[tuple[str, Table]]
@@ -185,7 +185,7 @@ class Page:
 
 def _text_lines(row: Sequence[Any]) -> Iterable[Sequence[str]]:
     """The lines that a row takes in a terminal."""
-    cells = [cell.text() if isinstance(cell, Lines) else [plain(cell)] for cell in row]
+    cells = [cell.text() if isinstance(cell, CellLines) else [plain(cell)] for cell in row]
     return zip_longest(*cells, fillvalue="")
 
 
@@ -222,12 +222,12 @@ def _wrapping(value: Any) -> str:
     """The style of a cell that stays on one line although it could be broken: a time, a state, a name with hyphens."""
     text = plain(value)
     is_name = "-" in text and _WORD.fullmatch(text)
-    is_whole = is_name or _time(value) is not None or (isinstance(value, State) and value.mark[0])
+    is_whole = is_name or _time(value) is not None or (isinstance(value, StateCell) and value.mark[0])
     return "; white-space: nowrap" if is_whole else ""
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, State | Lines):
+    if isinstance(value, StateCell | CellLines):
         return value.html()
     if (at := _time(value)) is not None:
         return f'<time datetime="{at.isoformat()}" title="{at.isoformat()}">{plain(value)}</time>'

@@ -20,7 +20,7 @@ from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
 from workbench.process.subreaper import adopt_orphans
 from workbench.process.table import ProcessTable
-from workbench.process.tree import Member, ProcessTree, Usage
+from workbench.process.tree import Member, ProcessTree, TreeUsage
 from workbench.process.writer import Writer, WriterLock
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
     "ProcessRef",
     "ProcessTable",
     "ProcessTree",
-    "Usage",
+    "TreeUsage",
     "Writer",
     "WriterLock",
     "adopt_orphans",

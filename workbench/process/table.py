@@ -16,7 +16,7 @@ from workbench.errors import Unavailable
 from workbench.process.marks import is_owned, marked, marks_of, new_mark
 from workbench.process.reference import ProcessRef, is_running
 from workbench.process.streams import open_input, open_log
-from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, Usage, running_processes
+from workbench.process.tree import KILL_SECONDS, ProcessTree, RunningProcess, TreeUsage, running_processes
 
 
 class _Child(subprocess.Popen[bytes]):
@@ -125,15 +125,15 @@ class ProcessTable:
         self._children.pop(ref, None)
         self._samples.pop(ref, None)
 
-    def usage(self, refs: Sequence[ProcessRef]) -> dict[ProcessRef, Usage]:
+    def usage(self, refs: Sequence[ProcessRef]) -> dict[ProcessRef, TreeUsage]:
         """The usage of processes with their descendants.
 
         `cpu_percent` is since the previous call for the same process or, for the first one, since the process began.
         """
         running = list(running_processes())
-        return {ref: self._usage(ref, running) if is_owned(ref.mark, self._owner) else Usage() for ref in refs}
+        return {ref: self._usage(ref, running) if is_owned(ref.mark, self._owner) else TreeUsage() for ref in refs}
 
-    def _usage(self, ref: ProcessRef, running: Sequence[RunningProcess]) -> Usage:
+    def _usage(self, ref: ProcessRef, running: Sequence[RunningProcess]) -> TreeUsage:
         usage, now = ProcessTree(ref).usage(running), time.time()
         measured, before = self._samples.get(ref, (ref.started, 0.0))
         self._samples[ref] = (now, usage.cpu_seconds)

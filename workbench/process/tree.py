@@ -41,7 +41,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TreeUsage:
     """The usage of a tree: processor seconds so far, percent of one processor, bytes of memory, and its descendants.
 
     Memory is the sum of the resident sizes: shared pages count for each process.
@@ -179,14 +179,14 @@ class ProcessTree:
         if self._adopter is not None:
             reap_orphans(except_pid=self._root.pid)
 
-    def usage(self, running: Iterable[RunningProcess] | None = None) -> Usage:
+    def usage(self, running: Iterable[RunningProcess] | None = None) -> TreeUsage:
         """The present usage of the members, plus the processor time of adopted orphans that have ended.
 
         Args:
             running: see `find`.
         """
         members = list(_measured(self.find(running)))
-        return Usage(
+        return TreeUsage(
             cpu_seconds=self._seconds_of_orphans() + sum(member.cpu_seconds for member in members),
             memory_bytes=sum(member.memory_bytes for member in members),
             descendants=[member for member in members if member.pid != self._root.pid],

@@ -15,14 +15,14 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.providers.frames import Frame, History, Retrying
 from workbench.providers.models import model, not_installed
-from workbench.providers.question import Limits, Question
+from workbench.providers.question import AnswerLimits, ModelQuestion
 from workbench.providers.tools import Toolbox
 from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.mask import Mask
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """Which model answers.
 
     Args:
@@ -37,7 +37,7 @@ class Choice:
 
 
 async def answer(
-    choice: Choice, question: Question, toolbox: Toolbox, limits: Limits = Limits()
+    choice: ModelChoice, question: ModelQuestion, toolbox: Toolbox, limits: AnswerLimits = AnswerLimits()
 ) -> AsyncGenerator[Frame, None]:
     """See `engine.answer`. The first answer of a process takes seconds longer, in which the loop stays free.
 
@@ -55,7 +55,9 @@ async def answer(
         raise
 
 
-async def _answer(choice: Choice, question: Question, toolbox: Toolbox, limits: Limits) -> AsyncGenerator[Frame, None]:
+async def _answer(
+    choice: ModelChoice, question: ModelQuestion, toolbox: Toolbox, limits: AnswerLimits
+) -> AsyncGenerator[Frame, None]:
     engine = await asyncio.to_thread(_imported, "engine")
     chosen = await asyncio.to_thread(model, choice.name, choice.config, choice.settings)
     async with aclosing(engine.answer(chosen, question, toolbox, limits)) as frames:
@@ -73,12 +75,12 @@ async def extended(history: History | None, prompt: str, frames: Iterable[Frame]
     return found
 
 
-def _redacted(choice: Choice, text: str) -> str:
+def _redacted(choice: ModelChoice, text: str) -> str:
     provider = choice.name.partition(":")[0]
     return Mask([value for key, value in choice.config.items() if is_secret(provider, key)]).text(text)
 
 
-async def load(choice: Choice) -> None:
+async def load(choice: ModelChoice) -> None:
     """Import what an answer of a model needs, in a thread. The first time in a process this takes seconds.
 
     Raises:

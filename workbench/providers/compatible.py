@@ -1,6 +1,7 @@
 """Servers that speak OpenAI's protocol nearly as OpenAI does: their events as OpenAI would send them.
 
-`Events` is pure: the JSON of an event in, that of an event out. What it mends was seen at servers that many use.
+`CompatibleEvents` is pure: the JSON of an event in, that of an event out. What it mends was seen at servers that
+many use.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _WORDS = 500
 Json = dict[str, Any]
 
 
-class Events:
+class CompatibleEvents:
     """The events of one answer. Usage is what the server says last, and comes with the last event."""
 
     def __init__(self) -> None:
@@ -118,7 +119,7 @@ def error_of(event: Json) -> str:
 
 
 class CompatibleModel(OpenAIChatModel):
-    """A model of chat completions, whose server may differ from OpenAI's in what `Events` mends."""
+    """A model of chat completions, whose server may differ from OpenAI's in what `CompatibleEvents` mends."""
 
     async def _process_streamed_response(self, response: AsyncStream[ChatCompletionChunk], *more: Any) -> Any:
         kind = response.response.headers.get("content-type", "")
@@ -130,14 +131,14 @@ class CompatibleModel(OpenAIChatModel):
 
 
 class _Tidied:
-    """The decoder of a stream, with `Events` behind it."""
+    """The decoder of a stream, with `CompatibleEvents` behind it."""
 
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
 
     async def aiter_bytes(self, body: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
         """The events of a body."""
-        events, is_done = Events(), False
+        events, is_done = CompatibleEvents(), False
         async for event in self._decoder.aiter_bytes(body):
             if is_done := event.data.strip().upper().startswith(DONE):
                 break
@@ -171,7 +172,7 @@ class _Whole:
                 "This address answers with a web page, not with a model. Check it in the definition; it may lack /v1.",
             )
         text = b"".join([piece async for piece in body]).decode(errors="replace")
-        events = Events()
+        events = CompatibleEvents()
         event = events.take(text)
         if event is None or not json.loads(event).get("choices"):
             raise Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read: {text[:_WORDS]}")

@@ -23,13 +23,13 @@ from workbench.errors import Conflict, Unavailable
 from workbench.providers import events, transcript
 from workbench.providers.failures import coded, limit_reached
 from workbench.providers.frames import Frame, Thought, Token, Used
-from workbench.providers.question import Limits, Question
+from workbench.providers.question import AnswerLimits, ModelQuestion
 from workbench.providers.retries import Retries
 from workbench.providers.taken_settings import refuse_setting, require_taken
 from workbench.providers.tools import Toolbox
-from workbench.providers.toolset import MISTAKES, Tools
+from workbench.providers.toolset import MISTAKES, ToolboxToolset
 
-__all__ = ["Limits", "Question", "answer"]
+__all__ = ["AnswerLimits", "ModelQuestion", "answer"]
 
 FIRST_WAIT = 1.0
 LONGEST_TEXT = 4_000_000
@@ -42,9 +42,9 @@ Frames = MemoryObjectSendStream[Frame]
 
 async def answer(
     model: Model,
-    question: Question,
+    question: ModelQuestion,
     toolbox: Toolbox,
-    limits: Limits = Limits(),
+    limits: AnswerLimits = AnswerLimits(),
     first_wait: float = FIRST_WAIT,
 ) -> AsyncGenerator[Frame, None]:
     """The frames of an answer; the last one is `Completed`. Closing the iterator stops the model and its tools.
@@ -69,7 +69,7 @@ async def answer(
 
 
 async def _run(
-    model: Model, question: Question, toolbox: Toolbox, limits: Limits, first_wait: float, frames: Frames
+    model: Model, question: ModelQuestion, toolbox: Toolbox, limits: AnswerLimits, first_wait: float, frames: Frames
 ) -> None:
     deadline = asyncio.timeout(limits.seconds)
     try:
@@ -86,7 +86,9 @@ async def _run(
 class _Answer:
     """One answer of a model: asks for its steps, and counts what they use."""
 
-    def __init__(self, model: Model, question: Question, toolbox: Toolbox, limits: Limits, frames: Frames) -> None:
+    def __init__(
+        self, model: Model, question: ModelQuestion, toolbox: Toolbox, limits: AnswerLimits, frames: Frames
+    ) -> None:
         self._model = model
         self._question = question
         self._toolbox = toolbox
@@ -108,7 +110,7 @@ class _Answer:
             retries.around(self._model),
             output_type=[str, type(None)],  # a model may have nothing to say, after its tools for example
             instructions=self._question.instructions or None,
-            toolsets=[Tools(self._toolbox)],
+            toolsets=[ToolboxToolset(self._toolbox)],
             retries={"tools": MISTAKES, "output": 0},
         )
         async with agent.run_stream_events(
@@ -184,7 +186,7 @@ def _checked_length(length: int, frame: Frame) -> int:
     return length
 
 
-def _settings(model: Model, question: Question, limits: Limits) -> ModelSettings:
+def _settings(model: Model, question: ModelQuestion, limits: AnswerLimits) -> ModelSettings:
     wanted: dict[str, Any] = {
         "temperature": question.temperature,
         "top_p": question.top_p,
@@ -198,7 +200,7 @@ def _settings(model: Model, question: Question, limits: Limits) -> ModelSettings
     return cast(ModelSettings, {name: value for name, value in wanted.items() if value is not None})
 
 
-def _check_price(model: Model, limits: Limits) -> None:
+def _check_price(model: Model, limits: AnswerLimits) -> None:
     """Refuse a limit of cost that cannot be kept.
 
     Raises:

@@ -20,7 +20,7 @@ from pydantic_ai.run import AgentRunResultEvent
 from pydantic_ai.usage import RunUsage
 
 from workbench.providers import transcript
-from workbench.providers.frames import Completed, End, Frame, Thought, Token, ToolCompleted, ToolStarted, Usage
+from workbench.providers.frames import AnswerUsage, Completed, End, Frame, Thought, Token, ToolCompleted, ToolStarted
 
 
 def frame(event: Any, begun: int) -> Frame | None:
@@ -47,14 +47,14 @@ def frame(event: Any, begun: int) -> Frame | None:
     return None
 
 
-def usage(used: RunUsage, begun: int) -> Usage:
+def usage(used: RunUsage, begun: int) -> AnswerUsage:
     """The usage of an answer: what the provider reported, and how many requests it did not report.
 
     Args:
         begun: the requests, also the one whose answer is still coming, or was cut.
     """
     measured = used.requests - used.unmeasured_requests if used.input_tokens or used.output_tokens else 0
-    return Usage(
+    return AnswerUsage(
         input_tokens=used.input_tokens if measured else None,
         output_tokens=used.output_tokens if measured else None,
         requests=begun,

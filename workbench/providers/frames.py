@@ -63,7 +63,7 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class AnswerUsage:
     """What an answer has cost: what the provider reported. If it reported nothing, or the price is unknown: None.
 
     Args:
@@ -82,7 +82,7 @@ class Usage:
 class Used:
     """What the answer has cost up to now: when the model is asked, and after each step of it."""
 
-    usage: Usage
+    usage: AnswerUsage
 
 
 class End(StrEnum):
@@ -106,7 +106,7 @@ class Completed:
     """
 
     text: str
-    usage: Usage
+    usage: AnswerUsage
     history: History
     end: End = End.STOP
     cut_at: int | None = None

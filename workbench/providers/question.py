@@ -14,7 +14,7 @@ Thinking = bool | Literal["minimal", "low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """Limits of one answer.
 
     Args:
@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ModelQuestion:
     """What a model is asked.
 
     Args:

@@ -14,7 +14,7 @@ SETTLE_SECONDS = 5.0
 """How long the end of an answer may take that is interrupted by the end of the server."""
 
 
-class Ending(StrEnum):
+class AnswerEnding(StrEnum):
     """Why an answer is ended from outside: the operator stops it, the server stops, or its conversation is deleted."""
 
     STOPPED = "stopped"
@@ -23,7 +23,7 @@ class Ending(StrEnum):
 
 
 @dataclass(eq=False)
-class Running:
+class RunningAnswer:
     """An answer that is being made.
 
     Args:
@@ -34,10 +34,10 @@ class Running:
     conversation_id: str
     message_id: str
     task: asyncio.Task[None] | None = None
-    ending: Ending | None = None
+    ending: AnswerEnding | None = None
     is_begun: bool = False
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: AnswerEnding) -> None:
         """Stop making it. Its task records how it ended."""
         if self.ending is None:
             self.ending = ending
@@ -53,11 +53,11 @@ class Running:
 class RunningAnswers:
     """Each answer is a task of its own, which belongs to no connection. Use it from one loop."""
 
-    _answers: dict[str, Running] = field(default_factory=dict)
+    _answers: dict[str, RunningAnswer] = field(default_factory=dict)
     _here: dict[str, int] = field(default_factory=dict)
     _readers: defaultdict[str, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
 
-    def start(self, running: Running, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, running: RunningAnswer, work: Coroutine[Any, Any, None]) -> None:
         """Make an answer in a task. The coroutine handles all its errors, and looks at `ending` when it begins."""
         running.task = asyncio.create_task(work, name=f"answer {running.message_id}")
         self._answers[running.message_id] = running
@@ -83,17 +83,17 @@ class RunningAnswers:
 
     async def stop(self, conversation_id: str) -> None:
         """Stop the answer of a conversation, if it is being made here, and wait until that is recorded."""
-        await self._end(conversation_id, Ending.STOPPED)
+        await self._end(conversation_id, AnswerEnding.STOPPED)
 
     async def discard(self, conversation_id: str) -> None:
         """Stop the answer of a conversation that was deleted, and wake its readers."""
         self.wake(conversation_id)
-        await self._end(conversation_id, Ending.DISCARDED)
+        await self._end(conversation_id, AnswerEnding.DISCARDED)
 
     async def interrupt_all(self) -> None:
         """Stop all answers, because the server stops, and wait until that is recorded."""
         for running in list(self._answers.values()):
-            running.end(Ending.INTERRUPTED)
+            running.end(AnswerEnding.INTERRUPTED)
         if tasks := [running.task for running in self._answers.values() if running.task]:
             await asyncio.wait(tasks, timeout=SETTLE_SECONDS)
 
@@ -114,7 +114,7 @@ class RunningAnswers:
         for news in self._readers.get(conversation_id, ()):
             news.set()
 
-    async def _end(self, conversation_id: str, ending: Ending) -> None:
+    async def _end(self, conversation_id: str, ending: AnswerEnding) -> None:
         found = [one for one in self._answers.values() if one.conversation_id == conversation_id]
         for running in found:
             running.end(ending)

@@ -15,7 +15,7 @@ from workbench.errors import BadInput
 from workbench.rules.reasons import reason
 
 
-class Call(BaseModel):
+class ScriptedCall(BaseModel):
     """A call of a tool."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -24,7 +24,7 @@ class Call(BaseModel):
     input: dict[str, Any] = {}
 
 
-class Step(BaseModel):
+class ScriptedStep(BaseModel):
     """What the model does in one step: it says something, calls tools, both; slowly, or not at all.
 
     Args:
@@ -36,11 +36,11 @@ class Step(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     say: str = ""
-    calls: list[Call] = []
+    calls: list[ScriptedCall] = []
     pause: Annotated[float, Field(ge=0, le=60)] = 0.0
 
 
-Script = TypeAdapter(list[Step])
+Script = TypeAdapter(list[ScriptedStep])
 
 
 def scripted(script: Sequence[Mapping[str, Any]] | None) -> FunctionModel:
@@ -64,7 +64,7 @@ def scripted(script: Sequence[Mapping[str, Any]] | None) -> FunctionModel:
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         done = sum(isinstance(message, ModelResponse) for message in messages)
-        step = steps[done % len(steps)] if steps else Step(say=f"You said: {_said(messages)}")
+        step = steps[done % len(steps)] if steps else ScriptedStep(say=f"You said: {_said(messages)}")
         for number, word in enumerate(step.say.split(" ") if step.say else []):
             await asyncio.sleep(step.pause)
             yield f" {word}" if number else word
@@ -76,7 +76,7 @@ def scripted(script: Sequence[Mapping[str, Any]] | None) -> FunctionModel:
     return FunctionModel(stream_function=stream, model_name="test")
 
 
-def _delta(call: Call, call_id: str) -> DeltaToolCall:
+def _delta(call: ScriptedCall, call_id: str) -> DeltaToolCall:
     return DeltaToolCall(name=call.tool, json_args=json.dumps(call.input), tool_call_id=call_id)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_ai.exceptions import ModelHTTPError, ModelRequestRejectedError
 
 from workbench.errors import BadInput
-from workbench.providers.question import Question
+from workbench.providers.question import ModelQuestion
 
 _WIRE = {
     "temperature": ("temperature",),
@@ -21,7 +21,7 @@ _SAMPLING = ("temperature", "topP")
 _WORDS = 500
 
 
-def require_taken(profile: Mapping[str, Any], question: Question) -> None:
+def require_taken(profile: Mapping[str, Any], question: ModelQuestion) -> None:
     """Refuse a setting that the library would leave out, because it knows that the model refuses it.
 
     Args:
@@ -34,7 +34,7 @@ def require_taken(profile: Mapping[str, Any], question: Question) -> None:
         raise _refused(names, "This model chooses its words by itself.")
 
 
-def refuse_setting(error: BaseException, question: Question) -> None:
+def refuse_setting(error: BaseException, question: ModelQuestion) -> None:
     """Refuse the settings that a provider names in its refusal of a request.
 
     Raises:
@@ -48,7 +48,7 @@ def refuse_setting(error: BaseException, question: Question) -> None:
         raise _refused(named, f"The provider says: {words[:_WORDS]}") from None
 
 
-def _refuses_sampling(profile: Mapping[str, Any], question: Question) -> bool:
+def _refuses_sampling(profile: Mapping[str, Any], question: ModelQuestion) -> bool:
     if profile.get("anthropic_disallows_sampling_settings") or profile.get("bedrock_disallows_sampling_settings"):
         return True
     if not profile.get("openai_supports_reasoning"):
@@ -59,7 +59,7 @@ def _refuses_sampling(profile: Mapping[str, Any], question: Question) -> bool:
     return not may_rest or bool(thinks)
 
 
-def _set(question: Question) -> list[str]:
+def _set(question: ModelQuestion) -> list[str]:
     """The names of the settings that are set."""
     values = (question.temperature, question.top_p, question.max_output_tokens)
     return [name for name, value in zip(_WIRE, values, strict=True) if value is not None]

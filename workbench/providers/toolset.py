@@ -24,7 +24,7 @@ MISTAKES = 3
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 
-class Tools(AbstractToolset[Any]):
+class ToolboxToolset(AbstractToolset[Any]):
     """The tools of a toolbox, asked for again before each step. Their failures are results that the model reads."""
 
     def __init__(self, toolbox: Toolbox) -> None:

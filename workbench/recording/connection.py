@@ -25,7 +25,7 @@ IDLE_SECONDS = 2.0
 """The store is closed after so long without a call."""
 
 
-class Connection:
+class RecorderConnection:
     """Runs operations as the operator, from any thread; each call waits for its result.
 
     The server that `server.json` names is used as long as it answers. Without one, the store is opened, and created if

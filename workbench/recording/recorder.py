@@ -15,7 +15,7 @@ from workbench.errors import BadInput, WorkbenchError, first_within
 from workbench.process import process_identity
 from workbench.recording import surroundings, values
 from workbench.recording.active_run import VARIABLE, ActiveRun, Call, OnRecord
-from workbench.recording.connection import Connection
+from workbench.recording.connection import RecorderConnection
 
 ERROR_LETTERS = 10_000
 
@@ -39,7 +39,7 @@ class Recorder:
         project: Callable[[], Path] | None = None,
         on_record: OnRecord = lambda *_: None,
     ) -> None:
-        self._connection = Connection()
+        self._connection = RecorderConnection()
         self._call = call or self._connection.call
         self._project = project or (lambda: self._connection.settings.project)
         self._on_record = on_record
@@ -49,7 +49,7 @@ class Recorder:
         self._own: ActiveRun | None = None
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> RecorderConnection:
         """The way to a project that this process does not serve."""
         return self._connection
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from workbench.errors import BadInput, Refused
-from workbench.model import Level, Registration, Role, Tool
+from workbench.model import GrantedAccess, Level, Registration, Role
 
 _LONGEST_BASE = 48
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -93,11 +93,11 @@ def check_worktree_name(name: str) -> str:
     return name
 
 
-def level_of(status: Registration, tool: Tool, role: Role) -> Level:
+def level_of(status: Registration, tool: GrantedAccess, role: Role) -> Level:
     """An agent's level, from its registration status and its grant."""
     if status not in MAY_ACT:
         return Level.ANONYMOUS
-    if tool is Tool.READ:
+    if tool is GrantedAccess.READ:
         return Level.READ
     return Level.PLANNER if role is Role.PLANNER else Level.WORKER
 

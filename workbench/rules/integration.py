@@ -21,7 +21,7 @@ class WorktreeState(StrEnum):
     DISCARDED = "discarded"
 
 
-class Action(StrEnum):
+class WorktreeAction(StrEnum):
     """The actions that change the state of a worktree."""
 
     CREATE = "create"
@@ -61,20 +61,20 @@ class Next(StrEnum):
 OPEN = frozenset({WorktreeState.ACTIVE, WorktreeState.INTEGRATING})
 """States in which a worktree has its directory."""
 
-TRANSITIONS: dict[tuple[WorktreeState, Action], WorktreeState] = {
-    (WorktreeState.ACTIVE, Action.APPROVE): WorktreeState.INTEGRATING,
-    (WorktreeState.ACTIVE, Action.DISCARD): WorktreeState.DISCARDED,
-    (WorktreeState.INTEGRATING, Action.SEND_BACK): WorktreeState.ACTIVE,
-    (WorktreeState.INTEGRATING, Action.FINISH): WorktreeState.INTEGRATED,
-    (WorktreeState.INTEGRATED, Action.CREATE): WorktreeState.ACTIVE,
-    (WorktreeState.DISCARDED, Action.CREATE): WorktreeState.ACTIVE,
+TRANSITIONS: dict[tuple[WorktreeState, WorktreeAction], WorktreeState] = {
+    (WorktreeState.ACTIVE, WorktreeAction.APPROVE): WorktreeState.INTEGRATING,
+    (WorktreeState.ACTIVE, WorktreeAction.DISCARD): WorktreeState.DISCARDED,
+    (WorktreeState.INTEGRATING, WorktreeAction.SEND_BACK): WorktreeState.ACTIVE,
+    (WorktreeState.INTEGRATING, WorktreeAction.FINISH): WorktreeState.INTEGRATED,
+    (WorktreeState.INTEGRATED, WorktreeAction.CREATE): WorktreeState.ACTIVE,
+    (WorktreeState.DISCARDED, WorktreeAction.CREATE): WorktreeState.ACTIVE,
 }
 """The name of a closed worktree may be used again."""
 
 _CLOSED = frozenset({WorktreeState.INTEGRATED, WorktreeState.DISCARDED})
 
 
-def step(name: str, state: str, action: Action) -> WorktreeState:
+def step(name: str, state: str, action: WorktreeAction) -> WorktreeState:
     """The state of the worktree `name` after `action`.
 
     Raises:
@@ -83,7 +83,7 @@ def step(name: str, state: str, action: Action) -> WorktreeState:
     after = TRANSITIONS.get((WorktreeState(state), action))
     if after is not None:
         return after
-    if action is Action.CREATE:
+    if action is WorktreeAction.CREATE:
         raise Conflict("WORKTREE_EXISTS", f"The worktree {name!r} already exists. Choose another name.")
     raise not_now(name, state)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from workbench.errors import BadInput
 
 
-class Comment(Protocol):
+class LineComment(Protocol):
     """A comment on lines of a file; the numbers count from 1 and include the last one."""
 
     @property
@@ -52,7 +52,7 @@ def place_of(path: str, first: int, last: int | None) -> str:
     return f"{path}:{first}" if last in (None, first) else f"{path}:{first}-{last}"
 
 
-def as_text(note: str, comments: Sequence[Comment]) -> str:
+def as_text(note: str, comments: Sequence[LineComment]) -> str:
     """A request for changes as Markdown, for an agent that does the work."""
     lines = [f"- {place_of(one.path, one.line, one.end_line)}: {_indented(one.text)}" for one in comments]
     return "\n\n".join(filter(None, [note, "\n".join(lines)]))

@@ -47,7 +47,7 @@ _EVENTS: dict[Verdict, str] = {
 }
 
 
-class Approval(Wire):
+class ApprovalInfo(Wire):
     """A request for the operator's approval, and the decision."""
 
     id: int
@@ -69,23 +69,23 @@ class Approval(Wire):
     """Whether it is decided and its effect has ended; an approved integration may still be queued."""
 
 
-class Approvals(Wire):
+class ApprovalPage(Wire):
     """Approvals, oldest first."""
 
-    approvals: list[Approval]
+    approvals: list[ApprovalInfo]
 
 
 class DecidedApprovals(Wire):
     """Decided approvals, the newest decision first."""
 
-    approvals: list[Approval]
+    approvals: list[ApprovalInfo]
     next_cursor: str | None
 
 
 class Decision(Wire):
     """A decided approval and the outcome."""
 
-    approval: Approval
+    approval: ApprovalInfo
     outcome: dict[str, Any]
 
 
@@ -111,7 +111,7 @@ RejectionReason = Annotated[
     str, Field(max_length=1_000, description="Why, and what to do about it: the requester gets this text.")
 ]
 
-DecisionHandler = Callable[[Ctx, Approval, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+DecisionHandler = Callable[[Ctx, ApprovalInfo, bool, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """`(ctx, approval, approved, choices) -> outcome`: carries out a decision about approvals of one kind.
 
 It records the decision itself with `decide`, in the transaction of its own change; raising an error
@@ -141,7 +141,7 @@ def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any], requester: 
     return approval_id
 
 
-def open_question(tx: Reader, kind: str, subject: str) -> Approval | None:
+def open_question(tx: Reader, kind: str, subject: str) -> ApprovalInfo | None:
     """The pending approval of a kind about a subject, if there is one."""
     row = tx.one(SQL.open_about, kind=kind, subject=subject)
     return _approval(row) if row else None
@@ -158,7 +158,7 @@ def person_of(ctx: Ctx) -> str | None:
 
 def decide(
     tx: Tx,
-    approval: Approval,
+    approval: ApprovalInfo,
     status: Verdict,
     reason: str = "",
     outcome: Mapping[str, Any] | None = None,
@@ -178,13 +178,13 @@ def decide(
     return stored
 
 
-def withdraw(tx: Tx, approval: Approval, reason: str) -> None:
+def withdraw(tx: Tx, approval: ApprovalInfo, reason: str) -> None:
     """Close a pending approval, because what it is about has changed or is gone."""
     _close(tx, approval, "failed", reason, {})
 
 
 def _close(
-    tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any], person: str | None = None
+    tx: Tx, approval: ApprovalInfo, status: Verdict, reason: str, outcome: Mapping[str, Any], person: str | None = None
 ) -> bool:
     """Close an approval; False if it is not pending."""
     values = {"id": approval.id, "status": status, "by": tx.actor, "reason": reason or None, "now": tx.now}
@@ -194,13 +194,13 @@ def _close(
     return True
 
 
-def find(tx: Reader, approval_id: int) -> Approval | None:
+def find(tx: Reader, approval_id: int) -> ApprovalInfo | None:
     """An approval in any state."""
     row = tx.one(SQL.get, id=approval_id)
     return _approval(row) if row else None
 
 
-def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any], *, quiet: bool = False) -> None:
+def amend(tx: Tx, approval: ApprovalInfo, payload: Mapping[str, Any], *, quiet: bool = False) -> None:
     """Change the payload of an approval, in the transaction that makes it out of date.
 
     Args:
@@ -213,19 +213,21 @@ def amend(tx: Tx, approval: Approval, payload: Mapping[str, Any], *, quiet: bool
         _emit(tx, "approval.updated", approval)
 
 
-def note_changes(tx: Tx, approval: Approval, request_id: int) -> None:
+def note_changes(tx: Tx, approval: ApprovalInfo, request_id: int) -> None:
     """Record that changes were requested in what a pending approval is about; whoever waits for it is told."""
     tx.run(SQL.note_changes, id=approval.id, now=tx.now)
     _emit(tx, "approval.changes_requested", approval, request_id=request_id)
 
 
-def reopen(tx: Tx, approval: Approval, undoes: int) -> None:
+def reopen(tx: Tx, approval: ApprovalInfo, undoes: int) -> None:
     """Ask again what was rejected; `undoes` is the id of the event of the rejection."""
     tx.run(SQL.reopen, id=approval.id)
     _emit(tx, "approval.reopened", approval, undoes=undoes)
 
 
-def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
+def conclude(
+    tx: Tx, approval: ApprovalInfo, status: Verdict, reason: str, outcome: Mapping[str, Any]
+) -> dict[str, Any]:
     """Record the final outcome of an approval whose effect ended after the decision."""
     stored = dict(outcome)
     values = {"id": approval.id, "status": status, "reason": reason or approval.reason, "outcome": json.dumps(stored)}
@@ -234,7 +236,7 @@ def conclude(tx: Tx, approval: Approval, status: Verdict, reason: str, outcome: 
     return stored
 
 
-def _emit(tx: Tx, kind: str, approval: Approval, **data: Any) -> None:
+def _emit(tx: Tx, kind: str, approval: ApprovalInfo, **data: Any) -> None:
     asked = {"kind": approval.kind, "about": approval.subject, "requester": requester_of(tx, approval.requester)}
     tx.emit(kind, f"approval:{approval.id}", **asked, **data)
 
@@ -256,12 +258,12 @@ async def list_approvals(
     ] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
-) -> Approvals:
+) -> ApprovalPage:
     """List the inbox: what needs the operator's approval, oldest first. `decided` ones: the newest decision first."""
     await _refresh(ctx)
     only = {"status": status, "kind": kind, "subject": subject, "limit": limit}
     rows = await ctx.read(lambda tx: tx.all(SQL.list_decided if status == "decided" else SQL.list, only))
-    return Approvals(approvals=[_approval(row) for row in rows])
+    return ApprovalPage(approvals=[_approval(row) for row in rows])
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
@@ -284,7 +286,7 @@ async def list_decided_approvals(
     return DecidedApprovals(approvals=[_approval(row) for row in page], next_cursor=more)
 
 
-def pending(tx: Reader, kind: str) -> list[Approval]:
+def pending(tx: Reader, kind: str) -> list[ApprovalInfo]:
     """The pending approvals of a kind, oldest first."""
     return [_approval(row) for row in tx.all(SQL.pending, kind=kind)]
 
@@ -305,7 +307,7 @@ async def get_approval(
     ctx: Ctx,
     approval_id: ApprovalId,
     wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for the decision and its outcome.")] = 0,
-) -> Approval:
+) -> ApprovalInfo:
     """Get an approval that you requested, its decision, who decided, the reason, and the outcome.
 
     With wait_seconds, wait for the decision, or until changes are requested. An approved integration is `queued` until
@@ -313,7 +315,7 @@ async def get_approval(
     """
     began = ctx.store.now()
 
-    def is_answered(approval: Approval) -> bool:
+    def is_answered(approval: ApprovalInfo) -> bool:
         asked_at = approval.changes_requested_at
         return approval.settled or (asked_at is not None and asked_at >= began)  # an earlier request was seen before
 
@@ -380,17 +382,17 @@ async def _answer(ctx: Ctx, approval_id: int, approved: bool, choices: Mapping[s
     return Decision(approval=await _get(ctx, approval_id), outcome=outcome)
 
 
-async def _get(ctx: Ctx, approval_id: int) -> Approval:
+async def _get(ctx: Ctx, approval_id: int) -> ApprovalInfo:
     return await ctx.read(lambda tx: _require(tx, approval_id))
 
 
-def _require(tx: Reader, approval_id: int) -> Approval:
+def _require(tx: Reader, approval_id: int) -> ApprovalInfo:
     if (found := find(tx, approval_id)) is None:
         raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}. list_approvals lists them.")
     return found
 
 
-def _require_visible(tx: Reader, caller: Caller, approval_id: int) -> Approval:
+def _require_visible(tx: Reader, caller: Caller, approval_id: int) -> ApprovalInfo:
     """An approval that the caller may see: an agent those that it requested, the operator all."""
     if caller.level is not Level.OPERATOR and not tx.one(SQL.requested_by, id=approval_id, agent=caller.agent):
         raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id} that you requested.")
@@ -415,7 +417,7 @@ def decided_before(approval_id: int) -> Conflict:
     )
 
 
-def _approval(row: Row) -> Approval:
+def _approval(row: Row) -> ApprovalInfo:
     outcome = json.loads(row["outcome"]) if row["outcome"] else None
     settled = row["status"] != "pending" and (outcome or {}).get("state") != "queued"
-    return Approval(**{**dict(row), "payload": json.loads(row["payload"]), "outcome": outcome, "settled": settled})
+    return ApprovalInfo(**{**dict(row), "payload": json.loads(row["payload"]), "outcome": outcome, "settled": settled})

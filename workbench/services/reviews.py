@@ -15,7 +15,7 @@ from workbench.git import Repository
 from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules import reviews as rules
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.tasks.creation import add_task
 from workbench.services.tasks.task import NewTask
@@ -47,7 +47,7 @@ class NewComment(Wire):
     text: Annotated[str, Field(min_length=1, max_length=10_000, description="What to change, and why.")]
 
 
-class Comment(Wire):
+class QuotedComment(Wire):
     """A comment and the lines it is about (`quoted`).
 
     `outdated`: those lines have changed since. `current_line` is where they stand now.
@@ -72,7 +72,7 @@ class ChangeRequest(Wire):
     commit: str
     commits_since: int
     note: str
-    comments: list[Comment]
+    comments: list[QuotedComment]
     task_id: int | None
     requested_by: str
     person: str | None
@@ -102,14 +102,14 @@ async def request_changes(
     """Request changes in a worktree. Its agents are told; a pending approval stays open and shows the request."""
     if not comments and not note.strip():
         raise BadInput("NOTHING_REQUESTED", "Say what to change: comments on lines, a note, or both.", problems=[])
-    row = await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, Action.APPROVE))
+    row = await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE))
     repository = await ctx.repositories.open()
     await import_new_commits(ctx, repository, [row])
     about = await to_thread(_subject, repository, row, commit)
     quoted = await to_thread(_quotes, repository, about, comments)
 
     def change(tx: Tx) -> int:
-        require_worktree_for(tx, worktree_name, Action.APPROVE)
+        require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE)
         new = NewRequest(worktree_name, about, note.strip(), comments, quoted, persona_id)
         return _add(tx, ctx, new)
 
@@ -224,7 +224,7 @@ def _comment_row(request_id: int, number: int, comment: tuple[NewComment, Sequen
 
 
 def _announce(
-    tx: Tx, new: NewRequest, request_id: int, person: str | None, approval: approvals.Approval | None
+    tx: Tx, new: NewRequest, request_id: int, person: str | None, approval: approvals.ApprovalInfo | None
 ) -> None:
     """Tell the agents: those with open tasks in the worktree, and the one that requested its integration."""
     name = new.worktree
@@ -282,11 +282,11 @@ def _commits_since(repository: Repository, head: str, worktree: str, rows: Seque
     return repository.count_since(head, {row["commit_id"] for row in rows if row["worktree"] == worktree} - {head})
 
 
-def _comment(row: Row, lines: list[str] | None) -> Comment:
+def _comment(row: Row, lines: list[str] | None) -> QuotedComment:
     quoted = json.loads(row["quoted"])
     at = rules.locate(lines, quoted, row["first_line"])
     is_new = row["side"] == "new"
-    return Comment(
+    return QuotedComment(
         path=row["path"],
         line=row["first_line"],
         end_line=row["last_line"] if row["last_line"] != row["first_line"] else None,

@@ -14,9 +14,9 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, NotFound
-from workbench.model import SECOND, Event, Level, TaskState, Wire
+from workbench.model import SECOND, FeedEvent, Level, TaskState, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals, saved_views
 from workbench.services.agents.changes import restore_place
 from workbench.services.agents.directory import agent_by_uid
@@ -78,7 +78,7 @@ def _stored(tx: Reader, subject: str) -> str:
     return f"agent:{require_agent(tx, agent_id)['id']}" if noun == "agent" else subject
 
 
-def _just_done(tx: Tx, subject: str, kind: str) -> Event:
+def _just_done(tx: Tx, subject: str, kind: str) -> FeedEvent:
     """The newest event about something, which is the change to undo.
 
     Raises:
@@ -96,18 +96,18 @@ def _just_done(tx: Tx, subject: str, kind: str) -> Event:
     return found
 
 
-def _undo_priority(tx: Tx, _: Ctx, found: Event) -> None:
+def _undo_priority(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     changes.restore_priority(tx, _task(tx, found), found.data["before"], found.id)
 
 
-def _undo_reassignment(tx: Tx, _: Ctx, found: Event) -> None:
+def _undo_reassignment(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     row = _task(tx, found)
     if found.data["held"]:
         raise _refused(f"The agent that worked on task {row['id']} has lost it.")
     changes.restore_reservation(tx, row, found.data["before"], found.id)
 
 
-def _undo_cancellation(tx: Tx, _: Ctx, found: Event) -> None:
+def _undo_cancellation(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     """Restore a task and everything that was cancelled with it."""
     task_id = _number(found.subject)
     if found.data["cause"] != task_id:
@@ -123,13 +123,13 @@ def _undo_cancellation(tx: Tx, _: Ctx, found: Event) -> None:
         dependencies.restore_cancelled(tx, _task(tx, one), one.data["before"], one.id)
 
 
-def _undo_rejection(tx: Tx, _: Ctx, found: Event) -> None:
+def _undo_rejection(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     """Ask again for an integration, unless its requester may have acted on the rejection."""
     approval = approvals.find(tx, _number(found.subject))
     if approval is None or approval.kind != KIND:
         raise _refused("Who asked was told at once. It has to ask again.")
     name = approval.payload["worktree"]
-    require_worktree_for(tx, name, Action.APPROVE)
+    require_worktree_for(tx, name, WorktreeAction.APPROVE)
     if approvals.open_question(tx, KIND, approval.subject):
         raise _refused(f"The integration of {name} was requested again.")
     newest = _newest(tx, approval.subject)
@@ -141,7 +141,7 @@ def _undo_rejection(tx: Tx, _: Ctx, found: Event) -> None:
     proposal.reopen(tx, approval, found.id)
 
 
-def _undo_assignment(tx: Tx, _: Ctx, found: Event) -> None:
+def _undo_assignment(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     """Move an agent back to its former session and team, unless it may have acted in the new ones."""
     if not found.data["changes"].keys() <= _PLACE:
         raise _refused("What an agent may do counts from its next message on.")
@@ -151,16 +151,16 @@ def _undo_assignment(tx: Tx, _: Ctx, found: Event) -> None:
     restore_place(tx, agent, found.data["before"], found.id)
 
 
-def _undo_archiving(tx: Tx, ctx: Ctx, found: Event) -> None:
+def _undo_archiving(tx: Tx, ctx: Ctx, found: FeedEvent) -> None:
     tagging.restore(tx, find_run(tx, ctx.caller, _number(found.subject)), undoes=found.id)
 
 
-def _undo_deletion_of_view(tx: Tx, _: Ctx, found: Event) -> None:
+def _undo_deletion_of_view(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     view = found.data
     saved_views.restore(tx, view["area"], view["name"], json.dumps(view["state"]), undoes=found.id)
 
 
-_HANDLERS: dict[str, Callable[[Tx, Ctx, Event], None]] = {
+_HANDLERS: dict[str, Callable[[Tx, Ctx, FeedEvent], None]] = {
     "task.prioritised": _undo_priority,
     "task.reassigned": _undo_reassignment,
     "task.cancelled": _undo_cancellation,
@@ -171,12 +171,12 @@ _HANDLERS: dict[str, Callable[[Tx, Ctx, Event], None]] = {
 }
 
 
-def _newest(tx: Reader, subject: str) -> Event | None:
+def _newest(tx: Reader, subject: str) -> FeedEvent | None:
     row = tx.one(SQL.newest_about, subject=subject)
     return event(row) if row else None
 
 
-def _task(tx: Reader, found: Event) -> Row:
+def _task(tx: Reader, found: FeedEvent) -> Row:
     return require_line(tx, _number(found.subject))
 
 

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from workbench.shells.connections import Connections, Peer
+from workbench.shells.connections import ConnectedPeer, ServerConnections
 
 AT_ONCE = 32
 """Connections accepted before others are served."""
@@ -23,7 +23,7 @@ EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 log = logging.getLogger(__name__)
 
-Protocol = Callable[[Peer], asyncio.Protocol]
+Protocol = Callable[[ConnectedPeer], asyncio.Protocol]
 
 
 class Acceptor:
@@ -33,7 +33,7 @@ class Acceptor:
         protocol: creates the protocol of a connection.
     """
 
-    def __init__(self, bound: socket.socket, connections: Connections, protocol: Protocol) -> None:
+    def __init__(self, bound: socket.socket, connections: ServerConnections, protocol: Protocol) -> None:
         self._bound = bound
         self._connections = connections
         self._protocol = protocol
@@ -91,7 +91,7 @@ class Acceptor:
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
 
-    async def _connect(self, accepted: _Counted, peer: Peer) -> None:
+    async def _connect(self, accepted: _Counted, peer: ConnectedPeer) -> None:
         """The task's outermost handler: a connection that cannot be set up is closed."""
         try:
             transport, _ = await self._loop.connect_accepted_socket(lambda: self._protocol(peer), accepted)
@@ -114,7 +114,7 @@ class Acceptor:
 class _Counted(socket.socket):
     """An accepted socket, which counts what is sent, and notes when it is closed."""
 
-    def __init__(self, accepted: socket.socket, connections: Connections, peer: Peer) -> None:
+    def __init__(self, accepted: socket.socket, connections: ServerConnections, peer: ConnectedPeer) -> None:
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
         self._connections = connections
         self._peer = peer

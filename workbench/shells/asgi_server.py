@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from workbench.errors import Unavailable
 from workbench.shells.acceptor import Acceptor
 from workbench.shells.batches import BatchingWebSockets
-from workbench.shells.connections import KEEP_ALIVE_SECONDS, PEER, Connections, Peer, Stage
+from workbench.shells.connections import KEEP_ALIVE_SECONDS, PEER, ConnectedPeer, ServerConnections, Stage
 from workbench.state.settings import Settings
 
 CLIENTS_FAULTS = frozenset(
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 class _Uvicorn(uvicorn.Server):
     """Leaves signals and accepting to the program, sets `answers` when ready, and always closes its connections."""
 
-    def __init__(self, config: uvicorn.Config, bound: socket.socket, connections: Connections) -> None:
+    def __init__(self, config: uvicorn.Config, bound: socket.socket, connections: ServerConnections) -> None:
         super().__init__(config)
         self.answers = asyncio.Event()
         self._ticks: asyncio.Task[None] | None = None
@@ -82,7 +82,7 @@ class _Uvicorn(uvicorn.Server):
         finally:  # a client that reads nothing would keep its connection, and the task that sends to it
             await self._acceptor.end()
 
-    def _protocol(self, peer: Peer) -> asyncio.Protocol:
+    def _protocol(self, peer: ConnectedPeer) -> asyncio.Protocol:
         made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
             config=self.config, server_state=self.server_state, app_state={PEER: peer}
         )
@@ -96,7 +96,7 @@ class Observed:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        peer: Peer = scope["state"][PEER]
+        peer: ConnectedPeer = scope["state"][PEER]
         peer.request = request = object()
         peer.enter(Stage.HANDLED)
         if scope["type"] == "websocket":
@@ -109,7 +109,7 @@ class Observed:
                 peer.enter(Stage.IDLE)
 
 
-def _body(peer: Peer, receive: Receive) -> Receive:
+def _body(peer: ConnectedPeer, receive: Receive) -> Receive:
     """`receive`, noting when the body is read and when it is complete."""
     is_complete = False
 
@@ -133,7 +133,7 @@ async def serving(
     app: ASGIApp,
     around: AbstractAsyncContextManager[None],
     bound: socket.socket,
-    connections: Connections,
+    connections: ServerConnections,
     settings: Settings,
     answer_seconds: Callable[[], int] = lambda: ANSWER_SECONDS,
 ) -> AsyncIterator[asyncio.Task[None]]:

@@ -46,7 +46,7 @@ class Stage(Enum):
     """The last request is answered."""
 
 
-class Peer:
+class ConnectedPeer:
     """The client of one connection.
 
     Attributes:
@@ -69,7 +69,7 @@ class Peer:
         "stage",
     )
 
-    def __init__(self, connections: Connections, address: str, now: float) -> None:
+    def __init__(self, connections: ServerConnections, address: str, now: float) -> None:
         self.address = address
         self.stage = Stage.CONNECTED
         self.since = now
@@ -128,7 +128,7 @@ class Peer:
         return unsent > most or now - self._slow_since >= seconds
 
 
-class Connections:
+class ServerConnections:
     """All connections of one server.
 
     Args:
@@ -138,10 +138,10 @@ class Connections:
     def __init__(self, settings: Settings, files: int) -> None:
         self._settings = settings
         self._most_served, self._most_waiting = capacity(settings, files)
-        self._peers: set[Peer] = set()
-        self._waiting: dict[str, dict[Peer, None]] = {}
+        self._peers: set[ConnectedPeer] = set()
+        self._waiting: dict[str, dict[ConnectedPeer, None]] = {}
         self._waits = 0
-        self._idle: dict[Peer, None] = {}
+        self._idle: dict[ConnectedPeer, None] = {}
         self._now = 0.0
         self._complained: dict[str, float] = {}
 
@@ -155,9 +155,9 @@ class Connections:
         """How often `sweep` is to be called."""
         return min(self._settings.handshake_seconds, self._settings.stalled_seconds, SWEEPS) / SWEEPS
 
-    def add(self, address: str) -> Peer:
+    def add(self, address: str) -> ConnectedPeer:
         """A new connection; the oldest waiting one is closed if there are too many."""
-        peer = Peer(self, address, self._now)
+        peer = ConnectedPeer(self, address, self._now)
         self._peers.add(peer)
         self._enqueue(peer)
         return peer
@@ -168,14 +168,14 @@ class Connections:
             crowd = max(self._waiting.values(), key=len)
             next(iter(crowd)).abort()
 
-    def remove(self, peer: Peer) -> None:
+    def remove(self, peer: ConnectedPeer) -> None:
         """Forget a connection that is closed. May be called twice."""
         if peer in self._peers:
             self._peers.remove(peer)
             self._idle.pop(peer, None)
             self._dequeue(peer)
 
-    def move(self, peer: Peer, stage: Stage) -> None:
+    def move(self, peer: ConnectedPeer, stage: Stage) -> None:
         """Note the stage of a connection."""
         peer.stage, peer.since = stage, self._now
         if peer not in self._peers:
@@ -187,7 +187,7 @@ class Connections:
         elif stage is Stage.IDLE:
             self._idle[peer] = None
 
-    def require_room(self, peer: Peer) -> None:
+    def require_room(self, peer: ConnectedPeer) -> None:
         """Refuse a request when too many others are served. An idle connection is closed for it, if there is one.
 
         Raises:
@@ -212,7 +212,7 @@ class Connections:
             if self._now - peer.since >= self._patience(peer) or peer.is_stalled(self._now, stalled_seconds, most):
                 peer.abort()
 
-    def close(self, which: Callable[[Peer], bool] = lambda _: True) -> None:
+    def close(self, which: Callable[[ConnectedPeer], bool] = lambda _: True) -> None:
         """Close connections at once; by default all of them."""
         for peer in list(self._peers):
             if which(peer):
@@ -224,7 +224,7 @@ class Connections:
             self._complained[what] = self._now
             log.warning(what, *values)
 
-    def _patience(self, peer: Peer) -> float:
+    def _patience(self, peer: ConnectedPeer) -> float:
         """How long a connection may be in its stage."""
         match peer.stage:
             case Stage.CONNECTED | Stage.RECEIVING:
@@ -233,14 +233,14 @@ class Connections:
                 return KEEP_ALIVE_SECONDS + self._settings.handshake_seconds
         return float("inf")
 
-    def _enqueue(self, peer: Peer) -> None:
+    def _enqueue(self, peer: ConnectedPeer) -> None:
         self._waiting.setdefault(peer.address, {})[peer] = None
         self._waits += 1
         if self._waits > self._most_waiting:
             self.drop_oldest()
             self.complain(CROWDED, self._most_waiting)
 
-    def _dequeue(self, peer: Peer) -> None:
+    def _dequeue(self, peer: ConnectedPeer) -> None:
         crowd = self._waiting.get(peer.address, {})
         if peer not in crowd:
             return

@@ -32,7 +32,7 @@ from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
 from workbench.rules.access import LOOPBACK
 from workbench.rules.token_bucket import TokenBucket
-from workbench.shells.connections import PEER, Peer
+from workbench.shells.connections import PEER, ConnectedPeer
 from workbench.shells.origins import jupyter_origins, parse_origin
 from workbench.state.settings import Settings
 from workbench.trust.withheld import set_but_not_trusted
@@ -51,7 +51,7 @@ CLIENT_NAMES = 100
 REMEMBERED_ADDRESSES = 4_096
 
 
-class Gate:
+class RequestGate:
     """ASGI middleware: refuses foreign web pages and floods, and identifies the caller.
 
     Args:
@@ -263,7 +263,7 @@ def _check_room(scope: Scope, caller: Caller) -> None:
     Raises:
         Unavailable: ``TOO_MANY_CONNECTIONS``.
     """
-    peer: Peer | None = scope.get("state", {}).get(PEER)
+    peer: ConnectedPeer | None = scope.get("state", {}).get(PEER)
     if peer is None:  # served by another program than ours
         return
     peer.is_known = caller.level > Level.ANONYMOUS

@@ -16,14 +16,14 @@ from workbench.rules.access import LOOPBACK
 _PORTS = {"http": 80, "https": 443}
 
 
-class Origin(NamedTuple):
+class WebOrigin(NamedTuple):
     """The host and port of a web page. All names of this machine's loopback are one host."""
 
     host: str
     port: int
 
 
-def parse_origin(url: str) -> Origin | None:
+def parse_origin(url: str) -> WebOrigin | None:
     """The origin of a page's address; None if it is not one of http or https."""
     try:
         parts = urlsplit(url)
@@ -32,10 +32,10 @@ def parse_origin(url: str) -> Origin | None:
     except (ValueError, KeyError):
         return None
     host = (parts.hostname or "").lower()
-    return Origin("localhost" if host in LOOPBACK else host, port) if host else None
+    return WebOrigin("localhost" if host in LOOPBACK else host, port) if host else None
 
 
-def jupyter_origins() -> Iterator[Origin]:
+def jupyter_origins() -> Iterator[WebOrigin]:
     """The origins of this user's running Jupyter servers, from the files that they keep while they run."""
     for file in Path(jupyter_runtime_dir()).glob("*server-*.json"):
         try:
@@ -45,4 +45,4 @@ def jupyter_origins() -> Iterator[Origin]:
             continue  # it is being written or removed, or is not of a server
         if running and (origin := parse_origin(url)) is not None:
             yield origin
-            yield Origin("localhost", origin.port)
+            yield WebOrigin("localhost", origin.port)

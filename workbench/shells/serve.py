@@ -22,8 +22,8 @@ from workbench.model import ServerInfo
 from workbench.rules import access
 from workbench.shells import koi
 from workbench.shells.asgi_server import ANSWER_SECONDS, server_failed, serving
-from workbench.shells.connections import Connections
-from workbench.shells.gate import Gate, check_address
+from workbench.shells.connections import ServerConnections
+from workbench.shells.gate import RequestGate, check_address
 from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
 from workbench.shells.mcp.on_demand import OnDemand
@@ -43,7 +43,7 @@ HANDOVER_SECONDS = 10
 log = logging.getLogger(__name__)
 
 
-def application(workbench: Workbench, mcp: ASGIApp, stopping: asyncio.Event, connections: Connections) -> ASGIApp:
+def application(workbench: Workbench, mcp: ASGIApp, stopping: asyncio.Event, connections: ServerConnections) -> ASGIApp:
     """The ASGI application with every endpoint; calls that wait are answered when `stopping` is set."""
     routes = [  # they are tried one after the other, and most requests are MCP's
         Route("/mcp", endpoint=mcp),
@@ -52,7 +52,7 @@ def application(workbench: Workbench, mcp: ASGIApp, stopping: asyncio.Event, con
         *http.routes(workbench, stopping),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
-    return Gate(Starlette(routes=routes, exception_handlers=handlers), workbench, stopping=stopping)
+    return RequestGate(Starlette(routes=routes, exception_handlers=handlers), workbench, stopping=stopping)
 
 
 class Servers:
@@ -103,7 +103,7 @@ class Servers:
             stack.push_async_callback(self._end_workers)
             stopping = asyncio.Event()
             mcp = OnDemand(self._workbench, stopping)
-            connections = Connections(self._settings, stack.enter_context(many_files()))
+            connections = ServerConnections(self._settings, stack.enter_context(many_files()))
             app = application(self._workbench, mcp, stopping, connections)
             served = serving(app, mcp.run(), bound, connections, self._settings, self._answer_seconds)
             self._serving = await stack.enter_async_context(served)

@@ -28,7 +28,7 @@ CLOCK_SLACK = 2.0
 
 
 @dataclass(frozen=True)
-class Known:
+class ServerFileContent:
     """The content of the file; None for what is missing or damaged, or if the process has ended."""
 
     info: ServerInfo | None = None
@@ -43,22 +43,22 @@ class ServerFile:
         self.path = path
         self._directory: str | None = None
 
-    def load(self) -> Known:
+    def load(self) -> ServerFileContent:
         """Read the file. Never raises: a file that is damaged or not private counts as missing."""
         try:
             raw = json.loads(atomic_file.read(self.path, private=True))
         except (OSError, ValueError, RecursionError):
-            return Known()
+            return ServerFileContent()
         if not isinstance(raw, dict):
-            return Known()
+            return ServerFileContent()
         token, port, directory = (raw.pop(name, None) for name in ("operator_token", "port", "directory"))
         if directory is None or directory != identity(self.path.parent):
-            return Known()
+            return ServerFileContent()
         try:
             info = ServerInfo(**raw) if raw else None
         except ValidationError:
             info = None
-        return Known(
+        return ServerFileContent(
             info if info and _runs(info) else None,
             token if isinstance(token, str) else None,
             port if type(port) is int and 0 < port < 65_536 else None,

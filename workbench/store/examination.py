@@ -15,7 +15,7 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.store.backups import newest_backup
 from workbench.store.log_sync import log_of
 from workbench.store.mark import Mark, lacking, mark_file, read_mark
-from workbench.store.sqlite_connection import Connection
+from workbench.store.sqlite_connection import SqliteConnection
 from workbench.store.sqlite_errors import storage_error
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def require_whole(store: Path, seconds: float | None = None, *, thorough: bool =
     if not require_there(store) or not store.is_file():  # of what is no file, SQLite says what is wrong
         return True
 
-    def examine(db: Connection) -> bool:
+    def examine(db: SqliteConnection) -> bool:
         require_marked(store, db, mark)
         return not thorough or _is_checked(store, db, seconds)
 
@@ -79,7 +79,7 @@ def require_marked(store: Path, db: sqlite3.Connection, mark: Mark | None) -> No
         raise incomplete(store, lack)
 
 
-def read_only(store: Path, question: Callable[[Connection], T]) -> T:
+def read_only(store: Path, question: Callable[[SqliteConnection], T]) -> T:
     """Ask a question of a database, as of one moment. May ask it again.
 
     One that nobody has open has no log. It is read as a file that does not change, as SQLite would otherwise create a
@@ -143,7 +143,7 @@ def _shown_backup(store: Path) -> str | None:
     return str(backup) if backup else None
 
 
-def _is_checked(store: Path, db: Connection, seconds: float | None) -> bool:
+def _is_checked(store: Path, db: SqliteConnection, seconds: float | None) -> bool:
     """Whether SQLite has looked at all of a database, and found nothing wrong."""
     if seconds is not None:
         end = time.monotonic() + seconds
@@ -167,10 +167,10 @@ def _state(store: Path) -> tuple[int, int, int] | None:
     return None if log_of(store).exists() else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _answer(store: Path, question: Callable[[Connection], T], *, is_closed: bool) -> T:
+def _answer(store: Path, question: Callable[[SqliteConnection], T], *, is_closed: bool) -> T:
     how = "mode=ro&immutable=1" if is_closed else "mode=ro"
     address = f"file:{quote(os.fspath(store.resolve()))}?{how}"
-    db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, factory=Connection)
+    db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, factory=SqliteConnection)
     with closing(db):
         db.execute("PRAGMA query_only = ON")
         db.execute("PRAGMA trusted_schema = OFF")

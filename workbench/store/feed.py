@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol, Self, TypeVar
 
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.model import Event
+from workbench.model import FeedEvent
 from workbench.store.base import Reader, Row, Store
 from workbench.store.queries import beside
 
@@ -39,9 +39,9 @@ class FeedStore(Store, Protocol):
         ...
 
 
-def event(row: Row) -> Event:
+def event(row: Row) -> FeedEvent:
     """An event from its row."""
-    return Event(**{**dict(row), "data": json.loads(row["data"])})
+    return FeedEvent(**{**dict(row), "data": json.loads(row["data"])})
 
 
 def matches(kind: str, patterns: Iterable[str]) -> bool:
@@ -49,7 +49,7 @@ def matches(kind: str, patterns: Iterable[str]) -> bool:
     return any(p in ("*", kind) or (p.endswith(".*") and kind.startswith(p[:-1])) for p in patterns)
 
 
-def events_after(tx: Reader, cursor: int, limit: int = PAGE) -> list[Event]:
+def events_after(tx: Reader, cursor: int, limit: int = PAGE) -> list[FeedEvent]:
     """Events with a larger id than `cursor`, oldest first."""
     return [event(row) for row in tx.all(SQL.after, cursor=cursor, limit=limit)]
 
@@ -72,7 +72,7 @@ class FeedStats:
     fetched: int = 0
 
 
-class Subscription:
+class FeedSubscription:
     """An asynchronous iterator of events, oldest first and without gaps."""
 
     def __init__(self, store: Store, kinds: Sequence[str], subject: str | None, limit: int, stats: FeedStats) -> None:
@@ -81,9 +81,9 @@ class Subscription:
         self._kinds = kinds
         self._subject = subject
         self._limit = limit
-        self._live: deque[Event] = deque()
+        self._live: deque[FeedEvent] = deque()
         self._news = asyncio.Event()
-        self._past: deque[Event] = deque()
+        self._past: deque[FeedEvent] = deque()
         self._read_to = self._joined_at = 0
         self._cut = False
 
@@ -92,7 +92,7 @@ class Subscription:
         self._joined_at = now_at
         self._read_to = now_at if after is None else after
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: FeedEvent) -> None:
         """Queue a new event for the subscriber; one that lags too far behind is cut off, not waited for."""
         if self._cut or self._subject not in (None, event.subject):
             return
@@ -106,7 +106,7 @@ class Subscription:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> FeedEvent:
         """The next event.
 
         Raises:
@@ -123,7 +123,7 @@ class Subscription:
             await self._news.wait()
         return self._live.popleft()
 
-    async def batch(self) -> list[Event]:
+    async def batch(self) -> list[FeedEvent]:
         """The next event, and those after it that need not be waited for, at most `BATCH`.
 
         Raises:
@@ -133,7 +133,7 @@ class Subscription:
         at_hand = self._past if self._past or self._read_to < self._joined_at else self._live
         return [first, *(at_hand.popleft() for _ in range(min(len(at_hand), BATCH - 1)))]
 
-    async def within(self, seconds: float) -> Event | None:
+    async def within(self, seconds: float) -> FeedEvent | None:
         """The next event, or None when none comes in time."""
         try:
             async with asyncio.timeout(seconds):
@@ -157,7 +157,7 @@ def _too_slow() -> Unavailable:
     )
 
 
-class Change:
+class FeedSignal:
     """Signals that a matching event has happened, without the event itself, so that it cannot overflow."""
 
     def __init__(self, subject: str | None) -> None:
@@ -186,8 +186,8 @@ class Change:
 class _Followers:
     """Those who get the events of a kind."""
 
-    subscriptions: Sequence[Subscription]
-    changes: Sequence[Change]
+    subscriptions: Sequence[FeedSubscription]
+    changes: Sequence[FeedSignal]
 
 
 class Feed:
@@ -196,7 +196,7 @@ class Feed:
     def __init__(self, store: FeedStore, queue_limit: int) -> None:
         self._store = store
         self._limit = queue_limit
-        self._patterns: dict[Subscription | Change, tuple[str, ...]] = {}
+        self._patterns: dict[FeedSubscription | FeedSignal, tuple[str, ...]] = {}
         self._routes: dict[str, _Followers] = {}
         self._foreign: list[Callable[[Sequence[Row]], None]] = []
         self._listeners: dict[str, list[Callable[[Row], None]]] = {}
@@ -255,9 +255,9 @@ class Feed:
     @asynccontextmanager
     async def subscribe(
         self, *kinds: str, after: int | None = None, subject: str | None = None
-    ) -> AsyncIterator[Subscription]:
+    ) -> AsyncIterator[FeedSubscription]:
         """Follow `kinds` (``*``, ``<noun>.*`` or a kind), from now on or after an event, about one subject or any."""
-        subscription = Subscription(self._store, kinds or ("*",), subject, self._limit, self.stats)
+        subscription = FeedSubscription(self._store, kinds or ("*",), subject, self._limit, self.stats)
         async with self._delivering:
             cursor = await self._read_new()
             subscription.join(after, cursor)
@@ -268,12 +268,12 @@ class Feed:
             self._leave(subscription)
 
     @contextmanager
-    def changed(self, *kinds: str, subject: str | None = None) -> Iterator[Change]:
-        """Get a `Change` that events of `kinds`, about one subject or any, wake.
+    def changed(self, *kinds: str, subject: str | None = None) -> Iterator[FeedSignal]:
+        """Get a `FeedSignal` that events of `kinds`, about one subject or any, wake.
 
         Read the state together with `last_event_id`, then wait for a change `after` that event.
         """
-        change = Change(subject)
+        change = FeedSignal(subject)
         self._follow(change, kinds)
         try:
             yield change
@@ -300,11 +300,11 @@ class Feed:
                 if enough(answer) or not await change.after(last, deadline - self._loop.time()):
                     return answer
 
-    def _follow(self, follower: Subscription | Change, kinds: tuple[str, ...]) -> None:
+    def _follow(self, follower: FeedSubscription | FeedSignal, kinds: tuple[str, ...]) -> None:
         self._patterns[follower] = kinds or ("*",)
         self._routes.clear()
 
-    def _leave(self, follower: Subscription | Change) -> None:
+    def _leave(self, follower: FeedSubscription | FeedSignal) -> None:
         del self._patterns[follower]
         self._routes.clear()
 
@@ -314,8 +314,8 @@ class Feed:
         if found is None:
             matching = [follower for follower, patterns in self._patterns.items() if matches(kind, patterns)]
             found = self._routes[kind] = _Followers(
-                [follower for follower in matching if isinstance(follower, Subscription)],
-                [follower for follower in matching if isinstance(follower, Change)],
+                [follower for follower in matching if isinstance(follower, FeedSubscription)],
+                [follower for follower in matching if isinstance(follower, FeedSignal)],
             )
         return found
 

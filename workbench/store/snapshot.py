@@ -16,7 +16,7 @@ from workbench.store.examination import read_only, require_marked, require_there
 from workbench.store.mark import read_mark
 from workbench.store.migrate import is_current, scripts
 from workbench.store.sqlite import SqliteReader
-from workbench.store.sqlite_connection import Connection
+from workbench.store.sqlite_connection import SqliteConnection
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
     """
     mark = read_mark(path)  # before the store: what others write meanwhile is not missed
 
-    def examine(db: Connection) -> T:
+    def examine(db: SqliteConnection) -> T:
         require_marked(path, db, mark)
         if not is_current(db, scripts()):
             raise Conflict(

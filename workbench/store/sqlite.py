@@ -42,7 +42,7 @@ from workbench.store.mark import MarkKeeper, mark_of
 from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Dialect, Query, beside
 from workbench.store.rewriting import rewrite
-from workbench.store.sqlite_connection import Connection, connect
+from workbench.store.sqlite_connection import SqliteConnection, connect
 from workbench.store.sqlite_errors import own_copy, raisable, storage_error
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class SqliteReader:
 
     __slots__ = ("_db", "now")
 
-    def __init__(self, db: Connection, now: int) -> None:
+    def __init__(self, db: SqliteConnection, now: int) -> None:
         self._db = db
         self.now = now
 
@@ -95,7 +95,7 @@ class SqliteTx(SqliteReader):
 
     __slots__ = ("actor", "events")
 
-    def __init__(self, db: Connection, now: int, actor: str) -> None:
+    def __init__(self, db: SqliteConnection, now: int, actor: str) -> None:
         super().__init__(db, now)
         self.actor = actor
         self.events: list[dict[str, Any]] = []
@@ -155,10 +155,10 @@ class SqliteStore:
         self._closing = threading.Lock()
         self._closed = False
         self._pid = os.getpid()
-        self._connections: list[Connection] = []
+        self._connections: list[SqliteConnection] = []
         self._log = LogSync(path)
         self._mark = MarkKeeper(path)
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[SqliteConnection] = deque()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="workbench-read")
         try:
             with self._fence.held(BUSY_SECONDS):  # SQLite does not wait for another process that creates the file
@@ -263,7 +263,7 @@ class SqliteStore:
         self._fence.close()
         self._log.close()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> SqliteConnection:
         db = connect(self.path)
         self._connections.append(db)
         return db
@@ -426,7 +426,7 @@ class SqliteStore:
         except StopIteration as error:
             raise raisable(error) from error
 
-    def _idle_reader(self) -> Connection:
+    def _idle_reader(self) -> SqliteConnection:
         """Take a reading connection that is not in use, or open one. Whoever takes it puts it into `_idle` again."""
         try:
             return self._idle.pop()

@@ -19,7 +19,7 @@ LOCK_SECONDS = 2.0
 """How long SQLite itself waits for programs that do not use the fence."""
 
 
-class Connection(sqlite3.Connection):
+class SqliteConnection(sqlite3.Connection):
     """A connection that caches the column names of its statements, because asking each time is slow."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -36,7 +36,7 @@ class Connection(sqlite3.Connection):
         return found
 
 
-def connect(path: Path) -> Connection:
+def connect(path: Path) -> SqliteConnection:
     """Open a connection with the settings that all connections share."""
     db = sqlite3.connect(
         path,
@@ -44,7 +44,7 @@ def connect(path: Path) -> Connection:
         check_same_thread=False,
         cached_statements=256,
         timeout=LOCK_SECONDS,
-        factory=Connection,
+        factory=SqliteConnection,
     )
     try:
         for pragma in (

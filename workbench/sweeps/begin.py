@@ -11,11 +11,11 @@ from typing import Any
 from workbench.errors import Conflict, NotFound
 from workbench.rules.spelling import similar
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.rules.sweeps.specification import Limits
+from workbench.rules.sweeps.specification import SweepLimits
 from workbench.state.settings import Settings
 from workbench.sweeps.execution import PAGE, recorded
-from workbench.sweeps.job import Call, Job
-from workbench.sweeps.plan import Plan
+from workbench.sweeps.job import SweepCall, SweepJob
+from workbench.sweeps.plan import SweepPlan
 
 NAMED = 5
 """The most sweeps that an error names."""
@@ -32,13 +32,13 @@ class How:
     """
 
     name: str
-    limits: Limits
+    limits: SweepLimits
     resume: bool = False
     retry_failed: bool = False
     share: bool = False
 
 
-def begin(call: Call, plan: Plan, how: How, settings: Settings) -> Job:
+def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> SweepJob:
     """Record a sweep, or find the one to resume.
 
     Raises:
@@ -52,7 +52,7 @@ def begin(call: Call, plan: Plan, how: How, settings: Settings) -> Job:
         specification=plan.as_data(settings.project),
         resume=how.resume or how.retry_failed,
     )
-    return Job(
+    return SweepJob(
         id=found["id"],
         name=how.name,
         project=settings.project,
@@ -66,7 +66,7 @@ def begin(call: Call, plan: Plan, how: How, settings: Settings) -> Job:
     )
 
 
-def find(call: Call, name: str) -> Mapping[str, Any]:
+def find(call: SweepCall, name: str) -> Mapping[str, Any]:
     """The specification of the sweep with a name, as it was recorded.
 
     Raises:
@@ -79,7 +79,7 @@ def find(call: Call, name: str) -> Mapping[str, Any]:
     raise _not_found(name, [sweep["name"] for sweep in _sweeps(call)])
 
 
-def _sweeps(call: Call, search: str | None = None) -> Iterator[Mapping[str, Any]]:
+def _sweeps(call: SweepCall, search: str | None = None) -> Iterator[Mapping[str, Any]]:
     """The sweeps, newest first: those whose name has a text, or all."""
     page: Mapping[str, Any] = {"next_cursor": None}
     while True:
@@ -98,7 +98,7 @@ def _not_found(name: str, names: Sequence[str]) -> NotFound:
     return NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. {hint} {begin}")
 
 
-def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], Mapping[str, int]]:
+def left(call: SweepCall, job: SweepJob, plan: SweepPlan, how: How) -> tuple[list[PlannedRun], Mapping[str, int]]:
     """The runs that are to be executed, and how many of the others ended how.
 
     Failed ones are left as they are unless they are to be tried again.
@@ -110,7 +110,7 @@ def left(call: Call, job: Job, plan: Plan, how: How) -> tuple[list[PlannedRun], 
     return wanted, Counter(state for state in ended if state in kept)
 
 
-def _space(call: Call, name: str) -> str:
+def _space(call: SweepCall, name: str) -> str:
     """The project in whose sessions the runs of a sweep coordinate."""
     wanted = f"sweep {name}"
     try:

@@ -21,7 +21,7 @@ KEEP_SECONDS = 1.0
 """How often one that can serve looks whether a server is there."""
 
 
-class Connection:
+class SweepConnection:
     """Calls operations as the operator, in any thread.
 
     Args:

@@ -17,7 +17,7 @@ from workbench.process import process_identity
 from workbench.rules.secrets.forms import has_form, is_secret_under
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.sweeps.job import Call, Job, facts
+from workbench.sweeps.job import SweepCall, SweepJob, facts
 from workbench.sweeps.watch import Kernel, Watch, end_marked
 
 State = Literal["completed", "failed", "cancelled"]
@@ -26,7 +26,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended.
 
     Args:
@@ -44,7 +44,7 @@ class Outcome:
     again: bool = False
 
 
-def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: OnCell) -> Outcome:
+def execute_run(call: SweepCall, job: SweepJob, run: PlannedRun, watch: Watch, on_cell: OnCell) -> RunOutcome:
     """Execute one run, unless its record says that it is completed. Raises nothing: a failure is the run's only."""
     began = time.monotonic()
     started: Mapping[str, Any] | None = None
@@ -53,7 +53,7 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
     try:
         started = _start(call, job, run)
         if started["already"]:
-            return Outcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
+            return RunOutcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
         try:
             error, packages = _try(job, run, started, watch, on_cell)
         finally:
@@ -64,10 +64,10 @@ def execute_run(call: Call, job: Job, run: PlannedRun, watch: Watch, on_cell: On
         error = failure
     except Exception as defect:  # it must not end the other runs
         error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
-    return Outcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error, output)
+    return RunOutcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error, output)
 
 
-def fail_run(call: Call, job: Job, run: PlannedRun, error: WorkbenchError, seconds: float) -> Outcome:
+def fail_run(call: SweepCall, job: SweepJob, run: PlannedRun, error: WorkbenchError, seconds: float) -> RunOutcome:
     """Record that a run failed whose executor ended before it. Raises nothing; see `execute_run`."""
     try:
         found = next((one for one in recorded(call, job) if one["key"] == job.key(run)), None)
@@ -75,14 +75,14 @@ def fail_run(call: Call, job: Job, run: PlannedRun, error: WorkbenchError, secon
             found = _start(call, job, run)
         if found["state"] not in ("running", "lost"):  # only the news of it was lost
             why = None if found["state"] == "completed" else error
-            return Outcome(run, found["id"], found["state"], seconds, why, found["output"])
+            return RunOutcome(run, found["id"], found["state"], seconds, why, found["output"])
         call("end_run", run_id=found["id"], state="failed", error_code=error.code, error=error.message)
-        return Outcome(run, found["id"], "failed", seconds, error)
+        return RunOutcome(run, found["id"], "failed", seconds, error)
     except WorkbenchError as failure:
-        return Outcome(run, None, "failed", seconds, failure)
+        return RunOutcome(run, None, "failed", seconds, failure)
 
 
-def recorded(call: Call, job: Job) -> Sequence[Mapping[str, Any]]:
+def recorded(call: SweepCall, job: SweepJob) -> Sequence[Mapping[str, Any]]:
     """All runs of a sweep that are recorded."""
     found: list[Mapping[str, Any]] = []
     for archived in (False, True):
@@ -100,7 +100,7 @@ def _state(error: WorkbenchError | None) -> State:
     return "cancelled" if error.code == "RUN_CANCELLED" else "failed"
 
 
-def _start(call: Call, job: Job, run: PlannedRun) -> Mapping[str, Any]:
+def _start(call: SweepCall, job: SweepJob, run: PlannedRun) -> Mapping[str, Any]:
     definition = run.over.get("definition")
     return call(
         "start_run",
@@ -117,8 +117,8 @@ def _start(call: Call, job: Job, run: PlannedRun) -> Mapping[str, Any]:
 
 
 def _end(
-    call: Call,
-    job: Job,
+    call: SweepCall,
+    job: SweepJob,
     run: PlannedRun,
     started: Mapping[str, Any],
     error: WorkbenchError | None,
@@ -152,7 +152,7 @@ def _remove(output: Path) -> None:
             path.unlink()
 
 
-def _session(call: Call, space: str, name: str) -> str:
+def _session(call: SweepCall, space: str, name: str) -> str:
     """A new session for a run. One that is tried again gets another: what an earlier try left does not disturb it."""
     try:
         return str(call("create_session", project_id=space, name=name)["id"])
@@ -164,7 +164,7 @@ def _session(call: Call, space: str, name: str) -> str:
         return str(call("create_session", project_id=space, name=f"{name} {uuid4().hex[:8]}")["id"])
 
 
-def _end_agents(call: Call, session: str) -> None:
+def _end_agents(call: SweepCall, session: str) -> None:
     """End the agents that a run has started in its own session. One that cannot be ended does not fail the run."""
     with suppress(WorkbenchError):
         for agent in call("list_agents", session_id=session, limit=PAGE)["agents"]:
@@ -173,7 +173,7 @@ def _end_agents(call: Call, session: str) -> None:
 
 
 def _try(
-    job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
+    job: SweepJob, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
 ) -> tuple[WorkbenchError | None, Mapping[str, str]]:
     """Execute the notebook and save what came of it, if it can be saved; why the run did not complete, and packages."""
     try:
@@ -183,7 +183,7 @@ def _try(
 
 
 def _execute(
-    job: Job, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
+    job: SweepJob, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
 ) -> tuple[WorkbenchError | None, Mapping[str, str]]:
     """Execute the notebook and save what came of it.
 
@@ -233,7 +233,7 @@ def _mask() -> Mask:
     return Mask([value for name, value in os.environ.items() if is_secret_under(name, value) or has_form(value)])
 
 
-def _environment(job: Job, started: Mapping[str, Any]) -> dict[str, str]:
+def _environment(job: SweepJob, started: Mapping[str, Any]) -> dict[str, str]:
     """The kernel's variables: it belongs to its run, and coordinates in the run's session."""
     variables = {
         **os.environ,

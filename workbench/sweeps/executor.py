@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.sweeps.execution import OnCell, Outcome, execute_run
-from workbench.sweeps.job import Call, Job
+from workbench.sweeps.execution import OnCell, RunOutcome, execute_run
+from workbench.sweeps.job import SweepCall, SweepJob
 from workbench.sweeps.watch import Watch
 
 
@@ -17,7 +17,7 @@ class Executor(Protocol):
     """Executes runs of one sweep. Its methods may be called in any thread, several at a time."""
 
     @property
-    def job(self) -> Job:
+    def job(self) -> SweepJob:
         """The sweep."""
         ...
 
@@ -31,7 +31,7 @@ class Executor(Protocol):
         """Whether all runs were cancelled."""
         ...
 
-    def execute(self, run: PlannedRun, on_cell: OnCell) -> Outcome | None:
+    def execute(self, run: PlannedRun, on_cell: OnCell) -> RunOutcome | None:
         """Execute one run, and wait for its end. None: it was not begun, because all were cancelled.
 
         Args:
@@ -60,8 +60,8 @@ class Executor(Protocol):
 class LocalExecutor:
     """Executes runs in threads of this process, whose kernels are its children."""
 
-    call: Call
-    job: Job
+    call: SweepCall
+    job: SweepJob
     watch: Watch
 
     @property
@@ -74,7 +74,7 @@ class LocalExecutor:
         """See `Executor`."""
         return self.watch.cancelled
 
-    def execute(self, run: PlannedRun, on_cell: OnCell) -> Outcome:
+    def execute(self, run: PlannedRun, on_cell: OnCell) -> RunOutcome:
         """See `Executor`."""
         return execute_run(self.call, self.job, run, self.watch, on_cell)
 
@@ -91,7 +91,7 @@ class LocalExecutor:
 
 
 @contextmanager
-def in_this_process(call: Call, job: Job) -> Iterator[Executor]:
+def in_this_process(call: SweepCall, job: SweepJob) -> Iterator[Executor]:
     """An executor that uses threads."""
     with Watch() as watch:
         yield LocalExecutor(call, job, watch)

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.marks import run_mark, sweep_mark
-from workbench.rules.sweeps.specification import Limits
+from workbench.rules.sweeps.specification import SweepLimits
 
 
-class Call(Protocol):
+class SweepCall(Protocol):
     """Runs an operation as the operator, in any thread."""
 
     def __call__(self, name: str, /, **arguments: Any) -> Mapping[str, Any]:
@@ -27,7 +27,7 @@ class Call(Protocol):
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """A sweep that is under way: what all its runs share. Can be sent to another machine.
 
     Args:
@@ -45,7 +45,7 @@ class Job:
     notebook: str
     text: str
     directory: Path
-    limits: Limits
+    limits: SweepLimits
     output_bytes: int
     space: str | None
     session: str | None

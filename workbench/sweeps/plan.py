@@ -13,13 +13,13 @@ from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import Specification
 from workbench.state.home import NOWHERE, home
 from workbench.state.settings import Settings
-from workbench.sweeps.job import Call
+from workbench.sweeps.job import SweepCall
 
 _LARGEST_NOTEBOOK = 100_000_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A sweep that can be run.
 
     Args:
@@ -51,7 +51,7 @@ class Plan:
         return values | {"runs": len(self.runs), "digest": self.digest}
 
 
-def make(specification: Specification, base: Path, settings: Settings) -> Plan:
+def make(specification: Specification, base: Path, settings: Settings) -> SweepPlan:
     """Read the notebook, check the values against its parameters, and make the grid.
 
     Args:
@@ -75,10 +75,10 @@ def make(specification: Specification, base: Path, settings: Settings) -> Plan:
     notebook.check(known, values, path.name)
     content, recorded = notebook.content_hash(document), specification.recorded
     runs = grid.grid(recorded, content, settings.max_sweep_runs)
-    return Plan(recorded, path, text, content, runs)
+    return SweepPlan(recorded, path, text, content, runs)
 
 
-def require_over(specification: Specification, call: Call) -> None:
+def require_over(specification: Specification, call: SweepCall) -> None:
     """Refuse personas and definitions that the project has not.
 
     Raises:

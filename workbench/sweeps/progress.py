@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from workbench.rules.sweeps.grid import PlannedRun
-    from workbench.sweeps.execution import Outcome
+    from workbench.sweeps.execution import RunOutcome
 
 _VALUE_LENGTH = 24
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningRun:
     """A run that is under way: `done` of its `cells` are."""
 
     run: PlannedRun
@@ -25,7 +25,7 @@ class Running:
 
 
 @dataclass
-class Progress:
+class SweepProgress:
     """How far a sweep is. Threads report to it; any thread may read it.
 
     Args:
@@ -36,22 +36,22 @@ class Progress:
     name: str
     total: int
     before: Mapping[str, int]
-    running: dict[int, Running] = field(default_factory=dict)
-    outcomes: list[Outcome] = field(default_factory=list)
+    running: dict[int, RunningRun] = field(default_factory=dict)
+    outcomes: list[RunOutcome] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, run: PlannedRun, done: int = 0, cells: int = 0) -> None:
         """A run has begun, or has come further."""
         with self._lock:
-            self.running[run.number] = Running(run, done, cells)
+            self.running[run.number] = RunningRun(run, done, cells)
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RunOutcome) -> None:
         """A run has ended."""
         with self._lock:
             self.running.pop(outcome.run.number, None)
             self.outcomes.append(outcome)
 
-    def under_way(self) -> list[Running]:
+    def under_way(self) -> list[RunningRun]:
         """The runs that are under way, by number."""
         with self._lock:
             return [self.running[number] for number in sorted(self.running)]

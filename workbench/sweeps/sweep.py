@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.sweeps.execution import Outcome
+from workbench.sweeps.execution import RunOutcome
 from workbench.sweeps.executor import Executor
-from workbench.sweeps.job import Job
-from workbench.sweeps.progress import Progress
+from workbench.sweeps.job import SweepJob
+from workbench.sweeps.progress import SweepProgress
 from workbench.sweeps.watch import GRACE_SECONDS
 
 SHOW_SECONDS = 0.2
@@ -29,23 +29,23 @@ class SweepResult:
         interrupted: it was interrupted, and not all runs are done.
     """
 
-    job: Job
-    progress: Progress
+    job: SweepJob
+    progress: SweepProgress
     interrupted: bool
 
     @property
-    def outcomes(self) -> Sequence[Outcome]:
+    def outcomes(self) -> Sequence[RunOutcome]:
         """See above."""
         return self.progress.outcomes
 
     @property
-    def failed(self) -> list[Outcome]:
+    def failed(self) -> list[RunOutcome]:
         """The runs that failed, by number."""
         return sorted((one for one in self.outcomes if one.state == "failed"), key=lambda one: one.run.number)
 
 
 def execute_sweep(
-    executor: Executor, runs: Sequence[PlannedRun], progress: Progress, show: Callable[[Progress], None]
+    executor: Executor, runs: Sequence[PlannedRun], progress: SweepProgress, show: Callable[[SweepProgress], None]
 ) -> SweepResult:
     """Execute runs, and record each. Call it within `leftovers.only_one`, in the main thread.
 
@@ -78,7 +78,7 @@ def execute_sweep(
     return SweepResult(executor.job, progress, executor.cancelled)
 
 
-def _run(executor: Executor, run: PlannedRun, progress: Progress) -> None:
+def _run(executor: Executor, run: PlannedRun, progress: SweepProgress) -> None:
     if executor.cancelled:
         return
     outcome = executor.execute(run, lambda done, cells: progress.note(run, done, cells))

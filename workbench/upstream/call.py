@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from workbench.present.inert import inert_line
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.progress import ProgressReceiver
 
 REPORT_SECONDS = 0.1
 """The least time between two reports that are passed on; the latest replaces those in between."""
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ElicitationReply:
     """A person's answer to a question of a tool.
 
     Args:
@@ -34,19 +34,19 @@ class Reply:
     content: Mapping[str, Any] | None = None
 
 
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[ElicitationReply]]
 """`await ask(message, schema)`: ask the person; the schema is that of a flat object."""
-DECLINED = Reply("decline")
+DECLINED = ElicitationReply("decline")
 
 
-class Call:
+class UpstreamCall:
     """A call under way.
 
     Args:
         answer_seconds: how long it may take; each report of progress begins that time anew, and a question suspends it.
     """
 
-    def __init__(self, answer_seconds: float, progress: Progress | None, ask: Ask | None) -> None:
+    def __init__(self, answer_seconds: float, progress: ProgressReceiver | None, ask: Ask | None) -> None:
         self._answer_seconds = answer_seconds
         self._progress = progress
         self._ask = ask
@@ -84,7 +84,7 @@ class Call:
         if self._relay is None and self._deadline is not None:
             self._relay = asyncio.create_task(self._pass_on_all())
 
-    async def ask(self, message: str, schema: Mapping[str, Any]) -> Reply:
+    async def ask(self, message: str, schema: Mapping[str, Any]) -> ElicitationReply:
         """The server asks the person something; without a person to ask, that is declined."""
         if self._ask is None:
             return DECLINED
@@ -122,10 +122,10 @@ class Call:
             self._passing_on = False
 
 
-_CURRENT: ContextVar[Call | None] = ContextVar("the call that this task belongs to", default=None)
+_CURRENT: ContextVar[UpstreamCall | None] = ContextVar("the call that this task belongs to", default=None)
 
 
-def current() -> Call | None:
+def current() -> UpstreamCall | None:
     """The call that the running task belongs to, if that is known.
 
     The client of the MCP package handles questions in the context of their call, except for those of older servers on

@@ -11,7 +11,7 @@ from workbench.process import ProcessRef
 from workbench.upstream.connection import Handlers
 from workbench.upstream.http_transport import http_streams, sse_streams
 from workbench.upstream.program_transport import LogTail, program_streams
-from workbench.upstream.target import Program, Target
+from workbench.upstream.target import ServerProgram, Target
 
 if TYPE_CHECKING:
     from mcp.client import Client, Transport
@@ -50,6 +50,6 @@ async def connected(
 def _streams(
     target: Target, handlers: Handlers, largest: int, tail: LogTail, started: Callable[[ProcessRef], None]
 ) -> Transport:
-    if isinstance(target, Program):
+    if isinstance(target, ServerProgram):
         return program_streams(target, largest, tail, handlers.ended, started)
     return sse_streams(target, largest) if target.is_sse else http_streams(target, largest)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.client.retry import backoff
 from workbench.errors import WorkbenchError, first_within
 from workbench.rules.reasons import reason
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.progress import ProgressReceiver
 from workbench.upstream import errors
-from workbench.upstream.call import DECLINED, Ask, Call, current
+from workbench.upstream.call import DECLINED, Ask, UpstreamCall, current
 from workbench.upstream.offers import Offers, list_offers
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ Connect = Callable[[Handlers], AbstractAsyncContextManager["Client"]]
 log = logging.getLogger(__name__)
 
 
-class State(StrEnum):
+class ServerState(StrEnum):
     """Where a server stands: it is being started, answers, does not answer, or was stopped."""
 
     STARTING = "starting"
@@ -63,7 +63,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UpstreamLimits:
     """Times in seconds, and the largest answer in bytes.
 
     Args:
@@ -87,7 +87,9 @@ class Upstream:
         changed: called when its state or its tools have changed.
     """
 
-    def __init__(self, name: str, connect: Connect, changed: Callable[[], None], limits: Limits = Limits()) -> None:
+    def __init__(
+        self, name: str, connect: Connect, changed: Callable[[], None], limits: UpstreamLimits = UpstreamLimits()
+    ) -> None:
         self.name = name
         self._connect = connect
         self._changed = changed
@@ -95,11 +97,11 @@ class Upstream:
         self._client: Client | None = None
         self._news = asyncio.Event()
         self._settled = asyncio.Event()
-        self._calls: set[Call] = set()
+        self._calls: set[UpstreamCall] = set()
         self._is_legacy = False
         self._lost = 0
         """Calls that its end has failed."""
-        self.state = State.STARTING
+        self.state = ServerState.STARTING
         self.problem: str | None = None
         self.offers = Offers()
         self.about = ""
@@ -117,14 +119,14 @@ class Upstream:
                 except Exception as error:  # whatever a server does to its client: others go on
                     # Some older servers do not answer a question that they do not know.
                     self._is_legacy = isinstance(error, TimeoutError) and not self._is_legacy
-                    self._set(State.FAILED, _reason(error, self._limits.start))
+                    self._set(ServerState.FAILED, _reason(error, self._limits.start))
                 _require_not_cancelled()
                 if clock() - began > STEADY_SECONDS:
                     pauses = backoff()
                 await asyncio.sleep(next(pauses))
                 self.restarts += 1
         finally:
-            self._set(State.STOPPED, None)
+            self._set(ServerState.STOPPED, None)
 
     async def _once(self) -> None:
         async with self._connected() as client:
@@ -140,7 +142,7 @@ class Upstream:
         await self._settled.wait()
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], progress: Progress | None = None, ask: Ask | None = None
+        self, tool: str, arguments: dict[str, Any], progress: ProgressReceiver | None = None, ask: Ask | None = None
     ) -> CallToolResult:
         """Call a tool. Cancelling this cancels the tool.
 
@@ -153,7 +155,7 @@ class Upstream:
 
         if self._client is None:
             raise errors.down(self.name, self.problem or f"it is {self.state}")
-        call = Call(self._limits.answer, progress, ask)
+        call = UpstreamCall(self._limits.answer, progress, ask)
         self._calls.add(call)
         try:
             async with call.under_way():
@@ -174,8 +176,8 @@ class Upstream:
             return errors.too_large(self.name, self._limits.largest)
         if errors.is_lost(error) or (errors.may_be_lost(error) and not await self._answers()):
             self._lost += 1
-            if self.state is State.READY:  # also while the connection is being closed
-                self._set(State.FAILED, "it ended before it had answered")
+            if self.state is ServerState.READY:  # also while the connection is being closed
+                self._set(ServerState.FAILED, "it ended before it had answered")
                 self._news.set()
             return errors.down(self.name, "it ended before it had answered")
         return errors.refused(self.name, error)
@@ -193,7 +195,7 @@ class Upstream:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         async with AsyncExitStack() as stack:
-            self._set(State.STARTING, self.problem)
+            self._set(ServerState.STARTING, self.problem)
             await asyncio.to_thread(import_module, "mcp.client")  # which takes long the first time
             handlers = Handlers(self._note, self._elicit, self._news.set, "legacy" if self._is_legacy else "auto")
             async with asyncio.timeout(self._limits.start):
@@ -202,7 +204,7 @@ class Upstream:
             _require_not_cancelled()
             self._client, self.offers = client, offers
             self.about = _about(client)
-            self._set(State.READY, None)
+            self._set(ServerState.READY, None)
             try:
                 yield client
             finally:
@@ -232,7 +234,7 @@ class Upstream:
                     self.offers = offers
                     self._changed()
                 if lost == self._lost:
-                    self._set(State.READY, None)  # if a call was lost before, it was that call alone
+                    self._set(ServerState.READY, None)  # if a call was lost before, it was that call alone
                 await asyncio.sleep(LIST_SECONDS)
         finally:
             listening.cancel()
@@ -281,15 +283,15 @@ class Upstream:
         content = dict(reply.content or {}) if reply.action == "accept" else None
         return ElicitResult(action=reply.action, content=content)
 
-    def _asking(self) -> Call | None:
+    def _asking(self) -> UpstreamCall | None:
         """The call that a question belongs to; None if that is not known because several are under way: an answer must
         not come from another caller's person."""
         if (call := current()) in self._calls:
             return call
         return next(iter(self._calls)) if len(self._calls) == 1 else None
 
-    def _set(self, state: State, problem: str | None) -> None:
-        if state is State.STARTING:
+    def _set(self, state: ServerState, problem: str | None) -> None:
+        if state is ServerState.STARTING:
             self._settled.clear()
         else:
             self._settled.set()

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from workbench.process import ProcessRef
 from workbench.rules.secrets.mask import Mask
-from workbench.upstream.connection import Connect, Limits, Upstream
-from workbench.upstream.offers import Offer
+from workbench.upstream.connection import Connect, Upstream, UpstreamLimits
+from workbench.upstream.offers import ServerToolOffer
 from workbench.upstream.program_transport import LogTail
 from workbench.upstream.servers_file import ServersFile
 
@@ -42,9 +42,9 @@ class Knowledge:
     secrets: frozenset[str] = frozenset()
     confined: bool | None = None
     process: ProcessRef | None = None
-    shown: dict[str, tuple[Offer, Mask, Offer]] = field(default_factory=dict, repr=False)
+    shown: dict[str, tuple[ServerToolOffer, Mask, ServerToolOffer]] = field(default_factory=dict, repr=False)
 
-    def without_secrets(self, offer: Offer, mask: Mask) -> Offer:
+    def without_secrets(self, offer: ServerToolOffer, mask: Mask) -> ServerToolOffer:
         """A tool as it is shown: tools are listed again and again, and seldom change."""
         before = self.shown.get(offer.name)
         if before is None or before[0] is not offer or before[1] is not mask:
@@ -87,7 +87,9 @@ class Upstreams:
         self.starting = asyncio.Lock()
         """Held while it is decided which servers run."""
 
-    def start(self, key: Key, fingerprint: str, connect: Callable[[Knowledge], Connect], limits: Limits) -> Upstream:
+    def start(
+        self, key: Key, fingerprint: str, connect: Callable[[Knowledge], Connect], limits: UpstreamLimits
+    ) -> Upstream:
         """Connect to a server, unless that is done already with the same configuration.
 
         Args:

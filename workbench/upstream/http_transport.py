@@ -11,7 +11,7 @@ import httpx2
 
 from workbench.rules.token_bucket import TokenBucket
 from workbench.upstream.errors import TOO_LARGE
-from workbench.upstream.target import Address
+from workbench.upstream.target import ServerAddress
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -24,7 +24,7 @@ _EVENT_STREAM = "text/event-stream"
 
 
 def http_client(
-    address: Address,
+    address: ServerAddress,
     largest: int,
     headers: Mapping[str, str] | None = None,
 ) -> httpx2.AsyncClient:
@@ -43,7 +43,7 @@ def http_client(
 
 
 @asynccontextmanager
-async def http_streams(address: Address, largest: int) -> AsyncGenerator[TransportStreams]:
+async def http_streams(address: ServerAddress, largest: int) -> AsyncGenerator[TransportStreams]:
     """Connect to a server.
 
     Args:
@@ -58,7 +58,7 @@ async def http_streams(address: Address, largest: int) -> AsyncGenerator[Transpo
         yield streams
 
 
-def sse_streams(address: Address, largest: int) -> AbstractAsyncContextManager[TransportStreams]:
+def sse_streams(address: ServerAddress, largest: int) -> AbstractAsyncContextManager[TransportStreams]:
     """Connect to a server with the older transport.
 
     Args:

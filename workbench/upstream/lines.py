@@ -28,7 +28,7 @@ class TooLong:
         return int(found[1]) if found else None
 
 
-class Lines:
+class LineSplitter:
     """Splits a stream into lines, and never holds more than the limit.
 
     Args:

@@ -31,7 +31,7 @@ LONGEST_PROBLEM = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerToolOffer:
     """A tool of a server. What it says of itself is inert, and cut.
 
     Args:
@@ -59,7 +59,7 @@ class Offers:
         left_out: how many tools are.
     """
 
-    tools: Mapping[str, Offer] = field(default_factory=dict)
+    tools: Mapping[str, ServerToolOffer] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     left_out: int = 0
@@ -71,7 +71,7 @@ async def list_offers(client: Client, server: str) -> Offers:
     Raises:
         MCPError, ValidationError: it does not list them, or not as the protocol says.
     """
-    tools: dict[str, Offer] = {}
+    tools: dict[str, ServerToolOffer] = {}
     left_out: list[str] = []
     notes: list[str] = []
     cursors: list[str | None] = [None]
@@ -95,12 +95,12 @@ def _cut(text: str) -> str:
     return inert_line(text[:LONGEST_PROBLEM])
 
 
-def _add_all(tools: dict[str, Offer], page: Sequence[Tool]) -> list[str]:
+def _add_all(tools: dict[str, ServerToolOffer], page: Sequence[Tool]) -> list[str]:
     """Add the tools of a page; why those that are left out are."""
     return [problem for tool in page if (problem := _add(tools, tool))]
 
 
-def _add(tools: dict[str, Offer], tool: Tool) -> str | None:
+def _add(tools: dict[str, ServerToolOffer], tool: Tool) -> str | None:
     """Add a tool; the reason if it is left out."""
     name = inert_line(tool.name[:LONGEST_NAME])
     if not tool.name or len(tool.name) > LONGEST_NAME or name != tool.name:
@@ -115,11 +115,11 @@ def _add(tools: dict[str, Offer], tool: Tool) -> str | None:
     return None
 
 
-def _offer(tool: Tool) -> Offer:
+def _offer(tool: Tool) -> ServerToolOffer:
     hints = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
     title = tool.title or hints.get("title")
     result = (tool.meta or {}).get(RESULT_SCHEMA)
-    return Offer(
+    return ServerToolOffer(
         tool.name,
         inert_line(title[:LONGEST_TITLE]) if isinstance(title, str) else None,
         inert((tool.description or "").strip()[:LONGEST_DESCRIPTION]),

@@ -20,8 +20,8 @@ from workbench.errors import Unavailable
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark
 from workbench.rules.token_bucket import TokenBucket
 from workbench.upstream.errors import TOO_LARGE
-from workbench.upstream.lines import Lines, TooLong
-from workbench.upstream.target import Program
+from workbench.upstream.lines import LineSplitter, TooLong
+from workbench.upstream.target import ServerProgram
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -65,7 +65,7 @@ class LogTail:
 
 @asynccontextmanager
 async def program_streams(
-    program: Program,
+    program: ServerProgram,
     largest: int,
     tail: LogTail,
     ended: Callable[[], None],
@@ -124,7 +124,7 @@ async def _read(
 ) -> None:
     import anyio
 
-    lines, clock = Lines(largest), asyncio.get_running_loop().time
+    lines, clock = LineSplitter(largest), asyncio.get_running_loop().time
     reports = TokenBucket(REPORTS_PER_SECOND, 1.0, clock())
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with incoming:

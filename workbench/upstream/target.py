@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Program:
+class ServerProgram:
     """A program that speaks MCP on its standard input and output. It has no representation that shows its secrets.
 
     Args:
@@ -22,7 +22,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Address:
+class ServerAddress:
     """A server at a URL. It has no representation that shows its secrets.
 
     Args:
@@ -35,4 +35,4 @@ class Address:
     is_sse: bool = False
 
 
-Target = Program | Address
+Target = ServerProgram | ServerAddress

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.confinement import Box, Limits
+from workbench.confinement import Box, BoxLimits
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.drivers import Configuration
-from workbench.git import Identity
+from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.wire import json_safety
@@ -53,7 +53,7 @@ NOT_STARTED = "not started"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """How an attempt ended."""
 
     ok: bool
@@ -98,12 +98,14 @@ class Worker:
     """The command's own, which ends with the attempt, if its profile passes one on."""
 
 
-def author(agent_id: str) -> Identity:
+def author(agent_id: str) -> CommitIdentity:
     """The author of an agent's commits."""
-    return Identity(agent_id, f"{agent_id}@workbench.localhost")
+    return CommitIdentity(agent_id, f"{agent_id}@workbench.localhost")
 
 
-async def run(worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]) -> Outcome:
+async def run(
+    worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]
+) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
     What is secret is masked in what the command writes; see `_secrets`.
@@ -146,10 +148,10 @@ async def _run(
     cwd: Path | None,
     on_line: Callable[[str], None],
     mask: Mask,
-) -> Outcome:
+) -> AttemptOutcome:
     """Run a task's command; what it writes is masked before anything is cut off, or half a secret could remain."""
     if worker.config.profile.command is None and not task["run"]:
-        return Outcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
+        return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
 
     def keep(line: str) -> None:
@@ -172,22 +174,22 @@ async def _run(
     return _failure(ended, tail, refusals)
 
 
-def _not_started(error: Exception) -> Outcome:
+def _not_started(error: Exception) -> AttemptOutcome:
     why = f"The command could not be started: {error}."
-    return Outcome(False, error=why, retryable=False, error_class=NOT_STARTED)
+    return AttemptOutcome(False, error=why, retryable=False, error_class=NOT_STARTED)
 
 
-def _failure(ended: CommandResult, tail: _Tail, refusals: str) -> Outcome:
+def _failure(ended: CommandResult, tail: _Tail, refusals: str) -> AttemptOutcome:
     if ended.exceeded:
         error = _explained(f"The command was ended: {ended.exceeded}.", tail, refusals)
-        return Outcome(False, error=error, error_class="LIMIT")
+        return AttemptOutcome(False, error=error, error_class="LIMIT")
     if ended.status in CANNOT_START:
         error = _explained("The command could not be started", tail, refusals)
-        return Outcome(False, error=error, retryable=False, error_class=NOT_STARTED)
+        return AttemptOutcome(False, error=error, retryable=False, error_class=NOT_STARTED)
     retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
     error = _explained(f"The command ended with status {ended.status}{retry}", tail, refusals)
     ending = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
-    return Outcome(False, error=error, error_class=tail.exception or ending)
+    return AttemptOutcome(False, error=error, error_class=tail.exception or ending)
 
 
 def _explained(ending: str, tail: _Tail, refusals: str) -> str:
@@ -225,10 +227,10 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
     )
 
 
-def _backstop(limits: Limits) -> Limits:
+def _backstop(limits: BoxLimits) -> BoxLimits:
     """Limits for the system, above those that the supervisor checks: only the supervisor reports which was exceeded."""
     cpu, memory = limits.cpu_seconds, limits.memory_bytes
-    return Limits(
+    return BoxLimits(
         cpu_seconds=None if cpu is None else cpu + 2,
         memory_bytes=None if memory is None else memory + memory // 4 + (64 << 20),
     )
@@ -300,23 +302,23 @@ def _copy(profile: rules.Profile, scratch_dir: Path) -> None:
         target.chmod(0o600)
 
 
-def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> Outcome:
+def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> AttemptOutcome:
     """The outcome of a command that ended well, with the result that it wrote, which is not trusted."""
     try:
         content = scratch.read(scratch_dir, RESULT, RESULT_LIMIT)
         return _without_result(profile, scratch_dir, tail, mask) if content is None else _parsed(content)
     except (OSError, ValueError, RecursionError) as error:
-        return Outcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
+        return AttemptOutcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
 
 
-def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> Outcome:
+def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> AttemptOutcome:
     text = str(tail) if profile.answer == "output" else ""
     if profile.answer_file:
         text = command.as_text(scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"") or text
-    return Outcome(True, {"answer": mask.text(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
+    return AttemptOutcome(True, {"answer": mask.text(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
 
 
-def _parsed(content: bytes) -> Outcome:
+def _parsed(content: bytes) -> AttemptOutcome:
     """The answer of a command: an envelope, or the result itself, which is any other object."""
     decoded = json.loads(content.decode("utf-8-sig"))
     if not isinstance(decoded, dict):
@@ -326,14 +328,14 @@ def _parsed(content: bytes) -> Outcome:
     json_safety.check(answer)
     notes = (f"[the result has {', '.join(left_out)}, which JSON cannot say: null is recorded]",) if left_out else ()
     if not answer.keys() <= _ENVELOPE:
-        return Outcome(True, answer, notes=notes)
+        return AttemptOutcome(True, answer, notes=notes)
     artifacts, result = answer.get("artifacts", []), answer.get("result")
     if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
         raise ValueError("artifacts is not a list of strings")
     if "metrics" in answer:
         named = result if isinstance(result, dict) else {} if result is None else {"result": result}
         result = {**named, "metrics": answer["metrics"]}
-    return Outcome(True, result, tuple(artifacts), notes=notes)
+    return AttemptOutcome(True, result, tuple(artifacts), notes=notes)
 
 
 def _finite(value: Any, place: str, left_out: list[str]) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from workbench.errors import WorkbenchError
-from workbench.git import Checkout, Identity, Repository, unverified
+from workbench.git import Checkout, CommitIdentity, Repository, unverified
 from workbench.process import inherited_mark
 from workbench.worker import scratch, surroundings
 from workbench.worker.startup import WorkerConfig, WorktreePlace
@@ -54,7 +54,7 @@ class WorkerCheckout:
         except WorkbenchError as error:  # such as a branch of the worktree's own that is in the way
             log.warning("some branches of the worktree are not up to date: %s", error.message)
 
-    async def commit(self, message: str, author: Identity) -> str | None:
+    async def commit(self, message: str, author: CommitIdentity) -> str | None:
         """Commit what is left uncommitted, and bring the branch to the person; its commit, if it has moved.
 
         Raises:
@@ -62,7 +62,7 @@ class WorkerCheckout:
         """
         return await self._git(lambda checkout: self._commit(checkout, message, author))
 
-    def _commit(self, checkout: Checkout, message: str, author: Identity) -> str | None:
+    def _commit(self, checkout: Checkout, message: str, author: CommitIdentity) -> str | None:
         checkout.commit_all(message, author)
         checkout.attach(self._worktree.branch)
         repository, branch = self._repository(), self._worktree.branch

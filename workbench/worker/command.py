@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.confinement import Limits
+from workbench.confinement import BoxLimits
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_input
 
 DRAIN_SECONDS = 20.0
@@ -38,7 +38,7 @@ class Command:
     cwd: Path
     environment: Mapping[str, str]
     stdin: str
-    limits: Limits
+    limits: BoxLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ async def _start(
     return process, ProcessTree(ProcessRef.of_new(process.pid, mark), adopts_orphans=adopts_orphans)
 
 
-async def _until_ended(process: asyncio.subprocess.Process, tree: ProcessTree, limits: Limits) -> str | None:
+async def _until_ended(process: asyncio.subprocess.Process, tree: ProcessTree, limits: BoxLimits) -> str | None:
     """Return when the command has ended, or when it exceeds a limit: which, in words."""
     waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, limits))
     try:
@@ -104,7 +104,7 @@ async def _until_ended(process: asyncio.subprocess.Process, tree: ProcessTree, l
         watching.cancel()
 
 
-async def _watch(tree: ProcessTree, limits: Limits) -> str:
+async def _watch(tree: ProcessTree, limits: BoxLimits) -> str:
     """Return when a limit is exceeded: which, in words."""
     began, cpu_seconds = time.monotonic(), 0.0
     while True:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class HeldTask:
     """A task that was claimed.
 
     Args:
@@ -53,7 +53,7 @@ class Lease:
 
     def __init__(
         self,
-        claim: Claim,
+        claim: HeldTask,
         renew: Callable[[], Awaitable[bool]],
         every: float,
         server: Callable[[], str | None] = lambda: "",

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.confinement import Box, Limits
+from workbench.confinement import Box, BoxLimits
 from workbench.drivers import AgentSetup
 from workbench.rules.profile import Profile
 
@@ -63,7 +63,7 @@ class WorkerConfig:
     definition: AgentSetup | None = None
     function: str | None = None
     task_id: int | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: BoxLimits = field(default_factory=BoxLimits)
     missing: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_variables: Sequence[str] = ()
@@ -91,7 +91,7 @@ class WorkerConfig:
         typed: dict[str, Any] = {
             "box": Box.from_json(fields["box"]),
             "profile": Profile.model_validate(fields["profile"]),
-            "limits": Limits(**fields["limits"]),
+            "limits": BoxLimits(**fields["limits"]),
             "worktree": _worktree(worktree) if worktree else None,
             "definition": AgentSetup.model_validate(definition) if definition else None,
             "server_file": Path(server_file) if server_file else None,

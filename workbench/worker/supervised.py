@@ -18,9 +18,9 @@ from workbench.confinement.editable import require_own_files
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.worker import attempt, surroundings
 from workbench.worker.api import Api
-from workbench.worker.attempt import Outcome, Worker, author
+from workbench.worker.attempt import AttemptOutcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
-from workbench.worker.lease import Claim, Lease
+from workbench.worker.lease import HeldTask, Lease
 from workbench.worker.progress import ProgressReporter
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.writing import WorktreeWriter
@@ -43,7 +43,7 @@ class SupervisedAttempt:
     config: WorkerConfig
     api: Api
     checkout: WorkerCheckout | None
-    claim: Claim
+    claim: HeldTask
     name: str
     worker: Callable[[], Awaitable[Worker]]
     _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
@@ -79,28 +79,28 @@ class SupervisedAttempt:
             finally:
                 await _stop(keeping)
 
-    async def _outcome(self, running: asyncio.Task[Outcome]) -> Outcome:
+    async def _outcome(self, running: asyncio.Task[AttemptOutcome]) -> AttemptOutcome:
         """How the command ended; if it was asked to end after it had ended the attempt itself, that does not matter."""
         try:
             return await running
         except asyncio.CancelledError:
             if self._requested is None or _is_cancelled():
                 raise
-            return Outcome(False, error="The command was ended: it ran on after it had ended the attempt.")
+            return AttemptOutcome(False, error="The command was ended: it ran on after it had ended the attempt.")
 
     # The command.
 
-    async def _run(self, writer: WorktreeWriter) -> Outcome:
+    async def _run(self, writer: WorktreeWriter) -> AttemptOutcome:
         try:
             token = await self._begin(writer)
         except (BadInput, Conflict, Refused) as error:
             if error.code == "LEASE_LOST":
                 raise
-            return Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
+            return AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
         try:
             await asyncio.to_thread(self._require_own_files)
         except Conflict as error:
-            return Outcome(False, error=str(error), error_class=error.code, retryable=False)
+            return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
         worker = replace(await self.worker(), token=token)
         if self.checkout:
             await self.checkout.fetch_branches()
@@ -148,7 +148,7 @@ class SupervisedAttempt:
 
     # The lease.
 
-    async def _keep_lease(self, running: asyncio.Task[Outcome]) -> None:
+    async def _keep_lease(self, running: asyncio.Task[AttemptOutcome]) -> None:
         """Renew the lease as long as the command runs; end the command when it is lost, or it has ended the attempt."""
         lease = Lease(self.claim, self._renew, self.config.heartbeat_seconds, self.api.server)
         lost, late = asyncio.create_task(lease.until_lost()), asyncio.create_task(self._until_late())
@@ -178,7 +178,7 @@ class SupervisedAttempt:
 
     # Its end.
 
-    async def _finish(self, outcome: Outcome) -> None:
+    async def _finish(self, outcome: AttemptOutcome) -> None:
         if self.config.profile.token:
             await self._renew()
         if self._requested == "released":
@@ -188,23 +188,23 @@ class SupervisedAttempt:
         else:
             await self._fail(outcome)
 
-    async def _complete(self, outcome: Outcome) -> None:
+    async def _complete(self, outcome: AttemptOutcome) -> None:
         try:
             commit = await self._commit()
         except WorkbenchError as error:
-            await self._fail(Outcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
+            await self._fail(AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
             return
         artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
         try:
             await self._report("completed", result_data=outcome.result, artifacts=artifacts)
         except BadInput as error:  # such as a result that is too large: that of another attempt would be no better
-            await self._fail(Outcome(False, error=str(error), retryable=False))
+            await self._fail(AttemptOutcome(False, error=str(error), retryable=False))
         except Conflict as error:  # such as an open subtask
             if error.code == "LEASE_LOST":
                 raise
-            await self._fail(Outcome(False, error=str(error), error_class=error.code))
+            await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code))
 
-    async def _fail(self, outcome: Outcome, **more: Any) -> None:
+    async def _fail(self, outcome: AttemptOutcome, **more: Any) -> None:
         facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **more}
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
 
@@ -220,7 +220,7 @@ class SupervisedAttempt:
     async def _leave_survivor(self, error: WorkbenchError) -> None:
         """Fail the attempt whose command cannot be ended. The worker ends then: it starts nothing beside that one."""
         with contextlib.suppress(WorkbenchError):
-            await self._fail(Outcome(False, error=str(error), error_class=error.code), still_running=True)
+            await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code), still_running=True)
 
     async def _commit(self) -> str | None:
         """Commit what the command left; the newest commit of the attempt, if it made any."""

@@ -13,7 +13,7 @@ from workbench.errors import Refused, WorkbenchError
 from workbench.worker.api import Api
 from workbench.worker.attempt import Worker
 from workbench.worker.checkout import WorkerCheckout
-from workbench.worker.lease import Claim
+from workbench.worker.lease import HeldTask
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.supervised import SupervisedAttempt
 
@@ -85,13 +85,13 @@ class Supervisor:
 
     # Claiming.
 
-    async def _next(self) -> Claim | None:
+    async def _next(self) -> HeldTask | None:
         """The next task; None when there will be none."""
         if self._config.task_id is None:
             return await self._any_task()
         return await self._only_task(self._config.task_id)
 
-    async def _any_task(self) -> Claim:
+    async def _any_task(self) -> HeldTask:
         while True:
             work = await self._api.call("heartbeat_and_get_tasks", wait_seconds=WAIT_SECONDS, limit=1)
             if work["holding"] or work["available"]:
@@ -99,7 +99,7 @@ class Supervisor:
                 if claim is not None:
                     return claim
 
-    async def _only_task(self, task_id: int) -> Claim | None:
+    async def _only_task(self, task_id: int) -> HeldTask | None:
         """The one task of this worker, once it can be claimed; None when it is over or another agent has it."""
         while True:
             try:
@@ -113,14 +113,14 @@ class Supervisor:
                 return None
             await self._api.call("wait_for_task", task_id=task_id, until="changed", wait_seconds=POLL_SECONDS)
 
-    async def _claim(self, **which: int) -> Claim | None:
+    async def _claim(self, **which: int) -> HeldTask | None:
         asked_at = asyncio.get_running_loop().time()
         task = (await self._api.call("claim_task", **which))["task"]
-        return None if task is None else Claim(task, asked_at)
+        return None if task is None else HeldTask(task, asked_at)
 
     # One attempt.
 
-    async def _attempt(self, claim: Claim) -> None:
+    async def _attempt(self, claim: HeldTask) -> None:
         log.info("task %s, attempt %s: %s", claim.task["id"], claim.task["attempt"], claim.task["title"])
         self._api.holds_task = True
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from workbench.worker.attempt import NOT_STARTED, Outcome
+from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 NO_WORKTREE = (
     "The task has no worktree, so its command ran in a new, empty directory. If it needs the project's files, give the "
@@ -19,7 +19,7 @@ _MISSES = re.compile(
 )
 
 
-def misses_something(outcome: Outcome) -> bool:
+def misses_something(outcome: AttemptOutcome) -> bool:
     """Whether a command has failed and said that it had not found something."""
     return not outcome.ok and outcome.error_class != NOT_STARTED and _MISSES.search(outcome.error) is not None
 

@@ -15,7 +15,7 @@ from tests.given import refused
 from workbench.rules import front_matter
 from workbench.rules.definitions.layout import change, parse
 from workbench.rules.definitions.model import Definition, Include, Mode
-from workbench.rules.definitions.schema import File, of_file
+from workbench.rules.definitions.schema import DefinitionFile, of_file
 from workbench.rules.yaml_text import load
 
 AGENT = """\
@@ -208,23 +208,25 @@ TEMPLATES = sorted((Path(__file__).parents[3] / "data" / "definitions").iterdir(
 IDENTITY = {"metadata": {"id": "a", "name": "A"}}
 
 
-def schema(file: File) -> Draft202012Validator:
+def schema(file: DefinitionFile) -> Draft202012Validator:
     return Draft202012Validator(of_file(file))
 
 
 def undescribed(files: Mapping[str, str | None]) -> list[str]:
     """The files that do not fit their schema."""
-    agent, rule = schema(File.AGENT), schema(File.FRONT_MATTER)
+    agent, rule = schema(DefinitionFile.AGENT), schema(DefinitionFile.FRONT_MATTER)
     return [
         path
         for path, text in files.items()
         if path != "prompt.md"
-        and not (agent.is_valid(load(text)) if path == File.AGENT else rule.is_valid(front_matter.split(text)[0]))
+        and not (
+            agent.is_valid(load(text)) if path == DefinitionFile.AGENT else rule.is_valid(front_matter.split(text)[0])
+        )
     ]
 
 
-@pytest.mark.parametrize("file", File)
-def test_a_schema_is_valid_itself(file: File) -> None:
+@pytest.mark.parametrize("file", DefinitionFile)
+def test_a_schema_is_valid_itself(file: DefinitionFile) -> None:
     Draft202012Validator.check_schema(of_file(file))
 
 
@@ -260,7 +262,7 @@ SECTIONS = {
 def test_every_section_is_described(section: str) -> None:
     parts = IDENTITY | {section: SECTIONS[section]}
     assert undescribed(change({}, Definition.model_validate(parts))) == []
-    assert schema(File.AGENT).is_valid(parts)
+    assert schema(DefinitionFile.AGENT).is_valid(parts)
 
 
 @pytest.mark.parametrize(

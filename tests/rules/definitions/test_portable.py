@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.given import refused
-from workbench.rules.definitions.comparison import MOST_CHARACTERS, MOST_LINES, Difference, Status, differences
+from workbench.rules.definitions.comparison import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    DefinitionDifference,
+    Status,
+    differences,
+)
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.portable import export_text, import_text
 
@@ -138,7 +144,9 @@ def test_secrets_are_masked() -> None:
 
 def test_long_texts_are_named_without_a_patch() -> None:
     long = "\n".join(map(str, range(MOST_LINES + 1)))
-    assert differences(definition(), definition(prompt=long)) == [Difference("prompt.md", Status.CHANGED, None)]
+    assert differences(definition(), definition(prompt=long)) == [
+        DefinitionDifference("prompt.md", Status.CHANGED, None)
+    ]
 
 
 def test_patches_stop_where_they_would_be_too_long_together() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.trust import Kind, added, needs
+from workbench.rules.definitions.trust import TrustKind, added, needs
 from workbench.rules.secrets.forms import MASK
 
 PROGRAM = {"command": "npx", "args": ["-y", "server"], "env": {"API_TOKEN": "env://TOKEN", "LEVEL": "1"}}
@@ -35,7 +35,7 @@ def test_prompts_rules_references_tools_and_questions_need_no_trust() -> None:
 
 def test_a_program_is_shown_with_its_arguments_its_directory_and_its_variables() -> None:
     (need,) = needs(with_server(**PROGRAM, cwd="/srv"))
-    assert (need.kind, need.name) == (Kind.PROGRAM, "mcpServers.files")
+    assert (need.kind, need.name) == (TrustKind.PROGRAM, "mcpServers.files")
     assert need.details == {
         "command": "npx",
         "arguments": ["-y", "server"],
@@ -87,7 +87,7 @@ def test_how_a_servers_tools_are_offered_does_not_ask_for_the_server_again() -> 
 def test_a_server_is_shown_with_its_headers_but_not_with_secrets() -> None:
     headers = {"Authorization": "Bearer hunter2", "X-Team": "blue"}
     (need,) = needs(with_server(url="https://example.org/mcp", headers=headers))
-    assert need.kind is Kind.SERVER
+    assert need.kind is TrustKind.SERVER
     assert need.details == {
         "type": "streamable-http",
         "url": "https://example.org/mcp",
@@ -99,7 +99,7 @@ def test_where_a_providers_secret_is_sent_is_part_of_the_need() -> None:
     key = {"OPENAI_API_KEY": "env://OPENAI_API_KEY"}
     before = needs(definition(providers={"openai": key}))
     after = needs(definition(providers={"openai": key | {"OPENAI_BASE_URL": "http://evil.example"}}))
-    assert [need.kind for need in before] == [Kind.PROVIDER]
+    assert [need.kind for need in before] == [TrustKind.PROVIDER]
     assert added(before, after) == after
 
 
@@ -109,7 +109,7 @@ def test_tools_that_run_without_a_question_are_needs_each() -> None:
         "tools": {"write": {"permissionRequired": False}, "read": {"permissionRequired": True}, "list": {}},
     }
     found = needs(definition(settings={"toolPermission": "never"}, mcpServers={"files": server}))
-    names = [need.name.removeprefix("mcpServers.files.") for need in found if need.kind is Kind.PERMISSION]
+    names = [need.name.removeprefix("mcpServers.files.") for need in found if need.kind is TrustKind.PERMISSION]
     assert names == ["settings.toolPermission", "serverToolDefaults", "tools.write"]
     assert found[0].summary == "settings.toolPermission: tools that run without asking you: all"
 

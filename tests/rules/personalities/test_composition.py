@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rid_lib.types import KoiNetNode
 
-from workbench.rules.definitions.model import Metadata, Skill
+from workbench.rules.definitions.model import DefinitionMetadata, Skill
 from workbench.rules.personalities.composition import Home, Sources, compose, function_trait
 from workbench.rules.personalities.traits import parse
 
-REVIEWER = Metadata(
+REVIEWER = DefinitionMetadata(
     id="r1", name="Reviewer", description="Reads code", skills=[Skill(id="python", name="Python", tags=["code"])]
 )
 
@@ -23,7 +23,7 @@ def test_a_definition_and_a_persona_become_traits_and_what_is_empty_does_not() -
     of_the_persona = {"persona": "Reviewer of code", "role": "worker"}
     made = values(Sources(definition=REVIEWER, persona=("Reviewer of code", "worker")))
     assert made == of_the_definition | of_the_persona
-    assert values(Sources(definition=Metadata(id="a", name="A"))) == {"mode": "interactive"}
+    assert values(Sources(definition=DefinitionMetadata(id="a", name="A"))) == {"mode": "interactive"}
     assert compose(Sources()) == []
 
 

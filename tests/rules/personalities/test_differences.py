@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rid_lib.types import KoiNetNode
 
 from tests.rules.personalities.test_traits import NAMES, VALUES
-from workbench.rules.personalities.differences import Difference, Field, difference
+from workbench.rules.personalities.differences import Field, ProfileDifference, difference
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.personalities.traits import parse
@@ -26,7 +26,7 @@ def profile(traits: dict[str, Any], mcp_url: str | None = None) -> PersonalityPr
     )
 
 
-def applied(traits: dict[str, Any], found: Difference) -> dict[str, Any]:
+def applied(traits: dict[str, Any], found: ProfileDifference) -> dict[str, Any]:
     result = {name: value for name, value in traits.items() if name not in {trait.name for trait in found.removed}}
     result |= {trait.name: trait.value for trait in found.added}
     values = {(trait.name, field.name): field.after for trait in found.changed for field in trait.fields}

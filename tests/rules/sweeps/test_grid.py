@@ -14,8 +14,8 @@ from workbench.errors import BadInput
 from workbench.rules.sweeps.grid import count, digest, grid, run_key
 from workbench.rules.sweeps.marks import run_mark, sweep_mark
 from workbench.rules.sweeps.specification import (
-    Limits,
     Specification,
+    SweepLimits,
     check_options,
     default_name,
     from_yaml,
@@ -156,7 +156,7 @@ def test_sizes_are_read() -> None:
 def test_limits_that_let_nothing_run_are_refused() -> None:
     for limit in ("workers", "timeout", "memory"):
         with pytest.raises(BadInput):
-            Limits(**{limit: 0})
+            SweepLimits(**{limit: 0})
 
 
 def test_a_sweep_is_named_after_its_notebook() -> None:

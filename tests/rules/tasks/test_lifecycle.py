@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tests.given import refused
 from workbench.model import SECOND, OnFailure, TaskState
 from workbench.rules.tasks import artifacts
-from workbench.rules.tasks.claiming import Claimant, Wanted, obstacles
+from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
 from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.lifecycle import (
     DEAD,
     HELD,
     OPEN,
-    Action,
+    TaskAction,
     after_failure,
     backoff,
     is_met,
@@ -42,18 +42,18 @@ STEPS = {(row[0], action): after for row in ROWS for action, after in zip(ACTION
 
 
 def test_the_table_above_speaks_of_every_state_and_action() -> None:
-    assert set(STEPS) == set(product(TaskState, Action))
+    assert set(STEPS) == set(product(TaskState, TaskAction))
 
 
 @pytest.mark.parametrize(("state", "action"), [key for key, after in STEPS.items() if after != "-"])
 def test_a_task_goes_where_the_table_says(state: str, action: str) -> None:
-    assert step(TaskState(state), Action(action)) == STEPS[state, action]
+    assert step(TaskState(state), TaskAction(action)) == STEPS[state, action]
 
 
 @pytest.mark.parametrize(("state", "action"), [key for key, after in STEPS.items() if after == "-"])
 @pytest.mark.parametrize("kind", [TaskState, str])
 def test_any_other_step_is_refused_also_for_a_state_as_the_store_has_it(kind: type, state: str, action: str) -> None:
-    assert refused("WRONG_STATE", step, kind(state), Action(action)).details == {"status": state}
+    assert refused("WRONG_STATE", step, kind(state), TaskAction(action)).details == {"status": state}
 
 
 def test_open_tasks_are_those_that_can_still_be_cancelled_and_held_ones_those_that_can_be_finished() -> None:
@@ -103,7 +103,7 @@ def test_the_pause_never_shrinks_and_never_exceeds_its_cap_by_more_than_a_quarte
 # Claims
 
 ADA = Claimant("a1", "tester", "lab")
-UNCLAIMED = Wanted(TaskState.PENDING, None, "tester", None, None, None, {}, None)
+UNCLAIMED = ClaimCandidate(TaskState.PENDING, None, "tester", None, None, None, {}, None)
 RETRY = "which a planner or the operator has to retry first"
 NO_COMMAND = "it has no command; only an LLM agent or a person can do it"
 

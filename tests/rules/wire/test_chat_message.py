@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workbench.errors import BadInput, NotFound
 from workbench.rules.wire import chat_message
-from workbench.rules.wire.chat_message import Ping, Retry, Say, Stop, Subscribe, Unsubscribe
+from workbench.rules.wire.chat_message import Ping, RetryMessage, Say, StopMessage, Subscribe, Unsubscribe
 
 SENT: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     (Say, {"type": "message", "content": "Hi"}, {}),
@@ -19,8 +19,8 @@ SENT: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     (Subscribe, {"type": "subscribe"}, {}),
     (Subscribe, {"type": "subscribe", "after": 7}, {}),
     (Unsubscribe, {"type": "unsubscribe"}, {}),
-    (Stop, {"type": "stop"}, {}),
-    (Retry, {"type": "retry", "message_id": "m"}, {}),
+    (StopMessage, {"type": "stop"}, {}),
+    (RetryMessage, {"type": "retry", "message_id": "m"}, {}),
 ]
 """Messages about a conversation: what each is read as, and fields that change nothing."""
 
@@ -65,7 +65,7 @@ def test_a_frame_has_the_fields_of_its_message_and_its_number() -> None:
 
 
 def test_only_a_message_with_a_request_id_is_acknowledged() -> None:
-    stop = Stop(type="stop", conversation_id="c")
+    stop = StopMessage(type="stop", conversation_id="c")
     assert chat_message.done(stop, "stop") == {}
     accepted = {"type": "accepted", "action": "stop", "conversation_id": "c", "request_id": 5}
     assert chat_message.done(stop.model_copy(update={"request_id": 5}), "stop") == accepted

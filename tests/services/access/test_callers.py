@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workbench.model import Access, Capability, Level, Tool
+from workbench.model import Access, Capability, GrantedAccess, Level
 from workbench.ops import Caller
 from workbench.services.access.authentication import COMMANDS_ONLY, OWN_TRAITS, SUPERVISED, _caller
 
@@ -21,13 +21,13 @@ ROW = {
     "tools": f'["search", "{OWN_TRAITS}"]',
 }
 WORKER = Caller(
-    *(Level.WORKER, "ada", "a1", "tester", "lab", "s1", "t1", Access.TEAM_LEVEL, Tool.WRITE),
+    *(Level.WORKER, "ada", "a1", "tester", "lab", "s1", "t1", Access.TEAM_LEVEL, GrantedAccess.WRITE),
     capabilities=frozenset(OWN),
     definition="d1",
     tools=frozenset({"search", OWN_TRAITS}),
 )
 NOBODY = {"level": Level.ANONYMOUS, "capabilities": READING}
-READER = {"level": Level.READ, "tool": Tool.READ, "capabilities": READING}
+READER = {"level": Level.READ, "tool": GrantedAccess.READ, "capabilities": READING}
 UNDEFINED = frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})
 
 
@@ -45,7 +45,10 @@ UNDEFINED = frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})
         ({"tool": "read", "may_write": 0}, READER),
         ({"may_write": 0}, {**READER, "barred": "TOOL_DISABLED"}),
         ({"may_read": 0}, {"reads": False}),
-        ({"tool": "read", "may_read": 0}, {**NOBODY, "tool": Tool.READ, "barred": "TOOL_DISABLED", "reads": False}),
+        (
+            {"tool": "read", "may_read": 0},
+            {**NOBODY, "tool": GrantedAccess.READ, "barred": "TOOL_DISABLED", "reads": False},
+        ),
         ({"self_tools": "read"}, {"capabilities": frozenset(OWN - {Capability.CHANGE_OWN_DEFINITION})}),
         ({"self_tools": "off"}, {"capabilities": UNDEFINED}),
         ({"definition_id": None}, {"definition": None, "capabilities": UNDEFINED}),

@@ -14,7 +14,7 @@ from tests.conftest import Admit
 from tests.services.agents.strangers import come
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
-from workbench.model import Event, Level
+from workbench.model import FeedEvent, Level
 from workbench.ops import ANONYMOUS
 from workbench.services.sharing.events import may_see
 from workbench.state.settings import Settings
@@ -119,7 +119,7 @@ async def test_a_rule_whose_grant_cannot_be_given_any_more_leaves_the_question_t
     (told,) = (await workbench.call("list_events", kinds=["rule.failed"]))["events"]
     assert (told["subject"], told["data"]["code"]) == ("rule:all", "SESSION_NOT_FOUND")
     caller = await workbench.identify(made["token"])
-    assert not may_see(replace(caller, level=Level.WORKER), Event(**told | {"at": 0}))
+    assert not may_see(replace(caller, level=Level.WORKER), FeedEvent(**told | {"at": 0}))
 
 
 async def test_strangers_are_limited_in_all_and_for_each_address_and_the_person_is_not(settings: Settings) -> None:

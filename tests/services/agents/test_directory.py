@@ -12,7 +12,7 @@ from tests.conftest import Admit, Clock, admitted
 from tests.services.agents.strangers import come, status
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound, WorkbenchError
-from workbench.model import Access, Level, Tool
+from workbench.model import Access, GrantedAccess, Level
 from workbench.ops import OPERATOR
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
@@ -40,7 +40,7 @@ async def test_a_changed_grant_holds_from_the_next_message_on(workbench: Workben
     agent = await workbench.call("update_agent", agent_id="ada", changes=changes)
     assert {key: agent[key] for key in changes} == changes
     caller = await workbench.renewed(ada.caller)
-    assert (caller.level, caller.tool, caller.access) == (Level.READ, Tool.READ, Access.TEAM_LEVEL)
+    assert (caller.level, caller.tool, caller.access) == (Level.READ, GrantedAccess.READ, Access.TEAM_LEVEL)
     assert caller.session == session["id"]
     events = (await workbench.call("list_events", subject="ada", kinds=["agent.updated"]))["events"]
     assert [event["data"]["changes"] for event in events] == [changes]
@@ -258,7 +258,7 @@ async def test_a_tool_that_is_switched_off_is_off_at_the_next_message(workbench:
         tool = caller.tool.value
         await workbench.call("update_agent_tool", tool_id=tool, enabled=False)
         now = await workbench.renewed(caller)
-        assert (now.level, now.tool, now.barred) == (level, Tool.READ, "TOOL_DISABLED")
+        assert (now.level, now.tool, now.barred) == (level, GrantedAccess.READ, "TOOL_DISABLED")
         await workbench.call("update_agent_tool", tool_id=tool, enabled=True)
         assert (await workbench.renewed(caller)).level is caller.level
 

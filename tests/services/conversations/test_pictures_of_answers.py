@@ -15,7 +15,7 @@ from workbench.cli.chat.parts import as_page, as_text
 from workbench.cli.chat.pictures import Pictures
 from workbench.ops import Ctx
 from workbench.rules.chat.transcript import ToolPart
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.shells.mcp.tools import named_call
 from workbench.store.queries import Query
 
@@ -35,9 +35,9 @@ SCHEMA = {"type": "object", "properties": {"key": {"type": "string", "format": "
 async def chat(begin: Begin, shelf: Shelf) -> Chat:
     """A conversation whose tool returned a picture beside a structured result with a secret."""
 
-    async def plot(ctx: Ctx, call: Call) -> Outcome:
+    async def plot(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         image = {"type": "image", "data": DATA, "mimeType": "image/png"}
-        return Outcome([{"type": "text", "text": '{"key": "open-sesame"}'}, image], {"key": "open-sesame"})
+        return ToolOutcome([{"type": "text", "text": '{"key": "open-sesame"}'}, image], {"key": "open-sesame"})
 
     shelf.put("hub__plot", plot, hints=READING, result=SCHEMA)
     made: Chat = await begin([{"calls": [{"tool": "hub__plot"}]}, {"say": "A plot."}], tools=["hub"])

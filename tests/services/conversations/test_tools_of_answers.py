@@ -13,7 +13,7 @@ from tests import given
 from tests.services.conversations.conftest import Chat
 from tests.services.tools.conftest import READING, Shelf, shelf
 from workbench.ops import Ctx
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 
 pytestmark = pytest.mark.anyio
 __all__ = ["shelf"]
@@ -93,12 +93,12 @@ async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answe
 async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: Begin, shelf: Shelf) -> None:
     go_on = asyncio.Event()
 
-    async def works(ctx: Ctx, call: Call) -> Outcome:
+    async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         await call.surroundings.progress(float("inf"), None, "no number")
         await call.surroundings.progress(2, 5, "reading\x1b[2J")
         await go_on.wait()
-        return Outcome([{"type": "text", "text": "Read."}])
+        return ToolOutcome([{"type": "text", "text": "Read."}])
 
     shelf.put("hub__work", works, hints=READING)
     chat = await begin(calling("hub__work"), tools=["hub"])
@@ -146,5 +146,5 @@ def test_a_model_reads_text_and_only_the_names_of_pictures() -> None:
         {"type": "resource", "resource": {"uri": "file:///a.md", "text": "# A"}},
         {"type": "resource", "resource": {"uri": "file:///a.bin", "blob": "AAAA", "mimeType": "application/x"}},
     ]
-    assert Outcome(blocks).text == "A plot:\n[image/png, 300 bytes]\n# A\n[application/x, 3 bytes]"
-    assert Outcome([], {"sum": 3}).text == '{"sum":3}'
+    assert ToolOutcome(blocks).text == "A plot:\n[image/png, 300 bytes]\n# A\n[application/x, 3 bytes]"
+    assert ToolOutcome([], {"sum": 3}).text == '{"sum":3}'

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.chance import SOAK
 from tests.services.definitions.rows import TOOL
 from workbench.app import Workbench
-from workbench.definition_files import Directory, directory
+from workbench.definition_files import DefinitionDirectory, directory
 from workbench.errors import WorkbenchError
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.services import SERVICES
@@ -372,7 +372,7 @@ class Definitions(RuleBasedStateMachine):
     def the_disk_is_as_the_model_says(self) -> None:
         for agent in self.model.keys() - self.broken.keys():
             place = self.agents / agent
-            assert content(Directory(place).read().definition) == self.model[agent]
+            assert content(DefinitionDirectory(place).read().definition) == self.model[agent]
             assert place.joinpath("agent.yaml").read_text().startswith(COMMENT) == (agent in self.commented)
         for agent, names in self.foreign.items():
             assert all((self.agents / agent / name).read_text() == "unsaved" for name in names)

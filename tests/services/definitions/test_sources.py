@@ -12,7 +12,7 @@ from tests.rules.definitions.test_older import FILES, YAML
 from tests.services.definitions.conftest import Reviewer, create, refused
 from workbench.app import Workbench
 from workbench.rules.definitions.names import is_id
-from workbench.rules.definitions.schema import File, of_file
+from workbench.rules.definitions.schema import DefinitionFile, of_file
 from workbench.rules.yaml_text import write
 from workbench.state.settings import Settings
 
@@ -144,8 +144,8 @@ async def migrate(workbench: Workbench, target: str, **more: Any) -> dict[str, A
     return await workbench.call("agent_migrate", agentTarget=target, **more)
 
 
-@pytest.mark.parametrize("file", File)
-async def test_the_schema_of_each_file_is_returned(workbench: Workbench, file: File) -> None:
+@pytest.mark.parametrize("file", DefinitionFile)
+async def test_the_schema_of_each_file_is_returned(workbench: Workbench, file: DefinitionFile) -> None:
     assert (await workbench.call("agent_get_schema", file=file))["jsonSchema"] == of_file(file)
 
 

@@ -14,9 +14,9 @@ from tests.conftest import Clock
 from workbench.app import Workbench
 from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, NodeProfile, NodeType, edge_rid
-from workbench.koi.payloads import Bundle, ErrorResponse, Event, EventsPayload, EventType, Payload
+from workbench.koi.payloads import Bundle, ErrorResponse, EventsPayload, EventType, KoiEvent, Payload
 from workbench.koi.requests import BROADCAST
 from workbench.koi.rids import PERSONALITY
 from workbench.ops import Ctx
@@ -35,7 +35,7 @@ NEW, UPDATE, FORGET = EventType.NEW, EventType.UPDATE, EventType.FORGET
 class Other:
     """Another node: its key, and what it would send."""
 
-    identity: Identity
+    identity: NodeIdentity
     clock: Clock
 
     @property
@@ -48,7 +48,7 @@ class Other:
     def profile(self, name: str, version: str = "1", **traits: Any) -> dict[str, Any]:
         return contents_of(self.rid, name, version, **traits)
 
-    def personality(self, name: str, version: str = "1", at: int | None = None, **traits: Any) -> Event:
+    def personality(self, name: str, version: str = "1", at: int | None = None, **traits: Any) -> KoiEvent:
         """A NEW personality of its own."""
         return event(NEW, self.bundle(AgentPersonality(name, version), self.profile(name, version, **traits), at))
 
@@ -58,8 +58,8 @@ class Other:
         )
         return self.bundle(self.rid, made.model_dump(mode="json") | changed)
 
-    def handshake(self) -> list[Event]:
-        return [Event(rid=self.rid, event_type=FORGET), event(NEW, self.node())]
+    def handshake(self) -> list[KoiEvent]:
+        return [KoiEvent(rid=self.rid, event_type=FORGET), event(NEW, self.node())]
 
     def edge(
         self,
@@ -68,7 +68,7 @@ class Other:
         status: EdgeStatus = EdgeStatus.PROPOSED,
         *types: str,
         edge_type: EdgeType = EdgeType.WEBHOOK,
-    ) -> Event:
+    ) -> KoiEvent:
         wanted = list(types) or [PERSONALITY]
         made = EdgeProfile(source=source, target=target, edge_type=edge_type, status=status, rid_types=wanted)
         return event(NEW, self.bundle(edge_rid(source, target), made.model_dump(mode="json")))
@@ -80,13 +80,13 @@ def contents_of(node: KoiNetNode, name: str, version: str, **traits: Any) -> dic
     return {"rid": f"{PERSONALITY}:{name}/{version}", "node_rid": str(node), "traits": listed}
 
 
-def event(event_type: EventType, bundle: Bundle) -> Event:
-    return Event(rid=bundle.rid, event_type=event_type, manifest=bundle.manifest, contents=bundle.contents)
+def event(event_type: EventType, bundle: Bundle) -> KoiEvent:
+    return KoiEvent(rid=bundle.rid, event_type=event_type, manifest=bundle.manifest, contents=bundle.contents)
 
 
-def forget(name: str, version: str = "1") -> Event:
+def forget(name: str, version: str = "1") -> KoiEvent:
     """A personality is forgotten, as koi-net says it."""
-    return Event(rid=AgentPersonality(name, version), event_type=FORGET)
+    return KoiEvent(rid=AgentPersonality(name, version), event_type=FORGET)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Here:
     clock: Clock
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> NodeIdentity:
         assert self.ctx.node.presence is not None
         return self.ctx.node.presence.identity
 
@@ -106,11 +106,11 @@ class Here:
 
     async def publish(self, name: str, version: str = "1", **traits: Any) -> Handled:
         rid, contents = AgentPersonality(name, version), contents_of(self.rid, name, version, **traits)
-        return await handle(self.ctx, [Event(rid=rid, event_type=NEW, contents=contents)], None)
+        return await handle(self.ctx, [KoiEvent(rid=rid, event_type=NEW, contents=contents)], None)
 
     async def forget(self, *rids: RID) -> None:
         """Forget something of its own, and tell others."""
-        await handle(self.ctx, [Event(rid=rid, event_type=FORGET) for rid in rids], None)
+        await handle(self.ctx, [KoiEvent(rid=rid, event_type=FORGET) for rid in rids], None)
 
     async def meet(self, *others: Other) -> None:
         """Have other nodes introduce themselves."""
@@ -126,7 +126,7 @@ class Here:
         found = known and known.profile.get_trait(trait)
         return found and found.value
 
-    async def receive(self, sender: Other, *events: Event) -> tuple[int, bytes]:
+    async def receive(self, sender: Other, *events: KoiEvent) -> tuple[int, bytes]:
         return await self.ask(sender, BROADCAST, EventsPayload(events=list(events)))
 
     async def ask(self, sender: Other, path: str, payload: Payload) -> tuple[int, bytes]:

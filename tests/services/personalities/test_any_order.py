@@ -20,7 +20,7 @@ from workbench.app import Workbench
 from workbench.errors import Refused
 from workbench.koi.envelope import signed
 from workbench.koi.identity import load_or_create
-from workbench.koi.payloads import Event, EventsPayload
+from workbench.koi.payloads import EventsPayload, KoiEvent
 from workbench.koi.requests import BROADCAST
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, receiving
@@ -159,11 +159,11 @@ class Messages(RuleBasedStateMachine):
         self.envelopes.append((sender, sent, signed(self.others[sender].identity, payload, self.here.rid)))
         self._deliver(len(self.envelopes) - 1)
 
-    def _event(self, sent: Sent) -> Event:
+    def _event(self, sent: Sent) -> KoiEvent:
         rid = AgentPersonality(sent.name, sent.version)
         if sent.mood is None:
             manifest = None if sent.at is None else bundles.manifest_of(rid, sent.at, "0" * 64)
-            return Event(rid=rid, event_type=FORGET, manifest=manifest)
+            return KoiEvent(rid=rid, event_type=FORGET, manifest=manifest)
         owner = self.others[sent.owner]
         return event(NEW, owner.bundle(rid, owner.profile(sent.name, sent.version, mood=sent.mood), sent.at))
 

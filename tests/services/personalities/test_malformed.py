@@ -20,10 +20,10 @@ from workbench.koi.nodes import edge_rid
 from workbench.koi.payloads import (
     Bundle,
     BundlesPayload,
-    Event,
     EventsPayload,
     FetchBundles,
     FetchManifests,
+    KoiEvent,
     ManifestsPayload,
     Payload,
 )
@@ -38,10 +38,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 ODD = AgentPersonality("odd", "1")
 
 
-def wrong_events(here: Here, ada: Other, bob: Other) -> dict[str, list[Event]]:
+def wrong_events(here: Here, ada: Other, bob: Other) -> dict[str, list[KoiEvent]]:
     """What ada may send, by the code with which it is refused."""
 
-    def new(rid: RID, contents: dict[str, Any]) -> Event:
+    def new(rid: RID, contents: dict[str, Any]) -> KoiEvent:
         return event(NEW, ada.bundle(rid, contents))
 
     odd = ada.personality("odd", mood="calm")
@@ -60,10 +60,10 @@ def wrong_events(here: Here, ada: Other, bob: Other) -> dict[str, list[Event]]:
         ],
         "KOI_RID_INVALID": [
             new(AgentPersonality("a" * 300, "1"), ada.profile("a" * 300)),
-            Event.model_validate({"rid": "orn:example.note:1", "event_type": "NEW"}),
+            KoiEvent.model_validate({"rid": "orn:example.note:1", "event_type": "NEW"}),
         ],
         "KOI_INVALID_KEY": [event(NEW, bob.node(public_key=None))],
-        "KOI_NO_MANIFEST": [Event(rid=ODD, event_type=NEW)],  # the sender does not have it either
+        "KOI_NO_MANIFEST": [KoiEvent(rid=ODD, event_type=NEW)],  # the sender does not have it either
         "KOI_NO_CONTENTS": [odd.model_copy(update={"contents": None})],
         "KOI_HASH_MISMATCH": [odd.model_copy(update={"contents": ada.profile("odd")})],
         "KOI_TOO_LARGE": [ada.personality("odd", story="x" * 300_000)],
@@ -121,7 +121,7 @@ class Provider:
     bundles: dict[RID, Bundle] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def provide(self, provided: Event, contents: dict[str, Any] | None = None) -> None:
+    def provide(self, provided: KoiEvent, contents: dict[str, Any] | None = None) -> None:
         """Have what an event is about, perhaps with other contents."""
         assert provided.manifest is not None
         self.bundles[provided.rid] = Bundle(manifest=provided.manifest, contents=contents or provided.contents or {})
@@ -158,7 +158,9 @@ async def test_what_an_event_lacks_is_fetched_from_its_sender_at_once_unless_it_
     provider.provide(first)
     provider.provide(second)
     without_contents = second.model_copy(update={"contents": None})
-    await here.receive(ada, Event(rid=first.rid, event_type=NEW), without_contents, Event(rid=ODD, event_type=NEW))
+    await here.receive(
+        ada, KoiEvent(rid=first.rid, event_type=NEW), without_contents, KoiEvent(rid=ODD, event_type=NEW)
+    )
     assert await here.registry() == {"known/1", "first/1", "second/1"}
     assert provider.asked == ["fetch_manifests", "fetch_bundles"]
     assert await here.refusals() == {"KOI_NO_MANIFEST": 1}
@@ -170,7 +172,7 @@ async def test_a_bundle_that_was_fetched_is_checked_like_any_other(
     stolen = bob.personality("helper")
     for contents in ({"rid": str(stolen.rid)}, None):
         provider.provide(stolen, contents)
-        await here.receive(ada, Event(rid=stolen.rid, event_type=NEW))
+        await here.receive(ada, KoiEvent(rid=stolen.rid, event_type=NEW))
     assert await here.registry() == set()
     assert await here.refusals() == {"KOI_HASH_MISMATCH": 1, "KOI_NOT_THE_OWNER": 1}
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.services.personalities.nodes import NEW, Here, Other, forget
-from workbench.koi.identity import Identity
+from workbench.koi.identity import NodeIdentity
 from workbench.koi.node import Presence
 from workbench.koi.nodes import EdgeStatus, EdgeType, edge_rid
-from workbench.koi.payloads import Event, PollEvents
+from workbench.koi.payloads import KoiEvent, PollEvents
 from workbench.koi.requests import POLL
 from workbench.koi.rids import NODE, PERSONALITY
 from workbench.rules.personalities.rid import AgentPersonality
@@ -83,7 +83,7 @@ async def test_of_an_edge_of_this_node_its_other_end_is_told(here: Here, ada: Ot
     rid = edge_rid(here.rid, ada.rid)
     [row] = await here.rows("SELECT contents FROM koi_bundles WHERE rid = :rid", rid=str(rid))
     approved = json.loads(row["contents"]) | {"status": "APPROVED"}
-    await handle(here.ctx, [Event(rid=rid, event_type=NEW, contents=approved)], None)
+    await handle(here.ctx, [KoiEvent(rid=rid, event_type=NEW, contents=approved)], None)
     assert [one for one in await here.outbox() if one[1] == str(rid)] == [("ada", str(rid), "UPDATE")]
     assert ("edge.approved", f"edge:{rid}") in await here.events()
 
@@ -93,7 +93,7 @@ async def test_a_node_that_leaves_tells_its_neighbours_what_leaves_with_it(here:
     await here.publish("own")
     await here.run("DELETE FROM koi_outbox")
     contents = ada.node().contents | {"public_key": here.identity.public_key, "base_url": None}
-    await handle(here.ctx, [Event(rid=here.rid, event_type=NEW, contents=contents)], None)
+    await handle(here.ctx, [KoiEvent(rid=here.rid, event_type=NEW, contents=contents)], None)
     await here.forget(here.rid)
     assert {(rid, kind) for _, rid, kind in await here.outbox()} == {
         (f"{PERSONALITY}:own/1", "FORGET"),
@@ -136,11 +136,11 @@ async def test_a_node_with_another_name_and_the_same_key_owns_what_it_owned(here
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     assert here.ctx.node.presence is not None
     presence = here.ctx.node.presence
-    renamed = Identity(presence.identity.key, type(here.rid)("renamed", here.rid.hash))
+    renamed = NodeIdentity(presence.identity.key, type(here.rid)("renamed", here.rid.hash))
     here.ctx.node.presence = Presence(renamed, presence.base_url, presence.client)
     here.clock.forward(1)
     assert (await here.publish("own", mood="keen")).refused == []
-    lovelace = Other(Identity(ada.identity.key, type(ada.rid)("lovelace", ada.rid.hash)), here.clock)
+    lovelace = Other(NodeIdentity(ada.identity.key, type(ada.rid)("lovelace", ada.rid.hash)), here.clock)
     await here.receive(lovelace, *lovelace.handshake(), lovelace.personality("helper", mood="keen"))
     assert await here.refusals() == {}
     owned = await here.rows("SELECT owner FROM personalities ORDER BY rid")

@@ -11,7 +11,7 @@ import pytest
 from tests import given
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event, forget
 from workbench.app import Workbench
-from workbench.koi.payloads import Event
+from workbench.koi.payloads import KoiEvent
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.peers import rows
 
@@ -111,7 +111,7 @@ async def test_this_nodes_own_is_changed_by_nobody_else(here: Here, ada: Other) 
     here.clock.forward(1)
     stolen = here.ctx.node.directory.find("own").profile.model_dump(mode="json") | {"traits": []}  # type: ignore[union-attr]
     await here.receive(ada, event(NEW, ada.bundle(AgentPersonality("own", "1"), stolen)), forget("own"))
-    await here.receive(ada, Event(rid=here.rid, event_type=FORGET))
+    await here.receive(ada, KoiEvent(rid=here.rid, event_type=FORGET))
     assert await here.refusals() == {"KOI_OWN_RID": 3}
     assert await here.registry() == {"own/1"}
 

@@ -15,12 +15,12 @@ from tests.shells.mcp.sessions import session
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
 from workbench.koi.payloads import Payload, TraitCall, TraitProgress, TraitResult
-from workbench.koi.requests import FOLLOWED, LARGEST_REPORT, Peer
+from workbench.koi.requests import FOLLOWED, LARGEST_REPORT, KoiPeer
 from workbench.model import iso
 from workbench.ops import OPERATOR
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.tools.tool import Outcome
+from workbench.services.tools.tool import ToolOutcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -40,7 +40,7 @@ class Following:
         self.seen: asyncio.Queue[Seen] = asyncio.Queue()
         around = Surroundings(progress=self._note)
         calling = there.workbench.call_tool(OPERATOR, "ada__mean", {}, around)
-        self.call: asyncio.Task[Outcome] = asyncio.create_task(calling)
+        self.call: asyncio.Task[ToolOutcome] = asyncio.create_task(calling)
 
     async def _note(self, progress: float, total: float | None, message: str | None) -> None:
         self.seen.put_nowait((progress, total, message))
@@ -165,7 +165,7 @@ async def test_what_is_wrong_with_reports_harms_no_call(here: Side, there: Side,
         seen.append(payload)
 
     async with listening(always(respond)) as url:
-        peer = Peer(here.identity.rid, url, here.identity.public_key)
+        peer = KoiPeer(here.identity.rid, url, here.identity.public_key)
         found = await presence.client.follow(peer, "/tools/call/mean", call_of(there), seconds=20, report=note)
     assert isinstance(found, TraitResult)
     assert found.content == [{"type": "text", "text": "done"}]

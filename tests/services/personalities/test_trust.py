@@ -10,7 +10,7 @@ from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event, 
 from workbench.errors import Refused
 from workbench.koi.envelope import signed
 from workbench.koi.nodes import EdgeStatus
-from workbench.koi.payloads import Event, EventsPayload, PollEvents
+from workbench.koi.payloads import EventsPayload, KoiEvent, PollEvents
 from workbench.koi.requests import BROADCAST, POLL
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, receiving
@@ -50,7 +50,7 @@ async def test_a_relay_passes_on_what_others_own_and_a_plain_node_does_not(here:
     await here.receive(bob, ada.personality("helper"), event(NEW, ada.node()))
     owned = await here.rows("SELECT owner, origin FROM koi_bundles WHERE rid LIKE '%helper%'")
     assert owned == [{"owner": str(ada.rid), "origin": str(bob.rid)}]
-    await here.receive(bob, Event(rid=ada.rid, event_type=FORGET))
+    await here.receive(bob, KoiEvent(rid=ada.rid, event_type=FORGET))
     assert ("peer.forgotten", f"peer:{ada.rid}") in await here.events()
     assert await here.registry() == {"helper/1"}  # which its owner has not forgotten
     await here.receive(bob, forget("helper"))
@@ -98,7 +98,7 @@ async def test_an_edge_is_changed_by_its_two_ends_only(here: Here, ada: Other, b
 async def test_a_node_that_leaves_takes_its_personalities_and_edges_with_it(here: Here, ada: Other, bob: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"), ada.edge(here.rid, ada.rid))
     await here.receive(bob, *bob.handshake(), bob.personality("guide"))
-    await here.receive(ada, Event(rid=ada.rid, event_type=FORGET))
+    await here.receive(ada, KoiEvent(rid=ada.rid, event_type=FORGET))
     assert await here.registry() == {"guide/1"}
     assert await here.rows("SELECT * FROM koi_edges") == []
     status, body = await here.receive(ada, ada.personality("helper"))
@@ -143,10 +143,10 @@ async def test_a_forget_that_arrives_before_what_it_forgets_keeps_it_out(here: H
     assert await here.refusals() == {"KOI_FORGOTTEN": 1}
 
 
-def forget_at(here: Here, version: str) -> Event:
+def forget_at(here: Here, version: str) -> KoiEvent:
     """A version of the helper is forgotten, as this project dates that."""
     manifest = bundles.manifest_of(AgentPersonality("helper", version), here.clock.now, outbox.NOTHING)
-    return Event(rid=manifest.rid, event_type=FORGET, manifest=manifest)
+    return KoiEvent(rid=manifest.rid, event_type=FORGET, manifest=manifest)
 
 
 async def test_a_replayed_forget_erases_nothing_that_came_back_and_a_replayed_poll_gets_nothing(

@@ -10,9 +10,9 @@ from typing import Any
 
 from tests import given
 from workbench.app import Workbench
-from workbench.koi.identity import Identity
+from workbench.koi.identity import NodeIdentity
 from workbench.koi.nodes import NodeProfile, NodeType
-from workbench.koi.payloads import Bundle, Event, EventType
+from workbench.koi.payloads import Bundle, EventType, KoiEvent
 from workbench.model import ServerInfo
 from workbench.ops import Ctx
 from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
@@ -30,7 +30,7 @@ class Side:
     workbench: Workbench
     info: ServerInfo
     servers: Servers
-    identity: Identity
+    identity: NodeIdentity
 
     @property
     def ctx(self) -> Ctx:
@@ -92,7 +92,7 @@ class Side:
             Bundle.generate(AgentPersonality(agent, DEFAULT_VERSION), profile),
         ]
         events = [
-            Event(rid=one.rid, event_type=EventType.NEW, manifest=one.manifest, contents=one.contents)
+            KoiEvent(rid=one.rid, event_type=EventType.NEW, manifest=one.manifest, contents=one.contents)
             for one in bundles
         ]
         assert not (await handle(self.ctx, events, other.identity.rid)).refused

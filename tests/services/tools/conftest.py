@@ -13,34 +13,44 @@ from workbench.app import Workbench
 from workbench.ops import OPERATOR, Caller, Ctx
 from workbench.services.tools import calls, catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 from workbench.store.queries import Query
 
-CHAT = Scope(OPERATOR, conversation_id="c1")
+CHAT = ToolScope(OPERATOR, conversation_id="c1")
 """The model of a conversation."""
 ALL = Query("all", "SELECT * FROM tool_calls ORDER BY id")
-Run = Callable[[Ctx, Call], Awaitable[Outcome]]
+Run = Callable[[Ctx, ToolInvocation], Awaitable[ToolOutcome]]
 
 
-async def echo(ctx: Ctx, call: Call) -> Outcome:
+async def echo(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Return the arguments."""
-    return Outcome([], dict(call.arguments))
+    return ToolOutcome([], dict(call.arguments))
 
 
-def tool_of(name: str, run: Run = echo, **more: Any) -> Tool:
+def tool_of(name: str, run: Run = echo, **more: Any) -> ToolInfo:
     """A tool of an MCP server, which may change something unless said otherwise."""
     described: dict[str, Any] = {"description": f"Do {name}", "parameters": {"type": "object"}, "server": "hub"}
     described["offered_by"] = Offerer(OffererKind.PROJECT, configuration="hub")
-    return Tool(name=name, source=Source.MCP, kind=Kind.MCP, run=run, **{**described, **more})
+    return ToolInfo(name=name, source=ToolPlace.MCP, kind=ToolKind.MCP, run=run, **{**described, **more})
 
 
 class Shelf:
     """A source with the tools that a test puts there."""
 
     def __init__(self) -> None:
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, ToolInfo] = {}
 
-    def put(self, name: str, run: Run = echo, **more: Any) -> Tool:
+    def put(self, name: str, run: Run = echo, **more: Any) -> ToolInfo:
         """Offer a tool, in place of one with its name."""
         made = self._tools[name] = tool_of(name, run, **more)
         return made
@@ -53,11 +63,11 @@ class Shelf:
         """Offer a tool no more."""
         del self._tools[name]
 
-    async def tools(self, ctx: Ctx, scope: Scope) -> list[Tool]:
+    async def tools(self, ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
         """All of them."""
         return list(self._tools.values())
 
-    async def find(self, ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    async def find(self, ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
         """One of them."""
         return self._tools.get(name)
 
@@ -80,7 +90,7 @@ class Hanging:
         self.begun = asyncio.Event()
         self.cancelled = asyncio.Event()
 
-    async def __call__(self, ctx: Ctx, call: Call) -> Outcome:
+    async def __call__(self, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         """Run it."""
         self.begun.set()
         try:
@@ -110,16 +120,16 @@ async def events(workbench: Workbench, *kinds: str) -> list[tuple[str, dict[str,
 
 
 def begin(
-    workbench: Workbench, name: str, arguments: dict[str, Any] | None = None, scope: Scope = CHAT
+    workbench: Workbench, name: str, arguments: dict[str, Any] | None = None, scope: ToolScope = CHAT
 ) -> asyncio.Task[calls.Finished]:
     """A call that has begun."""
     made: Coroutine[Any, Any, calls.Finished] = calls.call(workbench._ctx, scope, name, arguments or {})
     return asyncio.create_task(made)
 
 
-def as_agent(caller: Caller) -> Scope:
+def as_agent(caller: Caller) -> ToolScope:
     """The scope of an agent."""
-    return Scope(caller)
+    return ToolScope(caller)
 
 
 async def question(workbench: Workbench) -> dict[str, Any]:

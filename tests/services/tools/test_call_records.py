@@ -16,11 +16,11 @@ from tests.services.tools.conftest import CHAT, READING, Hanging, Shelf, as_agen
 from workbench.app import Workbench
 from workbench.errors import Conflict, NotFound
 from workbench.ops import Ctx
-from workbench.providers.frames import Usage
+from workbench.providers.frames import AnswerUsage
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.tools import lost_calls
 from workbench.services.tools.calls import call as call_tool
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
@@ -159,7 +159,7 @@ async def test_events_of_a_call_are_seen_by_those_near(workbench: Workbench, she
 async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workbench, shelf: Shelf) -> None:
     reported, told = asyncio.Event(), []
 
-    async def works(ctx: Ctx, call: Call) -> Outcome:
+    async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         await call.surroundings.progress(1, 4, "first")
         await call.surroundings.progress(float("nan"), None, "no number")
@@ -184,11 +184,11 @@ async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workb
 
 
 async def test_a_call_keeps_its_last_report_and_what_its_model_has_used(workbench: Workbench, shelf: Shelf) -> None:
-    async def works(ctx: Ctx, call: Call) -> Outcome:
+    async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         for done in range(1, 101):
             await call.surroundings.progress(done, 100, None)
-        return Outcome([], {}, usage=Usage(120, 7, 1, Decimal("0.0025")))
+        return ToolOutcome([], {}, usage=AnswerUsage(120, 7, 1, Decimal("0.0025")))
 
     shelf.put("hub__work", works, hints=READING)
     shelf.put("hub__look", hints=READING)

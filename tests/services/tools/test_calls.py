@@ -20,7 +20,7 @@ from workbench.errors import NotFound, Refused, Unavailable
 from workbench.ops import OPERATOR, Ctx
 from workbench.rules.tools import arguments as checks
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Call, Outcome, Scope
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome, ToolScope
 
 pytestmark = pytest.mark.anyio
 
@@ -102,7 +102,7 @@ async def test_the_library_loads_beside_the_loop(
 
     monkeypatch.setattr(checks, "_library", cache(slow))
     shelf.put("add", parameters={"type": "object", "required": ["numbers of this test"]})
-    call = begin(workbench, "add", {}, Scope(OPERATOR))
+    call = begin(workbench, "add", {}, ToolScope(OPERATOR))
     await asyncio.to_thread(loading.wait, 30)
     go_on.set()
     assert await ended_with(call) == ["INVALID_ARGUMENTS"]
@@ -145,7 +145,7 @@ async def test_an_argument_that_a_schema_marks_is_in_no_record_of_its_call_and_s
 ) -> None:
     caplog.set_level(logging.DEBUG)
 
-    async def leak(ctx: Ctx, call: Call) -> Outcome:
+    async def leak(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         text = f"signed in with {call.arguments.get('key')}, once"
         assert call.surroundings.progress is not None
         await call.surroundings.progress(1, 2, text)
@@ -153,7 +153,7 @@ async def test_an_argument_that_a_schema_marks_is_in_no_record_of_its_call_and_s
             raise Unavailable("DOWN", text)
         if how == "raises":
             raise ValueError(text)
-        return Outcome([{"type": "text", "text": text}])
+        return ToolOutcome([{"type": "text", "text": text}])
 
     shelf.put("hub__sign_in", leak, parameters=MARKED, hints=READING)
     shelf.put("hub__plain", leak, hints=READING)
@@ -173,13 +173,13 @@ async def test_secrets_that_are_known_are_masked_wherever_they_occur(
     caplog.set_level(logging.DEBUG)
     workbench._ctx.secrets.add([KNOWN])
 
-    async def leak(ctx: Ctx, call: Call) -> Outcome:
+    async def leak(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         text = f"the key is {call.arguments['text']}!"
         if how == "fails":
             raise Unavailable("DOWN", text)
         if how == "raises":
             raise ValueError(text)
-        return Outcome([{"type": "text", "text": text}])
+        return ToolOutcome([{"type": "text", "text": text}])
 
     shelf.put("hub__leak", leak, hints=READING)
     call = begin(workbench, "hub__leak", {"text": form, "list": [{form: 1}]})
@@ -194,8 +194,8 @@ async def test_secrets_that_are_known_are_masked_wherever_they_occur(
 async def test_the_log_of_a_large_result_is_made_beside_the_loop(workbench: Workbench, shelf: Shelf) -> None:
     big: dict[str, Any] = {"rows": [{"n": n, "text": "x" * 50} for n in range(20_000)]}
 
-    async def many(ctx: Ctx, call: Call) -> Outcome:
-        return Outcome([], big)
+    async def many(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+        return ToolOutcome([], big)
 
     shelf.put("hub__many", many, hints=READING)
     done = await begin(workbench, "hub__many")
@@ -210,8 +210,8 @@ async def test_a_result_that_is_too_large_fails_its_call(workbench: Workbench, s
     limited = workbench.settings.model_copy(update={"max_tool_result_bytes": 1_024})
     workbench._ctx = workbench._ctx._replace(settings=limited)
 
-    async def much(ctx: Ctx, call: Call) -> Outcome:
-        return Outcome([], value)
+    async def much(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+        return ToolOutcome([], value)
 
     shelf.put("hub__much", much, hints=READING)
     call = begin(workbench, "hub__much")

@@ -12,11 +12,11 @@ from workbench.model import Level
 from workbench.ops import OPERATOR
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools.servers import RESERVED, problem_of_name
-from workbench.services.tools.tool import Kind, Offerer, OffererKind, Source, Tool
+from workbench.services.tools.tool import Offerer, OffererKind, ToolInfo, ToolKind, ToolPlace
 
 NODE = f"orn:koi-net.node:field+{'830c0d' + '1' * 58}"
-FUNCTION: dict[str, Any] = {"kind": Kind.FUNCTION, "source": Source.LOCAL, "server": None}
-TRAIT: dict[str, Any] = {"kind": Kind.TRAIT, "own_name": "mean"}
+FUNCTION: dict[str, Any] = {"kind": ToolKind.FUNCTION, "source": ToolPlace.LOCAL, "server": None}
+TRAIT: dict[str, Any] = {"kind": ToolKind.TRAIT, "own_name": "mean"}
 BY = {
     "notebook": Offerer(OffererKind.NOTEBOOK, name="a.ipynb (kernel 7)"),
     "project": Offerer(OffererKind.PROJECT, configuration="1"),
@@ -25,11 +25,11 @@ BY = {
 }
 
 
-def offered(name: str, by: str, **more: Any) -> Tool:
+def offered(name: str, by: str, **more: Any) -> ToolInfo:
     return replace(tool_of(name), offered_by=BY[by], **more)
 
 
-def granted(tool: Tool, *words: str) -> list[str]:
+def granted(tool: ToolInfo, *words: str) -> list[str]:
     """The words of which each alone grants a tool."""
     caller = replace(OPERATOR, level=Level.WORKER)
     return [word for word in words if tool.is_granted_to(replace(caller, tools=frozenset({word})))]
@@ -48,7 +48,7 @@ def granted(tool: Tool, *words: str) -> list[str]:
         (offered("hub__mean", "node", **TRAIT), ["*", "network", "network:hub", "network:hub__mean"]),
     ],
 )
-def test_a_word_of_a_grant_means_what_one_kind_of_offerer_offers(tool: Tool, words: list[str]) -> None:
+def test_a_word_of_a_grant_means_what_one_kind_of_offerer_offers(tool: ToolInfo, words: list[str]) -> None:
     asked = ["*", *RESERVED, "hub", "mean", "hub__mean", "network__mean", "notebook__mean"]
     assert sorted(granted(tool, *asked, *(f"network:{word}" for word in ("hub", "hub__mean", "notebook")))) == sorted(
         words
@@ -75,7 +75,7 @@ def test_no_server_is_named_by_a_word_of_the_grants() -> None:
         ),
     ],
 )
-def test_a_person_is_told_whose_a_tool_is_and_what_others_call_themselves_is_quoted(tool: Tool, says: str) -> None:
+def test_a_person_is_told_whose_a_tool_is_and_what_others_call_themselves_is_quoted(tool: ToolInfo, says: str) -> None:
     assert tool.origin == says
 
 

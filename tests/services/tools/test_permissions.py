@@ -29,7 +29,7 @@ from workbench.ops import OPERATOR
 from workbench.services.definitions import changes
 from workbench.services.tools import catalogue
 from workbench.services.tools.permissions import of as permissions_of
-from workbench.services.tools.tool import Hints, Offerer, OffererKind, Permission, Scope
+from workbench.services.tools.tool import Hints, Offerer, OffererKind, Permission, ToolScope
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -254,7 +254,7 @@ async def test_a_tool_that_is_not_there_can_be_forbidden_but_not_allowed(workben
 HUB = {"command": "hub", "tools": {"post": {"permissionRequired": False}, "look": {"permissionRequired": True}}}
 
 
-async def defined(workbench: Workbench, **settings: Any) -> Scope:
+async def defined(workbench: Workbench, **settings: Any) -> ToolScope:
     """The model of a conversation with a definition that has an MCP server, `hub`."""
     await workbench.call("agent_create", agentPath="./agents/helper", name="Helper")
     await workbench.call("agent_add_mcp_server", agentTarget="Helper", serverName="hub", config=HUB)
@@ -263,7 +263,7 @@ async def defined(workbench: Workbench, **settings: Any) -> Scope:
     return await scope_of(workbench)
 
 
-async def scope_of(workbench: Workbench) -> Scope:
+async def scope_of(workbench: Workbench) -> ToolScope:
     """The same conversation, with the definition as it is now."""
     return replace(CHAT, definition=await changes.read(workbench._ctx, "Helper"))
 

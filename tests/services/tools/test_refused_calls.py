@@ -14,7 +14,7 @@ from workbench import __version__
 from workbench.app import Workbench
 from workbench.ops import Caller, running_calls
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Offerer, OffererKind, Scope
+from workbench.services.tools.tool import Offerer, OffererKind, ToolScope
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ MARKED = {
 }
 
 
-async def refused(workbench: Workbench, scope: Scope, name: str, **arguments: Any) -> str:
+async def refused(workbench: Workbench, scope: ToolScope, name: str, **arguments: Any) -> str:
     return (await given.refusal(calls.call(workbench._ctx, scope, name, arguments))).code
 
 
@@ -97,7 +97,7 @@ async def test_a_flood_of_refused_calls_leaves_few_records_which_say_how_many_th
     first = await rows(workbench)
     assert len(first) == 3
     assert max(len(row["arguments"]) for row in first) < 21_000
-    assert await refused(workbench, Scope(Caller(CHAT.caller.level, "another")), "nosuch") == "UNKNOWN_TOOL"
+    assert await refused(workbench, ToolScope(Caller(CHAT.caller.level, "another")), "nosuch") == "UNKNOWN_TOOL"
     assert len(await rows(workbench)) == 4
     clock = ctx.running_calls
     later = ctx.store.now() + 3_600 * 1_000_000
@@ -107,7 +107,9 @@ async def test_a_flood_of_refused_calls_leaves_few_records_which_say_how_many_th
 
 async def test_a_call_that_is_not_refused_has_one_record(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__look")
-    assert await ended_with(begin(workbench, "hub__look", {}, Scope(Caller(CHAT.caller.level, "operator")))) == [None]
+    assert await ended_with(begin(workbench, "hub__look", {}, ToolScope(Caller(CHAT.caller.level, "operator")))) == [
+        None
+    ]
     assert [row["state"] for row in await rows(workbench)] == ["completed"]
 
 

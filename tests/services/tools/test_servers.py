@@ -20,7 +20,7 @@ from workbench.ops import OPERATOR
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.processes import samples
 from workbench.services.tools import calls, catalogue
-from workbench.services.tools.tool import Call, Scope
+from workbench.services.tools.tool import ToolInvocation, ToolScope
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
@@ -111,9 +111,9 @@ async def test_a_server_that_the_operator_adds_is_trusted_started_and_called_and
     tool = await workbench.call("get_tool", name="small__add")
     assert tool["parameters"]["required"] == ["a", "b"]
     ctx, around = workbench._ctx.of(OPERATOR), Surroundings(progress, elicit)
-    counted = await calls.call(ctx, Scope(OPERATOR), "small__count", {"to": 3}, around)
+    counted = await calls.call(ctx, ToolScope(OPERATOR), "small__count", {"to": 3}, around)
     assert (counted.outcome.is_error, steps[-1]) == (False, (2, 3, "number 2"))
-    painted = await calls.call(ctx, Scope(OPERATOR), "small__paint", {"what": "it"}, around)
+    painted = await calls.call(ctx, ToolScope(OPERATOR), "small__paint", {"what": "it"}, around)
     assert painted.outcome.structured == {"result": "red, for Which colour for it?"}
     await workbench.call("call_tool", name="small__grow")
     await until(workbench, lambda one: "small__more" in one["tools"])
@@ -266,10 +266,10 @@ async def test_servers_of_a_definition_start_when_needed_and_stop_when_idle(serv
     await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
     await workbench.call("agent_add_mcp_server", agentTarget="mine", serverName="small", config=program(settings))
     ctx = workbench._ctx.of(OPERATOR)
-    scope = Scope(OPERATOR, ctx.definitions.get("mine"))
+    scope = ToolScope(OPERATOR, ctx.definitions.get("mine"))
     assert "small__add" in {tool.name for tool in await catalogue.offered(ctx, scope)}
     tool = await catalogue.find(ctx, scope, "small__add")
-    done = await tool.run(ctx, Call("a call", scope, ADD, Surroundings()))
+    done = await tool.run(ctx, ToolInvocation("a call", scope, ADD, Surroundings()))
     assert done.structured == {"result": 3}
     ctx.upstreams.stop_idle(0)
     await ctx.upstreams.stopped()
@@ -312,7 +312,7 @@ async def test_a_server_of_the_project_and_one_of_a_definition_that_share_a_name
     await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
     await workbench.call("agent_add_mcp_server", agentTarget="mine", serverName="small", config=program(settings))
     write(settings, Small={"command": "true", "disabled": True})  # which no operation writes any more
-    scope = Scope(OPERATOR, ctx.definitions.get("mine"))
+    scope = ToolScope(OPERATOR, ctx.definitions.get("mine"))
     tool = await catalogue.find(ctx, scope, "small__add")
     assert {one.can_be_called for one in await catalogue.offered(ctx, scope) if one.server == "small"} == {False}
     assert "the project and the definition both have an MCP server named small" in (tool.problem or "")

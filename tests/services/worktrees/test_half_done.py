@@ -23,11 +23,11 @@ from tests.small_disk import fill, small_disk
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.integration import merge, queue
 from workbench.services.worktrees import journal, rows
-from workbench.services.worktrees.places import COMMITTER, Place
+from workbench.services.worktrees.places import COMMITTER, WorktreeLocation
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
@@ -78,44 +78,44 @@ NOTHING = {"files": False, "repository": False, "record": False, "branch": False
 # A creation
 
 
-def _directories(repository: Repository, place: Place) -> None:
+def _directories(repository: Repository, place: WorktreeLocation) -> None:
     place.path.mkdir(parents=True)
     place.git_dir.mkdir(parents=True)
 
 
-def _branch(repository: Repository, place: Place) -> None:
+def _branch(repository: Repository, place: WorktreeLocation) -> None:
     _directories(repository, place)
     git("branch", BRANCH, "main", cwd=repository.root)
 
 
-def _record(repository: Repository, place: Place) -> None:
+def _record(repository: Repository, place: WorktreeLocation) -> None:
     git("worktree", "add", "-q", "--no-checkout", "-b", BRANCH, str(place.path), cwd=repository.root)
     place.git_dir.mkdir(parents=True)
 
 
-def _half_a_repository(repository: Repository, place: Place) -> None:
+def _half_a_repository(repository: Repository, place: WorktreeLocation) -> None:
     _everything(repository, place)
     shutil.rmtree(place.git_dir / "refs")
     (place.path / "README.md").unlink()
 
 
-def _everything(repository: Repository, place: Place) -> None:
+def _everything(repository: Repository, place: WorktreeLocation) -> None:
     repository.add_worktree(place.path, place.git_dir, BRANCH, "main")
 
 
 CREATION = (lambda repository, place: None, _directories, _branch, _record, _half_a_repository, _everything)
 
 
-async def begin_creation(settings: Settings, root: Path) -> Place:
+async def begin_creation(settings: Settings, root: Path) -> WorktreeLocation:
     """What is written down before a creation."""
-    place, start = Place.of(settings, "lab"), git("rev-parse", "main", cwd=root)
+    place, start = WorktreeLocation.of(settings, "lab"), git("rev-parse", "main", cwd=root)
     await write(settings, lambda tx: journal.begin(tx, "create", place, BRANCH, start))
     return place
 
 
 @pytest.mark.parametrize("steps", CREATION)
 async def test_a_creation_that_was_cut_off_is_undone(
-    settings: Settings, repository: Path, steps: Callable[[Repository, Place], None], how: str
+    settings: Settings, repository: Path, steps: Callable[[Repository, WorktreeLocation], None], how: str
 ) -> None:
     steps(Repository.open(repository), await begin_creation(settings, repository))
     async with another(settings, how) as workbench:
@@ -141,13 +141,13 @@ async def test_a_branch_on_which_somebody_worked_meanwhile_stays(settings: Setti
 async def test_a_removal_that_was_cut_off_is_done(
     settings: Settings, repository: Path, left: str, how: str, delete_branch: bool
 ) -> None:
-    place = Place.of(settings, "lab")
+    place = WorktreeLocation.of(settings, "lab")
     async with Workbench.open(settings) as workbench:
         tip = commit(await given.worktree(workbench))
         await one(workbench)
 
         def change(tx: Any) -> None:
-            rows.close_worktree(tx, rows.require_worktree(tx, "lab"), Action.DISCARD, None)
+            rows.close_worktree(tx, rows.require_worktree(tx, "lab"), WorktreeAction.DISCARD, None)
             journal.begin(tx, "remove", place, BRANCH, tip if delete_branch else None)
 
         await workbench.store.write(change)
@@ -172,10 +172,10 @@ async def ready(settings: Settings) -> int:
         return await ask(workbench)
 
 
-async def begin_merge(settings: Settings, question: int) -> approvals.Approval:
+async def begin_merge(settings: Settings, question: int) -> approvals.ApprovalInfo:
     """What is written down before the merge."""
 
-    def change(tx: Any) -> approvals.Approval:
+    def change(tx: Any) -> approvals.ApprovalInfo:
         found = approvals.find(tx, question)
         assert found is not None
         merge._set_merging(tx, found)
@@ -242,13 +242,13 @@ async def test_what_was_queued_stays_so_and_is_merged_by_the_next_server(setting
 
 async def test_files_that_a_merge_left_that_was_cut_off_are_saved(settings: Settings, repository: Path) -> None:
     question = await ready(settings)
-    place = Place.of(settings, "lab")
+    place = WorktreeLocation.of(settings, "lab")
     (place.path / "late.txt").write_text("late\n")
     what = (await begin_merge(settings, question)).payload
     Repository.open(repository).integrate(what["source_commit"], "main", "m", COMMITTER, merged=what["merged_commit"])
 
     def change(tx: Any) -> None:
-        rows.close_worktree(tx, rows.require_worktree(tx, "lab"), Action.FINISH, what["merged_commit"])
+        rows.close_worktree(tx, rows.require_worktree(tx, "lab"), WorktreeAction.FINISH, what["merged_commit"])
         journal.begin(tx, "rescue", place, BRANCH, None)
 
     await write(settings, change)

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Admit, Served
 from tests.services.personalities.known import profile
 from tests.shells.conftest import Visit, error_of
-from workbench.koi.directory import Known
+from workbench.koi.directory import KnownPersonality
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.state.settings import Settings
 
@@ -22,7 +22,7 @@ PATHS = ("/resources/list", "/resources/read/agent:ada", "/tools/list", "/agents
 
 def learn(served: Served, made: PersonalityProfile, *, at: int = 1, is_own: bool = False) -> None:
     """Know a personality, as the pipeline notes it."""
-    served.workbench._ctx.node.directory.put(Known(made, at, is_own))
+    served.workbench._ctx.node.directory.put(KnownPersonality(made, at, is_own))
 
 
 @pytest.fixture

@@ -11,42 +11,52 @@ import pytest
 from workbench.ops import Ctx
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 
-Run = Callable[[Ctx, Call], Awaitable[Outcome]]
+Run = Callable[[Ctx, ToolInvocation], Awaitable[ToolOutcome]]
 
 
 class Tools:
     """A source of tools; `offer` adds one."""
 
     def __init__(self) -> None:
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, ToolInfo] = {}
 
     def offer(self, name: str, run: Run, *, server: str | None = None, reads: bool = True, **more: Any) -> None:
         """Offer a tool: a function of a notebook, or one of an MCP server."""
-        source, kind = (Source.MCP, Kind.MCP) if server else (Source.LOCAL, Kind.FUNCTION)
+        source, kind = (ToolPlace.MCP, ToolKind.MCP) if server else (ToolPlace.LOCAL, ToolKind.FUNCTION)
         parameters = more.pop("parameters", {"type": "object"})
         hints = Hints(read_only=reads)
         offerer = Offerer(OffererKind.PROJECT if server else OffererKind.NOTEBOOK)
-        self._tools[name] = Tool(
+        self._tools[name] = ToolInfo(
             name, f"Does {name}.", parameters, source, kind, run, offerer, server=server, hints=hints, **more
         )
 
     def withdraw(self, name: str) -> None:
         del self._tools[name]
 
-    async def tools(self, ctx: Ctx, scope: Scope) -> list[Tool]:
+    async def tools(self, ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
         return list(self._tools.values())
 
-    async def find(self, ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    async def find(self, ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
         return self._tools.get(name)
 
 
 def returning(*content: dict[str, Any], structured: Any = None, is_error: bool = False) -> Run:
     """A tool that returns this."""
 
-    async def run(ctx: Ctx, call: Call) -> Outcome:
-        return Outcome([*content], structured, is_error)
+    async def run(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+        return ToolOutcome([*content], structured, is_error)
 
     return run
 
@@ -62,7 +72,7 @@ class Endless:
         self.began = asyncio.Event()
         self.was_cancelled = asyncio.Event()
 
-    async def __call__(self, ctx: Ctx, call: Call) -> Outcome:
+    async def __call__(self, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         self.began.set()
         try:
             await asyncio.Event().wait()

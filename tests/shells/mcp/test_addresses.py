@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from workbench.errors import NotFound
 from workbench.ops import collect
 from workbench.services import SERVICES
-from workbench.shells.mcp.addresses import LISTS, NUMBERS, SINGLE, Address, Kind, locate
+from workbench.shells.mcp.addresses import LISTS, NUMBERS, SINGLE, ResourceAddress, ResourceKind, locate
 
 CATALOGUE = collect(SERVICES)
 
 
 @given(st.sampled_from(SINGLE), st.text(st.characters(codec="utf-8"), min_size=1), st.integers(1, 2**62))
-def test_an_address_leads_back_to_what_it_was_made_from(kind: Kind, text: str, number: int) -> None:
+def test_an_address_leads_back_to_what_it_was_made_from(kind: ResourceKind, text: str, number: int) -> None:
     values = {name: str(number) if name in NUMBERS else text for name in kind.parameters}
-    address = Address(kind, values)
+    address = ResourceAddress(kind, values)
     assert locate(address.uri) == address
     assert locate(address.uri).arguments == {**kind.fixed, **values}
 
@@ -39,8 +39,8 @@ def test_any_other_text_is_no_address(uri: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [*LISTS, *SINGLE], ids=lambda kind: kind.path)
-def test_the_operation_of_each_kind_only_reads_and_takes_its_arguments(kind: Kind) -> None:
+def test_the_operation_of_each_kind_only_reads_and_takes_its_arguments(kind: ResourceKind) -> None:
     operation = CATALOGUE[kind.operation]
     assert operation.reads
     assert operation.parameters >= {*kind.fixed, *kind.parameters}
-    assert kind in SINGLE or locate(kind.address) == Address(kind, {})
+    assert kind in SINGLE or locate(kind.address) == ResourceAddress(kind, {})

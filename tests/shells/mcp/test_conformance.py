@@ -26,8 +26,8 @@ from tests.shells.mcp.suite.protocol import load
 from workbench.app import Workbench
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
-from workbench.shells.connections import Connections
-from workbench.shells.mcp.in_process import Endpoint
+from workbench.shells.connections import ServerConnections
+from workbench.shells.mcp.in_process import McpApplication
 from workbench.shells.serve import application
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(240)]
@@ -51,9 +51,9 @@ OFFERS_NO_TASKS = re.compile("tasks-(?!status-notifications).*")
 async def served_for(workbench: Workbench, token: str) -> AsyncIterator[str]:
     """The address of the MCP endpoint, served for clients that cannot send a token: it is added to their requests."""
     stopping = asyncio.Event()
-    endpoint = Endpoint(workbench, stopping)
+    endpoint = McpApplication(workbench, stopping)
     load(endpoint._manager.app)
-    app = application(workbench, endpoint, stopping, Connections(workbench.settings, files=1_000))
+    app = application(workbench, endpoint, stopping, ServerConnections(workbench.settings, files=1_000))
 
     async def authorised(scope: Scope, receive: Receive, send: Send) -> None:
         scope["headers"] = [*scope["headers"], (b"authorization", f"Bearer {token}".encode())]

@@ -19,7 +19,7 @@ from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import OPERATOR
 from workbench.shells.mcp.addresses import locate
-from workbench.shells.mcp.changes import KINDS, MAX_WATCHED, Changes, Client
+from workbench.shells.mcp.changes import KINDS, MAX_WATCHED, Client, FeedChanges
 from workbench.shells.mcp.notifications import MAX_STREAMS
 from workbench.state.settings import Settings
 
@@ -166,7 +166,7 @@ async def test_a_client_that_lags_too_far_behind_reads_everything_again(settings
                 everything.set()
 
         client.watch(locate(TASK), TASK)
-        async with Changes(workbench).noted_for(client):
+        async with FeedChanges(workbench).noted_for(client):
             delivering = asyncio.create_task(client.deliver(send))
             plan = "plan: p\ntasks:\n" + "".join(f"  - {{name: t{n}, title: T, persona: tester}}\n" for n in range(50))
             await workbench.call("create_plan", text=plan)

@@ -16,7 +16,7 @@ from tests.conftest import Served
 from tests.shells.conftest import Visit, error_of
 from tests.shells.mcp.test_server import INITIALIZE, headers
 from workbench.shells.mcp import in_process, on_demand
-from workbench.shells.mcp.in_process import Endpoint
+from workbench.shells.mcp.in_process import McpApplication
 
 pytestmark = pytest.mark.anyio
 
@@ -35,10 +35,10 @@ class Import:
         self._begun, self._passes = threading.Event(), threading.Event()
         monkeypatch.setattr(on_demand, "_imported", self._imported)
 
-    def _imported(self) -> type[Endpoint]:
+    def _imported(self) -> type[McpApplication]:
         self._begun.set()
         self._passes.wait()
-        return Endpoint
+        return McpApplication
 
     async def begun(self) -> None:
         await asyncio.to_thread(self._begun.wait)
@@ -52,7 +52,7 @@ async def test_requests_that_meet_wait_for_one_load_while_others_are_answered(
 ) -> None:
     made = []
 
-    class Counted(Endpoint):
+    class Counted(McpApplication):
         def __init__(self, *arguments: object) -> None:
             made.append(self)
             super().__init__(*arguments)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from tests.shells.mcp.catalogue import Endless, Tools, text
 from tests.shells.mcp.sessions import session, stdio_session
 from tests.shells.mcp.test_tools import code_of
 from workbench.ops import Ctx
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.shells.mcp import progress, questions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -31,17 +31,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-async def greet(ctx: Ctx, call: Call) -> Outcome:
+async def greet(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Ask for a name, and then for another one."""
     if call.surroundings.elicit is None:
-        return Outcome([text("Nobody can be asked.")], is_error=True)
+        return ToolOutcome([text("Nobody can be asked.")], is_error=True)
     names = []
     for message in ("What is your name?", "\x1b[2JAnd your last name?"):
         answer = await call.surroundings.elicit(message, NAME)
         if answer["action"] != "accept":
-            return Outcome([text(f"The answer was {answer['action']}.")], is_error=True)
+            return ToolOutcome([text(f"The answer was {answer['action']}.")], is_error=True)
         names.append(answer["content"]["name"])
-    return Outcome([text(f"Hello, {' '.join(names)}!")])
+    return ToolOutcome([text(f"Hello, {' '.join(names)}!")])
 
 
 class Person:
@@ -152,7 +152,7 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
     ended = [asyncio.Event() for _ in range(3)]
     waiting = iter(ended)
 
-    async def ask(ctx: Ctx, call: Call) -> Outcome:
+    async def ask(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         mine = next(waiting)
         assert call.surroundings.elicit is not None
         try:
@@ -186,13 +186,13 @@ CALLED: dict[str, dict[str, Any]] = {"count": {}, "call_tool": {"name": "count"}
 async def test_a_client_gets_the_progress_of_a_tool(served: Served, ada: Admitted, tools: Tools, era: str) -> None:
     heard: asyncio.Queue[tuple[float, float | None, str | None]] = asyncio.Queue()
 
-    async def count(ctx: Ctx, call: Call) -> Outcome:
+    async def count(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         for n in (1, 2, 2, 1, 3):
             await call.surroundings.progress(n, 3, f"{n} of 3")
             if n > heard.qsize():
                 await reported[n - 1].wait()
-        return Outcome([text("counted")])
+        return ToolOutcome([text("counted")])
 
     async def note(done: float, total: float | None, message: str | None) -> None:
         heard.put_nowait((done, total, message))
@@ -209,13 +209,13 @@ async def test_a_client_gets_the_progress_of_a_tool(served: Served, ada: Admitte
 async def test_a_flood_of_progress_is_thinned_out_and_ends_with_the_newest(
     served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
-    async def flood(ctx: Ctx, call: Call) -> Outcome:
+    async def flood(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         assert call.surroundings.progress is not None
         for n in range(20_000):
             await call.surroundings.progress(n, None, None)
             if n % 1_000 == 0:
                 await asyncio.sleep(0)
-        return Outcome([text("done")])
+        return ToolOutcome([text("done")])
 
     tools.offer("flood", flood)
     heard: list[float] = []

@@ -22,8 +22,8 @@ from workbench.errors import WorkbenchError
 from workbench.model import Level
 from workbench.ops import OPERATOR, Caller
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.tools.tool import Outcome, Tool
-from workbench.shells.gate import Gate
+from workbench.services.tools.tool import ToolInfo, ToolOutcome
+from workbench.shells.gate import RequestGate
 from workbench.shells.mcp import server
 from workbench.shells.mcp.backend import Context
 from workbench.shells.mcp.tools import FIRST_CHOICE
@@ -186,19 +186,19 @@ class Counting:
         self.asked.append(name)
         return {}
 
-    async def tools(self, ctx: Context) -> list[Tool]:
+    async def tools(self, ctx: Context) -> list[ToolInfo]:
         return []
 
     async def call_tool(
         self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings
-    ) -> Outcome:
+    ) -> ToolOutcome:
         raise AssertionError
 
 
 async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> None:
     counting = Counting()
     manager = StreamableHTTPSessionManager(server.server(workbench.catalogue, counting))
-    app = Gate(StreamableHTTPASGIApp(manager), workbench)
+    app = RequestGate(StreamableHTTPASGIApp(manager), workbench)
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app))
     transport = streamable_http_client("http://127.0.0.1/mcp", http_client=http)
     async with manager.run(), http, Client(transport) as client:

@@ -17,7 +17,7 @@ from tests.shells.mcp.watching import notified
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import Ctx
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -100,7 +100,7 @@ async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_a
     assert complaint.structured_content is None
 
 
-async def fail(ctx: Ctx, call: Call) -> Outcome:
+async def fail(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     if call.arguments.get("coded"):
         raise Conflict("NOTE_LOCKED", "Another person edits the note.")
     raise RuntimeError("no such note")

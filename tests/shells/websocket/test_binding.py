@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
-from workbench.model import Capability, Level, Tool
+from workbench.model import Capability, GrantedAccess, Level
 from workbench.ops import ANONYMOUS, OPERATOR, Caller
 from workbench.rules.wire.message import Frame
 from workbench.shells.websocket.binding import Binding, announced, check_owner, credentials
@@ -53,9 +53,9 @@ def test_a_bound_caller_is_shown_as_the_store_knows_it_now(binding: Binding) -> 
 
 def test_the_smaller_of_what_was_granted_and_selected_counts(binding: Binding) -> None:
     binding.bind(ADA)
-    assert binding.present(ADA).tool is Tool.WRITE
+    assert binding.present(ADA).tool is GrantedAccess.WRITE
     binding.select("read")
-    assert (binding.present(ADA).tool, binding.present(ADA).level) == (Tool.READ, Level.READ)
+    assert (binding.present(ADA).tool, binding.present(ADA).level) == (GrantedAccess.READ, Level.READ)
     able = replace(ADA, capabilities=frozenset(Capability))
     assert binding.present(able).capabilities == {Capability.OWN_DEFINITION}
     binding.bind(OPERATOR)

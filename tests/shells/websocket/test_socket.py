@@ -12,7 +12,7 @@ import pytest
 
 from workbench.errors import Refused
 from workbench.shells.batches import PORTION, batch
-from workbench.shells.websocket.socket import Disconnected, Handle, MessageSocket, Reply
+from workbench.shells.websocket.socket import Disconnected, Handle, MessageSocket, SocketReply
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -65,9 +65,9 @@ async def socket(client: Client, settings: Settings) -> MessageSocket:
 
 
 def answering(answer: Callable[[str], Coroutine[Any, Any, Any]]) -> Handle:
-    async def handle(text: str | None) -> Reply:
+    async def handle(text: str | None) -> SocketReply:
         assert text is not None
-        return Reply({"type": "answer", "data": await answer(text)})
+        return SocketReply({"type": "answer", "data": await answer(text)})
 
     return handle
 

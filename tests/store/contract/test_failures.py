@@ -29,7 +29,7 @@ from tests.store.contract.conftest import (
     together,
 )
 from workbench.errors import Unavailable
-from workbench.model import Event
+from workbench.model import FeedEvent
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after, last_event_id
 from workbench.store.queries import Query
@@ -164,7 +164,7 @@ async def test_an_event_carries_who_asked_and_when_by_the_stores_clock(store: St
     await store.write(lambda tx: tx.emit("note.added", "note:2"))
     first, second = await store.read(lambda tx: events_after(tx, 0))
     said = {"kind": "note.added", "actor": "ada", "subject": "note:1", "session": "s1", "data": {"text": "é"}}
-    assert first == Event(id=first.id, at=clock.now - 5_000_000, **said)
+    assert first == FeedEvent(id=first.id, at=clock.now - 5_000_000, **said)
     assert second.id > first.id
     assert (second.at, second.actor, second.session, second.data) == (clock.now, "system", None, {})
     clock.forward(3)

@@ -28,7 +28,7 @@ from tests.store.contract.conftest import (
     together,
 )
 from workbench.errors import Unavailable
-from workbench.model import Event
+from workbench.model import FeedEvent
 from workbench.store.base import Reader, Store, Tx
 from workbench.store.feed import events_after
 from workbench.store.sqlite import BATCH, SqliteStore
@@ -145,7 +145,7 @@ async def test_a_question_never_sees_half_a_batch(store: Store) -> None:
 async def test_a_question_has_one_view_of_the_store_from_beginning_to_end(store: Store) -> None:
     seen, gate = threading.Event(), threading.Event()
 
-    def twice(tx: Reader) -> tuple[list[str], list[str], list[Event]]:
+    def twice(tx: Reader) -> tuple[list[str], list[str], list[FeedEvent]]:
         first = texts(tx)
         seen.set()
         gate.wait()

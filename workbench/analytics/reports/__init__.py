@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.analytics.reports.choice import QUERIES, Choice, query_of
+from workbench.analytics.reports.choice import QUERIES, ReportChoice, query_of
 from workbench.analytics.reports.declaration import Standard
 from workbench.analytics.reports.report import Report
 from workbench.analytics.reports.standard import STANDARD
@@ -44,7 +44,7 @@ def report(name: str, ask: Ask, by: str | None = None, of: Sequence[object] = ()
         hint = f"{suggestion(name, names())}Available: {', '.join(names())}."
         raise BadInput("UNKNOWN_REPORT", f"There is no report {name!r}. {hint}")
     standard = STANDARD[name]
-    choice = Choice.of(standard, by, of)
+    choice = ReportChoice.of(standard, by, of)
     frame = as_frame(ask(choice.query, values=choice.values, projects=choice.projects))
     choice.check(frame)
     if frame.empty:

@@ -23,7 +23,7 @@ KEYS = {"groups": "compared", "runs": "run"}
 
 
 @dataclass(frozen=True)
-class Choice:
+class ReportChoice:
     """The query of a report, with what was chosen.
 
     Attributes:
@@ -37,7 +37,7 @@ class Choice:
     projects: Mapping[str, Path] | None = None
 
     @classmethod
-    def of(cls, standard: Standard, by: str | None, chosen: Sequence[object]) -> Choice:
+    def of(cls, standard: Standard, by: str | None, chosen: Sequence[object]) -> ReportChoice:
         """The choice of these groups, runs or directories.
 
         Raises:

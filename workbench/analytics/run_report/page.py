@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.analytics.run_report.charts import parallel_coordinates, series_svg, svg
 from workbench.present.inert import as_html
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 STYLE = Path(__file__).with_suffix(".css")
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
@@ -27,7 +27,7 @@ Run = Mapping[str, Any]
 
 def page(
     project: Path,
-    shown: Sequence[tuple[Run, Page]],
+    shown: Sequence[tuple[Run, TablePage]],
     series: Mapping[int, Sequence[Mapping[str, Any]]],
     comparison: Mapping[str, Any],
     differences: Table,

@@ -71,11 +71,11 @@ def sql(
 ) -> Shown:
     """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …; `views` lists them."""
     from workbench.analytics.live import ask
-    from workbench.analytics.questions import Question
+    from workbench.analytics.questions import SqlQuestion
     from workbench.analytics.results import as_data, fetched
 
     client.require_operator("sql")
-    question = Question(query, dict(map(named_value, values)), {}, client.settings.sql_seconds, projects)
+    question = SqlQuestion(query, dict(map(named_value, values)), {}, client.settings.sql_seconds, projects)
     if chart is not None:
         return _drawn(client, question, files, chart, draw)
     found = ask(client.settings, question, files)

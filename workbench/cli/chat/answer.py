@@ -14,7 +14,7 @@ from workbench.rules.chat.transcript import FrameKind, TextPart, ToolPart, Trans
 Frame = Mapping[str, Any]
 
 
-class Caller(Protocol):
+class ConversationCaller(Protocol):
     """What runs operations as the operator: a terminal's client, or a notebook's session."""
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Answer:
         after: the number of the conversation's last frame before it.
     """
 
-    def __init__(self, caller: Caller, started: Mapping[str, Any], after: int) -> None:
+    def __init__(self, caller: ConversationCaller, started: Mapping[str, Any], after: int) -> None:
         self.conversation_id: str = started["conversation_id"]
         self.id: str = started["id"]
         self.message: Mapping[str, Any] | None = None
@@ -46,7 +46,7 @@ class Answer:
         self._pictures = Pictures(caller.call)
 
     @classmethod
-    def asked(cls, caller: Caller, conversation_id: str, question: str) -> Self:
+    def asked(cls, caller: ConversationCaller, conversation_id: str, question: str) -> Self:
         """Ask something in a conversation.
 
         Raises:
@@ -57,7 +57,7 @@ class Answer:
         return cls(caller, sent["answer"], after)
 
     @classmethod
-    def retried(cls, caller: Caller, conversation_id: str) -> Self:
+    def retried(cls, caller: ConversationCaller, conversation_id: str) -> Self:
         """Ask the last question of a conversation again.
 
         Raises:
@@ -167,5 +167,5 @@ def ending(message: Frame) -> str:
     return f"The answer was {message['state']}."
 
 
-def _last_frame(caller: Caller, conversation_id: str) -> int:
+def _last_frame(caller: ConversationCaller, conversation_id: str) -> int:
     return int(caller.call("get_conversation", conversation_id=conversation_id)["last_frame"])

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from workbench.cli.chat.answer import Answer, Caller
+from workbench.cli.chat.answer import Answer, ConversationCaller
 from workbench.cli.chat.terminal import print_answer
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import Target
+from workbench.cli.definitions.group import DefinitionTarget
 from workbench.cli.global_options import JSON, root
 from workbench.cli.output import Fn, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput, WorkbenchError
@@ -52,7 +52,9 @@ def conversation_options(command: Fn) -> Fn:
     return command
 
 
-def begun(caller: Caller, definition: str | None, conversation: str | None, **options: Any) -> Mapping[str, Any]:
+def begun(
+    caller: ConversationCaller, definition: str | None, conversation: str | None, **options: Any
+) -> Mapping[str, Any]:
     """A new conversation; or the one to continue, changed by the options that are given.
 
     Raises:
@@ -76,7 +78,7 @@ def begun(caller: Caller, definition: str | None, conversation: str | None, **op
 
 
 @root.command()
-@click.argument("definition", required=False, type=Target())
+@click.argument("definition", required=False, type=DefinitionTarget())
 @click.argument("question", required=False)
 @conversation_options
 @pass_client

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from pydantic import TypeAdapter
 
-from workbench.cli.chat.answer import Answer, Caller, ending
+from workbench.cli.chat.answer import Answer, ConversationCaller, ending
 from workbench.cli.chat.parts import as_page, as_text
 from workbench.cli.chat.pictures import Pictures
 from workbench.cli.chat.terminal import print_answer
@@ -55,7 +55,7 @@ target: Callable[[Fn], Fn] = click.argument(
 
 
 @dataclass(frozen=True, repr=False)
-class Conversation(Text):
+class ShownConversation(Text):
     """A conversation as it is shown: its messages, oldest first."""
 
     markup: str = ""
@@ -64,7 +64,7 @@ class Conversation(Text):
         return self.markup
 
 
-def read_conversation(caller: Caller, conversation_id: str) -> Conversation:
+def read_conversation(caller: ConversationCaller, conversation_id: str) -> ShownConversation:
     """A conversation with its newest messages.
 
     Raises:
@@ -76,7 +76,7 @@ def read_conversation(caller: Caller, conversation_id: str) -> Conversation:
     text = "\n\n".join([title, *map(_message_text, messages)])
     pictures = Pictures(caller.call)
     markup = f"<h4>{as_html(title)}</h4>" + "".join(_message_html(message, pictures) for message in messages)
-    return Conversation(text, {**about, "messages": messages}, markup=markup)
+    return ShownConversation(text, {**about, "messages": messages}, markup=markup)
 
 
 @root.group(cls=NounGroup)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from workbench.cli.chat.answer import Answer, Caller, Frame
+from workbench.cli.chat.answer import Answer, ConversationCaller, Frame
 from workbench.cli.chat.parts import call_line, changed_lines, end_line, indented
 from workbench.errors import WorkbenchError
 from workbench.present.inert import inert
@@ -62,7 +62,7 @@ class Printer:
         return next(call for call in self._answer.tool_calls if call.call_id == data["call_id"])
 
 
-def print_answer(caller: Caller, answer: Answer) -> None:
+def print_answer(caller: ConversationCaller, answer: Answer) -> None:
     """Print an answer until it has ended. Ctrl-C stops it; what has come of it is kept.
 
     Raises:
@@ -86,7 +86,7 @@ def print_answer(caller: Caller, answer: Answer) -> None:
         raise answer.failure
 
 
-def _decide(caller: Caller, answer: Answer, data: Mapping[str, Any]) -> None:
+def _decide(caller: ConversationCaller, answer: Answer, data: Mapping[str, Any]) -> None:
     """Ask the person at the terminal whether a tool may run; without one, it waits for a decision elsewhere."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
@@ -109,7 +109,7 @@ def _chosen(changes: Sequence[Mapping[str, Any]]) -> str:
     return ANSWERS[click.prompt(question, type=choice, default="n" if changes else "o", show_choices=False)]
 
 
-def _answer(caller: Caller, approval_id: int, chosen: str) -> None:
+def _answer(caller: ConversationCaller, approval_id: int, chosen: str) -> None:
     if chosen == "no":
         caller.call("reject", approval_id=approval_id, reason="Refused in the terminal.")
     else:

@@ -39,7 +39,7 @@ class SectionGroup(NounGroup):
         return super().parse_args(ctx, args)
 
 
-class Target(click.ParamType[str]):
+class DefinitionTarget(click.ParamType[str]):
     """A definition, by its path, its id or its name. A path may begin at the current directory too."""
 
     name = "agent"
@@ -57,7 +57,7 @@ class Target(click.ParamType[str]):
         return offers.definitions(ctx, param, incomplete)
 
 
-target: Callable[[Fn], Fn] = click.argument("target", metavar="AGENT", type=Target())
+target: Callable[[Fn], Fn] = click.argument("target", metavar="AGENT", type=DefinitionTarget())
 """The argument of commands about one definition."""
 text_file = click.Path(path_type=Path, allow_dash=True, dir_okay=False)
 """A file to read, or ``-`` for standard input."""

@@ -24,7 +24,7 @@ from workbench.cli.definitions.group import (
 from workbench.cli.definitions.servers import server_table
 from workbench.cli.definitions.tools import TOOLS
 from workbench.cli.output import Shown, confirmed, drop_none, pass_client
-from workbench.present.tables import Page, Table
+from workbench.present.tables import Table, TablePage
 
 MODES = ("interactive", "autonomous", "tools")
 EMPTY = "There are no definitions. `workbench define create NAME` creates one."
@@ -47,7 +47,7 @@ def list_definitions(client: OperatorClient, below: str | None) -> Shown:
 def show_definition(client: OperatorClient, target: str) -> Shown:
     """Show one definition: its settings, rules, references, tools, providers and MCP servers."""
     info = client.call("agent_get_info", agentTarget=target)
-    return Page([(info["name"], _facts(info)), *_sections(client, info)], info)
+    return TablePage([(info["name"], _facts(info)), *_sections(client, info)], info)
 
 
 def _facts(info: Mapping[str, Any]) -> Table:

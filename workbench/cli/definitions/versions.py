@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import Target, define, done, new_path, read_text, target, text_file
+from workbench.cli.definitions.group import DefinitionTarget, define, done, new_path, read_text, target, text_file
 from workbench.cli.output import Note, PartialFailure, Shown, Text, drop_none, output_unwritable, pass_client
 from workbench.present.tables import Table
 
@@ -68,7 +68,7 @@ def list_versions(client: OperatorClient, target: str, limit: int) -> Shown:
 
 @define.command("diff")
 @target
-@click.argument("other", required=False, metavar="[OTHER]", type=Target())
+@click.argument("other", required=False, metavar="[OTHER]", type=DefinitionTarget())
 @click.option(
     "--from", "fromVersion", metavar="VERSION", default=None, help="A version or commit of `history`, or HEAD."
 )

@@ -44,7 +44,7 @@ def _without_git(settings: Settings) -> str:
     )
 
 
-def _begun(file: starter.File, dry_run: bool) -> dict[str, str]:
+def _begun(file: starter.StarterFile, dry_run: bool) -> dict[str, str]:
     if dry_run:
         state = "exists" if file.exists else "would be written"
     else:

@@ -41,7 +41,7 @@ WIDTH = 118
 
 
 @dataclass(frozen=True)
-class File:
+class StarterFile:
     """A file of a project.
 
     Args:
@@ -80,12 +80,12 @@ class File:
         return True
 
 
-def files_of(settings: Settings) -> Iterator[File]:
+def files_of(settings: Settings) -> Iterator[StarterFile]:
     """The files that a project begins with."""
     shared = f"{settings.home.name}/{SETTINGS_FILE}"
-    yield File(settings.project, NOTEBOOK, "a notebook that runs the plan", _shipped(NOTEBOOK))
-    yield File(settings.project, PLAN, "the plan: replace its tasks with your own", _shipped(PLAN))
-    yield File(settings.project, shared, "the settings, as comments", settings_text())
+    yield StarterFile(settings.project, NOTEBOOK, "a notebook that runs the plan", _shipped(NOTEBOOK))
+    yield StarterFile(settings.project, PLAN, "the plan: replace its tasks with your own", _shipped(PLAN))
+    yield StarterFile(settings.project, shared, "the settings, as comments", settings_text())
 
 
 def settings_text() -> str:

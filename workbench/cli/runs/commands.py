@@ -25,7 +25,7 @@ from workbench.cli.output import (
     without_empty,
 )
 from workbench.errors import BadInput
-from workbench.present.tables import Output, Page, State, Table
+from workbench.present.tables import CellOutput, StateCell, Table, TablePage
 from workbench.rules.spelling import suggestion
 
 NO_SWEEPS = "There are no sweeps yet. `workbench sweep NOTEBOOK -p NAME=VALUES` runs one."
@@ -123,7 +123,7 @@ def run_table(found: Sequence[Mapping[str, Any]], empty: str, columns: Mapping[s
         {
             **run,
             "name": _cut(run["name"]),
-            "state": State.of(run["state"]),
+            "state": StateCell.of(run["state"]),
             "parameters": _named(run["parameters"], WIDE),
             "metrics": _named(run["metrics"], WIDE),
             "seconds": duration(run),
@@ -179,10 +179,10 @@ def show_run(client: OperatorClient, ref: str) -> Shown:
     return run_page(client.call("get_run", run_id=ref))
 
 
-def run_page(run: Mapping[str, Any]) -> Page:
+def run_page(run: Mapping[str, Any]) -> TablePage:
     """All of a run."""
-    about = [["state", State.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
-    facts = {**run, "error": Output(run["error"]) if run["error"] else None}
+    about = [["state", StateCell.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
+    facts = {**run, "error": CellOutput(run["error"]) if run["error"] else None}
     about += [[name.replace("_", " "), facts[name]] for name in FACTS]
     environment = dict(run["environment"])
     packages = environment.pop("packages") if isinstance(environment.get("packages"), Mapping) else {}
@@ -196,7 +196,7 @@ def run_page(run: Mapping[str, Any]) -> Page:
         ("Environment", _facts(environment)),
         ("Packages", Table([], [], "", lead=", ".join(f"{name} {version}" for name, version in packages.items()))),
     ]
-    return Page([part for part in parts if part[1].rows or part[1].lead or part[0] == "Metrics"], dict(run))
+    return TablePage([part for part in parts if part[1].rows or part[1].lead or part[0] == "Metrics"], dict(run))
 
 
 def _facts(values: Mapping[str, Any]) -> Table:

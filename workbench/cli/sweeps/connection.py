@@ -14,13 +14,13 @@ from workbench.client.connection import Reached
 from workbench.errors import Conflict
 from workbench.state import shares
 from workbench.state.settings import Settings
-from workbench.sweeps.connection import Connection
+from workbench.sweeps.connection import SweepConnection
 
 
 @contextmanager
-def connected(settings: Settings) -> Iterator[Connection]:
+def connected(settings: Settings) -> Iterator[SweepConnection]:
     """A connection to a project."""
-    connection = Connection(settings.server_file, partial(_serving, settings))
+    connection = SweepConnection(settings.server_file, partial(_serving, settings))
     try:
         connection.start()
         yield connection

@@ -12,7 +12,7 @@ import click
 
 from workbench.errors import BadInput, unreadable_file
 from workbench.rules.sweeps import specification as rules
-from workbench.rules.sweeps.specification import Limits, Specification
+from workbench.rules.sweeps.specification import Specification, SweepLimits
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 YAML = (".yaml", ".yml")
@@ -51,7 +51,7 @@ class SweepRequest:
         return Specification(self.notebook, self.parameters, self.over, self.repeat)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SweepLimits:
         """Within which limits.
 
         Raises:
@@ -59,7 +59,7 @@ class SweepRequest:
         """
         here = min(DEFAULT_WORKERS, os.cpu_count() or 1)
         most = here if self.dask in (None, rules.LOCAL_CLUSTER) else rules.MOST_WORKERS
-        return Limits(self.others.get("workers", most), self.others.get("timeout"), self.others.get("memory"))
+        return SweepLimits(self.others.get("workers", most), self.others.get("timeout"), self.others.get("memory"))
 
     @property
     def name(self) -> str:

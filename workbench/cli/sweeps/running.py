@@ -12,19 +12,19 @@ from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
 from workbench.errors import Interrupted
 from workbench.present.tables import Table
-from workbench.rules.sweeps.specification import LOCAL_CLUSTER, Limits
+from workbench.rules.sweeps.specification import LOCAL_CLUSTER, SweepLimits
 from workbench.state.settings import Settings
 from workbench.sweeps import begin, plan
-from workbench.sweeps.job import Call, Job
-from workbench.sweeps.progress import Progress, described
+from workbench.sweeps.job import SweepCall, SweepJob
+from workbench.sweeps.progress import SweepProgress, described
 
 if TYPE_CHECKING:
     from workbench.sweeps.executor import Executor
 
 LISTED = 50
-Executing = Callable[[Call, Job], AbstractContextManager["Executor"]]
-Connect = Callable[[], AbstractContextManager[Call]]
-Show = Callable[[Progress], None]
+Executing = Callable[[SweepCall, SweepJob], AbstractContextManager["Executor"]]
+Connect = Callable[[], AbstractContextManager[SweepCall]]
+Show = Callable[[SweepProgress], None]
 
 
 def run_sweep(
@@ -42,7 +42,7 @@ def run_sweep(
         Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``, ``DASK_WORKER_UNFIT``; see also `Executor.check`.
         Interrupted: ``SWEEP_INTERRUPTED``: everything has ended, and what was done is recorded.
     """
-    begun: list[Job] = []
+    begun: list[SweepJob] = []
     try:
         if not request.goes_on:
             return _run(settings, request, connect, showing, begun)
@@ -60,7 +60,7 @@ def _run(
     request: SweepRequest,
     connect: Connect,
     showing: Callable[[], AbstractContextManager[Show]],
-    begun: list[Job],
+    begun: list[SweepJob],
 ) -> Shown:
     """Run a sweep to its end. Once it is recorded, its job is in `begun`."""
     limits = request.limits
@@ -77,7 +77,7 @@ def _run(
         begun.append(job := begin.begin(call, made, how, settings))
         runs, before = begin.left(call, job, made, how)
         with executing(call, job) as executor, showing() as show:
-            result = execute_sweep(executor, runs, Progress(how.name, len(made.runs), before), show)
+            result = execute_sweep(executor, runs, SweepProgress(how.name, len(made.runs), before), show)
         shown = _shown(job, result.progress)
     if result.interrupted:
         raise _interrupted(True, shown)
@@ -105,7 +105,7 @@ def _begun(request: SweepRequest, found: Mapping[str, Any], settings: Settings) 
 
 
 @contextmanager
-def executors(dask: str | None, limits: Limits) -> Iterator[Executing]:
+def executors(dask: str | None, limits: SweepLimits) -> Iterator[Executing]:
     """What makes the executor of a sweep: see `SweepRequest.dask`.
 
     Raises:
@@ -124,7 +124,7 @@ def executors(dask: str | None, limits: Limits) -> Iterator[Executing]:
         yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER)
 
 
-def _planned(made: plan.Plan, how: begin.How) -> Table:
+def _planned(made: plan.SweepPlan, how: begin.How) -> Table:
     rows = [[run.number, described(run)] for run in made.runs[:LISTED]]
     more = len(made.runs) - len(rows)
     data = {
@@ -138,7 +138,7 @@ def _planned(made: plan.Plan, how: begin.How) -> Table:
     return Table(["number", "parameters"], rows, data=data, note=note, lead=lead)
 
 
-def _shown(job: Job, progress: Progress) -> Table:
+def _shown(job: SweepJob, progress: SweepProgress) -> Table:
     outcomes = sorted(progress.outcomes, key=lambda one: (one.state == "completed", one.run.number))
     rows = [
         [one.id, one.run.number, described(one.run), one.state, round(one.seconds, 1), str(one.error or "")]
@@ -154,14 +154,14 @@ def _shown(job: Job, progress: Progress) -> Table:
     return shape(columns, rows, empty, _data(job, progress), note=note, lead=lead)
 
 
-def _next(progress: Progress, failed: bool) -> Sequence[str]:
+def _next(progress: SweepProgress, failed: bool) -> Sequence[str]:
     counts = progress.counts()
     if counts.get("cancelled") or sum(counts.values()) < progress.total:
         return ["It is not complete. Run it again with --resume."]
     return ["To run again what failed, repeat this with --retry-failed."] if failed else []
 
 
-def _data(job: Job, progress: Progress) -> dict[str, Any]:
+def _data(job: SweepJob, progress: SweepProgress) -> dict[str, Any]:
     runs = [
         {
             "run_id": one.id,

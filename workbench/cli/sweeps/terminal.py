@@ -11,8 +11,8 @@ import click
 
 from workbench.cli.sweeps.running import Show
 from workbench.present.inert import inert_line
-from workbench.sweeps.execution import Outcome
-from workbench.sweeps.progress import Progress, described
+from workbench.sweeps.execution import RunOutcome
+from workbench.sweeps.progress import SweepProgress, described
 
 _ERASE = "\r\x1b[K"
 
@@ -23,7 +23,7 @@ def showing() -> Iterator[Show]:
     shown = 0
     is_terminal = sys.stderr.isatty()
 
-    def show(progress: Progress) -> None:
+    def show(progress: SweepProgress) -> None:
         nonlocal shown
         new, shown = progress.outcomes[shown:], len(progress.outcomes)
         lines = "".join(f"{_line(one)}\n" for one in new if one.state == "failed" or not is_terminal)
@@ -39,7 +39,7 @@ def showing() -> Iterator[Show]:
             click.echo(_ERASE, nl=False, err=True)
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: RunOutcome) -> str:
     why = f": {outcome.error}" if outcome.error else ""
     name = f"number {outcome.run.number}" if outcome.id is None else f"run {outcome.id}"
     return inert_line(f"{name} ({described(outcome.run)}) {outcome.state}{why}")

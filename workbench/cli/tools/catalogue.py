@@ -16,7 +16,7 @@ from workbench.cli.tools.group import tools
 from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.errors import Unavailable
 from workbench.present.inert import inert, inert_line
-from workbench.present.tables import Page, Table, plain
+from workbench.present.tables import Table, TablePage, plain
 from workbench.rules.tools.content import as_text, has_pictures
 
 DESCRIPTION = 80
@@ -47,11 +47,11 @@ def show_tool(client: OperatorClient, name: str) -> Shown:
     return tool_page(client.call("get_tool", name=name))
 
 
-def tool_page(tool: Mapping[str, Any]) -> Page:
+def tool_page(tool: Mapping[str, Any]) -> TablePage:
     """What a tool does, takes and returns."""
     problem = [f"It cannot be called now: {tool['problem']}."] if tool["problem"] else []
     about = "\n\n".join([tool["description"], *problem])
-    return Page(
+    return TablePage(
         [
             (f"{tool['name']} ({_origin(tool)}, {_effect(tool)})", Table([], [], "", lead=about)),
             ("Arguments", arguments_table(tool["parameters"])),

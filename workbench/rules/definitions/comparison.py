@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DefinitionDifference:
     """How a file differs.
 
     Args:
@@ -39,7 +39,7 @@ class Difference:
     patch: str | None
 
 
-def differences(old: Definition, new: Definition) -> list[Difference]:
+def differences(old: Definition, new: Definition) -> list[DefinitionDifference]:
     """The files that differ, by path, as both definitions are written to empty directories."""
     room, found = MOST_CHARACTERS, []
     for path, before, after in _changes(_files(old), _files(new)):
@@ -47,7 +47,7 @@ def differences(old: Definition, new: Definition) -> list[Difference]:
         if patch is not None and len(patch) > room:
             patch = None
         room -= len(patch or "")
-        found.append(Difference(path, _status(before, after), patch))
+        found.append(DefinitionDifference(path, _status(before, after), patch))
     return found
 
 

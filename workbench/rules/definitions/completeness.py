@@ -14,7 +14,7 @@ from workbench.errors import BadInput
 from workbench.rules.definitions import providers
 from workbench.rules.definitions.composition import system_prompt
 from workbench.rules.definitions.mcp_servers import HttpServer
-from workbench.rules.definitions.model import DEFAULT_PROMPT, AgentTool, Definition, Entry, Include, Mode
+from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, ExportedTool, Include, Mode, PromptEntry
 from workbench.rules.definitions.secrets.of_servers import places
 from workbench.rules.definitions.secrets.written_out import written_out
 from workbench.rules.definitions.templates import placeholders
@@ -33,7 +33,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CompletenessFinding:
     """One thing to mend.
 
     Args:
@@ -46,7 +46,7 @@ class Finding:
     message: str
 
 
-def findings(definition: Definition) -> list[Finding]:
+def findings(definition: Definition) -> list[CompletenessFinding]:
     """All findings, errors first."""
     found = (
         *_of_identity(definition),
@@ -61,30 +61,30 @@ def findings(definition: Definition) -> list[Finding]:
     return by_severity(found)
 
 
-def by_severity(found: Iterable[Finding]) -> list[Finding]:
+def by_severity(found: Iterable[CompletenessFinding]) -> list[CompletenessFinding]:
     """Errors first, then warnings, then hints."""
     order = list(Severity)
     return sorted(found, key=lambda one: order.index(one.severity))
 
 
-def _error(place: str, message: str) -> Finding:
-    return Finding(Severity.ERROR, place, message)
+def _error(place: str, message: str) -> CompletenessFinding:
+    return CompletenessFinding(Severity.ERROR, place, message)
 
 
-def _warning(place: str, message: str) -> Finding:
-    return Finding(Severity.WARNING, place, message)
+def _warning(place: str, message: str) -> CompletenessFinding:
+    return CompletenessFinding(Severity.WARNING, place, message)
 
 
-def _hint(place: str, message: str) -> Finding:
-    return Finding(Severity.HINT, place, message)
+def _hint(place: str, message: str) -> CompletenessFinding:
+    return CompletenessFinding(Severity.HINT, place, message)
 
 
-def _of_identity(definition: Definition) -> Iterator[Finding]:
+def _of_identity(definition: Definition) -> Iterator[CompletenessFinding]:
     if not definition.metadata.description.strip():
         yield _hint("metadata.description", "There is no description. Planners choose agents by it; add one sentence.")
 
 
-def _of_prompt(definition: Definition) -> Iterator[Finding]:
+def _of_prompt(definition: Definition) -> Iterator[CompletenessFinding]:
     whole = system_prompt(definition)
     if not whole.strip():
         yield _error("prompt", "The system prompt is empty. Write one, or include a rule always.")
@@ -97,7 +97,7 @@ def _of_prompt(definition: Definition) -> Iterator[Finding]:
         )
 
 
-def _of_model(definition: Definition) -> Iterator[Finding]:
+def _of_model(definition: Definition) -> Iterator[CompletenessFinding]:
     model = definition.settings.model
     if not model:
         if definition.providers:
@@ -116,7 +116,7 @@ def _needs_keys(provider: str) -> bool:
     return any(value.required for value in providers.PROVIDERS[provider].config_values)
 
 
-def _of_providers(definition: Definition) -> Iterator[Finding]:
+def _of_providers(definition: Definition) -> Iterator[CompletenessFinding]:
     for name, config in definition.providers.items():
         try:
             providers.check(providers.provider_id(name), config)
@@ -124,8 +124,8 @@ def _of_providers(definition: Definition) -> Iterator[Finding]:
             yield _error(f"providers.{name}", error.message)
 
 
-def _of_entries(definition: Definition) -> Iterator[Finding]:
-    nouns: Mapping[str, list[Entry]] = {"rules": definition.rules, "references": definition.references}
+def _of_entries(definition: Definition) -> Iterator[CompletenessFinding]:
+    nouns: Mapping[str, list[PromptEntry]] = {"rules": definition.rules, "references": definition.references}
     for noun, entries in nouns.items():
         for entry in entries:
             if entry.include is Include.AGENT and not entry.description.strip():
@@ -135,13 +135,13 @@ def _of_entries(definition: Definition) -> Iterator[Finding]:
             yield _hint(f"{noun}.{names[-1]}", f"It has the same text as {names[0]}. Delete one of them.")
 
 
-def _same(entries: list[Entry]) -> Iterator[list[str]]:
+def _same(entries: list[PromptEntry]) -> Iterator[list[str]]:
     for text, times in Counter(entry.text for entry in entries).items():
         if times > 1:
             yield [entry.name for entry in entries if entry.text == text]
 
 
-def _of_tools(definition: Definition) -> Iterator[Finding]:
+def _of_tools(definition: Definition) -> Iterator[CompletenessFinding]:
     is_offering = definition.metadata.mode is Mode.TOOLS
     if is_offering and not definition.tools:
         yield _error("tools", "An agent in mode tools exports at least one. Add a tool, or change the mode.")
@@ -151,7 +151,7 @@ def _of_tools(definition: Definition) -> Iterator[Finding]:
         yield from _of_tool(tool)
 
 
-def _of_tool(tool: AgentTool) -> Iterator[Finding]:
+def _of_tool(tool: ExportedTool) -> Iterator[CompletenessFinding]:
     place = f"tools.{tool.name}"
     if not tool.description.strip():
         yield _warning(place, "There is no description. Models choose tools by it; say what the tool does.")
@@ -160,7 +160,7 @@ def _of_tool(tool: AgentTool) -> Iterator[Finding]:
         yield _hint(place, f"The prompt does not use the parameter {name}. Add {{{name}}} to it, or remove {name}.")
 
 
-def _of_servers(definition: Definition) -> Iterator[Finding]:
+def _of_servers(definition: Definition) -> Iterator[CompletenessFinding]:
     for name, server in definition.mcp_servers.items():
         if isinstance(server, HttpServer) and server.headers and _is_exposed(server.url):
             text = "Its headers are sent without encryption. Use https, or send none."
@@ -178,7 +178,7 @@ def _is_exposed(url: str) -> bool:
     return parts.scheme == "http" and not is_local
 
 
-def _of_secrets(definition: Definition) -> Iterator[Finding]:
+def _of_secrets(definition: Definition) -> Iterator[CompletenessFinding]:
     values = {f"providers.{name}.{key}": value for name, c in definition.providers.items() for key, value in c.items()}
     for name, server in definition.mcp_servers.items():
         values |= {f"mcpServers.{name}.{place.name}": value for place, value in places(server).values()}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterable
 
 from workbench.rules.definitions.former_settings import hashed
-from workbench.rules.definitions.model import Definition, Entry, Include
+from workbench.rules.definitions.model import Definition, Include, PromptEntry
 from workbench.rules.definitions.secrets.written_out import masked
 
 HASH_LENGTH = 16
@@ -65,10 +65,10 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
-def _included(entries: Iterable[Entry], chosen: Collection[str]) -> list[Entry]:
+def _included(entries: Iterable[PromptEntry], chosen: Collection[str]) -> list[PromptEntry]:
     return [entry for entry in entries if entry.include is Include.ALWAYS or entry.name in chosen]
 
 
-def _section(title: str, entries: list[Entry]) -> str:
+def _section(title: str, entries: list[PromptEntry]) -> str:
     parts = [f"## {entry.name}\n\n{entry.text}" for entry in entries]
     return "\n\n".join([f"# {title}", *parts]) if parts else ""

@@ -14,7 +14,15 @@ from pydantic import BaseModel
 
 from workbench.rules.definitions.layout import invalid, validated
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer, ToolRule
-from workbench.rules.definitions.model import AgentTool, Definition, Entry, Metadata, Organization, Settings, Skill
+from workbench.rules.definitions.model import (
+    Definition,
+    DefinitionMetadata,
+    ExportedTool,
+    ModelSettings,
+    Organization,
+    PromptEntry,
+    Skill,
+)
 from workbench.rules.definitions.names import fitting
 from workbench.rules.definitions.providers import ALIASES
 
@@ -73,7 +81,7 @@ class _Conversion:
             "settings": self._settings(self._mapping("settings", known.get("settings"))),
             "rules": self._named("rules", known.get("rules"), self._entry),
             "references": self._named("references", known.get("references"), self._entry),
-            "tools": self._named("tools", tools, lambda place, tool: self._known(place, tool, AgentTool)),
+            "tools": self._named("tools", tools, lambda place, tool: self._known(place, tool, ExportedTool)),
             "providers": self._providers(self._mapping("providers", known.get("providers"))),
             "mcpServers": self._servers(self._mapping("mcpServers", known.get("mcpServers"))),
         }
@@ -81,7 +89,7 @@ class _Conversion:
     def _metadata(self, given: dict[str, Any], definition_id: str, *, has_tools: bool) -> dict[str, Any]:
         autonomous = given.pop("autonomous", None) in (True, "true")
         mode = "tools" if has_tools else "autonomous" if autonomous else None
-        known = self._known("metadata", given, Metadata)
+        known = self._known("metadata", given, DefinitionMetadata)
         if "provider" in known:
             provider = self._mapping("metadata.provider", known["provider"])
             known["provider"] = self._known("metadata.provider", provider, Organization)
@@ -96,7 +104,7 @@ class _Conversion:
     def _settings(self, given: dict[str, Any]) -> dict[str, Any]:
         """Settings; numbers that are written as text are read as numbers by `Settings`."""
         latest = given.pop(_LATEST_MODEL, None)
-        standard = _names(Settings)
+        standard = _names(ModelSettings)
         settings = {key: value for key, value in given.items() if key not in standard or value not in (None, "")}
         if latest and "model" not in settings:
             settings["model"] = latest
@@ -115,7 +123,7 @@ class _Conversion:
         level = entry.get("priorityLevel")
         if isinstance(level, str) and level.isdecimal():
             entry["priorityLevel"] = int(level)
-        return self._known(place, entry, Entry)
+        return self._known(place, entry, PromptEntry)
 
     def _providers(self, given: dict[str, Any]) -> dict[str, Any]:
         providers: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from workbench.errors import BadInput
 from workbench.rules import front_matter
 from workbench.rules.definitions import former_settings
 from workbench.rules.definitions.minimal_edit import edited
-from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Entry, Metadata, normal
+from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, DefinitionMetadata, PromptEntry, normal
 from workbench.rules.reasons import reason
 from workbench.rules.yaml_text import InvalidYaml, edit, load, write
 
@@ -70,14 +70,14 @@ def agent(text: str) -> dict[str, Any]:
     return known | {"settings": former_settings.stated(known["settings"])} if "settings" in known else known
 
 
-def metadata(text: str) -> Metadata:
+def metadata(text: str) -> DefinitionMetadata:
     """What a definition is, of its `agent.yaml` alone.
 
     Raises:
         BadInput: ``INVALID_CONFIGURATION``.
     """
     found = agent(text).get("metadata")
-    return validated(Metadata, found if isinstance(found, dict) else {}, AGENT)
+    return validated(DefinitionMetadata, found if isinstance(found, dict) else {}, AGENT)
 
 
 def change(files: Mapping[str, str], definition: Definition) -> dict[str, str | None]:
@@ -91,13 +91,13 @@ def change(files: Mapping[str, str], definition: Definition) -> dict[str, str | 
     return {path: text for path, text in wanted.items() if files.get(path) != text} | gone
 
 
-def _entries(files: Mapping[str, str], folder: str) -> Iterator[Entry]:
+def _entries(files: Mapping[str, str], folder: str) -> Iterator[PromptEntry]:
     for path in sorted(files):
         if is_part(path) and path.startswith(f"{folder}/"):
             yield _entry(path, files[path])
 
 
-def _entry(path: str, text: str) -> Entry:
+def _entry(path: str, text: str) -> PromptEntry:
     try:
         head, body = front_matter.split(text)
     except InvalidYaml as error:
@@ -105,7 +105,7 @@ def _entry(path: str, text: str) -> Entry:
     stem = PurePosixPath(path).stem
     if head.setdefault("name", stem) != stem:
         raise invalid(path, f"its name is {head['name']!r}, but the file is named {stem}{_SUFFIX}")
-    return validated(Entry, {**head, "text": normal(body)}, path)
+    return validated(PromptEntry, {**head, "text": normal(body)}, path)
 
 
 def _texts(files: Mapping[str, str], definition: Definition) -> Iterator[tuple[str, str]]:
@@ -136,11 +136,11 @@ def _head(definition: Definition, *, exclude_defaults: bool = False) -> dict[str
     return {key: dumped[key] for key in _IN_AGENT if key in dumped}
 
 
-def _path(folder: str, entry: Entry) -> str:
+def _path(folder: str, entry: PromptEntry) -> str:
     return f"{folder}/{entry.name}{_SUFFIX}"
 
 
-def _renamed(files: Mapping[str, str], folder: str, entry: Entry, wanted: Set[str]) -> str | None:
+def _renamed(files: Mapping[str, str], folder: str, entry: PromptEntry, wanted: Set[str]) -> str | None:
     """The file of an entry under the name that it had before: one that goes, and says the same."""
     for path in sorted(files):
         if is_part(path) and path.startswith(f"{folder}/") and path not in wanted:
@@ -150,11 +150,11 @@ def _renamed(files: Mapping[str, str], folder: str, entry: Entry, wanted: Set[st
     return None
 
 
-def _new_entry(entry: Entry) -> str:
+def _new_entry(entry: PromptEntry) -> str:
     return front_matter.join(_fields(entry), f"\n{entry.text}\n")
 
 
-def _entry_text(path: str, before: str, entry: Entry) -> str:
+def _entry_text(path: str, before: str, entry: PromptEntry) -> str:
     """The text of an entry that has had another one, perhaps in a file of another name."""
     old, (head, body) = _entry(path, before), front_matter.split(before)
     if old == entry or ("name" not in head and old.model_copy(update={"name": entry.name}) == entry):
@@ -164,7 +164,7 @@ def _entry_text(path: str, before: str, entry: Entry) -> str:
     return front_matter.join(stated, body if old.text == entry.text else f"\n{entry.text}\n", before)
 
 
-def _fields(entry: Entry) -> dict[str, Any]:
+def _fields(entry: PromptEntry) -> dict[str, Any]:
     return entry.model_dump(mode="json", by_alias=True, exclude={"text"})
 
 

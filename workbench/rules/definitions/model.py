@@ -47,7 +47,7 @@ Summary = Annotated[str, Field(max_length=2_000)]
 Link = Annotated[str, Field(max_length=2_000)]
 
 
-class Changes(Component):
+class ModelChanges(Component):
     """Base of changes. Fields that are not set stay, so their defaults mean nothing, and schemas do not state them."""
 
     @classmethod
@@ -74,7 +74,7 @@ class Include(StrEnum):
     AGENT = "agent"
 
 
-class Entry(Component):
+class PromptEntry(Component):
     """A rule or a reference. The lowest priority level comes first."""
 
     name: EntryName = Field(description="Letters, digits, - and _; unique.")
@@ -87,7 +87,7 @@ class Entry(Component):
     text: Text = Field(description="Markdown.")
 
 
-class EntryChanges(Changes):
+class EntryChanges(ModelChanges):
     """Changes of a rule or a reference; fields that are not set stay."""
 
     name: EntryName = Field("", description="Its new name.")
@@ -97,7 +97,7 @@ class EntryChanges(Changes):
     text: Text = Field("", description="Markdown.")
 
 
-class AgentTool(Component):
+class ExportedTool(Component):
     """A tool that a definition in mode `tools` exports: its prompt is filled in and sent to the agent's model."""
 
     name: EntryName = Field(description="Letters, digits, - and _; unique.")
@@ -128,7 +128,7 @@ class AgentTool(Component):
         return self
 
 
-class AgentToolChanges(Changes):
+class AgentToolChanges(ModelChanges):
     """Changes of an exported tool; fields that are not set stay."""
 
     name: EntryName = Field("", description="Its new name.")
@@ -164,7 +164,7 @@ Skills = Annotated[list[Skill], Field(max_length=100, description="What the agen
 Persona = Annotated[Annotated[str, Field(max_length=50)] | None, Field(description="The persona: the work it takes.")]
 
 
-class Metadata(Component):
+class DefinitionMetadata(Component):
     """What a definition is."""
 
     id: EntryName = Field(description="A UUID. Older files may have a word, by which nobody can name the agent.")
@@ -180,7 +180,7 @@ class Metadata(Component):
     persona: Persona = None
 
 
-class MetadataChanges(Changes):
+class MetadataChanges(ModelChanges):
     """Changes of metadata; fields that are not set stay. The id and the time of creation never change."""
 
     name: DefinitionName = ""
@@ -194,7 +194,7 @@ class MetadataChanges(Changes):
     persona: Persona = None
 
 
-class Settings(Component):
+class ModelSettings(Component):
     """How a definition's model is used. What is null is not set: the provider's own value applies, or the program's.
     Unknown settings are kept."""
 
@@ -216,18 +216,18 @@ class Settings(Component):
 class Definition(Component):
     """A definition, whole. Rules and references are sorted by priority level, then name."""
 
-    metadata: Metadata
-    settings: Settings = Settings()
+    metadata: DefinitionMetadata
+    settings: ModelSettings = ModelSettings()
     prompt: Prompt = DEFAULT_PROMPT
-    rules: list[Entry] = Field([], max_length=1_000)
-    references: list[Entry] = Field([], max_length=1_000)
-    tools: list[AgentTool] = Field([], max_length=1_000)
+    rules: list[PromptEntry] = Field([], max_length=1_000)
+    references: list[PromptEntry] = Field([], max_length=1_000)
+    tools: list[ExportedTool] = Field([], max_length=1_000)
     providers: dict[EntryName, dict[str, str]] = {}
     mcp_servers: dict[EntryName, McpServer] = {}
 
     @field_validator("rules", "references")
     @classmethod
-    def _in_order(cls, value: list[Entry]) -> list[Entry]:
+    def _in_order(cls, value: list[PromptEntry]) -> list[PromptEntry]:
         return sorted(value, key=lambda entry: (entry.priority_level, entry.name))
 
     @model_validator(mode="after")

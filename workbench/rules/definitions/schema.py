@@ -14,29 +14,29 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.layout import AGENT
-from workbench.rules.definitions.model import Definition, Entry
+from workbench.rules.definitions.model import Definition, PromptEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _IN_OTHER_FILES = ("prompt", "rules", "references")
 
 
-class File(StrEnum):
+class DefinitionFile(StrEnum):
     """A file of a definition: `agent.yaml`, or the front matter of a rule or reference."""
 
     AGENT = AGENT
     FRONT_MATTER = "front-matter"
 
 
-def of_file(file: File) -> dict[str, Any]:
+def of_file(file: DefinitionFile) -> dict[str, Any]:
     """The JSON Schema of a file."""
-    if file is File.AGENT:
+    if file is DefinitionFile.AGENT:
         model = _without(Definition, *_IN_OTHER_FILES)
         title = f"{AGENT} of an agent definition"
     else:
-        model = _without(Entry, "text")
+        model = _without(PromptEntry, "text")
         title = "Front matter of a rule or reference of an agent definition"
     schema = model.model_json_schema(schema_generator=_Schema)
-    if file is File.FRONT_MATTER:
+    if file is DefinitionFile.FRONT_MATTER:
         schema.pop("required", None)  # the name is that of the file
     return {"$schema": DIALECT, **schema, "title": title}
 

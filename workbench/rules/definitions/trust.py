@@ -24,7 +24,7 @@ Files = Mapping[str, Mapping[str, str]]
 """By the name of a server: the SHA-256 of each file that its command names and a definition could change, by path."""
 
 
-class Kind(StrEnum):
+class TrustKind(StrEnum):
     """What is trusted: a program that is started, a server that is called, where secrets of a provider are and go, or
     a tool that runs without a question, that its agents may do more than workers, or
     a prompt, rule, reference or tool that an agent wrote."""
@@ -48,7 +48,7 @@ class Need:
         fingerprint: identifies what is trusted, with the secrets that `details` masks: never shown.
     """
 
-    kind: Kind
+    kind: TrustKind
     name: str
     details: Mapping[str, Any]
     fingerprint: str
@@ -79,7 +79,7 @@ def needs(definition: Definition, files: Files = {}, role: Role | None = None) -
 
 
 PROMPT = "prompt"
-"""The name of the need of the system prompt; `Kind.PROMPT` has all texts."""
+"""The name of the need of the system prompt; `TrustKind.PROMPT` has all texts."""
 
 
 def of_texts(definition: Definition) -> list[Need]:
@@ -90,7 +90,9 @@ def of_texts(definition: Definition) -> list[Need]:
         **{f"{section}.{one.name}": one.text for section, found in entries.items() for one in found},
         **{f"tools.{tool.name}": tool.prompt for tool in definition.tools},
     }
-    return [_need(Kind.PROMPT, name, {"prompt": masked_by_form(text)}, text) for name, text in texts.items() if text]
+    return [
+        _need(TrustKind.PROMPT, name, {"prompt": masked_by_form(text)}, text) for name, text in texts.items() if text
+    ]
 
 
 def added(before: Sequence[Need], after: Sequence[Need]) -> list[Need]:
@@ -101,19 +103,19 @@ def added(before: Sequence[Need], after: Sequence[Need]) -> list[Need]:
 
 def _of_persona(definition: Definition, role: Role | None) -> Iterator[Need]:
     if role not in (None, Role.WORKER):
-        yield _need(Kind.ROLE, ROLE, {"persona": definition.metadata.persona, "role": role})
+        yield _need(TrustKind.ROLE, ROLE, {"persona": definition.metadata.persona, "role": role})
 
 
 def _of_settings(definition: Definition) -> Iterator[Need]:
     if definition.settings.tool_permission == "never":
-        yield _need(Kind.PERMISSION, "settings.toolPermission", {"tools": "all"})
+        yield _need(TrustKind.PERMISSION, "settings.toolPermission", {"tools": "all"})
 
 
 def _of_providers(definition: Definition, hidden: Definition) -> Iterator[Need]:
     for name, config in definition.providers.items():
         if config:
             shown = {"provider": name, "configuration": hidden.providers[name]}
-            yield _need(Kind.PROVIDER, f"providers.{name}", shown, config)
+            yield _need(TrustKind.PROVIDER, f"providers.{name}", shown, config)
 
 
 def _of_servers(definition: Definition, hidden: Definition, files: Files) -> Iterator[Need]:
@@ -122,9 +124,9 @@ def _of_servers(definition: Definition, hidden: Definition, files: Files) -> Ite
         content = server.model_dump(mode="json", include=_CONTENT)
         if isinstance(shown := hidden.mcp_servers[name], StdioServer):
             named = dict(files.get(name, {}))
-            yield _need(Kind.PROGRAM, place, _program(shown, named), {**content, "files": named})
+            yield _need(TrustKind.PROGRAM, place, _program(shown, named), {**content, "files": named})
         else:
-            yield _need(Kind.SERVER, place, _server(shown), content)
+            yield _need(TrustKind.SERVER, place, _server(shown), content)
         yield from _unasked(name, server)
 
 
@@ -145,13 +147,13 @@ def _unasked(name: str, server: StdioServer | HttpServer) -> Iterator[Need]:
     """The tools of a server that run without asking a person."""
     if server.server_tool_defaults.permission_required is False:
         shown = {"server": name, "tools": "all but those for which permission is required"}
-        yield _need(Kind.PERMISSION, f"mcpServers.{name}.serverToolDefaults", shown)
+        yield _need(TrustKind.PERMISSION, f"mcpServers.{name}.serverToolDefaults", shown)
     for tool, rule in server.tools.items():
         if rule.permission_required is False:
-            yield _need(Kind.PERMISSION, f"mcpServers.{name}.tools.{tool}", {"server": name, "tools": tool})
+            yield _need(TrustKind.PERMISSION, f"mcpServers.{name}.tools.{tool}", {"server": name, "tools": tool})
 
 
-def _need(kind: Kind, name: str, shown: Mapping[str, Any], content: Any = None) -> Need:
+def _need(kind: TrustKind, name: str, shown: Mapping[str, Any], content: Any = None) -> Need:
     identity = [kind, name, shown, content]
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return Need(kind, inert_line(name), _inert(shown), hashlib.sha256(text.encode()).hexdigest()[:FINGERPRINT_LENGTH])
@@ -203,10 +205,10 @@ def _with(values: Mapping[str, str]) -> str:
 
 
 _SUMMARIES = {
-    Kind.PROGRAM: _program_text,
-    Kind.SERVER: _server_text,
-    Kind.PROVIDER: _provider_text,
-    Kind.PERMISSION: _permission_text,
-    Kind.ROLE: _role_text,
-    Kind.PROMPT: _prompt_text,
+    TrustKind.PROGRAM: _program_text,
+    TrustKind.SERVER: _server_text,
+    TrustKind.PROVIDER: _provider_text,
+    TrustKind.PERMISSION: _permission_text,
+    TrustKind.ROLE: _role_text,
+    TrustKind.PROMPT: _prompt_text,
 }

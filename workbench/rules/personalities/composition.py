@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rid_lib.types import KoiNetNode
 
-from workbench.rules.definitions.model import Metadata
+from workbench.rules.definitions.model import DefinitionMetadata
 from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.personalities.traits import require_room
@@ -48,7 +48,7 @@ class Sources:
         functions: its callable traits.
     """
 
-    definition: Metadata | None = None
+    definition: DefinitionMetadata | None = None
     persona: tuple[str, str] | None = None
     by_hand: Iterable[PersonalityTrait] = ()
     functions: Iterable[PersonalityTrait] = ()
@@ -90,7 +90,7 @@ def function_trait(
     )
 
 
-def _of_definition(metadata: Metadata | None) -> Iterator[PersonalityTrait]:
+def _of_definition(metadata: DefinitionMetadata | None) -> Iterator[PersonalityTrait]:
     if metadata is None:
         return
     if metadata.description:

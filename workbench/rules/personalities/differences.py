@@ -26,7 +26,7 @@ class ChangedTrait(Wire):
     fields: list[Field]
 
 
-class Difference(Wire):
+class ProfileDifference(Wire):
     """What the later of two states of a profile has added, removed and changed; `fields`: of the profile itself."""
 
     added: list[PersonalityTrait] = []
@@ -40,12 +40,12 @@ class Difference(Wire):
         return not (self.added or self.removed or self.changed or self.fields)
 
 
-def difference(before: PersonalityProfile | None, after: PersonalityProfile | None) -> Difference:
+def difference(before: PersonalityProfile | None, after: PersonalityProfile | None) -> ProfileDifference:
     """What differs; the order of traits does not count. None: there is no profile."""
     old = {trait.name: trait for trait in before.traits} if before else {}
     new = {trait.name: trait for trait in after.traits} if after else {}
     both = sorted(old.keys() & new.keys())
-    return Difference(
+    return ProfileDifference(
         added=[new[name] for name in sorted(new.keys() - old.keys())],
         removed=[old[name] for name in sorted(old.keys() - new.keys())],
         changed=[ChangedTrait(name=n, fields=found) for n in both if (found := _fields(old[n], new[n]))],

@@ -79,7 +79,7 @@ class Specification:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SweepLimits:
     """How a sweep runs.
 
     Args:

@@ -35,7 +35,7 @@ class Claimant:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClaimCandidate:
     """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
 
     `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
@@ -52,7 +52,7 @@ class Wanted:
     has_command: bool = True
 
 
-def obstacles(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
     """The reasons why an agent cannot claim a task now, in words; empty if it can."""
     if task.status in HELD:
         return {ClaimReason.HELD: f"it is {task.status}, held by {task.holder}"}
@@ -61,17 +61,17 @@ def obstacles(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
     return _unfit(task, claimant) | _not_ready(task)
 
 
-def _unfit(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+def _unfit(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
     return _for_another(task, claimant) | _without_command(task, claimant)
 
 
-def _without_command(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+def _without_command(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
     if task.has_command or not claimant.commands_only:
         return {}
     return {ClaimReason.COMMAND: "it has no command; only an LLM agent or a person can do it"}
 
 
-def _for_another(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
+def _for_another(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
     if task.reserved_for is not None:
         other = task.reserved_for != claimant.uid
         return {ClaimReason.RESERVED: f"it is reserved for {task.reserved_name}"} if other else {}
@@ -85,7 +85,7 @@ def _for_another(task: Wanted, claimant: Claimant) -> dict[ClaimReason, str]:
     return found
 
 
-def _not_ready(task: Wanted) -> dict[ClaimReason, str]:
+def _not_ready(task: ClaimCandidate) -> dict[ClaimReason, str]:
     found = {}
     if failed := [f"{task_id} ({state})" for task_id, state in task.waits.items() if state in DEAD]:
         found[ClaimReason.DEPENDENCY_FAILED] = (

@@ -9,7 +9,7 @@ from workbench.errors import Conflict
 from workbench.model import SECOND, OnFailure, TaskState
 
 
-class Action(StrEnum):
+class TaskAction(StrEnum):
     """The actions that change the state of a task."""
 
     CLAIM = "claim"
@@ -34,23 +34,23 @@ SHOWN = 12
 TREE_DEPTH = 50
 """Levels of subtasks; JSON parsers refuse much deeper nesting."""
 
-TRANSITIONS: dict[tuple[TaskState, Action], TaskState] = {
-    (TaskState.PENDING, Action.CLAIM): TaskState.CLAIMED,
-    (TaskState.PENDING, Action.CANCEL): TaskState.CANCELLED,
-    (TaskState.CLAIMED, Action.START): TaskState.IN_PROGRESS,
-    (TaskState.IN_PROGRESS, Action.START): TaskState.IN_PROGRESS,
-    **{(held, Action.COMPLETE): TaskState.COMPLETED for held in HELD},
-    **{(held, Action.FAIL): TaskState.FAILED for held in HELD},
-    **{(held, Action.RELEASE): TaskState.PENDING for held in HELD},
-    **{(held, Action.EXPIRE): TaskState.FAILED for held in HELD},
-    **{(held, Action.CANCEL): TaskState.CANCELLED for held in HELD},
-    **{(state, Action.REASSIGN): TaskState.PENDING for state in OPEN},
-    **{(dead, Action.RETRY): TaskState.PENDING for dead in DEAD},
+TRANSITIONS: dict[tuple[TaskState, TaskAction], TaskState] = {
+    (TaskState.PENDING, TaskAction.CLAIM): TaskState.CLAIMED,
+    (TaskState.PENDING, TaskAction.CANCEL): TaskState.CANCELLED,
+    (TaskState.CLAIMED, TaskAction.START): TaskState.IN_PROGRESS,
+    (TaskState.IN_PROGRESS, TaskAction.START): TaskState.IN_PROGRESS,
+    **{(held, TaskAction.COMPLETE): TaskState.COMPLETED for held in HELD},
+    **{(held, TaskAction.FAIL): TaskState.FAILED for held in HELD},
+    **{(held, TaskAction.RELEASE): TaskState.PENDING for held in HELD},
+    **{(held, TaskAction.EXPIRE): TaskState.FAILED for held in HELD},
+    **{(held, TaskAction.CANCEL): TaskState.CANCELLED for held in HELD},
+    **{(state, TaskAction.REASSIGN): TaskState.PENDING for state in OPEN},
+    **{(dead, TaskAction.RETRY): TaskState.PENDING for dead in DEAD},
 }
 """While a retry is left, FAIL and EXPIRE lead to pending instead: see `after_failure`."""
 
 
-def step(state: TaskState, action: Action) -> TaskState:
+def step(state: TaskState, action: TaskAction) -> TaskState:
     """The state after `action`.
 
     Raises:

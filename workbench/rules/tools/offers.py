@@ -13,7 +13,7 @@ CHANGES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OfferChange:
     """A value that was added, removed or replaced; None: there was or is none.
 
     Args:
@@ -25,7 +25,7 @@ class Change:
     after: Any
 
 
-def changes(before: str, after: str) -> list[Change]:
+def changes(before: str, after: str) -> list[OfferChange]:
     """How two offers differ, at most `CHANGES` places.
 
     Args:
@@ -34,9 +34,9 @@ def changes(before: str, after: str) -> list[Change]:
     return list(islice(_changes((), json.loads(before), json.loads(after)), CHANGES))
 
 
-def _changes(path: tuple[str, ...], before: Any, after: Any) -> Iterator[Change]:
+def _changes(path: tuple[str, ...], before: Any, after: Any) -> Iterator[OfferChange]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys([*before, *after]):
             yield from _changes((*path, key), before.get(key), after.get(key))
     elif json.dumps(before) != json.dumps(after):  # for Python, True is 1
-        yield Change(".".join(path), before, after)
+        yield OfferChange(".".join(path), before, after)

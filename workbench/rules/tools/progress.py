@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Progress(Protocol):
+class ProgressReceiver(Protocol):
     """Receives the progress of a call."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
@@ -15,7 +15,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProgressReport:
     """How far a call is: `progress` of `total`, if that is known, with a text."""
 
     progress: float

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.progress import ProgressReceiver
 
 Elicit = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """`elicit(message, schema)`: what the caller answers, as an MCP `ElicitResult`."""
@@ -21,6 +21,6 @@ class Surroundings:
     """What a tool may use of its caller while it runs, and where the caller follows the call; None: the caller does not
     offer it."""
 
-    progress: Progress | None = None
+    progress: ProgressReceiver | None = None
     elicit: Elicit | None = None
     follow: Follow | None = None

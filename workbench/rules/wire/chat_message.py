@@ -60,13 +60,13 @@ class Unsubscribe(_OfConversation):
     type: Literal["unsubscribe"]
 
 
-class Stop(_OfConversation):
+class StopMessage(_OfConversation):
     """Stop the answer that is being made."""
 
     type: Literal["stop"]
 
 
-class Retry(_OfConversation):
+class RetryMessage(_OfConversation):
     """Ask the last question again.
 
     Args:
@@ -83,13 +83,13 @@ class Ping(_Command):
     type: Literal["ping"]
 
 
-Command = Annotated[Say | Subscribe | Unsubscribe | Stop | Retry | Ping, Field(discriminator="type")]
-_COMMAND: TypeAdapter[Say | Subscribe | Unsubscribe | Stop | Retry | Ping] = TypeAdapter(
+Command = Annotated[Say | Subscribe | Unsubscribe | StopMessage | RetryMessage | Ping, Field(discriminator="type")]
+_COMMAND: TypeAdapter[Say | Subscribe | Unsubscribe | StopMessage | RetryMessage | Ping] = TypeAdapter(
     Command, config=ConfigDict(defer_build=True)
 )
 
 
-def parse(text: str | None) -> Say | Subscribe | Unsubscribe | Stop | Retry | Ping:
+def parse(text: str | None) -> Say | Subscribe | Unsubscribe | StopMessage | RetryMessage | Ping:
     """The message of a client.
 
     Args:

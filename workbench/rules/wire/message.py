@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
-from workbench.model import Event
+from workbench.model import FeedEvent
 from workbench.rules import access
 from workbench.rules.wire import json_safety
 
@@ -170,13 +170,13 @@ def contexts(agent_id: str, page: Mapping[str, Any]) -> Message:
     return {"type": "contexts", "agent_id": agent_id, "results": page["data"]}
 
 
-def event(found: Event, request_id: Any) -> str:
+def event(found: FeedEvent, request_id: Any) -> str:
     """One event of a subscription as JSON text, with the id of the subscribing request."""
     origin = "" if request_id is None else f',"request_id":{to_json(request_id).decode()}'
     return f'{{"type":"event","data":{found.as_json}{origin}}}'
 
 
-def tool_message(found: Event, request_id: Any) -> str | None:
+def tool_message(found: FeedEvent, request_id: Any) -> str | None:
     """An event of a tool as spec 4's `tool_start` or `tool_complete`, as JSON text; None for other events.
 
     `event_id` is the event's id, after which a subscription can continue.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from cachetools import LRUCache, TTLCache
 
 from workbench.errors import Unauthenticated
-from workbench.model import Access, Capability, Level, Registration, Role, SelfTools, Tool, Wire
+from workbench.model import Access, Capability, GrantedAccess, Level, Registration, Role, SelfTools, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access
 from workbench.store.base import Reader, Row, Store
@@ -32,7 +32,7 @@ _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 _ALL = "*"
 
 
-class Identity(Wire):
+class CallerIdentity(Wire):
     """Who the caller is, as the server sees it.
 
     `worktree_path` is the directory to work in, and to change nothing outside of. `supervised`: its supervisor claims
@@ -41,7 +41,7 @@ class Identity(Wire):
 
     agent_id: str
     level: str
-    tool: Tool
+    tool: GrantedAccess
     access_level: Access
     persona_id: str | None
     session_id: str | None
@@ -186,12 +186,12 @@ class _Agent:
 
 
 def _caller(row: Row) -> Caller:
-    off = row["tool"] == Tool.WRITE and not row["may_write"]
-    tool = Tool.READ if row["tool"] == Tool.READ or off else Tool.WRITE
+    off = row["tool"] == GrantedAccess.WRITE and not row["may_write"]
+    tool = GrantedAccess.READ if row["tool"] == GrantedAccess.READ or off else GrantedAccess.WRITE
     status = Registration(row["registration_status"])
     level = access.level_of(status, tool, Role(row["role"]))
     barred = "TOOL_DISABLED" if off else None
-    if tool is Tool.READ and not row["may_read"]:
+    if tool is GrantedAccess.READ and not row["may_read"]:
         barred, level = "TOOL_DISABLED", Level.ANONYMOUS
     capabilities = json.loads(row["capabilities"])
     return Caller(
@@ -237,10 +237,10 @@ async def identify(store: Store, token: str) -> Caller:
 
 
 @op(allow=Level.READ, reads=True)
-async def whoami(ctx: Ctx) -> Identity:
+async def whoami(ctx: Ctx) -> CallerIdentity:
     """Get the identity and permissions that the server has for you."""
     caller = ctx.caller
-    return Identity(
+    return CallerIdentity(
         agent_id=caller.name,
         level=caller.level.name.lower(),
         tool=caller.tool,

@@ -21,7 +21,7 @@ from workbench.system import atomic_file
 SQL = beside(__file__)
 
 
-class Persona(Wire):
+class PersonaInfo(Wire):
     """A persona with the instructions for its agents."""
 
     id: str
@@ -47,7 +47,7 @@ class PersonaSummary(Wire):
     role: Role
 
 
-class Version(Wire):
+class PersonaVersion(Wire):
     """A current or former text of a persona."""
 
     sha256: str
@@ -59,45 +59,45 @@ class Version(Wire):
     saved_at: Micros
 
 
-class Versions(Wire):
+class PersonaVersions(Wire):
     """The versions of one persona, newest first."""
 
-    versions: list[Version]
+    versions: list[PersonaVersion]
 
 
-class Personas(Wire):
+class PersonaPage(Wire):
     """Personas by id."""
 
     personas: list[PersonaSummary]
 
 
-class SavedPersona(Persona):
+class SavedPersona(PersonaInfo):
     """A persona that was saved. `warnings` are about secrets in its text, which stay in it: its agents are sent it."""
 
     warnings: list[str]
 
 
 @op(allow=Level.READ, reads=True)
-async def get_personas(ctx: Ctx) -> Personas:
+async def get_personas(ctx: Ctx) -> PersonaPage:
     """List the personas."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
-    return Personas(personas=[PersonaSummary(id=r["id"], name=r["name"], role=r["role"]) for r in rows])
+    return PersonaPage(personas=[PersonaSummary(id=r["id"], name=r["name"], role=r["role"]) for r in rows])
 
 
 @op(allow=Level.READ, reads=True)
-async def get_persona(ctx: Ctx, persona_id: PersonaId) -> Persona:
+async def get_persona(ctx: Ctx, persona_id: PersonaId) -> PersonaInfo:
     """Get a persona with the instructions for its agents."""
     return await ctx.read(lambda tx: require_persona(tx, persona_id))
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def list_persona_versions(ctx: Ctx, persona_id: PersonaId) -> Versions:
+async def list_persona_versions(ctx: Ctx, persona_id: PersonaId) -> PersonaVersions:
     """List the versions of a persona, newest first, with their SHA-256."""
 
     def question(tx: Reader) -> list[Row]:
         return tx.all(SQL.versions, id=require_persona(tx, persona_id).id)
 
-    return Versions(versions=[Version(**row) for row in await ctx.read(question)])
+    return PersonaVersions(versions=[PersonaVersion(**row) for row in await ctx.read(question)])
 
 
 @op(allow=Level.OPERATOR)
@@ -127,7 +127,7 @@ async def save_persona(
     return await ctx.write(change)
 
 
-def require_persona(tx: Reader, persona_id: str) -> Persona:
+def require_persona(tx: Reader, persona_id: str) -> PersonaInfo:
     """A persona that exists; ids are case-insensitive.
 
     Raises:
@@ -137,7 +137,7 @@ def require_persona(tx: Reader, persona_id: str) -> Persona:
     if row is None:
         known = ", ".join(r["id"] for r in tx.all(SQL.list))
         raise NotFound("PERSONA_NOT_FOUND", f"There is no persona {persona_id!r}. Available: {known}.")
-    return Persona(**row)
+    return PersonaInfo(**row)
 
 
 async def sync(store: Store, settings: Settings) -> None:

@@ -28,7 +28,7 @@ RuleName = Annotated[
 ]
 
 
-class Rule(Wire):
+class AdmissionRule(Wire):
     """A rule that admits agents whose name matches a pattern, with a grant."""
 
     id: int
@@ -39,10 +39,10 @@ class Rule(Wire):
     created_at: Micros
 
 
-class Rules(Wire):
+class AdmissionRules(Wire):
     """Admission rules, in the order in which they are tried."""
 
-    rules: list[Rule]
+    rules: list[AdmissionRule]
 
 
 @op(allow=Level.OPERATOR)
@@ -56,12 +56,12 @@ async def add_admission_rule(
         bool, Field(description="Only agents on this machine that run as you; only Linux tells which do.")
     ] = True,
     grants: Annotated[dict[str, Any], Field(description=f"Their grant: {grants.CHOICES}")] = {},
-) -> Rule:
+) -> AdmissionRule:
     """Add a rule that admits agents with a matching name without asking. Each approval records the rule."""
     grant = _parsed(grants)
     await require_tools(ctx, grant)
 
-    def change(tx: Tx) -> Rule:
+    def change(tx: Tx) -> AdmissionRule:
         check(tx, grant)
         if tx.one(SQL.by_name, name=name):
             raise Conflict("NAME_TAKEN", f"There is already a rule {name!r}. Remove it, or choose another name.")
@@ -74,9 +74,9 @@ async def add_admission_rule(
 
 
 @op(allow=Level.OPERATOR, reads=True)
-async def list_admission_rules(ctx: Ctx) -> Rules:
+async def list_admission_rules(ctx: Ctx) -> AdmissionRules:
     """List the rules that admit agents without asking, in the order in which they are tried."""
-    return Rules(rules=await ctx.read(_all))
+    return AdmissionRules(rules=await ctx.read(_all))
 
 
 @op(allow=Level.OPERATOR, destructive=True)
@@ -94,7 +94,7 @@ async def remove_admission_rule(
     return await ctx.write(change)
 
 
-def matching(tx: Reader, name: str, caller: Caller, user: int | None) -> Rule | None:
+def matching(tx: Reader, name: str, caller: Caller, user: int | None) -> AdmissionRule | None:
     """The first rule that admits an agent of this name and origin.
 
     Args:
@@ -126,9 +126,9 @@ def _is_own(caller: Caller, user: int | None) -> bool:
     return caller.address in access.LOOPBACK and (not TELLS or user == os.geteuid())
 
 
-def _all(tx: Reader) -> list[Rule]:
+def _all(tx: Reader) -> list[AdmissionRule]:
     return [
-        Rule(**{**dict(row), "grants": json.loads(row["grants"]), "loopback_only": bool(row["loopback_only"])})
+        AdmissionRule(**{**dict(row), "grants": json.loads(row["grants"]), "loopback_only": bool(row["loopback_only"])})
         for row in tx.all(SQL.list)
     ]
 

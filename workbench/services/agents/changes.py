@@ -14,7 +14,7 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.services.agents import grants
-from workbench.services.agents.directory import Agent, AgentList, agent_by_uid, agent_of
+from workbench.services.agents.directory import AgentInfo, AgentList, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -32,7 +32,7 @@ class IssuedToken(Wire):
 
 
 @op(allow=Level.OPERATOR)
-async def update_agent(ctx: Ctx, agent_id: AgentId, changes: Changes, reason: Reason = "") -> Agent:
+async def update_agent(ctx: Ctx, agent_id: AgentId, changes: Changes, reason: Reason = "") -> AgentInfo:
     """Change an agent's grant, name, id, session or team. Takes effect with its next message."""
     return (await _change(ctx, [agent_id], changes, reason))[0]
 
@@ -65,10 +65,10 @@ async def issue_token(ctx: Ctx, agent_id: AgentId) -> IssuedToken:
 
 
 @op(allow=Level.OPERATOR)
-async def restore_agent(ctx: Ctx, agent_id: AgentId) -> Agent:
+async def restore_agent(ctx: Ctx, agent_id: AgentId) -> AgentInfo:
     """Restore a deleted agent with its id, grant and token."""
 
-    def change(tx: Tx) -> Agent:
+    def change(tx: Tx) -> AgentInfo:
         row = tx.one(SQL.deleted_one, agent_id=agent_id)
         if row is None:
             require_agent(tx, agent_id)
@@ -95,14 +95,14 @@ def restore_place(tx: Tx, agent: Row, place: Mapping[str, Any], undoes: int) -> 
     tx.emit("agent.updated", f"agent:{agent['id']}", session=changed.get("session_id", agent["session_id"]), **values)
 
 
-async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], reason: str) -> list[Agent]:
+async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], reason: str) -> list[AgentInfo]:
     grant = grants.parse(changes)
     if not grant.model_fields_set:
         raise grants.nothing_chosen()
     if grant.tools:
         await grants.require_tools(ctx, grant, await ctx.read(lambda tx: _held(tx, agent_ids)))
 
-    def change(tx: Tx) -> list[Agent]:
+    def change(tx: Tx) -> list[AgentInfo]:
         return [_change_one(tx, ctx, require_agent(tx, one), grant, reason) for one in agent_ids]
 
     changed = await ctx.write(change)
@@ -117,7 +117,7 @@ def _held(tx: Reader, agent_ids: list[str]) -> set[str]:
     return set.intersection(*held) if held else set()
 
 
-def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant, reason: str) -> Agent:
+def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant, reason: str) -> AgentInfo:
     try:
         changed = grants.apply(tx, agent, grant)
     except WorkbenchError as error:

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.model import Registration, Role, Tool, iso
+from workbench.model import GrantedAccess, Registration, Role, iso
 from workbench.ops import Ctx
 from workbench.rules import access
 from workbench.services import approvals
 from workbench.services.access.personas import require_persona
 from workbench.services.agents import grants
-from workbench.services.agents.admission import Rule
+from workbench.services.agents.admission import AdmissionRule
 from workbench.services.agents.grants import Grant
 from workbench.services.agents.rows import agent_row
 from workbench.services.agents.status import set_status
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -36,7 +36,7 @@ def suggested_session(tx: Reader, parent: str | None, session: str | None = None
     return dict(found) if found else None
 
 
-def admit_by_rule(tx: Tx, rule: Rule, agent_uid: str) -> str | None:
+def admit_by_rule(tx: Tx, rule: AdmissionRule, agent_uid: str) -> str | None:
     """Admit an agent by a rule; its new id.
 
     None if the rule's grant is no longer valid: `rule.failed` is emitted, and the approval waits for the operator.
@@ -54,7 +54,9 @@ def admit_by_rule(tx: Tx, rule: Rule, agent_uid: str) -> str | None:
 
 
 @approvals.decision_handler("registration")
-async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+async def decide_registration(
+    ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Mapping[str, Any]
+) -> dict[str, Any]:
     """Admit an agent with a grant, or reject it."""
 
     agent_uid, person = approval.subject.removeprefix("agent:"), approvals.person_of(ctx)
@@ -78,7 +80,7 @@ async def decide_registration(ctx: Ctx, approval: Approval, yes: bool, choices: 
     return outcome
 
 
-def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any]) -> str:
+def _admit(tx: Tx, approval: ApprovalInfo, agent_uid: str, choices: Mapping[str, Any]) -> str:
     agent = agent_row(tx, agent_uid)
     assert agent is not None, "an approval's agent exists"
     grant = _with_defaults(tx, agent, approval.payload, grants.parse(choices))
@@ -86,7 +88,7 @@ def _admit(tx: Tx, approval: Approval, agent_uid: str, choices: Mapping[str, Any
     tx.run(SQL.admit, id=agent_uid)
     columns = {key: value for key, value in granted.items() if key != "assigned_agent_id"}
     session = granted.get("session_id")
-    data = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or Tool.WRITE} | columns
+    data = {"agent_id": grant.agent_id, "role": grant.role, "tool": grant.tool or GrantedAccess.WRITE} | columns
     tx.emit("agent.assigned", approval.subject, session=session, **data, before=grants.before(agent, granted))
     assert grant.agent_id is not None
     return grant.agent_id

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.model import SECOND, Access, Level, Micros, Registration, Role, SelfTools, Tool, Wire
+from workbench.model import SECOND, Access, GrantedAccess, Level, Micros, Registration, Role, SelfTools, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
@@ -27,7 +27,7 @@ SQL = beside(__file__)
 Presence = Literal["active", "idle", "offline", "terminated"]
 
 
-class Agent(Wire):
+class AgentInfo(Wire):
     """An agent, as others see it.
 
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
@@ -44,7 +44,7 @@ class Agent(Wire):
     presence: Presence
     persona_id: str | None
     role: Role
-    tool: Tool
+    tool: GrantedAccess
     access_level: Access
     definitions: bool
     tools: list[str]
@@ -70,10 +70,10 @@ class Agent(Wire):
     deleted_at: Micros | None
 
 
-class Agents(Wire):
+class AgentPage(Wire):
     """Agents, oldest first. `next_cursor` is null on the last page."""
 
-    agents: list[Agent]
+    agents: list[AgentInfo]
     total: int
     next_cursor: str | None
 
@@ -81,11 +81,11 @@ class Agents(Wire):
 class AgentList(Wire):
     """All matching agents."""
 
-    agents: list[Agent]
+    agents: list[AgentInfo]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AgentFilter:
     """Filters for agents; `since` selects those that registered or were active after it (microseconds UTC)."""
 
     status: Registration | None = None
@@ -106,14 +106,14 @@ async def list_agents(
     deleted: Deleted = False,
     limit: Limit = 200,
     cursor: Cursor = None,
-) -> Agents:
+) -> AgentPage:
     """List the agents that are visible to you, oldest first."""
 
-    wanted = Wanted(status, session_id, team_id, search, deleted)
+    wanted = AgentFilter(status, session_id, team_id, search, deleted)
     return await ctx.read(lambda tx: page(tx, ctx, wanted, limit, cursor))
 
 
-def page(tx: Reader, ctx: Ctx, wanted: Wanted, limit: int, cursor: str | None) -> Agents:
+def page(tx: Reader, ctx: Ctx, wanted: AgentFilter, limit: int, cursor: str | None) -> AgentPage:
     """One page of the agents that are visible to the caller, oldest first.
 
     Raises:
@@ -135,7 +135,7 @@ def page(tx: Reader, ctx: Ctx, wanted: Wanted, limit: int, cursor: str | None) -
     total = tx.one(SQL.count, values)
     assert total is not None
     shown, following = paging.cut(rows, limit, "registered_at", "id")
-    return Agents(agents=[agent_of(ctx, row) for row in shown], total=total["n"], next_cursor=following)
+    return AgentPage(agents=[agent_of(ctx, row) for row in shown], total=total["n"], next_cursor=following)
 
 
 @op(allow=Level.READ, reads=True)
@@ -144,7 +144,7 @@ async def get_active_agents(
 ) -> AgentList:
     """List the visible agents that are present: those with a task, and those that could take one."""
 
-    def question(tx: Reader) -> list[Agent]:
+    def question(tx: Reader) -> list[AgentInfo]:
         permissions.check(tx, ctx.caller, "read", "agents")
         rows = tx.all(SQL.there, ctx.caller.scope, persona=persona_id.lower() if persona_id else None)
         return [agent_of(ctx, row) for row in rows]
@@ -154,7 +154,7 @@ async def get_active_agents(
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def get_agent(ctx: Ctx, agent_id: AgentId) -> Agent:
+async def get_agent(ctx: Ctx, agent_id: AgentId) -> AgentInfo:
     """Get an agent that is visible to you."""
     return await ctx.read(lambda tx: visible_agent(tx, ctx, agent_id))
 
@@ -166,7 +166,7 @@ def agent_by_uid(tx: Reader, agent_uid: str) -> Row:
     return row
 
 
-def visible_agent(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
+def visible_agent(tx: Reader, ctx: Ctx, agent_id: str) -> AgentInfo:
     """An agent by its agent_id, if it is visible to the caller.
 
     Raises:
@@ -179,9 +179,9 @@ def visible_agent(tx: Reader, ctx: Ctx, agent_id: str) -> Agent:
     return agent_of(ctx, row)
 
 
-def agent_of(ctx: Ctx, row: Row) -> Agent:
+def agent_of(ctx: Ctx, row: Row) -> AgentInfo:
     """An agent from its row of `agents_seen`."""
-    return Agent(
+    return AgentInfo(
         agent_id=row["assigned_agent_id"],
         name=row["name"],
         registration_status=row["registration_status"],

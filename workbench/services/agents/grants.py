@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field, ValidationError
 
 from workbench.errors import BadInput, Conflict, NotFound
-from workbench.model import SECOND, Access, Role, SelfTools, Tool, Wire, iso
+from workbench.model import SECOND, Access, GrantedAccess, Role, SelfTools, Wire, iso
 from workbench.ops import Ctx, first_problems, problems_of
 from workbench.present.inert import inert_line
 from workbench.rules import access
@@ -52,7 +52,7 @@ class Grant(Wire):
     worktree: str | None = None
     persona_id: str | None = None
     role: Role | None = None
-    tool: Tool | None = None
+    tool: GrantedAccess | None = None
     access_level: Access | None = None
     expires_at: AwareDatetime | None = None
     expires_in_seconds: float | None = Field(None, gt=0, le=3.2e9)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.errors import BadInput, Refused, Unauthenticated, Unavailable
-from workbench.model import Level, Registration, Role, SelfTools, Tool, Wire, uuid7
+from workbench.model import GrantedAccess, Level, Registration, Role, SelfTools, Wire, uuid7
 from workbench.ops import SAID, Ctx, Ok, op
 from workbench.rules import access
 from workbench.rules.naming import Name as VisibleName
@@ -66,7 +66,7 @@ class RegistrationState(Wire):
 
     agent_id: str
     status: Registration
-    tool: Tool
+    tool: GrantedAccess
     role: Role
     persona_id: str | None
     session_id: str | None

@@ -10,7 +10,7 @@ from workbench.errors import Conflict
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
-from workbench.rules.integration import OPEN, Action
+from workbench.rules.integration import OPEN, WorktreeAction
 from workbench.services.attempts.work import AttemptNumber, require_kept
 from workbench.services.integration.request import request_integration
 from workbench.services.tasks.rows import attempt_ref, visible_row
@@ -63,7 +63,7 @@ async def adopt_attempt(
 async def _merge(ctx: Ctx, work: Row, name: str) -> Updated:
     ref = attempt_ref(work["task_id"], work["attempt"])
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
+        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
         message = f"Adopt attempt {work['attempt']} at task {work['task_id']} by {work['agent']}"
         merged = await merge_into(ctx, repository, row, work["kept_commit"], message)
     if merged.conflicts:

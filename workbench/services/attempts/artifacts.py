@@ -35,7 +35,7 @@ MOST_BYTES = 50_000_000
 Source = Literal["commit", "worktree", "project"]
 
 
-class TaskArtifact(FilePreview):
+class TaskArtifactContent(FilePreview):
     """What is shown of a file among the artifacts of a task.
 
     `source`: where it was read: at the commit that completed the task, in the task's worktree, or in the project.
@@ -67,7 +67,7 @@ async def get_task_artifact(
     name: Annotated[
         str, Field(min_length=1, max_length=4_096, description="A file among the task's artifacts; see get_task.")
     ],
-) -> TaskArtifact:
+) -> TaskArtifactContent:
     """Get what a file that a task made contains, as far as it can be shown: a picture, the first rows of a table, text.
 
     It is read at the commit that completed the task, or else in the task's worktree, or else in the project.
@@ -87,7 +87,7 @@ def _task(tx: Reader, ctx: Ctx, task_id: int, name: str) -> _Task:
     return _Task(task_id, rules.commit(task.artifacts), ctx.settings.worktrees / worktree["name"] if worktree else None)
 
 
-def _read(project: Path, repository: Repository | None, task: _Task, name: str) -> TaskArtifact:
+def _read(project: Path, repository: Repository | None, task: _Task, name: str) -> TaskArtifactContent:
     """The first place that has the file.
 
     Raises:
@@ -95,7 +95,7 @@ def _read(project: Path, repository: Repository | None, task: _Task, name: str) 
     """
     media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     with _found(project, repository, task, name) as (source, path, file):
-        return TaskArtifact(
+        return TaskArtifactContent(
             **preview(file, name, media_type),
             task_id=task.id,
             name=name,

@@ -20,7 +20,7 @@ from workbench.process import Writer
 from workbench.rules import integration
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.tasks import attempts, progress
-from workbench.services.tasks.attempts import Ending, Key
+from workbench.services.tasks.attempts import AttemptEnding, Key
 from workbench.services.tasks.task import TaskSummary
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import close, put_away, writer_lock
@@ -102,7 +102,7 @@ async def _begin_in(ctx: Ctx, task_id: int, attempt: int, name: str) -> Begun:
         row = await ctx.read(lambda tx: require_worktree(tx, name))
         if row["status"] == integration.WorktreeState.INTEGRATING:
             raise _occupied(name, "it is being integrated", None)
-        integration.step(name, row["status"], integration.Action.DISCARD)  # it is open
+        integration.step(name, row["status"], integration.WorktreeAction.DISCARD)  # it is open
         work = await ctx.read(lambda tx: attempts.find_work(tx, task_id, attempt))
         if work is not None and work["state"] == "open":  # the answer to an earlier request was lost
             return Begun(base_commit=work["base_commit"])
@@ -208,7 +208,7 @@ async def finish_attempt(
     The work of any other attempt is kept, and its worktree returns to where it began; also if the lease was lost.
     """
     work = await ctx.read(lambda tx: attempts.require_supervisor(tx, task_id, attempt, key))
-    ending = Ending(
+    ending = AttemptEnding(
         outcome=outcome,
         result_data=result_data,
         artifacts=artifacts,
@@ -251,7 +251,9 @@ async def _put_away(ctx: Ctx, work: Row) -> tuple[bool, str | None]:
             return False, None
 
 
-def _end(tx: Tx, ctx: Ctx, work: Row, ending: Ending, *, is_put_away: bool, problem: str | None = None) -> TaskSummary:
+def _end(
+    tx: Tx, ctx: Ctx, work: Row, ending: AttemptEnding, *, is_put_away: bool, problem: str | None = None
+) -> TaskSummary:
     task_id, attempt = work["task_id"], work["attempt"]
     summary = progress.end(tx, ctx, progress.held(tx, ctx.caller, task_id, attempt), ending)
     if is_put_away:

@@ -14,7 +14,7 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref, readable_row
-from workbench.services.worktrees.status import Difference
+from workbench.services.worktrees.status import FileDifference
 from workbench.store.base import Reader, Row
 
 AttemptNumber = Annotated[Int64, Field(description="The number of the attempt; see get_task.")]
@@ -28,7 +28,7 @@ class AttemptDiff(Wire):
     ref: str
     base_commit: str
     commit: str
-    files: list[Difference]
+    files: list[FileDifference]
 
 
 @op(allow=Level.READ, reads=True)
@@ -54,7 +54,7 @@ async def get_attempt_diff(
         ref=attempt_ref(task_id, attempt),
         base_commit=base,
         commit=commit,
-        files=[Difference(**asdict(file)) for file in found],
+        files=[FileDifference(**asdict(file)) for file in found],
     )
 
 

@@ -12,9 +12,15 @@ from workbench.ops import Ctx, op
 from workbench.rules.chat.limits import require_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.services.conversations import frames, messages, recovery, run
-from workbench.services.conversations.conversation import SQL, Conversation, ConversationId, require_conversation, spent
+from workbench.services.conversations.conversation import (
+    SQL,
+    ConversationId,
+    ConversationInfo,
+    require_conversation,
+    spent,
+)
 from workbench.services.conversations.frames import NewFrame
-from workbench.services.conversations.messages import Message
+from workbench.services.conversations.messages import TurnInfo
 from workbench.store.base import Tx
 
 TITLE_LENGTH = 60
@@ -25,14 +31,14 @@ Content = Annotated[str, Field(min_length=1, max_length=200_000, description="Wh
 class Stopped(Wire):
     """The last message of the conversation, null if it has none."""
 
-    message: Message | None
+    message: TurnInfo | None
 
 
 class Sent(Wire):
     """A message that was sent, and its answer, which is being made; read_frames follows it."""
 
-    message: Message
-    answer: Message
+    message: TurnInfo
+    answer: TurnInfo
 
 
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)
@@ -70,7 +76,7 @@ async def retry_answer(
         str | None,
         Field(description="The answer to replace, if it still is the last message; null: whichever that is."),
     ] = None,
-) -> Message:
+) -> TurnInfo:
     """Ask the last question again. The new answer replaces the last one, which list_messages with `replaced` shows."""
     return await ctx.repositories.shielded(_retry(ctx, conversation_id, message_id))
 
@@ -91,8 +97,8 @@ async def _send(ctx: Ctx, conversation_id: str, content: str) -> Sent:
     return made
 
 
-async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> Message:
-    def change(tx: Tx) -> Message:
+async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> TurnInfo:
+    def change(tx: Tx) -> TurnInfo:
         _require_ready(require_conversation(tx, conversation_id))
         last = messages.last_message(tx, conversation_id)
         if last is None or message_id not in (None, last.id):
@@ -108,7 +114,7 @@ async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> Mess
     return made
 
 
-def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | None = None) -> Message:
+def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | None = None) -> TurnInfo:
     """Add an answer that is running.
 
     Args:
@@ -123,7 +129,7 @@ def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | N
     return messages.require_message(tx, answer)
 
 
-def _require_ready(conversation: Conversation) -> None:
+def _require_ready(conversation: ConversationInfo) -> None:
     """Refuse another answer while one is being made, and beyond the conversation's limits.
 
     Raises:

@@ -18,7 +18,7 @@ SQL = beside(__file__)
 ConversationId = Annotated[str, Field(max_length=100, description="The conversation's id; see list_conversations.")]
 
 
-class Usage(Wire):
+class ConversationUsage(Wire):
     """What a conversation has used, also for answers that were stopped, failed or replaced.
 
     Tokens and costs are what the providers reported: null if none did. `unmeasured` counts the answers of which the
@@ -35,7 +35,7 @@ class Usage(Wire):
     unpriced: int
 
 
-class Conversation(Wire):
+class ConversationInfo(Wire):
     """A conversation.
 
     `definition` is the name of its definition, null for a model alone. `model` is the model that was chosen for it,
@@ -55,12 +55,12 @@ class Conversation(Wire):
     messages: int
     answer_id: str | None
     last_frame: int
-    usage: Usage
+    usage: ConversationUsage
     created_at: Micros
     updated_at: Micros
 
 
-def require_conversation(tx: Reader, conversation_id: str) -> Conversation:
+def require_conversation(tx: Reader, conversation_id: str) -> ConversationInfo:
     """A conversation.
 
     Raises:
@@ -75,17 +75,20 @@ def require_conversation(tx: Reader, conversation_id: str) -> Conversation:
     return conversation_of(row)
 
 
-def conversation_of(row: Row) -> Conversation:
+def conversation_of(row: Row) -> ConversationInfo:
     """A conversation from its row."""
-    values: dict[str, Any] = {name: row[name] for name in Conversation.model_fields.keys() & row.keys()}
-    return Conversation(
+    values: dict[str, Any] = {name: row[name] for name in ConversationInfo.model_fields.keys() & row.keys()}
+    return ConversationInfo(
         **values
         | {name: json.loads(row[name]) for name in ("include", "tools", "limits")}
-        | {"last_frame": row["frames"], "usage": Usage(**{name: row[name] for name in Usage.model_fields})}
+        | {
+            "last_frame": row["frames"],
+            "usage": ConversationUsage(**{name: row[name] for name in ConversationUsage.model_fields}),
+        }
     )
 
 
-def spent(usage: Usage) -> Spent:
+def spent(usage: ConversationUsage) -> Spent:
     """What a conversation has used, as its limits count it."""
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     return Spent(usage.answers, tokens, usage.cost_usd or 0.0, usage.unpriced)

@@ -19,8 +19,8 @@ from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.services.conversations.conversation import (
     SQL,
-    Conversation,
     ConversationId,
+    ConversationInfo,
     conversation_of,
     require_conversation,
 )
@@ -59,7 +59,7 @@ Limits = Annotated[ConversationLimits, Field(description="Turns, tokens, cost_us
 class Conversations(Wire):
     """Conversations, the one that was continued last first. `next_cursor` is null on the last page."""
 
-    conversations: list[Conversation]
+    conversations: list[ConversationInfo]
     next_cursor: str | None
 
 
@@ -72,7 +72,7 @@ async def create_conversation(
     tools: Tools = [ALL_TOOLS],
     include: Include = [],
     limits: Limits = ConversationLimits(),
-) -> Conversation:
+) -> ConversationInfo:
     """Begin a conversation with the agent of a definition, or with a model alone. send_message asks it something.
 
     Each answer takes the definition as it is then. Without a definition, the configuration of the model's provider is
@@ -90,7 +90,7 @@ async def create_conversation(
         **_choices(model, include, tools, limits),
     }
 
-    def change(tx: Tx) -> Conversation:
+    def change(tx: Tx) -> ConversationInfo:
         made = str(uuid7(tx.now))
         tx.run(SQL.add, values | {"id": made}, now=tx.now)
         tx.emit("conversation.created", f"conversation:{made}", title=title, definition_id=values["definition_id"])
@@ -100,7 +100,7 @@ async def create_conversation(
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
-async def get_conversation(ctx: Ctx, conversation_id: ConversationId) -> Conversation:
+async def get_conversation(ctx: Ctx, conversation_id: ConversationId) -> ConversationInfo:
     """Get a conversation: its definition, limits, and what it has used. list_messages reads its messages."""
     return await ctx.read(lambda tx: require_conversation(tx, conversation_id))
 
@@ -126,7 +126,7 @@ async def update_conversation(
     tools: Tools | None = None,
     include: Include | None = None,
     limits: Limits | None = None,
-) -> Conversation:
+) -> ConversationInfo:
     """Change a conversation; omitted arguments stay unchanged. An answer that is being made goes on as it began.
 
     `limits` replaces all limits.
@@ -136,7 +136,7 @@ async def update_conversation(
     if tools is not None:
         await _require_tools(ctx, conversation_id, tools)
 
-    def change(tx: Tx) -> Conversation:
+    def change(tx: Tx) -> ConversationInfo:
         now = require_conversation(tx, conversation_id)
         if changed:
             values = _choices(

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
-from workbench.providers.frames import End, Usage
-from workbench.providers.running import Ending, Running
+from workbench.providers.frames import AnswerUsage, End
+from workbench.providers.running import AnswerEnding, RunningAnswer
 from workbench.rules.chat import endings
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.services.conversations import frames, messages
 from workbench.services.conversations.frames import NewFrame
-from workbench.services.conversations.recorder import Recorder
+from workbench.services.conversations.recorder import FrameRecorder
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 from workbench.trust.known_secrets import KnownSecrets
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AnswerOutcome:
     """How an answer ended.
 
     Args:
@@ -41,27 +41,27 @@ class Outcome:
     """
 
     state: Literal["completed", "stopped", "interrupted", "failed"]
-    usage: Usage | None = None
+    usage: AnswerUsage | None = None
     end: End | None = None
     cut_at: int | None = None
     error: WorkbenchError | None = None
     history: Mapping[str, Any] | None = None
 
 
-def interrupted(usage: Usage | None) -> Outcome:
+def interrupted(usage: AnswerUsage | None) -> AnswerOutcome:
     """The outcome of an answer whose server ended."""
     error = Unavailable("ANSWER_INTERRUPTED", "The server ended before the answer did. Try again.")
-    return Outcome("interrupted", usage, error=error)
+    return AnswerOutcome("interrupted", usage, error=error)
 
 
-def from_outside(running: Running, usage: Usage | None) -> Outcome:
+def from_outside(running: RunningAnswer, usage: AnswerUsage | None) -> AnswerOutcome:
     """How an answer ended that was ended from outside."""
-    if running.ending is Ending.STOPPED:
-        return Outcome("stopped", usage)
+    if running.ending is AnswerEnding.STOPPED:
+        return AnswerOutcome("stopped", usage)
     return interrupted(usage)
 
 
-async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcome) -> None:
+async def record(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, outcome: AnswerOutcome) -> None:
     """Record how an answer ended. While the store fails, it is tried again, for a minute."""
     rest, conversation_id, message_id = recorder.take(), running.conversation_id, running.message_id
     known = replace(outcome, history=without_secrets(ctx.secrets, outcome.history))
@@ -74,7 +74,7 @@ async def record(ctx: Ctx, running: Running, recorder: Recorder, outcome: Outcom
             await ctx.write(change)
             break
         except Unavailable as error:
-            if attempt == TRIES or running.ending is Ending.INTERRUPTED:
+            if attempt == TRIES or running.ending is AnswerEnding.INTERRUPTED:
                 log.error("the end of the answer %s could not be recorded: %s", message_id, error)
                 return
             await asyncio.sleep(PAUSE_SECONDS)
@@ -106,12 +106,12 @@ def ended(
     tx: Tx,
     conversation_id: str,
     message_id: str,
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     transcript: Transcript,
     rest: list[NewFrame],
 ) -> None:
     """Record the end of an answer with its last frames, unless it has ended before, or its conversation was deleted."""
-    usage = outcome.usage or Usage(None, None, 0, None)
+    usage = outcome.usage or AnswerUsage(None, None, 0, None)
     values = {
         "state": outcome.state,
         "content": transcript.text,
@@ -136,7 +136,7 @@ def ended(
     tx.emit("answer.ended", f"conversation:{conversation_id}", message_id=message_id, **about)
 
 
-def _last(conversation_id: str, message_id: str, outcome: Outcome, values: Mapping[str, Any]) -> NewFrame:
+def _last(conversation_id: str, message_id: str, outcome: AnswerOutcome, values: Mapping[str, Any]) -> NewFrame:
     """The frame that ends an answer."""
     about = {"message_id": message_id, "conversation_id": conversation_id, "state": outcome.state}
     if outcome.error is not None:

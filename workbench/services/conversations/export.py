@@ -17,8 +17,8 @@ from workbench.rules.chat.markdown import escaped, harmless
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.rules.tools.content import Picture, pictures
 from workbench.services.conversations import messages
-from workbench.services.conversations.conversation import Conversation, ConversationId, require_conversation
-from workbench.services.conversations.messages import Message
+from workbench.services.conversations.conversation import ConversationId, ConversationInfo, require_conversation
+from workbench.services.conversations.messages import TurnInfo
 from workbench.services.tools import call_records
 from workbench.store.base import Reader
 
@@ -46,7 +46,7 @@ async def export_conversation(
 ) -> ExportedConversation:
     """Export a conversation with its tool calls, as they are shown: without secrets. Replaced answers are left out."""
 
-    def question(tx: Reader) -> tuple[Conversation, list[Message], Shown]:
+    def question(tx: Reader) -> tuple[ConversationInfo, list[TurnInfo], Shown]:
         found = messages.all_messages(tx, conversation_id)
         return require_conversation(tx, conversation_id), found, _pictures(tx, found)
 
@@ -60,7 +60,7 @@ async def export_conversation(
     return ExportedConversation(filename=f"{name}.ipynb", media_type="application/x-ipynb+json", content=content)
 
 
-def _pictures(tx: Reader, found: list[Message]) -> Shown:
+def _pictures(tx: Reader, found: list[TurnInfo]) -> Shown:
     """The pictures that tools returned, the first ones as far as a file has room for them."""
     shown: Shown = {}
     left = MOST_BYTES
@@ -74,7 +74,7 @@ def _pictures(tx: Reader, found: list[Message]) -> Shown:
     return shown
 
 
-def _markdown(conversation: Conversation, found: list[Message], shown: Shown) -> str:
+def _markdown(conversation: ConversationInfo, found: list[TurnInfo], shown: Shown) -> str:
     sections = [_heading(conversation)]
     for message in found:
         author = "You" if message.role == "user" else _author(conversation, message)
@@ -82,24 +82,24 @@ def _markdown(conversation: Conversation, found: list[Message], shown: Shown) ->
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _heading(conversation: Conversation) -> str:
+def _heading(conversation: ConversationInfo) -> str:
     title = escaped(inert(conversation.title)) or "Conversation"
     return f"# {title}\n\nBegun {iso(conversation.created_at)}."
 
 
-def _author(conversation: Conversation, message: Message) -> str:
+def _author(conversation: ConversationInfo, message: TurnInfo) -> str:
     names = (conversation.definition, message.model)
     return ", ".join(escaped(inert(name)) for name in names if name) or "Answer"
 
 
-def _answer(message: Message, shown: Shown) -> str:
+def _answer(message: TurnInfo, shown: Shown) -> str:
     """An answer in Markdown, with its tool calls between the text, and how it ended unless that was by itself."""
     sections = [_text(part) if isinstance(part, TextPart) else _call(part, shown) for part in message.parts]
     sections += [f"*{_inert(ending)}*" for ending in _ending(message)]
     return "\n\n".join(section for section in sections if section)
 
 
-def _ending(message: Message) -> Iterator[str]:
+def _ending(message: TurnInfo) -> Iterator[str]:
     if message.remark:
         yield message.remark
     if message.state != "completed":
@@ -122,7 +122,7 @@ def _call(part: ToolPart, shown: Shown) -> str:
     return f"**{name}** ({part.source}, {part.state}):\n\n{arguments}{result}{images}"
 
 
-def _page(message: Message, shown: Shown) -> str:
+def _page(message: TurnInfo, shown: Shown) -> str:
     """An answer as HTML, as a live cell shows it; its Markdown would be made HTML by whoever opens the notebook."""
     sections = [
         as_markup(part.text if part.type == "text" else "") if isinstance(part, TextPart) else _card(part, shown)
@@ -147,7 +147,7 @@ def _fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _notebook(conversation: Conversation, found: list[Message], shown: Shown) -> str:
+def _notebook(conversation: ConversationInfo, found: list[TurnInfo], shown: Shown) -> str:
     """A notebook: a cell of Markdown for the title, and a cell of `%%chat` for each message with its answer."""
     import nbformat
     from nbformat import v4

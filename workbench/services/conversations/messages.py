@@ -23,7 +23,7 @@ Role = Literal["user", "assistant"]
 MessageState = Literal["sent", "running", "completed", "stopped", "interrupted", "failed"]
 
 
-class Message(Wire):
+class TurnInfo(Wire):
     """A message.
 
     What you wrote has the role `user` and the state `sent`. An answer has the role `assistant`: it is `running`, until
@@ -67,7 +67,7 @@ class Messages(Wire):
     `last_frame`: the messages contain the frames up to this number; pass it to read_frames as `after`.
     """
 
-    messages: list[Message]
+    messages: list[TurnInfo]
     next_before: int | None
     last_frame: int
 
@@ -96,20 +96,20 @@ async def list_messages(
     return await ctx.read(question)
 
 
-def require_message(tx: Reader, message_id: str) -> Message:
+def require_message(tx: Reader, message_id: str) -> TurnInfo:
     """A message that exists."""
     row = tx.one(SQL.get, id=message_id)
     assert row is not None
     return _message(tx, row)
 
 
-def last_message(tx: Reader, conversation_id: str) -> Message | None:
+def last_message(tx: Reader, conversation_id: str) -> TurnInfo | None:
     """The newest message of a conversation that is not replaced."""
     row = tx.one(SQL.last, conversation=conversation_id)
     return _message(tx, row) if row else None
 
 
-def all_messages(tx: Reader, conversation_id: str) -> list[Message]:
+def all_messages(tx: Reader, conversation_id: str) -> list[TurnInfo]:
     """The messages of a conversation that are not replaced, oldest first."""
     where = {"conversation": conversation_id, "before": LARGEST_INT, "replaced": 0, "limit": LARGEST_INT}
     return [_message(tx, row) for row in reversed(tx.all(SQL.page_before, where))]
@@ -131,11 +131,11 @@ def transcript_of(tx: Reader, message_id: str) -> Transcript:
     return made
 
 
-def _message(tx: Reader, row: Row) -> Message:
-    values: dict[str, Any] = {name: row[name] for name in Message.model_fields.keys() & row.keys()}
+def _message(tx: Reader, row: Row) -> TurnInfo:
+    values: dict[str, Any] = {name: row[name] for name in TurnInfo.model_fields.keys() & row.keys()}
     remark = endings.remark(row["end"], row["cut_at"], row["content"]) if row["state"] == "completed" else None
     include = None if row["include"] is None else json.loads(row["include"])
-    return Message(**values | _content(tx, row) | {"remark": remark, "include": include})
+    return TurnInfo(**values | _content(tx, row) | {"remark": remark, "include": include})
 
 
 def _content(tx: Reader, row: Row) -> dict[str, Any]:

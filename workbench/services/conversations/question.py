@@ -17,7 +17,7 @@ SQL = beside(__file__)
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class QuestionExchange:
     """A message of the person, and what is known of its answer."""
 
     prompt: str
@@ -36,7 +36,7 @@ class Past:
 
     prompt: str
     history: History | None
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[QuestionExchange]
 
 
 def past(tx: Reader, conversation_id: str, message_id: str, *, anew: bool = False) -> Past:
@@ -75,8 +75,8 @@ def _history(answer: Row | None) -> str:
     return str(answer["history"])
 
 
-def _exchange(tx: Reader, content: str, answer: Row | None) -> Exchange:
-    return Exchange(content, list(_engine_frames(tx, answer["id"])) if answer else [])
+def _exchange(tx: Reader, content: str, answer: Row | None) -> QuestionExchange:
+    return QuestionExchange(content, list(_engine_frames(tx, answer["id"])) if answer else [])
 
 
 def _engine_frames(tx: Reader, message_id: str) -> Iterator[Frame]:

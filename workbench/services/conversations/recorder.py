@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
-from workbench.providers.running import Running
+from workbench.providers.running import RunningAnswer
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.rules.secrets.mask import StreamMask
 from workbench.services.conversations import frames
@@ -19,13 +19,13 @@ GATHER_SECONDS = 0.03
 _TEXT = (FrameKind.TOKEN, FrameKind.THINKING)
 
 
-class Recorder:
+class FrameRecorder:
     """The frames of one answer. `add` stores nothing itself, so it never waits.
 
     If frames cannot be stored, the answer is cancelled, and `error` says why.
     """
 
-    def __init__(self, ctx: Ctx, running: Running) -> None:
+    def __init__(self, ctx: Ctx, running: RunningAnswer) -> None:
         self.transcript = Transcript()
         self.error: WorkbenchError | None = None
         self._ctx = ctx

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.ops import Ctx
-from workbench.providers.frames import Usage
+from workbench.providers.frames import AnswerUsage
 from workbench.services.conversations import ending, messages
 from workbench.store.base import Tx
 
@@ -23,5 +23,5 @@ def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
         conversation_id = row["conversation_id"]
         if only in (None, conversation_id) and not ctx.answers.is_here(conversation_id):
             made = messages.transcript_of(tx, row["id"])
-            asked = Usage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
+            asked = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
             ending.ended(tx, conversation_id, row["id"], ending.interrupted(asked), made, [])

@@ -14,6 +14,7 @@ from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.providers.answers import answer, load
 from workbench.providers.frames import (
+    AnswerUsage,
     Completed,
     Frame,
     Retrying,
@@ -21,19 +22,18 @@ from workbench.providers.frames import (
     Token,
     ToolCompleted,
     ToolStarted,
-    Usage,
     Used,
 )
-from workbench.providers.question import STEPS, Limits, Question
-from workbench.providers.running import Ending, Running
+from workbench.providers.question import STEPS, AnswerLimits, ModelQuestion
+from workbench.providers.running import AnswerEnding, RunningAnswer
 from workbench.rules.chat.limits import money_left, tokens_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions import composition
 from workbench.services.conversations import ending, messages, question
-from workbench.services.conversations.conversation import Conversation, require_conversation, spent
+from workbench.services.conversations.conversation import ConversationInfo, require_conversation, spent
 from workbench.services.conversations.deadline import Deadline
-from workbench.services.conversations.ending import Outcome
-from workbench.services.conversations.recorder import Recorder
+from workbench.services.conversations.ending import AnswerOutcome
+from workbench.services.conversations.recorder import FrameRecorder
 from workbench.services.conversations.toolbox import ConversationTools
 from workbench.services.definitions import changes, models
 from workbench.services.definitions.models import ReadyModel
@@ -48,19 +48,19 @@ log = logging.getLogger(__name__)
 
 def start(ctx: Ctx, conversation_id: str, message_id: str) -> None:
     """Make an answer in a task of its own. Its row says that it is running."""
-    running = Running(conversation_id, message_id)
+    running = RunningAnswer(conversation_id, message_id)
     ctx.answers.start(running, _make(ctx, running))
 
 
-async def _make(ctx: Ctx, running: Running) -> None:
+async def _make(ctx: Ctx, running: RunningAnswer) -> None:
     running.is_begun = True
-    recorder = Recorder(ctx, running)
+    recorder = FrameRecorder(ctx, running)
     outcome = await _outcome(ctx, running, recorder)
-    if running.ending is not Ending.DISCARDED:
+    if running.ending is not AnswerEnding.DISCARDED:
         await ctx.repositories.shielded(ending.record(ctx, running, recorder, outcome))
 
 
-async def _outcome(ctx: Ctx, running: Running, recorder: Recorder) -> Outcome:
+async def _outcome(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder) -> AnswerOutcome:
     """Make the answer; how it ended."""
     made = _Answer(ctx, running, recorder)
     try:
@@ -71,13 +71,13 @@ async def _outcome(ctx: Ctx, running: Running, recorder: Recorder) -> Outcome:
         if task := asyncio.current_task():
             task.uncancel()
         if recorder.error is not None:
-            return Outcome("failed", made.usage, error=recorder.error)
+            return AnswerOutcome("failed", made.usage, error=recorder.error)
     except WorkbenchError as error:
-        return Outcome("failed", made.usage, error=error)
+        return AnswerOutcome("failed", made.usage, error=error)
     except Exception:
         log.exception("the answer %s failed", running.message_id)
         failure = Unavailable("CHAT_FAILED", "The answer failed; the server's log says why. Try again.")
-        return Outcome("failed", made.usage, error=failure)
+        return AnswerOutcome("failed", made.usage, error=failure)
     return ending.from_outside(running, made.usage)
 
 
@@ -90,11 +90,11 @@ class _Answer:
     """
 
     ctx: Ctx
-    running: Running
-    recorder: Recorder
-    usage: Usage | None = None
+    running: RunningAnswer
+    recorder: FrameRecorder
+    usage: AnswerUsage | None = None
 
-    async def ended(self) -> Outcome:
+    async def ended(self) -> AnswerOutcome:
         """Make the answer; how it ended by itself.
 
         Raises:
@@ -124,10 +124,10 @@ class _Answer:
             error.message = ready.redacted(error.message)
             raise
         made = completed
-        return Outcome("completed", made.usage, end=made.end, cut_at=made.cut_at, history=made.history)
+        return AnswerOutcome("completed", made.usage, end=made.end, cut_at=made.cut_at, history=made.history)
 
     async def _completed(
-        self, conversation: Conversation, snapshot: Snapshot | None, ready: ReadyModel, tools: ConversationTools
+        self, conversation: ConversationInfo, snapshot: Snapshot | None, ready: ReadyModel, tools: ConversationTools
     ) -> Completed:
         """Ask the model, with the history that the engine kept if it still can read it."""
         limits = _limits(conversation, snapshot)
@@ -138,7 +138,9 @@ class _Answer:
                 raise
         return await self._asked(ready, await self._question(conversation, snapshot, anew=True), limits, tools)
 
-    async def _question(self, conversation: Conversation, snapshot: Snapshot | None, *, anew: bool = False) -> Question:
+    async def _question(
+        self, conversation: ConversationInfo, snapshot: Snapshot | None, *, anew: bool = False
+    ) -> ModelQuestion:
         """What the engine is asked.
 
         Args:
@@ -147,14 +149,16 @@ class _Answer:
         conversation_id, message_id = self.running.conversation_id, self.running.message_id
         known = await self.ctx.read(lambda tx: question.past(tx, conversation_id, message_id, anew=anew))
         definition = snapshot.definition if snapshot else None
-        return Question(
+        return ModelQuestion(
             instructions=_instructions(conversation, snapshot),
             prompt=known.prompt,
             history=await question.history_of(known),
             **(models.sampling(definition) if definition else {}),
         )
 
-    async def _asked(self, ready: ReadyModel, asked: Question, limits: Limits, tools: ConversationTools) -> Completed:
+    async def _asked(
+        self, ready: ReadyModel, asked: ModelQuestion, limits: AnswerLimits, tools: ConversationTools
+    ) -> Completed:
         completed: Completed | None = None
         async with aclosing(answer(ready.choice, asked, tools, limits)) as found:
             async for frame in found:
@@ -182,7 +186,7 @@ class _Answer:
                 await tools.completed(frame)
 
 
-async def _definition(ctx: Ctx, conversation: Conversation) -> Snapshot | None:
+async def _definition(ctx: Ctx, conversation: ConversationInfo) -> Snapshot | None:
     """The definition of a conversation, as it is now.
 
     Raises:
@@ -193,17 +197,17 @@ async def _definition(ctx: Ctx, conversation: Conversation) -> Snapshot | None:
     return await changes.current(ctx, conversation.definition_id, conversation.definition_path)
 
 
-def _instructions(conversation: Conversation, snapshot: Snapshot | None) -> str:
+def _instructions(conversation: ConversationInfo, snapshot: Snapshot | None) -> str:
     """The system prompt that the model is sent."""
     return composition.system_prompt(snapshot.definition, conversation.include, offers=True) if snapshot else ""
 
 
-def _limits(conversation: Conversation, snapshot: Snapshot | None) -> Limits:
+def _limits(conversation: ConversationInfo, snapshot: Snapshot | None) -> AnswerLimits:
     """What the engine may use for this answer."""
     used, limits = spent(conversation.usage), conversation.limits
     money = money_left(limits, used)
     steps = limits.steps or (snapshot.definition.settings.max_chat_turns if snapshot else None) or STEPS
-    return Limits(
+    return AnswerLimits(
         steps=steps,
         tokens=tokens_left(limits, used),
         cost_usd=None if money is None else Decimal(str(money)),

@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, NotFound, Unavailable
-from workbench.functions.progress import Report, Reports
+from workbench.functions.progress import CallReports, Report
 from workbench.model import Access, Capability, Level, iso
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line
@@ -26,12 +26,12 @@ from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json, shortened
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.rules.wire import json_safety
-from workbench.services.conversations.conversation import Conversation
+from workbench.services.conversations.conversation import ConversationInfo
 from workbench.services.conversations.deadline import Deadline
-from workbench.services.conversations.recorder import Recorder
+from workbench.services.conversations.recorder import FrameRecorder
 from workbench.services.tools import calls, catalogue, refused_calls
 from workbench.services.tools.calls import Finished
-from workbench.services.tools.tool import Kind, OffererKind, Scope, Source, Tool
+from workbench.services.tools.tool import OffererKind, ToolInfo, ToolKind, ToolPlace, ToolScope
 from workbench.trust.known_secrets import KnownSecrets
 
 WORKBENCH = "workbench"
@@ -61,15 +61,20 @@ class ConversationTools:
     """
 
     def __init__(
-        self, ctx: Ctx, conversation: Conversation, snapshot: Snapshot | None, recorder: Recorder, deadline: Deadline
+        self,
+        ctx: Ctx,
+        conversation: ConversationInfo,
+        snapshot: Snapshot | None,
+        recorder: FrameRecorder,
+        deadline: Deadline,
     ) -> None:
         self._ctx = ctx
         self._chosen = frozenset(conversation.tools)
         self._reads = READING if _has_entries_on_request(snapshot) else frozenset()
-        self._scope = Scope(_caller(snapshot), snapshot, conversation.id)
+        self._scope = ToolScope(_caller(snapshot), snapshot, conversation.id)
         self._recorder = recorder
         self._deadline = deadline
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, ToolInfo] = {}
         self._calls: dict[str, _FollowedCall] = {}
         self._started: dict[str, str] = {}
         """The arguments of the calls that have started, as the model wrote them."""
@@ -140,7 +145,7 @@ class ConversationTools:
     @contextmanager
     def _following(self, call_id: str, call: _FollowedCall) -> Iterator[Surroundings]:
         """Follow a call: it waits for the operator, then it runs, and says how far it is."""
-        reports = Reports(partial(self._report, call_id, call), PROGRESS_SECONDS)
+        reports = CallReports(partial(self._report, call_id, call), PROGRESS_SECONDS)
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
             reports.write((progress, total, message))
@@ -170,11 +175,11 @@ class ConversationTools:
 
     def _add(self, kind: FrameKind, call_id: str, name: str, **more: Any) -> None:
         tool = self._tools.get(name)
-        source, server = (tool.source, tool.server) if tool else (Source.LOCAL, None)
+        source, server = (tool.source, tool.server) if tool else (ToolPlace.LOCAL, None)
         about = {"call_id": call_id, "tool_name": name, "source": source.value, "server": server}
         self._recorder.add(kind, **about, **more, timestamp=iso(self._ctx.store.now()))
 
-    def _shown_input(self, tool: Tool | None, arguments: str) -> str:
+    def _shown_input(self, tool: ToolInfo | None, arguments: str) -> str:
         """The arguments that a model wrote, as they are shown: JSON text with secrets masked."""
         try:
             decoded = json_safety.decode(arguments)
@@ -193,15 +198,15 @@ class ConversationTools:
             return value
         return as_text(value) if has_pictures(outcome.content) else as_json(value)
 
-    def _is_chosen(self, tool: Tool) -> bool:
+    def _is_chosen(self, tool: ToolInfo) -> bool:
         """Whether the conversation offers a tool to its model."""
-        if tool.kind is Kind.OPERATION:
+        if tool.kind is ToolKind.OPERATION:
             return tool.name in self._reads or not self._chosen.isdisjoint({WORKBENCH, tool.name})
         if self._is_on_request(tool) and tool.name not in self._chosen:
             return False
         return not self._chosen.isdisjoint(tool.words)
 
-    def _is_on_request(self, tool: Tool) -> bool:
+    def _is_on_request(self, tool: ToolInfo) -> bool:
         """Whether the definition has the tool offered only where the conversation names it."""
         snapshot, own_name = self._scope.definition, tool.own_name or tool.name
         is_own = tool.offered_by.kind is OffererKind.DEFINITION

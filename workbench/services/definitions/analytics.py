@@ -13,21 +13,21 @@ from pydantic import AwareDatetime, Field
 from workbench.model import SECOND, Micros
 from workbench.ops import Ctx
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
 
-class Failures(Answer):
+class Failures(DefinitionAnswer):
     """Failed attempts with one error class; null: they have none."""
 
     error_class: str | None
     count: int
 
 
-class Figures(Answer):
+class Figures(DefinitionAnswer):
     """What agents have done.
 
     `starts`: of their processes. `given_up`: attempts that were released or whose lease ran out; `running`: those that

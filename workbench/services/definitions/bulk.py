@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definition_files import Draft
+from workbench.definition_files import RegistryDraft
 from workbench.definition_files.group import Replacement, replace_together
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx, collect, dispatch
 from workbench.rules.definitions.comparison import differences
 from workbench.services.definitions import lifecycle, sections, templates, transfer
 from workbench.services.definitions.changes import Action, exclusive, save
-from workbench.services.definitions.operation import Answer, definition_op
+from workbench.services.definitions.operation import DefinitionAnswer, definition_op
 from workbench.services.definitions.versions import ChangedFile
 
 ATTEMPTS = 5
@@ -28,14 +28,14 @@ OPERATIONS = {
 """The operations that can be combined: each changes definitions, and nothing else."""
 
 
-class Step(Answer):
+class BulkStep(DefinitionAnswer):
     """A change: a tool such as agent_add_rule, with its arguments."""
 
     tool: str = Field(max_length=100, description="The name of the tool.")
     arguments: dict[str, Any] = Field(description="Its arguments.")
 
 
-class ChangedAgent(Answer):
+class ChangedAgent(DefinitionAnswer):
     """A definition that is changed. `changes`: its files that differ."""
 
     path: str
@@ -43,7 +43,7 @@ class ChangedAgent(Answer):
     changes: list[ChangedFile]
 
 
-class Bulk(Answer):
+class Bulk(DefinitionAnswer):
     """What the changes did, or would do. `results`: the answer to each of them."""
 
     success: bool = True
@@ -57,7 +57,8 @@ class Bulk(Answer):
 async def agent_bulk(
     ctx: Ctx,
     changes: Annotated[
-        list[Step], Field(min_length=1, max_length=500, description="Tools that change agent definitions, in order.")
+        list[BulkStep],
+        Field(min_length=1, max_length=500, description="Tools that change agent definitions, in order."),
     ],
     dryRun: Annotated[bool, Field(strict=True, description="true: only show what would change.")] = False,
 ) -> Bulk:
@@ -66,7 +67,7 @@ async def agent_bulk(
     A later change sees the earlier ones. It takes the tools that create, change, clone, import or delete.
     """
     for _ in range(ATTEMPTS):
-        draft = Draft(ctx.definitions)
+        draft = RegistryDraft(ctx.definitions)
         results = [await _draft(ctx._replace(definitions=draft), n, step) for n, step in enumerate(changes, 1)]
         if dryRun or await ctx.repositories.shielded(_commit(ctx, draft)):
             agents = await to_thread(_changed, draft)
@@ -77,7 +78,7 @@ async def agent_bulk(
     raise Unavailable("DEFINITION_BUSY", "The agents are being changed all the time. Try again.")
 
 
-async def _draft(ctx: Ctx, number: int, step: Step) -> dict[str, Any]:
+async def _draft(ctx: Ctx, number: int, step: BulkStep) -> dict[str, Any]:
     """Make a change in the draft.
 
     Raises:
@@ -90,7 +91,7 @@ async def _draft(ctx: Ctx, number: int, step: Step) -> dict[str, Any]:
         raise type(error)(error.code, message, **error.details | {"change": number}) from error
 
 
-async def _commit(ctx: Ctx, draft: Draft) -> bool:
+async def _commit(ctx: Ctx, draft: RegistryDraft) -> bool:
     replacements = draft.replacements()
     async with exclusive(ctx, *(one.directory for one in replacements)):
         if not await to_thread(replace_together, replacements):
@@ -99,7 +100,7 @@ async def _commit(ctx: Ctx, draft: Draft) -> bool:
         return True
 
 
-def _changed(draft: Draft) -> list[ChangedAgent]:
+def _changed(draft: RegistryDraft) -> list[ChangedAgent]:
     """What a draft changes. Blocks."""
     return [
         ChangedAgent(path=draft.display_path(one.directory.path), action=_action(one), changes=_files(one))

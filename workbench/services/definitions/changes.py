@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
-from workbench.definition_files import Change, Directory, Draft, Snapshot
+from workbench.definition_files import DefinitionChange, DefinitionDirectory, RegistryDraft, Snapshot
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.rules.definitions.composition import content_hash
@@ -17,8 +17,8 @@ from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
 from workbench.rules.definitions.secrets.warnings import warnings_of
 from workbench.services.definitions import tool_names, trust
-from workbench.services.definitions.operation import Done, validated
-from workbench.services.definitions.trust import Origin, Writing
+from workbench.services.definitions.operation import DefinitionChanged, validated
+from workbench.services.definitions.trust import DefinitionOrigin, Writing
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -98,7 +98,7 @@ async def _note(ctx: Ctx, snapshot: Snapshot) -> None:
 
 
 async def _record_found(ctx: Ctx, snapshot: Snapshot) -> None:
-    if isinstance(ctx.definitions, Draft) and ctx.definitions.is_drafted(snapshot):
+    if isinstance(ctx.definitions, RegistryDraft) and ctx.definitions.is_drafted(snapshot):
         return
     known = await last(ctx, snapshot.definition.metadata.id)
     if not _is_recorded(snapshot, known):
@@ -114,7 +114,7 @@ def _is_recorded(snapshot: Snapshot, last: Row | None) -> bool:
     return last is not None and (last["hash"], last["deleted_at"]) == (snapshot.hash, None)
 
 
-async def change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> Done:
+async def change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> DefinitionChanged:
     """Change a definition.
 
     Args:
@@ -127,10 +127,10 @@ async def change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition]
     """
     change = await ctx.repositories.shielded(_change(ctx, target, edit, summary))
     after = change.after.definition
-    return Done(message=f"{after.metadata.name}: {summary}.", warnings=warnings_of(after, change.before))
+    return DefinitionChanged(message=f"{after.metadata.name}: {summary}.", warnings=warnings_of(after, change.before))
 
 
-async def _change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> Change:
+async def _change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> DefinitionChange:
     def edited(before: Definition) -> Definition:
         after = written_out.unmasked_texts(edit(before), before)
         tool_names.require_unlike_servers(ctx, before, after)
@@ -148,12 +148,12 @@ async def _change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition
 
 
 @asynccontextmanager
-async def exclusive(ctx: Ctx, *directories: Directory) -> AsyncIterator[None]:
+async def exclusive(ctx: Ctx, *directories: DefinitionDirectory) -> AsyncIterator[None]:
     """Exclusive access to definitions, so that their versions are recorded in the order of their changes.
 
     Only for work that is shielded: the locks that a thread acquires must be released. A draft locks nothing.
     """
-    if isinstance(ctx.definitions, Draft):
+    if isinstance(ctx.definitions, RegistryDraft):
         yield
         return
     async with ctx.definitions.changing:
@@ -166,7 +166,9 @@ async def exclusive(ctx: Ctx, *directories: Directory) -> AsyncIterator[None]:
             await to_thread(locks.close)
 
 
-async def create(ctx: Ctx, path: str, definition: Definition, summary: str, origin: Origin = trust.WRITTEN) -> Snapshot:
+async def create(
+    ctx: Ctx, path: str, definition: Definition, summary: str, origin: DefinitionOrigin = trust.WRITTEN
+) -> Snapshot:
     """Write a new definition.
 
     Args:
@@ -179,7 +181,7 @@ async def create(ctx: Ctx, path: str, definition: Definition, summary: str, orig
     return await ctx.repositories.shielded(_create(ctx, path, definition, summary, origin))
 
 
-async def _create(ctx: Ctx, path: str, definition: Definition, summary: str, origin: Origin) -> Snapshot:
+async def _create(ctx: Ctx, path: str, definition: Definition, summary: str, origin: DefinitionOrigin) -> Snapshot:
     await to_thread(tool_names.require_unlike_servers, ctx, None, definition)
     directory = await to_thread(ctx.definitions.vacant, path)
     async with exclusive(ctx, directory):
@@ -220,7 +222,7 @@ async def record(
         replaces: the id that it had before: all that was recorded of that is recorded of the new one.
     """
     version = _version(ctx, snapshot, action, summary, made, replaces)
-    if isinstance(ctx.definitions, Draft):
+    if isinstance(ctx.definitions, RegistryDraft):
         ctx.definitions.records.append(version)
     else:
         await save(ctx, version)

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workbench.definition_files import Directory, Snapshot
+from workbench.definition_files import DefinitionDirectory, Snapshot
 from workbench.definition_files.older import OlderDefinition
 from workbench.errors import BadInput, NotFound
 from workbench.ops import Ctx
-from workbench.rules.definitions.completeness import Finding, Severity, by_severity, findings
+from workbench.rules.definitions.completeness import CompletenessFinding, Severity, by_severity, findings
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.services.access.personas import require_persona
 from workbench.services.definitions import changes, tool_names
-from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 from workbench.store.base import Reader
 
 
-class Problem(Answer):
+class Problem(DefinitionAnswer):
     """One thing to mend. `place`: such as ``rules.cite``, or a file; `line`: in the file, if it is known."""
 
     severity: Severity
@@ -30,7 +30,7 @@ class Problem(Answer):
     line: int | None = None
 
 
-class Report(Answer):
+class CompletenessReport(DefinitionAnswer):
     """What was found, errors first. `valid`: no errors; `complete`: no warnings either; hints do not count."""
 
     valid: bool
@@ -41,7 +41,7 @@ class Report(Answer):
 
 
 @definition_op(reads=True)
-async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> Report:
+async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> CompletenessReport:
     """Check whether an agent definition is valid and complete; each problem says what to do. Nothing is started."""
     directory = await to_thread(ctx.definitions.find, agentTarget)
     try:
@@ -62,11 +62,13 @@ async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> Report:
     return _report(problems, snapshot.hash)
 
 
-def _report(problems: list[Problem], content_hash: str | None) -> Report:
+def _report(problems: list[Problem], content_hash: str | None) -> CompletenessReport:
     severities = {problem.severity for problem in problems}
     valid = Severity.ERROR not in severities
     complete = valid and Severity.WARNING not in severities
-    return Report(valid=valid, complete=complete, problems=problems, count=len(problems), content_hash=content_hash)
+    return CompletenessReport(
+        valid=valid, complete=complete, problems=problems, count=len(problems), content_hash=content_hash
+    )
 
 
 def _unreadable(error: BadInput) -> Problem:
@@ -76,45 +78,47 @@ def _unreadable(error: BadInput) -> Problem:
     return Problem(severity=Severity.ERROR, place=place, message=error.message, line=line)
 
 
-def _shared_names(ctx: Ctx, definition: Definition) -> Iterator[Finding]:
+def _shared_names(ctx: Ctx, definition: Definition) -> Iterator[CompletenessFinding]:
     for name in sorted(tool_names.shared_with_project(ctx, definition)):
         text = "The project has an MCP server of this name, too, so neither is used here. Give one another name."
-        yield Finding(Severity.WARNING, f"mcpServers.{name}", text)
+        yield CompletenessFinding(Severity.WARNING, f"mcpServers.{name}", text)
 
 
-def _older_layout(directory: Directory) -> Iterator[Finding]:
+def _older_layout(directory: DefinitionDirectory) -> Iterator[CompletenessFinding]:
     if isinstance(directory, OlderDefinition):
         text = "This is an older layout, in which it can only be read. Convert it with agent_migrate."
-        yield Finding(Severity.WARNING, "files", text)
+        yield CompletenessFinding(Severity.WARNING, "files", text)
 
 
-def _former_settings(directory: Directory) -> Iterator[Finding]:
+def _former_settings(directory: DefinitionDirectory) -> Iterator[CompletenessFinding]:
     if directory.states_former_settings():
         text = "A former version wrote this block of defaults, which no model was sent. They count as not set."
-        yield Finding(Severity.HINT, "settings", f"{text} The next change removes them; set those that you want.")
+        yield CompletenessFinding(
+            Severity.HINT, "settings", f"{text} The next change removes them; set those that you want."
+        )
 
 
-def _foreign(names: list[str]) -> Iterator[Finding]:
+def _foreign(names: list[str]) -> Iterator[CompletenessFinding]:
     for name in names:
         text = "This file is not read: it is no part of a definition. Move it, or make it a reference."
-        yield Finding(Severity.HINT, name, text)
+        yield CompletenessFinding(Severity.HINT, name, text)
 
 
-def _missing_programs(snapshot: Snapshot) -> Iterator[Finding]:
+def _missing_programs(snapshot: Snapshot) -> Iterator[CompletenessFinding]:
     """The programs of MCP servers that are not installed, by their names alone: nothing else is looked for."""
     for name, server in snapshot.definition.mcp_servers.items():
         if isinstance(server, StdioServer) and _is_missing(server.command):
             text = f"There is no program {server.command!r} on this machine. Install it, or change the command."
-            yield Finding(Severity.WARNING, f"mcpServers.{name}", text)
+            yield CompletenessFinding(Severity.WARNING, f"mcpServers.{name}", text)
 
 
 def _is_missing(command: str) -> bool:
     return Path(command).name == command and shutil.which(command) is None
 
 
-def _unknown_persona(tx: Reader, definition: Definition) -> Iterator[Finding]:
+def _unknown_persona(tx: Reader, definition: Definition) -> Iterator[CompletenessFinding]:
     if persona := definition.metadata.persona:
         try:
             require_persona(tx, persona)
         except NotFound as error:
-            yield Finding(Severity.ERROR, "metadata.persona", error.message)
+            yield CompletenessFinding(Severity.ERROR, "metadata.persona", error.message)

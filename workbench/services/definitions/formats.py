@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.definition_files import Directory
+from workbench.definition_files import DefinitionDirectory
 from workbench.definition_files.migration import Migration, new_id, prepare
 from workbench.definition_files.older import OlderDefinition
 from workbench.errors import Conflict
@@ -18,13 +18,13 @@ from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import is_id
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created
-from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 
 
-class FileSchema(Answer):
+class FileSchema(DefinitionAnswer):
     """A JSON Schema (2020-12)."""
 
-    file: schema.File
+    file: schema.DefinitionFile
     json_schema: dict[str, Any]
 
 
@@ -42,8 +42,8 @@ class Migrated(Created):
 async def agent_get_schema(
     ctx: Ctx,
     file: Annotated[
-        schema.File, Field(description="agent.yaml, or front-matter: that of a rule or reference.")
-    ] = schema.File.AGENT,
+        schema.DefinitionFile, Field(description="agent.yaml, or front-matter: that of a rule or reference.")
+    ] = schema.DefinitionFile.AGENT,
 ) -> FileSchema:
     """Get the JSON Schema of a file of agent definitions, for editors and programs that write such files."""
     return FileSchema(file=file, json_schema=schema.of_file(file))
@@ -79,7 +79,7 @@ async def _migrate(ctx: Ctx, target: str, to: str | None, keep: bool) -> Migrate
     return _migrated(ctx, made, source)
 
 
-async def _identify(ctx: Ctx, directory: Directory, unused: str) -> Migrated:
+async def _identify(ctx: Ctx, directory: DefinitionDirectory, unused: str) -> Migrated:
     """Give a definition of the current layout an id, if it has a word in its place."""
     word = (await to_thread(ctx.definitions.head, directory)).id
     path = ctx.definitions.display_path(directory.path)

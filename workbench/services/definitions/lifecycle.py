@@ -10,7 +10,7 @@ from pydantic import Field
 from workbench.definition_files import Snapshot
 from workbench.model import iso, uuid7
 from workbench.ops import Ctx
-from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, Metadata, Mode, Settings
+from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, DefinitionMetadata, Mode, ModelSettings
 from workbench.rules.definitions.names import DefinitionName
 from workbench.rules.definitions.secrets.warnings import warnings_of
 from workbench.rules.definitions.secrets.written_out import masked
@@ -18,17 +18,17 @@ from workbench.services.definitions import changes
 from workbench.services.definitions.operation import (
     AgentPath,
     AgentTarget,
-    Answer,
     Confirm,
-    Done,
+    DefinitionAnswer,
+    DefinitionChanged,
     definition_op,
     require_confirmation,
     validated,
 )
-from workbench.services.definitions.trust import Origin
+from workbench.services.definitions.trust import DefinitionOrigin
 
 
-class Summary(Answer):
+class Summary(DefinitionAnswer):
     """A definition in a list."""
 
     id: str
@@ -36,10 +36,10 @@ class Summary(Answer):
     path: str
     description: str
     mode: Mode
-    metadata: Metadata
+    metadata: DefinitionMetadata
 
 
-class Summaries(Answer):
+class Summaries(DefinitionAnswer):
     """Definitions, by path.
 
     `problems`: those that cannot be read, with the reason. `message`: why the list is empty.
@@ -54,7 +54,7 @@ class Summaries(Answer):
 class Info(Summary):
     """A definition, with what it consists of. `contentHash` identifies what it says; runs record it."""
 
-    settings: Settings
+    settings: ModelSettings
     installed_providers: list[str]
     mcp_server_count: int
     rule_count: int
@@ -63,14 +63,14 @@ class Info(Summary):
     content_hash: str
 
 
-class Created(Done):
+class Created(DefinitionChanged):
     """A definition that was created."""
 
     agent_id: str
     agent_path: str
 
 
-class Deleted(Done):
+class Deleted(DefinitionChanged):
     """A definition that was deleted. `left` are the files that stayed, because they are not of the definition."""
 
     left: list[str]
@@ -142,7 +142,7 @@ async def agent_clone(
     metadata = new_metadata(ctx, dict(source.metadata) | {"name": name})
     copy = source.model_copy(update={"metadata": metadata})
     summary = f"copied from {source.metadata.name}"
-    origin = Origin(copied=source.metadata.id)
+    origin = DefinitionOrigin(copied=source.metadata.id)
     return created(ctx, await changes.create(ctx, targetPath, copy, summary, origin))
 
 
@@ -154,10 +154,10 @@ async def agent_delete(ctx: Ctx, agentTarget: AgentTarget, confirm: Confirm = Fa
     return Deleted(message=f"{snapshot.definition.metadata.name} was deleted.", left=left)
 
 
-def new_metadata(ctx: Ctx, fields: dict[str, Any]) -> Metadata:
+def new_metadata(ctx: Ctx, fields: dict[str, Any]) -> DefinitionMetadata:
     """Metadata of a new definition: with fields, a new id, and the time."""
     now = ctx.store.now()
-    return validated(Metadata, fields | {"id": str(uuid7(now)), "created": iso(now)})
+    return validated(DefinitionMetadata, fields | {"id": str(uuid7(now)), "created": iso(now)})
 
 
 def created(ctx: Ctx, snapshot: Snapshot) -> Created:
@@ -171,7 +171,7 @@ def created(ctx: Ctx, snapshot: Snapshot) -> Created:
     )
 
 
-def _summary(path: str, metadata: Metadata) -> Summary:
+def _summary(path: str, metadata: DefinitionMetadata) -> Summary:
     return Summary(
         id=metadata.id,
         name=metadata.name,

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, Conflict, Unavailable
 from workbench.ops import Ctx
-from workbench.providers.answers import Choice
+from workbench.providers.answers import ModelChoice
 from workbench.providers.frames import Completed, End
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.providers import ALIASES, PROVIDERS, check, provider_id
@@ -30,7 +30,7 @@ class ReadyModel:
         secrets: those of its provider.
     """
 
-    choice: Choice
+    choice: ModelChoice
     secrets: frozenset[str]
 
     def redacted(self, text: str) -> str:
@@ -57,7 +57,7 @@ async def ready(ctx: Ctx, snapshot: Snapshot | None, chosen: str | None = None) 
     await secret_marks.learn(ctx, values)
     check(provider, config)
     settings = snapshot.definition.settings.model_dump(by_alias=True) if snapshot else {}
-    return ReadyModel(Choice(name, config, settings), values)
+    return ReadyModel(ModelChoice(name, config, settings), values)
 
 
 def sampling(definition: Definition) -> dict[str, Any]:

@@ -27,13 +27,13 @@ Confirm = Annotated[
 ]
 
 
-class Answer(Wire):
+class DefinitionAnswer(Wire):
     """Base of the results."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
 
-class Done(Answer):
+class DefinitionChanged(DefinitionAnswer):
     """A change that was made. `warnings` are about secrets that it has written out."""
 
     success: bool = True

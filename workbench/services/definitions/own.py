@@ -13,9 +13,9 @@ from pydantic import Field
 
 from workbench.model import Capability, Level
 from workbench.ops import Ctx, op
-from workbench.rules.definitions.model import Definition, Entry, EntryChanges, Include
+from workbench.rules.definitions.model import Definition, EntryChanges, Include, PromptEntry
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import Answer, Done
+from workbench.services.definitions.operation import DefinitionAnswer, DefinitionChanged
 from workbench.services.definitions.sections import entries
 from workbench.services.definitions.sections.entries import Edit
 
@@ -25,11 +25,11 @@ _changing = partial(op, allow=Level.WORKER, requires=Capability.CHANGE_OWN_DEFIN
 
 RuleName = Annotated[str, Field(max_length=1_000, description="The rule's name; see list_rules.")]
 ReferenceName = Annotated[str, Field(max_length=1_000, description="The reference's name; see list_references.")]
-NewEntry = Annotated[Entry, Field(description="Name, text, description, priorityLevel and include.")]
+NewEntry = Annotated[PromptEntry, Field(description="Name, text, description, priorityLevel and include.")]
 Changes = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
 
 
-class EntrySummary(Answer):
+class EntrySummary(DefinitionAnswer):
     """A rule or reference, without its text."""
 
     name: str
@@ -38,87 +38,87 @@ class EntrySummary(Answer):
     include: Include
 
 
-class Rules(Answer):
+class OwnRules(DefinitionAnswer):
     """Your rules, by priority level and name."""
 
     rules: list[EntrySummary]
 
 
-class References(Answer):
+class OwnReferences(DefinitionAnswer):
     """Your references, by priority level and name."""
 
     references: list[EntrySummary]
 
 
-class Rule(Answer):
+class OwnRule(DefinitionAnswer):
     """A rule."""
 
-    rule: Entry
+    rule: PromptEntry
 
 
-class Reference(Answer):
+class OwnReference(DefinitionAnswer):
     """A reference."""
 
-    reference: Entry
+    reference: PromptEntry
 
 
 @_reading()
-async def list_rules(ctx: Ctx) -> Rules:
+async def list_rules(ctx: Ctx) -> OwnRules:
     """List your own rules; get_rule reads one."""
-    return Rules(rules=[_summary(rule) for rule in (await _read(ctx)).rules])
+    return OwnRules(rules=[_summary(rule) for rule in (await _read(ctx)).rules])
 
 
 @_reading()
-async def get_rule(ctx: Ctx, rule_name: RuleName) -> Rule:
+async def get_rule(ctx: Ctx, rule_name: RuleName) -> OwnRule:
     """Read one of your own rules."""
-    return Rule(rule=entries.require("rules", (await _read(ctx)).rules, rule_name))
+    return OwnRule(rule=entries.require("rules", (await _read(ctx)).rules, rule_name))
 
 
 @_changing()
-async def add_rule(ctx: Ctx, rule: NewEntry) -> Done:
+async def add_rule(ctx: Ctx, rule: NewEntry) -> DefinitionChanged:
     """Add a rule to your own definition. Agents that are started later with it follow it."""
     return await _change(ctx, entries.adding("rules", rule), f"rule {rule.name} added")
 
 
 @_changing()
-async def update_rule(ctx: Ctx, rule_name: RuleName, rule: Changes) -> Done:
+async def update_rule(ctx: Ctx, rule_name: RuleName, rule: Changes) -> DefinitionChanged:
     """Change one of your own rules."""
     return await _change(ctx, entries.updating("rules", rule_name, rule), f"rule {rule_name} changed")
 
 
 @_changing(destructive=True)
-async def delete_rule(ctx: Ctx, rule_name: RuleName) -> Done:
+async def delete_rule(ctx: Ctx, rule_name: RuleName) -> DefinitionChanged:
     """Delete one of your own rules."""
     return await _change(ctx, entries.deleting("rules", rule_name), f"rule {rule_name} deleted")
 
 
 @_reading()
-async def list_references(ctx: Ctx) -> References:
+async def list_references(ctx: Ctx) -> OwnReferences:
     """List your own references; get_reference reads one."""
-    return References(references=[_summary(one) for one in (await _read(ctx)).references])
+    return OwnReferences(references=[_summary(one) for one in (await _read(ctx)).references])
 
 
 @_reading()
-async def get_reference(ctx: Ctx, reference_name: ReferenceName) -> Reference:
+async def get_reference(ctx: Ctx, reference_name: ReferenceName) -> OwnReference:
     """Read one of your own references."""
-    return Reference(reference=entries.require("references", (await _read(ctx)).references, reference_name))
+    return OwnReference(reference=entries.require("references", (await _read(ctx)).references, reference_name))
 
 
 @_changing()
-async def add_reference(ctx: Ctx, reference: NewEntry) -> Done:
+async def add_reference(ctx: Ctx, reference: NewEntry) -> DefinitionChanged:
     """Add a reference, such as notes worth keeping, to your own definition. Agents started later with it have it."""
     return await _change(ctx, entries.adding("references", reference), f"reference {reference.name} added")
 
 
 @_changing()
-async def update_reference(ctx: Ctx, reference_name: ReferenceName, reference: Changes) -> Done:
+async def update_reference(ctx: Ctx, reference_name: ReferenceName, reference: Changes) -> DefinitionChanged:
     """Change one of your own references."""
     edit = entries.updating("references", reference_name, reference)
     return await _change(ctx, edit, f"reference {reference_name} changed")
 
 
 @_changing(destructive=True)
-async def delete_reference(ctx: Ctx, reference_name: ReferenceName) -> Done:
+async def delete_reference(ctx: Ctx, reference_name: ReferenceName) -> DefinitionChanged:
     """Delete one of your own references."""
     return await _change(ctx, entries.deleting("references", reference_name), f"reference {reference_name} deleted")
 
@@ -133,9 +133,9 @@ async def _read(ctx: Ctx) -> Definition:
     return (await changes.read(ctx, await _own(ctx))).definition
 
 
-async def _change(ctx: Ctx, edit: Edit, summary: str) -> Done:
+async def _change(ctx: Ctx, edit: Edit, summary: str) -> DefinitionChanged:
     return await changes.change(ctx, await _own(ctx), edit, summary)
 
 
-def _summary(entry: Entry) -> EntrySummary:
+def _summary(entry: PromptEntry) -> EntrySummary:
     return EntrySummary.model_validate(entry.model_dump(exclude={"text"}))

@@ -13,14 +13,14 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from workbench.confinement.surroundings import NETWORK, TOOL_SERVER
-from workbench.definition_files.mcp_probe import Finding, Target
+from workbench.definition_files.mcp_probe import ProbeFinding, ProbeTarget
 from workbench.errors import NotFound, Unavailable
 from workbench.ops import Ctx
 from workbench.present.inert import inert
 from workbench.process import ProcessRef
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.services.definitions import changes, secrets, trust
-from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 from workbench.services.definitions.secrets import Resolved
 from workbench.services.processes import sandbox, server_programs
 from workbench.system import atomic_file
@@ -34,14 +34,14 @@ GRACE_SECONDS = 10.0
 log = logging.getLogger(__name__)
 
 
-class ProbedTool(Answer):
+class ProbedTool(DefinitionAnswer):
     """A tool that the server offers."""
 
     name: str
     description: str
 
 
-class Probe(Answer):
+class Probe(DefinitionAnswer):
     """What an MCP server answered. `error` says why it could not be tried; then there are no tools. `problems`: which
     tools cannot be used, and why.
 
@@ -84,13 +84,13 @@ async def agent_probe_mcp_server(
 async def _probe(ctx: Ctx, server: StdioServer | HttpServer, known: Resolved, seconds: float) -> Probe:
     if isinstance(server, HttpServer):
         is_sse = server.type == "sse"
-        target = Target(url=server.url, headers=server.headers, is_sse=is_sse, seconds=seconds)
+        target = ProbeTarget(url=server.url, headers=server.headers, is_sse=is_sse, seconds=seconds)
         async with server_programs.scratch(ctx) as scratch:
             return _answer(await _run(ctx, scratch, target), known, None)
     confinement = sandbox.confinement_of(ctx.settings)
     async with server_programs.scratch(ctx) as scratch:
         program = await to_thread(server_programs.boxed, ctx.settings, server, scratch / "home")
-        target = Target(
+        target = ProbeTarget(
             command=list(program.command),
             environment=dict(program.environment),
             directory=str(program.directory),
@@ -99,7 +99,7 @@ async def _probe(ctx: Ctx, server: StdioServer | HttpServer, known: Resolved, se
         return _answer(await _run(ctx, scratch, target), known, confinement)
 
 
-async def _run(ctx: Ctx, scratch: Path, target: Target) -> Finding:
+async def _run(ctx: Ctx, scratch: Path, target: ProbeTarget) -> ProbeFinding:
     """Run the probe until it has ended, with all that it started."""
     finding, argv = scratch / "finding.json", [sys.executable, "-P", "-m", "workbench.definition_files.mcp_probe"]
     wanted = TOOL_SERVER if target.command else TOOL_SERVER | NETWORK
@@ -117,13 +117,13 @@ async def _run(ctx: Ctx, scratch: Path, target: Target) -> Finding:
             while ctx.processes.alive(ref):
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
-        return Finding(failure=f"it did not answer within {target.seconds:g} s")
+        return ProbeFinding(failure=f"it did not answer within {target.seconds:g} s")
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
     try:
-        return Finding.model_validate_json(await to_thread(atomic_file.read, finding))
+        return ProbeFinding.model_validate_json(await to_thread(atomic_file.read, finding))
     except (OSError, ValidationError, UnicodeDecodeError):
-        return Finding(failure="its answer could not be read")
+        return ProbeFinding(failure="its answer could not be read")
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
@@ -135,7 +135,7 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _answer(finding: Finding, known: Resolved, confinement: sandbox.Confinement | None) -> Probe:
+def _answer(finding: ProbeFinding, known: Resolved, confinement: sandbox.Confinement | None) -> Probe:
     def clean(text: str) -> str:
         return inert(known.redacted(text))
 

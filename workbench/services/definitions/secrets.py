@@ -17,7 +17,7 @@ from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import Definition
-from workbench.rules.definitions.secrets.of_servers import Place, rewritten
+from workbench.rules.definitions.secrets.of_servers import SpanPlace, rewritten
 from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.definitions.secrets.written_out import is_secret
 from workbench.rules.secrets.forms import secrets_in
@@ -132,7 +132,7 @@ class _Reader:
     def read_server(self, place: str, server: StdioServer | HttpServer) -> StdioServer | HttpServer:
         """A server with the secrets in its variables or headers, its arguments or its address."""
 
-        def read(where: Place, value: str) -> str:
+        def read(where: SpanPlace, value: str) -> str:
             name = f"{place}.{where.field}.{where.span.name or where.key}".rstrip(".")
             secret = self._value(name, value, is_secret=True)
             if where.span.is_in_url:

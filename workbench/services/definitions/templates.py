@@ -16,7 +16,7 @@ from workbench.rules.definitions.names import DefinitionName
 from workbench.services.access.personas import require_persona
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created, new_metadata
-from workbench.services.definitions.operation import Answer, definition_op, validated
+from workbench.services.definitions.operation import DefinitionAnswer, definition_op, validated
 from workbench.services.definitions.trust import OURS
 from workbench.state.settings import shipped
 
@@ -27,7 +27,7 @@ NewPath = Annotated[
 NewName = Annotated[DefinitionName | None, Field(description="Its name, for people; null: the same.")]
 
 
-class Template(Answer):
+class Template(DefinitionAnswer):
     """A definition to begin with. `rules`, `references` and `tools` are their names."""
 
     name: str
@@ -39,7 +39,7 @@ class Template(Answer):
     tools: list[str]
 
 
-class Templates(Answer):
+class Templates(DefinitionAnswer):
     """Templates, by name."""
 
     templates: list[Template]

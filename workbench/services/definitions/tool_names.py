@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator
 from workbench.errors import Conflict
 from workbench.ops import Ctx
 from workbench.present.inert import inert_line
-from workbench.rules.definitions.model import Definition, Metadata, Mode
+from workbench.rules.definitions.model import Definition, DefinitionMetadata, Mode
 from workbench.rules.definitions.names import fitting
 
 
-def place(metadata: Metadata) -> str:
+def place(metadata: DefinitionMetadata) -> str:
     """What stands before the `__` in the names of a definition's tools."""
     name = metadata.name
     return fitting(name) if any(letter.isascii() and letter.isalnum() for letter in name) else name

@@ -13,18 +13,18 @@ from workbench.rules.definitions import portable
 from workbench.rules.definitions.names import DefinitionName, is_id
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created
-from workbench.services.definitions.operation import AgentPath, AgentTarget, Answer, definition_op
+from workbench.services.definitions.operation import AgentPath, AgentTarget, DefinitionAnswer, definition_op
 from workbench.services.definitions.trust import FOREIGN
 
 
-class LeftOut(Answer):
+class LeftOut(DefinitionAnswer):
     """A secret that is not in the file: `reference` stands in its place."""
 
     place: str
     reference: str
 
 
-class ExportedAgent(Answer):
+class ExportedAgent(DefinitionAnswer):
     """A definition as a file. `secrets`: those that it had written out, which the file refers to instead."""
 
     filename: str
@@ -33,7 +33,7 @@ class ExportedAgent(Answer):
     secrets: list[LeftOut]
 
 
-class Imported(Created):
+class ImportedDefinition(Created):
     """A definition that was imported. `kept_id`: it has the id in the file, and with it the versions of that id."""
 
     kept_id: bool
@@ -62,7 +62,7 @@ async def agent_import(
     agentPath: AgentPath,
     content: Annotated[str, Field(max_length=portable.LARGEST, description="What agent_export returned as content.")],
     newName: Annotated[DefinitionName | None, Field(description="Its name; null: that in the file.")] = None,
-) -> Imported:
+) -> ImportedDefinition:
     """Create an agent definition from an exported file. It keeps its id, unless that stands for another agent.
 
     The operator is asked to trust what it needs.
@@ -74,7 +74,7 @@ async def agent_import(
     metadata = definition.metadata.model_copy(update=named | identified)
     made = definition.model_copy(update={"metadata": metadata})
     snapshot = await changes.create(ctx, agentPath, made, "imported", FOREIGN)
-    return Imported(**dict(created(ctx, snapshot)), kept_id=keeps_id, content_hash=snapshot.hash)
+    return ImportedDefinition(**dict(created(ctx, snapshot)), kept_id=keeps_id, content_hash=snapshot.hash)
 
 
 async def _may_keep(ctx: Ctx, definition_id: str) -> bool:

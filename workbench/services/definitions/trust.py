@@ -20,7 +20,7 @@ from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.trust import PROMPT, Need, added, needs, of_texts
 from workbench.services import approvals
 from workbench.services.access.personas import require_persona
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -31,7 +31,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class DefinitionOrigin:
     """Where the content of a new definition comes from: its author wrote it, unless one of these says otherwise.
 
     Args:
@@ -45,9 +45,9 @@ class Origin:
     is_ours: bool = False
 
 
-WRITTEN = Origin()
-OURS = Origin(is_ours=True)
-FOREIGN = Origin(is_foreign=True)
+WRITTEN = DefinitionOrigin()
+OURS = DefinitionOrigin(is_ours=True)
+FOREIGN = DefinitionOrigin(is_foreign=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Writing:
     definition_id: str
     before: Sequence[Need]
     after: Sequence[Need]
-    origin: Origin
+    origin: DefinitionOrigin
     texts: Sequence[Need]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TrustState:
     """What a definition needs, and what of it is not trusted.
 
     Args:
@@ -85,7 +85,7 @@ class State:
 # Writing.
 
 
-async def writing(ctx: Ctx, before: Definition | None, after: Snapshot, origin: Origin = WRITTEN) -> Writing:
+async def writing(ctx: Ctx, before: Definition | None, after: Snapshot, origin: DefinitionOrigin = WRITTEN) -> Writing:
     """What a change of a definition is about; `record_written` records it with the change."""
     was = [] if before is None else await needs_of(ctx, before, after)
     texts = added(of_texts(before) if before else [], of_texts(after.definition))
@@ -202,7 +202,7 @@ async def require(ctx: Ctx, snapshot: Snapshot, name: str | None = None) -> None
     )
 
 
-async def ask(ctx: Ctx, snapshot: Snapshot) -> State:
+async def ask(ctx: Ctx, snapshot: Snapshot) -> TrustState:
     """Ask the operator for what a definition needs and is not trusted with, unless that question is already open.
 
     What the operator refused is asked for again only by the operator, and not by Workbench itself.
@@ -215,7 +215,7 @@ async def ask(ctx: Ctx, snapshot: Snapshot) -> State:
     return await ctx.write(lambda tx: _asked(tx, snapshot.definition, path, found.needs, asks_again=asks_again))
 
 
-async def state(ctx: Ctx, snapshot: Snapshot) -> State:
+async def state(ctx: Ctx, snapshot: Snapshot) -> TrustState:
     """What a definition needs, and what of it is trusted."""
     wanted, definition_id = await needs_of(ctx, snapshot.definition, snapshot), snapshot.definition.metadata.id
     return await ctx.read(lambda tx: _state(tx, definition_id, wanted))
@@ -243,16 +243,16 @@ async def _role(ctx: Ctx, persona: str | None) -> Role | None:
         return None
 
 
-def _state(tx: Reader, definition_id: str, wanted: Sequence[Need]) -> State:
+def _state(tx: Reader, definition_id: str, wanted: Sequence[Need]) -> TrustState:
     rows = {row["fingerprint"]: row for row in tx.all(SQL.of_definition, definition=definition_id)}
     missing = [need for need in wanted if not _is(rows.get(need.fingerprint), "trusted")]
     found = {need.fingerprint: row for need in missing if (row := rows.get(need.fingerprint))}
     refusals = {fingerprint: row["reason"] or "" for fingerprint, row in found.items() if _is(row, "refused")}
     question = approvals.open_question(tx, KIND, _subject(definition_id))
-    return State(wanted, missing, question.id if question and missing else None, refusals)
+    return TrustState(wanted, missing, question.id if question and missing else None, refusals)
 
 
-def _asked(tx: Tx, definition: Definition, path: str, wanted: Sequence[Need], *, asks_again: bool) -> State:
+def _asked(tx: Tx, definition: Definition, path: str, wanted: Sequence[Need], *, asks_again: bool) -> TrustState:
     """Open the question about what is missing; one about something else is closed.
 
     Args:
@@ -275,7 +275,7 @@ def _asked(tx: Tx, definition: Definition, path: str, wanted: Sequence[Need], *,
     for need in asked_for:
         tx.run(SQL.ask, _columns(metadata.id, need), approval=approval_id)
     refusals = {} if asks_again else found.refusals
-    return State(wanted, found.missing, approval_id, refusals)
+    return TrustState(wanted, found.missing, approval_id, refusals)
 
 
 def _shown(need: Need) -> dict[str, Any]:
@@ -286,14 +286,14 @@ def _shown(need: Need) -> dict[str, Any]:
 
 
 @approvals.decision_handler(KIND)
-async def decide_trust(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+async def decide_trust(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Trust what the question showed, or refuse it."""
     approvals.check_choices(choices, set() if yes else {"reason"})
     reason, person = str(choices.get("reason", "")), approvals.person_of(ctx)
     return await ctx.write(lambda tx: _decided(tx, approval, yes, reason, person))
 
 
-def _decided(tx: Tx, approval: Approval, yes: bool, reason: str, person: str | None) -> dict[str, Any]:
+def _decided(tx: Tx, approval: ApprovalInfo, yes: bool, reason: str, person: str | None) -> dict[str, Any]:
     names = [row["name"] for row in tx.all(SQL.names_asked_by, approval=approval.id)]
     status = "trusted" if yes else "refused"
     outcome = {"definition": approval.payload["definition"], "state": status, "needs": names}
@@ -311,7 +311,7 @@ def forget(tx: Tx, definition_id: str) -> None:
     tx.emit("definition.untrusted", _subject(definition_id))
 
 
-def _asked_by(tx: Reader, question: Approval) -> set[str]:
+def _asked_by(tx: Reader, question: ApprovalInfo) -> set[str]:
     return {row["fingerprint"] for row in tx.all(SQL.asked_by, approval=question.id)}
 
 

@@ -7,23 +7,23 @@ from typing import Any
 from workbench.definition_files import Snapshot
 from workbench.model import Level
 from workbench.ops import Ctx, op
-from workbench.rules.definitions.trust import Kind
+from workbench.rules.definitions.trust import TrustKind
 from workbench.services.definitions import changes, trust
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
-from workbench.services.definitions.trust import State
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
+from workbench.services.definitions.trust import TrustState
 
 
-class TrustNeed(Answer):
+class TrustNeed(DefinitionAnswer):
     """A program, server, provider or permission that a definition needs trust for. `details` has what is trusted."""
 
-    kind: Kind
+    kind: TrustKind
     name: str
     summary: str
     details: dict[str, Any]
     trusted: bool
 
 
-class Trust(Answer):
+class TrustRequest(DefinitionAnswer):
     """What a definition needs and whether it is trusted. `approvalId` is the pending question about the rest."""
 
     agent_id: str
@@ -35,14 +35,14 @@ class Trust(Answer):
 
 
 @definition_op(reads=True)
-async def agent_get_trust(ctx: Ctx, agentTarget: AgentTarget) -> Trust:
+async def agent_get_trust(ctx: Ctx, agentTarget: AgentTarget) -> TrustRequest:
     """Get what an agent definition needs the operator's trust for: programs, servers, providers, permissions."""
     snapshot = await changes.read(ctx, agentTarget)
     return _trust(ctx, snapshot, await trust.state(ctx, snapshot))
 
 
 @definition_op()
-async def agent_request_trust(ctx: Ctx, agentTarget: AgentTarget) -> Trust:
+async def agent_request_trust(ctx: Ctx, agentTarget: AgentTarget) -> TrustRequest:
     """Ask the operator to trust what an agent definition needs; get_approval waits for the answer.
 
     A definition is not used before all that it needs is trusted. What the operator wrote is trusted at once.
@@ -52,14 +52,14 @@ async def agent_request_trust(ctx: Ctx, agentTarget: AgentTarget) -> Trust:
 
 
 @op(allow=Level.OPERATOR, destructive=True, invalid="VALIDATION_ERROR")
-async def agent_revoke_trust(ctx: Ctx, agentTarget: AgentTarget) -> Done:
+async def agent_revoke_trust(ctx: Ctx, agentTarget: AgentTarget) -> DefinitionChanged:
     """Trust nothing of an agent definition any more. Agents that run with it go on."""
     metadata = (await changes.read(ctx, agentTarget)).definition.metadata
     await ctx.write(lambda tx: trust.forget(tx, metadata.id))
-    return Done(message=f"{metadata.name}: nothing of it is trusted.")
+    return DefinitionChanged(message=f"{metadata.name}: nothing of it is trusted.")
 
 
-def _trust(ctx: Ctx, snapshot: Snapshot, found: State) -> Trust:
+def _trust(ctx: Ctx, snapshot: Snapshot, found: TrustState) -> TrustRequest:
     missing = {need.fingerprint for need in found.missing}
     needs = [
         TrustNeed(
@@ -71,7 +71,7 @@ def _trust(ctx: Ctx, snapshot: Snapshot, found: State) -> Trust:
         )
         for need in found.needs
     ]
-    return Trust(
+    return TrustRequest(
         agent_id=snapshot.definition.metadata.id,
         agent_path=ctx.definitions.display_path(snapshot.path),
         trusted=not missing,

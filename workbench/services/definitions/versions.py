@@ -21,7 +21,7 @@ from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import is_id
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import AgentTarget, Answer, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 from workbench.store.base import Row
 from workbench.store.queries import beside
 
@@ -33,7 +33,7 @@ _FILES = "files"
 """The version of a definition that is not recorded: its files as they are."""
 
 
-class Version(Answer):
+class DefinitionVersion(DefinitionAnswer):
     """What a definition said from a time on.
 
     `contentHash` identifies what it said; null if the files of a commit cannot be read. `source`: recorded by
@@ -49,19 +49,19 @@ class Version(Answer):
     commit: str | None = None
 
 
-class Versions(Answer):
+class DefinitionVersions(DefinitionAnswer):
     """The versions of a definition, newest first. `contentHash` is that of its files as they are; null if they cannot
     be read. `committed`: whether the last commit says the same; null without one. `message`: what is left out.
     """
 
-    versions: list[Version]
+    versions: list[DefinitionVersion]
     count: int
     content_hash: str | None
     committed: bool | None
     message: str | None = None
 
 
-class Side(Answer):
+class Side(DefinitionAnswer):
     """A version that is compared: `version` is ``files``, a commit, or a content hash."""
 
     path: str
@@ -69,7 +69,7 @@ class Side(Answer):
     content_hash: str
 
 
-class ChangedFile(Answer):
+class ChangedFile(DefinitionAnswer):
     """A file that differs. `patch` is a unified diff; null if it is too long."""
 
     path: str
@@ -77,7 +77,7 @@ class ChangedFile(Answer):
     patch: str | None
 
 
-class Diff(Answer):
+class Diff(DefinitionAnswer):
     """How a version differs from another. Secrets are masked."""
 
     from_: Side = Field(alias="from")
@@ -106,7 +106,7 @@ async def agent_history(
     ctx: Ctx,
     agentTarget: AgentTarget,
     limit: Annotated[int, Field(ge=1, le=100, description="Most versions to list.")] = 20,
-) -> Versions:
+) -> DefinitionVersions:
     """List the versions of an agent definition, newest first: changes that were recorded, and commits of git.
 
     Also of a definition that was deleted, or cannot be read. Compare versions with agent_diff.
@@ -122,7 +122,7 @@ async def agent_history(
     found = [*map(_recorded, rows), *map(_of_commit, commits)]
     newest = sorted(found, key=lambda version: version.at, reverse=True)[:limit]
     present = known.snapshot.hash if known.snapshot else None
-    return Versions(
+    return DefinitionVersions(
         versions=newest,
         count=len(newest),
         content_hash=present,
@@ -228,8 +228,8 @@ def _hash(definition: Definition | None) -> str | None:
     return content_hash(definition) if definition else None
 
 
-def _recorded(row: Row) -> Version:
-    return Version(
+def _recorded(row: Row) -> DefinitionVersion:
+    return DefinitionVersion(
         content_hash=row["hash"],
         source="workbench",
         at=iso(row["saved_at"]),
@@ -239,9 +239,9 @@ def _recorded(row: Row) -> Version:
     )
 
 
-def _of_commit(version: Committed) -> Version:
+def _of_commit(version: Committed) -> DefinitionVersion:
     commit = version.revision
-    return Version(
+    return DefinitionVersion(
         content_hash=_hash(version.definition),
         source="git",
         at=iso(commit.at_us),

@@ -76,7 +76,7 @@ class ReadResult(Wire):
     next_cursor: str | None
 
 
-class Written(Wire):
+class WrittenContext(Wire):
     """The new context, with its number in its session."""
 
     resource_type: str
@@ -86,7 +86,7 @@ class Written(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReadPage:
     """Which page to read, and only rows created or changed after `since` (microseconds UTC)."""
 
     limit: int
@@ -115,7 +115,7 @@ async def read(
     reader = _READERS.get(resource_type)
     if reader is None:
         raise _unknown(resource_type, _READERS)
-    page = Page(limit, cursor, _micros(since))
+    page = ReadPage(limit, cursor, _micros(since))
     return await ctx.read(lambda tx: reader(tx, ctx, filters, page))
 
 
@@ -125,15 +125,15 @@ async def write(
     content: Annotated[NewContext, SAID, Field(description="The context to add.")],
     resource_type: Annotated[str, Field(description="What to write: only contexts.")] = "contexts",
     session_id: Annotated[str | None, Field(description="For the operator: the session (id or name).")] = None,
-) -> Written:
+) -> WrittenContext:
     """Write a context to your session, for other agents to read."""
     if resource_type != "contexts":
         raise _unknown(resource_type, ["contexts"])
 
-    def change(tx: Tx) -> Written:
+    def change(tx: Tx) -> WrittenContext:
         permissions.check(tx, ctx.caller, "write", "contexts")
         made, number = contexts.add(tx, ctx.caller, ctx.settings, _session(tx, ctx.caller, session_id), content)
-        return Written(resource_type=resource_type, context_id=made, sequence_number=number)
+        return WrittenContext(resource_type=resource_type, context_id=made, sequence_number=number)
 
     return await ctx.write(change)
 
@@ -152,46 +152,46 @@ def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
     return caller.session
 
 
-def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
+def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
     wanted = _parsed(contexts.Filters, filters)
     rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, wanted, page.since)
     return _result(ctx, "contexts", rows, following)
 
 
-def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
+def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
     wanted = _parsed(ProjectFilters, filters)
-    which = space.Wanted(wanted.search, since=page.since)
+    which = space.SpaceFilter(wanted.search, since=page.since)
     found = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
     return _result(ctx, "projects", found.projects, found.next_cursor, found.total)
 
 
-def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
+def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
     wanted = _parsed(SessionFilters, filters)
-    which = space.Wanted(wanted.search, since=page.since)
+    which = space.SpaceFilter(wanted.search, since=page.since)
     found = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.project_id)
     return _result(ctx, "sessions", found.sessions, found.next_cursor, found.total)
 
 
-def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
+def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
     wanted = _parsed(TeamFilters, filters)
-    which = space.Wanted(wanted.search, since=page.since)
+    which = space.SpaceFilter(wanted.search, since=page.since)
     found = teams.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.session_id)
     return _result(ctx, "teams", found.teams, found.next_cursor, found.total)
 
 
-def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
-    wanted = directory.Wanted(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
+def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
+    wanted = directory.AgentFilter(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
     found = directory.page(tx, ctx, wanted, page.limit, page.cursor)
     return _result(ctx, "agents", found.agents, found.next_cursor, found.total)
 
 
-def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: Page) -> ReadResult:
-    wanted = board.Wanted(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
+def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
+    wanted = board.TaskFilter(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
     found = board.page(tx, ctx.caller, wanted, page.limit, page.cursor)
     return _result(ctx, "tasks", found.tasks, found.next_cursor)
 
 
-_READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], Page], ReadResult]] = {
+_READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], ReadPage], ReadResult]] = {
     "contexts": _contexts,
     "sessions": _sessions,
     "projects": _projects,

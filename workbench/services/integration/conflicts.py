@@ -16,7 +16,7 @@ from workbench.ops import SYSTEM, Ctx
 from workbench.rules.integration import with_lines
 from workbench.rules.tasks.lifecycle import OPEN
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import KIND, open_worktrees
 from workbench.state.settings import Settings
@@ -109,7 +109,7 @@ async def _conflicts(
     }
 
 
-def _amend(tx: Tx, before: Approval, now: Mapping[str, Any]) -> None:
+def _amend(tx: Tx, before: ApprovalInfo, now: Mapping[str, Any]) -> None:
     """Update an approval, unless it has been decided or is now about another commit or target."""
     current = approvals.find(tx, before.id)
     if current is None or current.status != "pending":

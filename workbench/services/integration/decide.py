@@ -7,9 +7,9 @@ from typing import Any
 
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.ops import Ctx
-from workbench.rules.integration import Action, GateState, Next, Verdict, verdict
+from workbench.rules.integration import GateState, Next, Verdict, WorktreeAction, verdict
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import queue
 from workbench.services.integration.merge import merge, next_step, not_merged
 from workbench.services.integration.queue import advance, enqueue
@@ -19,7 +19,7 @@ from workbench.store.base import Reader, Row, Tx
 
 
 @approvals.decision_handler(KIND)
-async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+async def decide_integration(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Queue an approved integration; the feed reports its outcome. A rejection leaves the worktree as it is.
 
     Without a running server nothing works off the queue, so the merge is made at once and its outcome returned.
@@ -39,13 +39,13 @@ async def decide_integration(ctx: Ctx, approval: Approval, yes: bool, choices: M
     return outcome
 
 
-async def _reject(ctx: Ctx, approval: Approval, reason: str) -> dict[str, Any]:
+async def _reject(ctx: Ctx, approval: ApprovalInfo, reason: str) -> dict[str, Any]:
     """Reject with exclusive access, so as not to interrupt a merge that was approved at the same time."""
     async with exclusive(ctx):
         return await ctx.write(lambda tx: _set_rejected(tx, approval, reason, approvals.person_of(ctx)))
 
 
-def _set_rejected(tx: Tx, approval: Approval, reason: str, person: str | None) -> dict[str, Any]:
+def _set_rejected(tx: Tx, approval: ApprovalInfo, reason: str, person: str | None) -> dict[str, Any]:
     name = approval.payload["worktree"]
     outcome = approvals.decide(tx, approval, "rejected", reason, {"worktree": name, "state": "rejected"}, person)
     forget_question(tx, name)
@@ -76,7 +76,7 @@ def _queue(tx: Tx, approval_id: int, despite: bool, person: str | None) -> dict[
     return enqueue(tx, approval, despite, person)
 
 
-def _gates_failed(approval: Approval) -> Conflict:
+def _gates_failed(approval: ApprovalInfo) -> Conflict:
     failed = [gate["command"] for gate in approval.payload["gates"] if gate["state"] != GateState.PASSED]
     return Conflict(
         "GATES_FAILED",
@@ -85,11 +85,11 @@ def _gates_failed(approval: Approval) -> Conflict:
     )
 
 
-def _pending(tx: Reader, approval_id: int) -> tuple[Approval, Row]:
+def _pending(tx: Reader, approval_id: int) -> tuple[ApprovalInfo, Row]:
     approval = approvals.find(tx, approval_id)
     if approval is None or approval.status != "pending":
         raise approvals.decided_before(approval_id)
-    return approval, require_worktree_for(tx, approval.payload["worktree"], Action.APPROVE)
+    return approval, require_worktree_for(tx, approval.payload["worktree"], WorktreeAction.APPROVE)
 
 
 async def _outcome(ctx: Ctx, approval_id: int) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.rules.integration import GateState
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import gates, proposal
-from workbench.services.integration.gates import Gate
+from workbench.services.integration.gates import GateResult
 from workbench.services.worktrees.places import gates_held
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
@@ -41,7 +41,7 @@ async def check(ctx: Ctx, approval_id: int) -> bool:
     return True
 
 
-def _to_check(tx: Reader, approval_id: int) -> Approval | None:
+def _to_check(tx: Reader, approval_id: int) -> ApprovalInfo | None:
     request = tx.one(proposal.SQL.get, id=approval_id)
     approval = approvals.find(tx, approval_id)
     if request is None or request["checked"] or approval is None or not approval.payload["merged_commit"]:
@@ -49,11 +49,11 @@ def _to_check(tx: Reader, approval_id: int) -> Approval | None:
     return approval
 
 
-async def _check(ctx: Ctx, approval: Approval) -> None:
+async def _check(ctx: Ctx, approval: ApprovalInfo) -> None:
     commit = approval.payload["merged_commit"]
     commands = [gate["command"] for gate in approval.payload["gates"]]
 
-    async def report(now: Sequence[Gate]) -> bool:
+    async def report(now: Sequence[GateResult]) -> bool:
         shown = [gate.as_json() for gate in now]
         return await ctx.write(lambda tx: _show(tx, approval.id, commit, shown))
 
@@ -61,7 +61,7 @@ async def _check(ctx: Ctx, approval: Approval) -> None:
         await gates.run(ctx, approval.id, commit, commands, report)
     except WorkbenchError as error:
         output = f"{error.code}: {error.message}"
-        await report([Gate(command, GateState.FAILED, output=output) for command in commands])
+        await report([GateResult(command, GateState.FAILED, output=output) for command in commands])
 
 
 def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) -> bool:
@@ -80,7 +80,7 @@ def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) ->
     return True
 
 
-def _emit_ended(tx: Tx, approval: Approval, gate: Mapping[str, Any]) -> None:
+def _emit_ended(tx: Tx, approval: ApprovalInfo, gate: Mapping[str, Any]) -> None:
     """Emit how a gate ended, without its output: the approval has that until the gates are run again."""
     about = {"worktree": approval.payload["worktree"], "commit": approval.payload["merged_commit"]}
     result = {name: gate[name] for name in ("command", "state", "exit_code", "seconds")}

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.confinement import Box, Limits
+from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import require_own_files
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
-from workbench.services.worktrees.places import Place, add_files, box_of
+from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class GateResult:
     """A command and its result so far; `output` is the end of what it wrote."""
 
     command: str
@@ -59,26 +59,28 @@ class Gate:
         }
 
 
-Report = Callable[[Sequence[Gate]], Awaitable[bool]]
+Report = Callable[[Sequence[GateResult]], Awaitable[bool]]
 """Called with the states of the gates; returns False to cancel the run."""
 
 
-async def run(ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], report: Report) -> list[Gate] | None:
+async def run(
+    ctx: Ctx, approval_id: int, commit: str, commands: Sequence[str], report: Report
+) -> list[GateResult] | None:
     """Run all commands on a commit, one after another; return their results, or None if the run was cancelled.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
-    place = Place.of_gates(ctx.settings, approval_id)
+    place = WorktreeLocation.of_gates(ctx.settings, approval_id)
     try:
         box = await ctx.repositories.shielded(_make(ctx, place, commit))
-        return await _run_all(ctx, place, box, [Gate(command) for command in commands], report)
+        return await _run_all(ctx, place, box, [GateResult(command) for command in commands], report)
     finally:
         await ctx.repositories.shielded(remove(ctx, place))
 
 
-async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
+async def _make(ctx: Ctx, place: WorktreeLocation, commit: str) -> Box:
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, place)
         await to_thread(add_files, ctx.settings, repository, place, None, commit)
@@ -87,22 +89,24 @@ async def _make(ctx: Ctx, place: Place, commit: str) -> Box:
     return box
 
 
-async def remove(ctx: Ctx, place: Place) -> None:
+async def remove(ctx: Ctx, place: WorktreeLocation) -> None:
     """Remove those parts of a temporary worktree that exist."""
     async with ctx.repositories.exclusive():
         await _clear(ctx, place)
 
 
-async def _clear(ctx: Ctx, place: Place) -> None:
+async def _clear(ctx: Ctx, place: WorktreeLocation) -> None:
     repository = await ctx.repositories.open()
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
     await to_thread(remove_tree, place.path.parent)
 
 
-async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], report: Report) -> list[Gate] | None:
+async def _run_all(
+    ctx: Ctx, place: WorktreeLocation, box: Box, gates: list[GateResult], report: Report
+) -> list[GateResult] | None:
     for number, gate in enumerate(gates):
 
-        async def progress(now: Gate, number: int = number) -> bool:
+        async def progress(now: GateResult, number: int = number) -> bool:
             gates[number] = now
             return await report(gates)
 
@@ -116,13 +120,13 @@ async def _run_all(ctx: Ctx, place: Place, box: Box, gates: list[Gate], report: 
 
 
 async def _run_one(
-    ctx: Ctx, place: Place, box: Box, gate: Gate, progress: Callable[[Gate], Awaitable[bool]]
-) -> Gate | None:
+    ctx: Ctx, place: WorktreeLocation, box: Box, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
+) -> GateResult | None:
     """Run one command until all its processes have ended; None if the run was cancelled."""
     output = place.path.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
-    argv = box.argv(["/bin/sh", "-c", gate.command], Limits(wall_seconds=limit + 60), guarded=True)
+    argv = box.argv(["/bin/sh", "-c", gate.command], BoxLimits(wall_seconds=limit + 60), guarded=True)
     ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
     began = time.monotonic()
     reported, gate = began, replace(gate, state=GateState.RUNNING)
@@ -163,7 +167,7 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _ended(ctx: Ctx, gate: Gate, state: GateState, code: int | None, seconds: float, output: Path) -> Gate:
+def _ended(ctx: Ctx, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path) -> GateResult:
     return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, output))
 
 

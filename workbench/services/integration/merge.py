@@ -10,9 +10,9 @@ from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import OPERATOR, SYSTEM, Ctx
 from workbench.rules import integration as rules
-from workbench.rules.integration import Action, Next, WorktreeState
+from workbench.rules.integration import Next, WorktreeAction, WorktreeState
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import proposal
 from workbench.services.integration.proposal import is_checked, merge_commit, message, states, waiting_gates
 from workbench.services.processes import termination
@@ -36,8 +36,8 @@ _VOID = frozenset({"APPROVAL_VOID", "MERGE_CONFLICT", "UNRELATED_HISTORIES", "NO
 
 
 async def next_step(
-    ctx: Ctx, repository: Repository, row: Row, approval: Approval, despite: bool
-) -> tuple[Next, Approval]:
+    ctx: Ctx, repository: Repository, row: Row, approval: ApprovalInfo, despite: bool
+) -> tuple[Next, ApprovalInfo]:
     """The next step of an approved integration, and its approval, updated. Call with exclusive access.
 
     If the target has moved, the merge is made again and the approval shows it.
@@ -75,13 +75,13 @@ async def _source(ctx: Ctx, repository: Repository, row: Row) -> str | None:
     return await to_thread(repository.resolve, row["branch_name"])
 
 
-async def _merge_again(ctx: Ctx, repository: Repository, approval: Approval, target_commit: str) -> Approval:
+async def _merge_again(ctx: Ctx, repository: Repository, approval: ApprovalInfo, target_commit: str) -> ApprovalInfo:
     """Make the merge commit with the current target, without moving a branch; the gates must run again."""
     merged = await to_thread(merge_commit, repository, approval)
     waiting = waiting_gates(ctx)
     fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
 
-    def change(tx: Tx) -> Approval:
+    def change(tx: Tx) -> ApprovalInfo:
         approvals.amend(tx, approval, rules.with_lines({**approval.payload, **fresh}))
         tx.run(proposal.SQL.set_checked, id=approval.id, checked=int(not waiting))
         return approvals.find(tx, approval.id) or approval
@@ -89,7 +89,7 @@ async def _merge_again(ctx: Ctx, repository: Repository, approval: Approval, tar
     return await ctx.write(change)
 
 
-async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) -> dict[str, Any]:
+async def merge(ctx: Ctx, repository: Repository, row: Row, approval: ApprovalInfo) -> dict[str, Any]:
     """Merge the commit that the approval shows; return the outcome. Call with exclusive access.
 
     Raises:
@@ -117,22 +117,22 @@ async def merge(ctx: Ctx, repository: Repository, row: Row, approval: Approval) 
     return await finish(ctx, repository, row, approval, done.commit)
 
 
-def _set_merging(tx: Tx, approval: Approval) -> None:
+def _set_merging(tx: Tx, approval: ApprovalInfo) -> None:
     name = approval.payload["worktree"]
     if approval.status == "pending":
-        set_worktree_status(tx, name, Action.APPROVE)
+        set_worktree_status(tx, name, WorktreeAction.APPROVE)
         tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
     tx.run(proposal.SQL.set_state, id=approval.id, state="merging")
 
 
-def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
+def not_merged(tx: Tx, approval: ApprovalInfo, error: WorkbenchError) -> None:
     """Record a failed merge: a queued integration stays queued; any other stays pending, unless `_VOID` ends it."""
     name = approval.payload["worktree"]
     if approval.status == "approved":
         tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
         return
     if require_worktree(tx, name)["status"] == WorktreeState.INTEGRATING:
-        set_worktree_status(tx, name, Action.SEND_BACK)
+        set_worktree_status(tx, name, WorktreeAction.SEND_BACK)
         tx.run(proposal.SQL.set_state, id=approval.id, state="asked")
     if error.code in _VOID:
         approvals.decide(tx, approval, "failed", error.message)
@@ -140,17 +140,17 @@ def not_merged(tx: Tx, approval: Approval, error: WorkbenchError) -> None:
     tx.emit("worktree.refused", f"worktree:{name}", code=error.code, **error.details)
 
 
-def _approver(tx: Tx, approval: Approval) -> str:
+def _approver(tx: Tx, approval: ApprovalInfo) -> str:
     """Who approved a merge that is done. Without a queue, only the operator merges, also if recovery finishes it."""
     return approval.decided_by or (OPERATOR.name if tx.actor == SYSTEM.name else tx.actor)
 
 
-async def finish(ctx: Ctx, repository: Repository, row: Row, approval: Approval, commit: str) -> dict[str, Any]:
+async def finish(ctx: Ctx, repository: Repository, row: Row, approval: ApprovalInfo, commit: str) -> dict[str, Any]:
     """Record a completed merge, close its worktree, terminate its agents; return the approval's outcome."""
     name, target = row["name"], approval.payload["target"]
 
     def change(tx: Tx) -> dict[str, Any]:
-        close_worktree(tx, row, Action.FINISH, commit, Closing(approval.id, target, approval.reason or ""))
+        close_worktree(tx, row, WorktreeAction.FINISH, commit, Closing(approval.id, target, approval.reason or ""))
         begin(tx, "rescue", place_of(ctx, row), row["branch_name"], None)
         decides = approval.payload.get("decides", [])
         outcome = {"worktree": name, "state": "integrated", "commit": commit, "decides": decides}

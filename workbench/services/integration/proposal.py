@@ -16,9 +16,9 @@ from workbench.git import Repository, changed
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration.conflicts import outlook
-from workbench.services.integration.gates import Gate
+from workbench.services.integration.gates import GateResult
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
@@ -43,7 +43,7 @@ async def put_question(
     fast_forward: bool,
     refused: Mapping[str, Any] | None = None,
     requester: str | None = None,
-) -> Approval:
+) -> ApprovalInfo:
     """Open an approval for an integration, or update the open one. Call with exclusive access."""
     branches = await ctx.read(lambda tx: tx.all(SQL.branches))
     await require_put_away(ctx, repository, row["name"])
@@ -60,14 +60,14 @@ async def put_question(
     }
     payload = rules.with_lines(payload)
 
-    def change(tx: Tx) -> Approval:
+    def change(tx: Tx) -> ApprovalInfo:
         return _open_or_update(tx, row, payload, requester or tx.actor)
 
     approval = await ctx.write(change)
     return await _with_candidate(ctx, repository, approval)
 
 
-def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -> Approval:
+def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -> ApprovalInfo:
     """The open approval of a worktree if it is for the same merge, updated if necessary; else a new one."""
     subject = f"worktree:{row['name']}"
     before = approvals.open_question(tx, KIND, subject)
@@ -88,7 +88,7 @@ def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -
     return found
 
 
-def reopen(tx: Tx, approval: Approval, undoes: int) -> None:
+def reopen(tx: Tx, approval: ApprovalInfo, undoes: int) -> None:
     """Ask again for an integration that was rejected; its gates that have not ended run again."""
     approvals.reopen(tx, approval, undoes)
     tx.run(SQL.put, id=approval.id, name=approval.payload["worktree"], checked=int(is_checked(approval)))
@@ -191,21 +191,21 @@ def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[
     ]
 
 
-async def _with_candidate(ctx: Ctx, repository: Repository, approval: Approval) -> Approval:
+async def _with_candidate(ctx: Ctx, repository: Repository, approval: ApprovalInfo) -> ApprovalInfo:
     """Make the commit that approving would merge, and show it; with conflicts, make none."""
     what = approval.payload
     if what["merged_commit"] or what["conflicts"]:
         return approval
     merged = await to_thread(merge_commit, repository, approval)
 
-    def change(tx: Tx) -> Approval:
+    def change(tx: Tx) -> ApprovalInfo:
         approvals.amend(tx, approval, {**what, "merged_commit": merged})
         return approvals.find(tx, approval.id) or approval
 
     return await ctx.write(change)
 
 
-def merge_commit(repository: Repository, approval: Approval) -> str:
+def merge_commit(repository: Repository, approval: ApprovalInfo) -> str:
     """Make the commit that merging would give, without moving a branch; return its id. Blocks on git.
 
     Raises:
@@ -231,14 +231,14 @@ def _unmergeable(name: str, target: str, error: Conflict) -> Conflict:
     return error
 
 
-def message(approval: Approval) -> str:
+def message(approval: ApprovalInfo) -> str:
     """The message of the merge commit."""
     return f"Integrate {approval.payload['worktree']}\n\nRequested by {approval.requester} (approval {approval.id})."
 
 
 def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
     """The configured gates, not run yet, as the approval shows them."""
-    return [Gate(command).as_json() for command in ctx.settings.integration_gates]
+    return [GateResult(command).as_json() for command in ctx.settings.integration_gates]
 
 
 def states(payload: Mapping[str, Any]) -> list[str]:
@@ -246,6 +246,6 @@ def states(payload: Mapping[str, Any]) -> list[str]:
     return [gate["state"] for gate in payload.get("gates", ())]
 
 
-def is_checked(approval: Approval) -> bool:
+def is_checked(approval: ApprovalInfo) -> bool:
     """Whether all gates have ended."""
     return rules.verdict(states(approval.payload)) is not rules.Verdict.OPEN

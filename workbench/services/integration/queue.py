@@ -7,9 +7,9 @@ from typing import Any
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
-from workbench.rules.integration import Action, Next
+from workbench.rules.integration import Next, WorktreeAction
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import proposal
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.merge import merge, next_step
@@ -25,10 +25,10 @@ _TRANSIENT = frozenset({"GIT_BUSY", "TARGET_MOVED"})
 """Errors that pass by themselves: the queue tries again."""
 
 
-def enqueue(tx: Tx, approval: Approval, despite: bool, person: str | None) -> dict[str, Any]:
+def enqueue(tx: Tx, approval: ApprovalInfo, despite: bool, person: str | None) -> dict[str, Any]:
     """Add an approved integration to the queue; return the approval's outcome."""
     name = approval.payload["worktree"]
-    set_worktree_status(tx, name, Action.APPROVE)
+    set_worktree_status(tx, name, WorktreeAction.APPROVE)
     tx.run(proposal.SQL.put, id=approval.id, name=name, checked=int(is_checked(approval)))
     tx.run(SQL.enqueue, id=approval.id, despite=int(despite), now=tx.now)
     tx.emit("worktree.integrating", f"worktree:{name}", approval=approval.id)
@@ -72,20 +72,20 @@ async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
         return step
 
 
-def _waiting(tx: Reader, approval_id: int) -> tuple[Row, Approval, Row] | None:
+def _waiting(tx: Reader, approval_id: int) -> tuple[Row, ApprovalInfo, Row] | None:
     request, approval = tx.one(proposal.SQL.get, id=approval_id), approvals.find(tx, approval_id)
     if request is None or approval is None or request["state"] != "queued":
         return None
     return request, approval, require_worktree(tx, request["worktree"])
 
 
-async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Approval, error: WorkbenchError) -> None:
+async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: ApprovalInfo, error: WorkbenchError) -> None:
     """Take an integration out of the queue, and open a new approval that says why, unless its branch has moved."""
     name = row["name"]
     why = {"code": error.code, "message": error.message, "details": error.details}
 
     def change(tx: Tx) -> None:
-        set_worktree_status(tx, name, Action.SEND_BACK)
+        set_worktree_status(tx, name, WorktreeAction.SEND_BACK)
         forget_question(tx, name)
         outcome = {"worktree": name, "state": "refused", "commit": None, **why}
         approvals.conclude(tx, approval, "failed", error.message, outcome)

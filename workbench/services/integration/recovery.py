@@ -6,13 +6,13 @@ from asyncio import to_thread
 
 from workbench.git import Repository
 from workbench.ops import Ctx
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.merge import finish
 from workbench.services.worktrees.journal import unfinished
-from workbench.services.worktrees.places import Place, exclusive, gates_held
+from workbench.services.worktrees.places import WorktreeLocation, exclusive, gates_held
 from workbench.services.worktrees.rows import KIND, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -27,7 +27,7 @@ async def settle_merges(ctx: Ctx, repository: Repository) -> None:
 
 
 async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int | None) -> None:
-    def query(tx: Reader) -> tuple[Row, Approval | None]:
+    def query(tx: Reader) -> tuple[Row, ApprovalInfo | None]:
         subject = f"worktree:{name}"
         found = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
         return require_worktree(tx, name), found
@@ -46,7 +46,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
         if approval is not None and approval.status == "approved":
             tx.run(proposal.SQL.set_state, id=approval.id, state="queued")
             return
-        set_worktree_status(tx, name, Action.SEND_BACK)
+        set_worktree_status(tx, name, WorktreeAction.SEND_BACK)
         if approval is not None:
             tx.run(proposal.SQL.set_state, id=approval.id, state="asked")
         tx.emit("worktree.refused", f"worktree:{name}", code="INTERRUPTED")
@@ -69,4 +69,4 @@ async def clear_gates(ctx: Ctx) -> None:
             number = int(home.name)
             with gates_held(ctx.settings, number) as held:
                 if held:
-                    await ctx.repositories.shielded(gates.remove(ctx, Place.of_gates(ctx.settings, number)))
+                    await ctx.repositories.shielded(gates.remove(ctx, WorktreeLocation.of_gates(ctx.settings, number)))

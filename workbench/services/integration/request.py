@@ -10,9 +10,9 @@ from pydantic import Field
 from workbench.errors import Refused
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration.gate_runner import check
 from workbench.services.integration.proposal import put_question
 from workbench.services.worktrees.places import exclusive
@@ -108,8 +108,8 @@ async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool |
     )
 
 
-async def _put(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> Approval:
+async def _put(ctx: Ctx, name: str, target: str | None, fast_forward: bool | None) -> ApprovalInfo:
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
+        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
         forward = ctx.settings.integration_fast_forward if fast_forward is None else fast_forward
         return await put_question(ctx, repository, row, target or row["integration_target"], forward)

@@ -19,7 +19,7 @@ LONGEST_REASON = 300
 """Characters."""
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why a message, one event of it, or a call of a trait is refused. The codes never change their meaning."""
 
     meaning: str
@@ -66,15 +66,15 @@ class Refusal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedEvent:
     """An event or a call that was refused. `rid`: of what it is about, or the name of the trait; it may be empty."""
 
     rid: str
-    code: Refusal
+    code: RefusalReason
     reason: str
 
 
-CODES: Mapping[str, Refusal] = {str(refusal): refusal for refusal in Refusal}
+CODES: Mapping[str, RefusalReason] = {str(refusal): refusal for refusal in RefusalReason}
 
 
 async def note_error(ctx: Ctx, node: str, subject: str, error: WorkbenchError) -> None:
@@ -84,21 +84,21 @@ async def note_error(ctx: Ctx, node: str, subject: str, error: WorkbenchError) -
         subject: what was refused, such as the name of a trait.
     """
     if (code := CODES.get(error.code)) is not None:
-        await note(ctx, node, Refused(subject, code, error.message))
+        await note(ctx, node, RefusedEvent(subject, code, error.message))
 
 
-async def note(ctx: Ctx, node: str, refused: Refused) -> None:
+async def note(ctx: Ctx, node: str, refused: RefusedEvent) -> None:
     """Count one refusal, as `count` does."""
     await ctx.store.write(lambda tx: count(tx, node, [refused]))
 
 
-def count(tx: Tx, node: str, refused: Iterable[Refused]) -> None:
+def count(tx: Tx, node: str, refused: Iterable[RefusedEvent]) -> None:
     """Count what was refused of a node (its RID; `UNKNOWN` for one that is not known)."""
     for one in refused:
         tx.run(SQL.count, node=node, code=str(one.code), now=tx.now, reason=_short(one))
 
 
-def _short(one: Refused) -> str:
+def _short(one: RefusedEvent) -> str:
     return f"{one.rid}: {one.reason}".removeprefix(": ")[:LONGEST_REASON]
 
 

@@ -12,7 +12,7 @@ from workbench.errors import NotFound
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.personalities.addresses import node_label
-from workbench.rules.personalities.differences import Difference, difference
+from workbench.rules.personalities.differences import ProfileDifference, difference
 from workbench.rules.personalities.highlights import Highlight, highlights
 from workbench.rules.personalities.mcp_adapter import described
 from workbench.rules.personalities.profile import PersonalityProfile
@@ -73,7 +73,7 @@ class PersonalitySummary(Wire):
     provenance: Provenance
 
 
-class Personalities(Wire):
+class PersonalityPage(Wire):
     """Personalities by name. `unpublished`: names of this project's own that are not on a network yet. `next_cursor` is
     null on the last page."""
 
@@ -108,7 +108,7 @@ class PersonalityChange(Wire):
     sha256: str | None
     published_at: Micros | None
     since: str | None
-    difference: Difference | None
+    difference: ProfileDifference | None
 
 
 class PersonalityChanges(Wire):
@@ -126,7 +126,7 @@ async def list_personalities(
     names: Annotated[list[str] | None, Field(max_length=500, description="Only those with these names.")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
-) -> Personalities:
+) -> PersonalityPage:
     """List the personalities of agents on the network, in their latest versions, by name."""
     me = await own_hash(ctx)
     after = paging.decode(cursor, str)[0] if cursor else ""
@@ -138,12 +138,12 @@ async def list_personalities(
         "names": json.dumps(names or []),
     }
 
-    def question(tx: Reader) -> Personalities:
+    def question(tx: Reader) -> PersonalityPage:
         rows, following = paging.cut(tx.all(SQL.list, values, after=after, limit=limit + 1), limit, "name")
         total = tx.one(SQL.count, values)
         assert total is not None
         versions = _versions(tx, [row["name"] for row in rows])
-        return Personalities(
+        return PersonalityPage(
             personalities=[_summary(row, versions[row["name"]], me) for row in rows],
             total=total["n"],
             unpublished=[row["name"] for row in tx.all(SQL.unpublished)],

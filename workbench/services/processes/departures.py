@@ -11,7 +11,7 @@ from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.model import Level
 from workbench.ops import SAID, Ctx, Ok, op
 from workbench.ops.parameters import AgentId
-from workbench.services.agents.directory import Agent, agent_by_uid, agent_of
+from workbench.services.agents.directory import AgentInfo, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
 from workbench.services.agents.status import deactivate, on_agent_exit, revoke
 from workbench.services.processes import environments
@@ -27,7 +27,7 @@ Reason = Annotated[str, SAID, Field(max_length=1_000, description="Recorded in t
 
 
 @op(allow=Level.PLANNER, destructive=True)
-async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agent:
+async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Terminate an agent's process and everything it started, and release its tasks."""
     row = await ctx.read(lambda tx: require_agent(tx, agent_id))
     require_authority(ctx.caller, row)
@@ -37,7 +37,7 @@ async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> A
 
 
 @op(allow=Level.OPERATOR, destructive=True)
-async def revoke_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agent:
+async def revoke_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Revoke an agent's admission: its token stops working at once, its process is ended, its tasks are released."""
     because = reason or "the agent was revoked"
 
@@ -82,10 +82,10 @@ async def deregister_agent(
 
 
 @op(allow=Level.OPERATOR, destructive=True)
-async def delete_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agent:
+async def delete_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Delete an agent. Its history is kept, and restore_agent restores it."""
 
-    def change(tx: Tx) -> Agent:
+    def change(tx: Tx) -> AgentInfo:
         agent = require_agent(tx, agent_id)
         if agent["running"]:
             raise Conflict("STILL_RUNNING", f"The process of {agent_id} is running. Terminate it first.")

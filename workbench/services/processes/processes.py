@@ -18,9 +18,9 @@ from workbench.errors import NotFound, Refused
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import AgentId
-from workbench.process import Usage
+from workbench.process import TreeUsage
 from workbench.services.agents import directory
-from workbench.services.agents.directory import Agent
+from workbench.services.agents.directory import AgentInfo
 from workbench.services.agents.rows import require_agent
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.processes.termination import process_of
@@ -95,7 +95,7 @@ class Process(Wire):
     queue_place: int | None
 
 
-class ManagedAgent(Agent):
+class ManagedAgent(AgentInfo):
     """An agent that was spawned, with its process."""
 
     process: Process | None
@@ -175,17 +175,17 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
     return row
 
 
-async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, Usage]:
+async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, TreeUsage]:
     """The usage of the running processes, by agent."""
     refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
     used = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
     return {agent: used[ref] for agent, ref in refs.items()}
 
 
-def _process(ctx: Ctx, agent_id: str, row: Row, usage: Usage | None, tail: Tail = Tail([], None)) -> Process:
+def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: Tail = Tail([], None)) -> Process:
     request: dict[str, Any] = json.loads(row["request"])
     state = _state(row)
-    usage = usage or Usage()
+    usage = usage or TreeUsage()
     return Process(
         agent_id=agent_id,
         state=state,

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from workbench.model import SECOND
 from workbench.ops import Ctx
-from workbench.process import ProcessRef, ProcessTable, Usage, process_named
+from workbench.process import ProcessRef, ProcessTable, TreeUsage, process_named
 from workbench.process.tree import running_processes
 from workbench.rules.sweeps.marks import run_mark
 from workbench.services.processes.termination import process_of
@@ -93,7 +93,7 @@ async def prune(ctx: Ctx) -> None:
     await ctx.write(change, durable=False)
 
 
-def _has_changed(one: Sampled, row: Row | None, usage: Usage) -> bool:
+def _has_changed(one: Sampled, row: Row | None, usage: TreeUsage) -> bool:
     """Whether a process uses something else than at its last sample. One that has just ended uses nothing."""
     if not usage.memory_bytes:
         return False
@@ -104,7 +104,7 @@ def _has_changed(one: Sampled, row: Row | None, usage: Usage) -> bool:
     return worked >= CPU_SECONDS or grown > MEMORY_SHARE * row["memory_bytes"]
 
 
-def _add(tx: Tx, samples: list[tuple[Sampled, Usage]]) -> None:
+def _add(tx: Tx, samples: list[tuple[Sampled, TreeUsage]]) -> None:
     for one, usage in samples:
         tx.run(
             SQL.add,
@@ -118,6 +118,6 @@ def _add(tx: Tx, samples: list[tuple[Sampled, Usage]]) -> None:
         )
 
 
-def _count(usage: Usage) -> int:
+def _count(usage: TreeUsage) -> int:
     """The processes of a tree."""
     return 1 + len(usage.descendants)

@@ -17,7 +17,7 @@ from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.services.processes import profiles, sandbox
 from workbench.state.settings import Settings
 from workbench.system.tree_removal import remove_tree
-from workbench.upstream.target import Program
+from workbench.upstream.target import ServerProgram
 
 PORTS = (80, 443)
 """Those that a program may connect to, besides the ones that the settings open for workers."""
@@ -40,7 +40,7 @@ async def scratch(ctx: Ctx) -> AsyncIterator[Path]:
         await ctx.repositories.shielded(to_thread(remove_tree, made))
 
 
-def boxed(settings: Settings, server: StdioServer, home: Path) -> Program:
+def boxed(settings: Settings, server: StdioServer, home: Path) -> ServerProgram:
     """The program of a server, confined as far as the system supports it. Blocks.
 
     Args:
@@ -64,4 +64,4 @@ def boxed(settings: Settings, server: StdioServer, home: Path) -> Program:
         connect=PORTS,
     )
     command = box.argv([server.command, *server.args], guarded=True)
-    return Program(command, box.environment(os.environ, TOOL_SERVER) | server.env, directory)
+    return ServerProgram(command, box.environment(os.environ, TOOL_SERVER) | server.env, directory)

@@ -13,7 +13,7 @@ from workbench.model import Int64, Json, Level
 from workbench.ops import SYSTEM, Ctx, op
 from workbench.process import has_ended
 from workbench.services.processes import termination
-from workbench.services.runs.run import Run, RunRef, find, require_small, runs_of
+from workbench.services.runs.run import RunInfo, RunRef, find, require_small, runs_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -45,14 +45,14 @@ async def end_run(
         dict[str, Json], Field(max_length=100, description="What was found of its environment, such as packages.")
     ] = {},
     tries: Tries = None,
-) -> Run:
+) -> RunInfo:
     """Record how a run ended, without secrets in its error.
 
     Repeating it changes nothing; a lost run may still end otherwise.
     """
     why = ctx.secrets.masked({"error_code": error_code, "error": error})
 
-    def change(tx: Tx) -> Run:
+    def change(tx: Tx) -> RunInfo:
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
         if row["state"] not in ("running", "lost", state):

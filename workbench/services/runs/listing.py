@@ -16,7 +16,7 @@ from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.services.runs import metrics, sorting
 from workbench.services.runs.ending import settle_before_reading
 from workbench.services.runs.run import (
-    Run,
+    RunInfo,
     RunRef,
     State,
     WholeRun,
@@ -32,10 +32,10 @@ COMPARED = 100
 Condition = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class Runs(Wire):
+class RunPage(Wire):
     """Runs in the requested order. `next_cursor` is null on the last page."""
 
-    runs: list[Run]
+    runs: list[RunInfo]
     next_cursor: str | None
 
 
@@ -51,7 +51,7 @@ class ComparedLine(Wire):
 class Comparison(Wire):
     """Runs beside each other: the values of each row are in the order of the runs."""
 
-    runs: list[Run]
+    runs: list[RunInfo]
     rows: list[ComparedLine]
 
 
@@ -79,7 +79,7 @@ async def list_runs(
     ] = sorting.NEWEST,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Runs:
+) -> RunPage:
     """List runs of experiments, filtered and sorted. `search` searches names, notebooks and notes."""
     await settle_before_reading(ctx)
     parsed = [conditions.parse(each) for each in where]
@@ -92,10 +92,10 @@ async def list_runs(
         "archived": int(archived),
     }
 
-    def question(tx: Reader) -> Runs:
+    def question(tx: Reader) -> RunPage:
         metrics.require(tx, ctx.caller, [*(each["name"] for each in parsed), *sorting.metric_of(sort)])
         rows, following = sorting.page(tx, values, sort, limit, cursor)
-        return Runs(runs=runs_of(tx, rows), next_cursor=following)
+        return RunPage(runs=runs_of(tx, rows), next_cursor=following)
 
     return await ctx.read(question)
 
@@ -125,7 +125,7 @@ async def compare_runs(
         raise BadInput("INVALID_ARGUMENTS", "Each run can be compared once.", problems=[])
     rows = [line for line in comparison.lines([_sections(run) for run in found]) if all_rows or line.differs]
     return Comparison(
-        runs=[Run(**{name: getattr(run, name) for name in Run.model_fields}) for run in found],
+        runs=[RunInfo(**{name: getattr(run, name) for name in RunInfo.model_fields}) for run in found],
         rows=[
             ComparedLine(section=line.section, name=line.name, values=list(line.values), differs=line.differs)
             for line in rows

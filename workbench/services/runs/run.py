@@ -53,7 +53,7 @@ class MetricSummary(Wire):
     high: float | None
 
 
-class Run(Wire):
+class RunInfo(Wire):
     """A run of an experiment.
 
     `key` tells a run of a sweep from the others of it; else it is a UUID. `state`: `lost` means that the process which
@@ -86,7 +86,7 @@ class Run(Wire):
     archived_at: Micros | None
 
 
-class WholeRun(Run):
+class WholeRun(RunInfo):
     """A run with all that is known of it, but the values of its series, which get_run_series has.
 
     `definitions` has the content hashes of the agent definitions that it used, by name.
@@ -149,7 +149,7 @@ def _named(tx: Reader, caller: Caller, name: str) -> Row | None:
     return rows[0] if rows else None
 
 
-def runs_of(tx: Reader, rows: Sequence[Row]) -> list[Run]:
+def runs_of(tx: Reader, rows: Sequence[Row]) -> list[RunInfo]:
     """Runs from their rows."""
     ids = json.dumps([row["id"] for row in rows])
     tags: dict[int, list[str]] = {}
@@ -158,7 +158,7 @@ def runs_of(tx: Reader, rows: Sequence[Row]) -> list[Run]:
     metrics: dict[int, dict[str, MetricValue]] = {}
     for row in tx.all(SQL.latest, runs=ids):
         metrics.setdefault(row["run_id"], {})[row["name"]] = value_of(row)
-    return [Run(**_facts(row), tags=tags.get(row["id"], []), metrics=metrics.get(row["id"], {})) for row in rows]
+    return [RunInfo(**_facts(row), tags=tags.get(row["id"], []), metrics=metrics.get(row["id"], {})) for row in rows]
 
 
 def whole_run(tx: Reader, row: Row) -> WholeRun:
@@ -191,7 +191,7 @@ def scope(caller: Caller) -> dict[str, Any]:
 
 
 def _facts(row: Row) -> dict[str, Any]:
-    columns = Run.model_fields.keys() & row.keys()
+    columns = RunInfo.model_fields.keys() & row.keys()
     dirty = row["git_dirty"]
     return {name: row[name] for name in columns} | {
         "parameters": json.loads(row["parameters"]),

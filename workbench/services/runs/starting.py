@@ -17,7 +17,7 @@ from workbench.rules.naming import Name
 from workbench.services.definitions import changes
 from workbench.services.runs import ending
 from workbench.services.runs.run import SQL as RUN
-from workbench.services.runs.run import Run, require_small, runs_of
+from workbench.services.runs.run import RunInfo, require_small, runs_of
 from workbench.services.runs.tagging import Tag, put_tags
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -34,7 +34,7 @@ Process = Annotated[
 ]
 
 
-class StartedRun(Run):
+class StartedRun(RunInfo):
     """A run. `already`: it was completed before, and was not started again."""
 
     already: bool

@@ -11,7 +11,7 @@ from workbench.errors import Conflict
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules.naming import Name
-from workbench.services.runs.run import Run, RunRef, WholeRun, find, runs_of, whole_run
+from workbench.services.runs.run import RunInfo, RunRef, WholeRun, find, runs_of, whole_run
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -49,10 +49,10 @@ async def update_run(
 
 
 @op(allow=Level.OPERATOR, tool=False)
-async def archive_run(ctx: Ctx, run_id: RunRef) -> Run:
+async def archive_run(ctx: Ctx, run_id: RunRef) -> RunInfo:
     """Put a run away: lists leave it out. restore_run brings it back."""
 
-    def change(tx: Tx) -> Run:
+    def change(tx: Tx) -> RunInfo:
         row = find(tx, ctx.caller, run_id)
         if row["state"] == "running":
             raise Conflict("RUN_RUNNING", f"The run {row['id']} is running. End it first.", run_id=row["id"])
@@ -66,10 +66,10 @@ async def archive_run(ctx: Ctx, run_id: RunRef) -> Run:
 
 
 @op(allow=Level.OPERATOR, tool=False)
-async def restore_run(ctx: Ctx, run_id: RunRef) -> Run:
+async def restore_run(ctx: Ctx, run_id: RunRef) -> RunInfo:
     """Bring a run back that was put away."""
 
-    def change(tx: Tx) -> Run:
+    def change(tx: Tx) -> RunInfo:
         row = find(tx, ctx.caller, run_id)
         if row["archived_at"] is not None:
             restore(tx, row)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.model import LARGEST_INT, Event, Level, Micros, Wire
+from workbench.model import LARGEST_INT, FeedEvent, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.services.agents.directory import visible_agent
 from workbench.services.agents.rows import no_agent, require_agent
@@ -100,7 +100,7 @@ def _uid(tx: Reader, ctx: Ctx, agent_id: str) -> str:
     return str(row["id"])
 
 
-def _entry(found: Event, names: Mapping[str, str]) -> HistoryEntry:
+def _entry(found: FeedEvent, names: Mapping[str, str]) -> HistoryEntry:
     old, new = _values(found)
     changes = [
         HistoryChange(field=label, old=_name(field, old.get(field), names), new=_name(field, new.get(field), names))
@@ -119,7 +119,7 @@ def _entry(found: Event, names: Mapping[str, str]) -> HistoryEntry:
     )
 
 
-def _values(found: Event) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _values(found: FeedEvent) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """What an event changed: the values before and after it, by field."""
     old: dict[str, Any] = found.data.get("before", {})
     if found.kind == "agent.updated":
@@ -129,7 +129,7 @@ def _values(found: Event) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return {}, {}
 
 
-def _names(tx: Reader, found: Sequence[Event]) -> dict[str, str]:
+def _names(tx: Reader, found: Sequence[FeedEvent]) -> dict[str, str]:
     """The present names of the sessions, teams and definitions in events, by id."""
     values = (part.get(field) for one in found for part in _values(one) for field in _NAMED)
     ids = sorted({value for value in values if value})

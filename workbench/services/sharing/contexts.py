@@ -60,7 +60,7 @@ class Context(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ContextStamp:
     """The id of a context, its author with the author's team (None: the operator), and when it was written."""
 
     id: str
@@ -145,10 +145,10 @@ def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContex
     Raises:
         NotFound: ``SESSION_NOT_FOUND``. BadInput: ``TOO_LARGE``, ``INVALID_ARGUMENTS``.
     """
-    return add_written(tx, settings, session, new, Written(str(uuid7(tx.now)), caller.agent, caller.team, tx.now))
+    return add_written(tx, settings, session, new, ContextStamp(str(uuid7(tx.now)), caller.agent, caller.team, tx.now))
 
 
-def add_written(tx: Tx, settings: Settings, session: str, new: NewContext, written: Written) -> tuple[str, int]:
+def add_written(tx: Tx, settings: Settings, session: str, new: NewContext, written: ContextStamp) -> tuple[str, int]:
     """Add a context that was written by an agent at a time; see `add`."""
     if not new.title.strip() and not new.content:
         raise BadInput("INVALID_ARGUMENTS", "A context needs a title or content.", problems=[])

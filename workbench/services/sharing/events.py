@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from workbench.model import LARGEST_INT, Access, Event, Level, Wire
+from workbench.model import LARGEST_INT, Access, FeedEvent, Level, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.rows import require_agent
 from workbench.store.base import Reader
@@ -30,17 +30,17 @@ _OWNERS = {"approval": "requester", "gate": "requester", "context": "author", "t
 _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team", "tool"})
 
 
-class Events(Wire):
+class EventPage(Wire):
     """Events, oldest first. For the next page pass `next_after` as `after`, until it stays the same."""
 
-    events: list[Event]
+    events: list[FeedEvent]
     next_after: int
 
 
 class NewestEvents(Wire):
     """The newest events, oldest first. For those before them pass `next_before` as `before`, until it is null."""
 
-    events: list[Event]
+    events: list[FeedEvent]
     next_before: int | None
 
 
@@ -55,7 +55,7 @@ async def list_events(
     mine: Annotated[bool, Field(description="false: leave out what you did yourself.")] = True,
     limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
     wait_seconds: Annotated[float, Field(ge=0, description="How long to wait for a first event.")] = 0,
-) -> Events:
+) -> EventPage:
     """List the events after an event, in order; if there is none yet, wait for one.
 
     A page may be empty although more follow, because each call searches only a part of a long history.
@@ -63,7 +63,7 @@ async def list_events(
     start = await ctx.read(last_event_id) if after is None else after
     full_subject = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
 
-    def wanted(found: Event) -> bool:
+    def wanted(found: FeedEvent) -> bool:
         fits = matches(found.kind, kinds) and full_subject in (None, found.subject)
         return fits and may_see(ctx.caller, found) and (mine or not is_own(ctx.caller, found))
 
@@ -76,7 +76,7 @@ async def list_events(
             )
             left = deadline - loop.time()
             if found.events or left <= 0 or (found.is_end and not await change.after(found.last, left)):
-                return Events(events=found.events, next_after=found.last)
+                return EventPage(events=found.events, next_after=found.last)
             start = found.last
 
 
@@ -95,7 +95,7 @@ async def list_newest_events(
 
     def question(tx: Reader) -> NewestEvents:
         full_subject = _subject(tx, subject) if subject else None
-        found: list[Event] = []
+        found: list[FeedEvent] = []
         oldest, size = LARGEST_INT if before is None else before, limit + 1
         for _ in range(PAGES):
             page = _page_before(tx, full_subject, oldest, size)
@@ -113,7 +113,7 @@ async def list_newest_events(
     return await ctx.read(question)
 
 
-def may_see(caller: Caller, found: Event) -> bool:
+def may_see(caller: Caller, found: FeedEvent) -> bool:
     """Whether an event is visible to a caller: its own, on what it requested, its team's or session's, or of none."""
     me = f"agent:{caller.agent}"
     if caller.level is Level.OPERATOR or is_own(caller, found) or found.subject == me:
@@ -126,12 +126,12 @@ def may_see(caller: Caller, found: Event) -> bool:
     return found.session in (None, caller.session) and noun not in _OF_OPERATORS
 
 
-def is_own(caller: Caller, found: Event) -> bool:
+def is_own(caller: Caller, found: FeedEvent) -> bool:
     """Whether the caller itself caused an event."""
     return found.actor == caller.name
 
 
-def _is_near(caller: Caller, found: Event) -> bool:
+def _is_near(caller: Caller, found: FeedEvent) -> bool:
     if caller.session is None or found.session != caller.session:
         return False
     if caller.access is Access.SESSION_LEVEL or caller.level is Level.PLANNER:
@@ -148,16 +148,16 @@ def _subject(tx: Reader, subject: str) -> str:
 class _Found(NamedTuple):
     """Matching events, the id of the last event that was read, and whether that was the newest."""
 
-    events: list[Event]
+    events: list[FeedEvent]
     last: int
     is_end: bool
 
 
 def _next_matching(
-    tx: Reader, *, subject: str | None, start: int, limit: int, wanted: Callable[[Event], bool]
+    tx: Reader, *, subject: str | None, start: int, limit: int, wanted: Callable[[FeedEvent], bool]
 ) -> _Found:
     """The next matching events in a part of the history."""
-    matching: list[Event] = []
+    matching: list[FeedEvent] = []
     last, size = start, limit
     for _ in range(PAGES):
         page = _page(tx, subject, last, size)
@@ -173,13 +173,13 @@ def _next_matching(
     return _Found(matching, last, is_end=False)
 
 
-def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[Event]:
+def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[FeedEvent]:
     if subject is None:
         return events_after(tx, start, limit)
     return [event(row) for row in tx.all(SQL.about, subject=subject, cursor=start, limit=limit)]
 
 
-def _page_before(tx: Reader, subject: str | None, before: int, limit: int) -> list[Event]:
+def _page_before(tx: Reader, subject: str | None, before: int, limit: int) -> list[FeedEvent]:
     """Events with a smaller id, newest first."""
     query = SQL.newest if subject is None else SQL.newest_about
     return [event(row) for row in tx.all(query, subject=subject, before=before, limit=limit)]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import BadInput
-from workbench.model import SECOND, Access, Registration, Role, Tool
+from workbench.model import SECOND, Access, GrantedAccess, Registration, Role
 from workbench.ops import problems_of
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire import json_safety
@@ -70,7 +70,7 @@ class AgentRow(FileRow):
     registration_status: Registration = Registration.ASSIGNED
     persona_id: str | None = None
     role: Role = Role.WORKER
-    tool: Tool = Tool.WRITE
+    tool: GrantedAccess = GrantedAccess.WRITE
     access_level: Access = Access.SELF_ONLY
     session_id: str | None = None
     session: str | None = None

@@ -18,13 +18,13 @@ from workbench.services.agents import grants
 from workbench.services.agents.grants import Grant
 from workbench.services.agents.rows import agent_row
 from workbench.services.sharing import contexts, import_file
-from workbench.services.sharing.contexts import NewContext, Written
+from workbench.services.sharing.contexts import ContextStamp, NewContext
 from workbench.services.sharing.export import Format
 from workbench.services.sharing.import_file import AgentRow, ContextRow, FileRow, Importable, SpaceRow, micros
 from workbench.services.spaces import space
 from workbench.services.spaces.projects import PROJECT, require_project
 from workbench.services.spaces.sessions import SESSION, require_session
-from workbench.services.spaces.space import Kind
+from workbench.services.spaces.space import SpaceKind
 from workbench.services.spaces.teams import TEAM, require_team
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -35,7 +35,7 @@ R = TypeVar("R", bound=FileRow)
 M = TypeVar("M", bound=Wire)
 
 
-class Imported(Wire):
+class ImportedRecords(Wire):
     """What was added, or with `dry_run` would be: names, ids or titles. `present` rows are here already."""
 
     resource: Importable
@@ -48,7 +48,7 @@ class Imported(Wire):
 class _DryRunError(Exception):
     """Rolls a dry run back, with its result."""
 
-    def __init__(self, result: Imported) -> None:
+    def __init__(self, result: ImportedRecords) -> None:
         super().__init__(result)
         self.result = result
 
@@ -93,7 +93,7 @@ async def import_records(
     content: Annotated[str, Field(description="What `export` wrote.")],
     format: Annotated[Format, Field(description="The form of the text.")] = "json",
     dry_run: Annotated[bool, Field(description="Change nothing; only report what would be added.")] = True,
-) -> Imported:
+) -> ImportedRecords:
     """Add the rows of an exported file that are not here yet: all of them, or none, with every problem by its row.
 
     Projects, sessions and teams are known by id or name, agents by their agent_id, contexts by id. Agents come without
@@ -102,11 +102,11 @@ async def import_records(
     importer = _IMPORTERS[resource]
     found = await asyncio.to_thread(import_file.rows, importer.model, format, content)
 
-    def change(tx: Tx) -> Imported:
+    def change(tx: Tx) -> ImportedRecords:
         doing = _Import(tx, ctx)
         _add_all(doing, found, importer.add)
         known = {"added": doing.added, "present": doing.present, "notes": doing.remarks()}
-        result = Imported(resource=resource, dry_run=dry_run, **known)
+        result = ImportedRecords(resource=resource, dry_run=dry_run, **known)
         if dry_run:
             raise _DryRunError(result)
         return result
@@ -153,7 +153,7 @@ def _add_team(doing: _Import, row: SpaceRow) -> str | None:
     return _add_space(doing, TEAM, row, _place(doing.tx, SESSION, require_session, row.session_id, row.session))
 
 
-def _add_space(doing: _Import, kind: Kind[M], row: SpaceRow, parent: str | None) -> str | None:
+def _add_space(doing: _Import, kind: SpaceKind[M], row: SpaceRow, parent: str | None) -> str | None:
     tx = doing.tx
     if (row.id and _is_here(tx, kind, row.id)) or tx.one(kind.sql.named, parent=parent, name=row.name):
         return None
@@ -226,7 +226,7 @@ def _add_context(doing: _Import, row: ContextRow) -> str | None:
         raise BadInput("SESSION_REQUIRED", "Give session_id or session")
     author = tx.one(SQL.agent, agent_id=row.agent_id)
     doing.authorless += row.agent_id is not None and author is None
-    written = Written(
+    written = ContextStamp(
         id=row.id or str(uuid7(tx.now)),
         agent=author["id"] if author else None,
         team=author["team_id"] if author else None,
@@ -237,14 +237,14 @@ def _add_context(doing: _Import, row: ContextRow) -> str | None:
     return row.title or written.id
 
 
-def _is_here(tx: Reader, kind: Kind[M], space_id: str) -> bool:
+def _is_here(tx: Reader, kind: SpaceKind[M], space_id: str) -> bool:
     """Whether there is a space with an id, deleted or not."""
     found = [space.find(tx, kind, space_id, deleted=deleted) for deleted in (False, True)]
     return any(row is not None and row["id"] == space_id for row in found)
 
 
 def _place(
-    tx: Reader, kind: Kind[M], require: Callable[[Reader, str], Row], ref: str | None, name: str | None
+    tx: Reader, kind: SpaceKind[M], require: Callable[[Reader, str], Row], ref: str | None, name: str | None
 ) -> str | None:
     """The id of a space that a row names by an id or, if that is of none here, by a name; None if it names none.
 

@@ -13,7 +13,7 @@ from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
 from workbench.services.spaces import space
-from workbench.services.spaces.space import Kind, Wanted
+from workbench.services.spaces.space import SpaceFilter, SpaceKind
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -42,7 +42,7 @@ class Projects(Wire):
     next_cursor: str | None
 
 
-PROJECT = Kind(
+PROJECT = SpaceKind(
     noun="project",
     resource="projects",
     parent=None,
@@ -78,7 +78,7 @@ async def list_projects(
     cursor: Cursor = None,
 ) -> Projects:
     """List the projects that are visible to you, oldest first."""
-    return await ctx.read(lambda tx: page(tx, ctx.caller, Wanted(search, deleted), limit, cursor))
+    return await ctx.read(lambda tx: page(tx, ctx.caller, SpaceFilter(search, deleted), limit, cursor))
 
 
 @op(allow=Level.OPERATOR)
@@ -114,7 +114,7 @@ def require_project(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
     return row
 
 
-def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None) -> Projects:
+def page(tx: Reader, caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None) -> Projects:
     """One page of the projects that are visible to a caller; see `space.page`."""
     found = space.page(tx, PROJECT, caller, wanted, limit, cursor)
     return Projects(projects=[*found.spaces], total=found.total, next_cursor=found.next_cursor)

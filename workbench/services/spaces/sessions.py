@@ -15,7 +15,7 @@ from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
 from workbench.services.spaces import space
 from workbench.services.spaces.projects import PROJECT, ProjectRef, require_project
-from workbench.services.spaces.space import Kind, Wanted
+from workbench.services.spaces.space import SpaceFilter, SpaceKind
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -24,7 +24,7 @@ SQL = beside(__file__)
 SessionRef = Annotated[str, Field(description="Id or name.")]
 
 
-class Session(Wire):
+class SessionInfo(Wire):
     """A session of a project. `contexts`, `agents` and `teams` count what is not deleted."""
 
     id: str
@@ -43,23 +43,23 @@ class Session(Wire):
 class Sessions(Wire):
     """Sessions, oldest first. `next_cursor` is null on the last page."""
 
-    sessions: list[Session]
+    sessions: list[SessionInfo]
     total: int
     next_cursor: str | None
 
 
-SESSION = Kind(
+SESSION = SpaceKind(
     noun="session",
     resource="sessions",
     parent="project",
-    model=Session,
+    model=SessionInfo,
     sql=SQL,
     event=lambda row: {"session": row["id"], "project_id": row["project_id"]},
 )
 
 
 @op(allow=Level.OPERATOR)
-async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, description: Description = "") -> Session:
+async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, description: Description = "") -> SessionInfo:
     """Create a session in a project. Names are unique among the project's sessions that are not deleted."""
     return await ctx.write(
         lambda tx: space.create(tx, SESSION, require_project(tx, project_id)["id"], name, description)
@@ -67,10 +67,10 @@ async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, descripti
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def get_session(ctx: Ctx, session_id: SessionRef) -> Session:
+async def get_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Get a session that is visible to you."""
 
-    def question(tx: Reader) -> Session:
+    def question(tx: Reader) -> SessionInfo:
         permissions.check(tx, ctx.caller, "read", "sessions")
         return SESSION.of(require_session(tx, session_id, visible_to=ctx.caller))
 
@@ -87,29 +87,29 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> Sessions:
     """List the sessions that are visible to you, oldest first."""
-    wanted = Wanted(search, deleted)
+    wanted = SpaceFilter(search, deleted)
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, project_id))
 
 
 @op(allow=Level.OPERATOR)
 async def update_session(
     ctx: Ctx, session_id: SessionRef, name: Name | None = None, description: Description | None = None
-) -> Session:
+) -> SessionInfo:
     """Rename a session or change its description; omitted arguments stay unchanged."""
     return await ctx.write(lambda tx: space.update(tx, SESSION, require_session(tx, session_id), name, description))
 
 
 @op(allow=Level.OPERATOR)
-async def delete_session(ctx: Ctx, session_id: SessionRef) -> Session:
+async def delete_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Delete a session with its teams and contexts; restore_session restores all of it."""
     return await ctx.write(lambda tx: space.delete(tx, SESSION, require_session(tx, session_id)))
 
 
 @op(allow=Level.OPERATOR)
-async def restore_session(ctx: Ctx, session_id: SessionRef) -> Session:
+async def restore_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Restore a deleted session with its teams, agents and contexts."""
 
-    def change(tx: Tx) -> Session:
+    def change(tx: Tx) -> SessionInfo:
         row = require_session(tx, session_id, deleted=True)
         if space.find(tx, PROJECT, row["project_id"]) is None:
             raise NotFound("PROJECT_NOT_FOUND", f"Its project, {row['project']!r}, is deleted. Restore it first.")
@@ -132,7 +132,7 @@ def require_session(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
 
 
 def page(
-    tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, project_id: str | None
+    tx: Reader, caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None, project_id: str | None
 ) -> Sessions:
     """One page of the sessions visible to a caller, of a project (id or name) or of all; see `space.page`.
 

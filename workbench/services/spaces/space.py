@@ -24,7 +24,7 @@ from workbench.store.queries import Queries
 M = TypeVar("M", bound=Wire)
 
 
-class Change(StrEnum):
+class SpaceChange(StrEnum):
     """A change of a space; it emits the event ``<noun>.<change>``."""
 
     CREATED = "created"
@@ -34,7 +34,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[M]):
+class SpaceKind(Generic[M]):
     """A kind of space: its nouns, model and queries, and the data that its events take from a row."""
 
     noun: str
@@ -50,7 +50,7 @@ class Kind(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SpaceFilter:
     """Filters for spaces of a kind. `parent` is an id; `since` selects what changed after it (microseconds UTC)."""
 
     search: str | None = None
@@ -60,7 +60,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[M]):
+class SpacePage(Generic[M]):
     """One page of spaces, the number of all that match, and the cursor of the next page."""
 
     spaces: Sequence[M]
@@ -68,7 +68,9 @@ class Page(Generic[M]):
     next_cursor: str | None
 
 
-def find(tx: Reader, kind: Kind[M], ref: str, *, deleted: bool = False, visible_to: Caller | None = None) -> Row | None:
+def find(
+    tx: Reader, kind: SpaceKind[M], ref: str, *, deleted: bool = False, visible_to: Caller | None = None
+) -> Row | None:
     """The row of the space with an id or name, if it is visible to a caller.
 
     Args:
@@ -81,7 +83,9 @@ def find(tx: Reader, kind: Kind[M], ref: str, *, deleted: bool = False, visible_
     return resolve_ref(tx.all(kind.sql.find, _visible(visible_to, deleted), ref=ref), ref, kind.noun)
 
 
-def page(tx: Reader, kind: Kind[M], caller: Caller, wanted: Wanted, limit: int, cursor: str | None) -> Page[M]:
+def page(
+    tx: Reader, kind: SpaceKind[M], caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None
+) -> SpacePage[M]:
     """One page of the spaces that are visible to a caller, oldest first.
 
     Raises:
@@ -94,12 +98,12 @@ def page(tx: Reader, kind: Kind[M], caller: Caller, wanted: Wanted, limit: int, 
     total = tx.one(kind.sql.count, values)
     assert total is not None
     shown, following = paging.cut(rows, limit, "created_at", "id")
-    return Page([kind.of(row) for row in shown], total["n"], following)
+    return SpacePage([kind.of(row) for row in shown], total["n"], following)
 
 
 def create(
     tx: Tx,
-    kind: Kind[M],
+    kind: SpaceKind[M],
     parent: str | None,
     name: str,
     description: str,
@@ -119,10 +123,10 @@ def create(
     require_free(tx, kind, parent, name)
     made = space_id or str(uuid7(tx.now))
     tx.run(kind.sql.add, id=made, parent=parent, name=name, description=description, now=tx.now if at is None else at)
-    return _changed(tx, kind, Change.CREATED, made, name=name)
+    return _changed(tx, kind, SpaceChange.CREATED, made, name=name)
 
 
-def update(tx: Tx, kind: Kind[M], row: Row, name: str | None, description: str | None) -> M:
+def update(tx: Tx, kind: SpaceKind[M], row: Row, name: str | None, description: str | None) -> M:
     """Change the name or the description of a space; None leaves them as they are.
 
     Raises:
@@ -136,16 +140,16 @@ def update(tx: Tx, kind: Kind[M], row: Row, name: str | None, description: str |
     if not changes:
         return kind.of(row)
     tx.run(kind.sql.update, given, id=row["id"], now=tx.now)
-    return _changed(tx, kind, Change.UPDATED, row["id"], changes=changes)
+    return _changed(tx, kind, SpaceChange.UPDATED, row["id"], changes=changes)
 
 
-def delete(tx: Tx, kind: Kind[M], row: Row) -> M:
+def delete(tx: Tx, kind: SpaceKind[M], row: Row) -> M:
     """Mark a space, and thereby its contents, as deleted."""
     tx.run(kind.sql.set_deleted, id=row["id"], at=tx.now)
-    return _changed(tx, kind, Change.DELETED, row["id"])
+    return _changed(tx, kind, SpaceChange.DELETED, row["id"])
 
 
-def restore(tx: Tx, kind: Kind[M], row: Row) -> M:
+def restore(tx: Tx, kind: SpaceKind[M], row: Row) -> M:
     """Restore a deleted space whose parent is not deleted.
 
     Raises:
@@ -153,10 +157,10 @@ def restore(tx: Tx, kind: Kind[M], row: Row) -> M:
     """
     require_free(tx, kind, row["parent_id"], row["name"])
     tx.run(kind.sql.set_deleted, id=row["id"], at=None)
-    return _changed(tx, kind, Change.RESTORED, row["id"])
+    return _changed(tx, kind, SpaceChange.RESTORED, row["id"])
 
 
-def require_free(tx: Reader, kind: Kind[M], parent: str | None, name: str, besides: str | None = None) -> None:
+def require_free(tx: Reader, kind: SpaceKind[M], parent: str | None, name: str, besides: str | None = None) -> None:
     """Check that no space in a parent has a name, except the one with the id `besides`.
 
     Raises:
@@ -168,13 +172,13 @@ def require_free(tx: Reader, kind: Kind[M], parent: str | None, name: str, besid
         raise Conflict("NAME_TAKEN", f"{taken} Choose another name, or rename that one.")
 
 
-def _check_name(kind: Kind[M], name: str) -> None:
+def _check_name(kind: SpaceKind[M], name: str) -> None:
     if name.lower() in NOTHING:
         raise BadInput("BAD_NAME", f"A {kind.noun} cannot be named {name!r}, which is taken for none. Choose another.")
 
 
-def _changed(tx: Tx, kind: Kind[M], change: Change, space_id: str, **data: object) -> M:
-    row = find(tx, kind, space_id, deleted=change is Change.DELETED)
+def _changed(tx: Tx, kind: SpaceKind[M], change: SpaceChange, space_id: str, **data: object) -> M:
+    row = find(tx, kind, space_id, deleted=change is SpaceChange.DELETED)
     assert row is not None, "it was changed in this transaction"
     tx.emit(f"{kind.noun}.{change}", f"{kind.noun}:{space_id}", **kind.event(row), **data)
     return kind.of(row)

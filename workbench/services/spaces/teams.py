@@ -15,7 +15,7 @@ from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
 from workbench.services.spaces import space
 from workbench.services.spaces.sessions import SESSION, require_session
-from workbench.services.spaces.space import Kind, Wanted
+from workbench.services.spaces.space import SpaceFilter, SpaceKind
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -47,7 +47,7 @@ class Teams(Wire):
     next_cursor: str | None
 
 
-TEAM = Kind(
+TEAM = SpaceKind(
     noun="team",
     resource="teams",
     parent="session",
@@ -84,7 +84,7 @@ async def list_teams(
     cursor: Cursor = None,
 ) -> Teams:
     """List the teams that are visible to you, oldest first."""
-    wanted = Wanted(search, deleted)
+    wanted = SpaceFilter(search, deleted)
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, session_id))
 
 
@@ -145,7 +145,9 @@ def require_team(tx: Reader, ref: str, *, deleted: bool = False, visible_to: Cal
     return row
 
 
-def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, session_id: str | None) -> Teams:
+def page(
+    tx: Reader, caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None, session_id: str | None
+) -> Teams:
     """One page of the teams visible to a caller, of a session (id or name) or of all; see `space.page`.
 
     Raises:

@@ -20,7 +20,7 @@ from workbench.services.processes.termination import scratch_prefix
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
-from workbench.services.spawning.startup import Start
+from workbench.services.spawning.startup import WorkerStart
 from workbench.store.base import Reader, Row, Tx
 from workbench.system.tree_removal import remove_tree
 from workbench.worker.startup import WorkerConfig, WorktreePlace
@@ -59,7 +59,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     scratch = await asyncio.to_thread(_new_scratch, ctx)
     try:
         borrowed = await startup.borrowed(ctx, place)
-        start = Start(token, scratch, environment, confinement, definition)
+        start = WorkerStart(token, scratch, environment, confinement, definition)
         config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
         await _record(ctx, agent_uid, request, ref, start)
@@ -98,7 +98,7 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     )
 
 
-async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: Start) -> None:
+async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart) -> None:
     """Record the process of an agent. If that fails, or the agent was terminated meanwhile, end the process.
 
     Raises:

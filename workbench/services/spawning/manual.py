@@ -18,7 +18,7 @@ from workbench.services.processes.sandbox import confinement_of
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import newcomer, startup, workplace
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
-from workbench.services.spawning.newcomer import Wanted
+from workbench.services.spawning.newcomer import NewcomerRequest
 from workbench.services.spawning.request import (
     DisplayName,
     Environment,
@@ -33,7 +33,7 @@ from workbench.services.spawning.request import (
     Tools,
 )
 from workbench.services.spawning.spawn import approve_if_auto
-from workbench.services.spawning.startup import Start
+from workbench.services.spawning.startup import WorkerStart
 
 
 class Enlisted(Wire):
@@ -73,7 +73,7 @@ async def enlist_worker(
     request = SpawnRequest(
         profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
     )
-    wanted = Wanted(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
+    wanted = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, wanted, request, environment, snapshot)
     own = who.definition
     setup = await definitions.setup(ctx, request, snapshot, own.self_tools) if snapshot and own else None
@@ -85,6 +85,6 @@ async def enlist_worker(
         await ctx.write(lambda tx: definitions.record(tx, require_agent(tx, agent_id)["id"], setup))
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, who.worktree))
     borrowed = await startup.borrowed(ctx, place)
-    start = Start(token, Path(scratch), environment, confinement_of(ctx.settings), setup)
+    start = WorkerStart(token, Path(scratch), environment, confinement_of(ctx.settings), setup)
     config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
     return Enlisted(agent_id=agent_id, config=config.as_json(), unused=list(who.unused))

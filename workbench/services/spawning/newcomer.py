@@ -27,7 +27,7 @@ from workbench.services.spawning.request import (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewcomerRequest:
     """What an agent is to be. The persona and the name are by default those of its definition."""
 
     persona_id: str | None
@@ -59,7 +59,7 @@ class Newcomer:
 
 
 async def check(
-    ctx: Ctx, wanted: Wanted, request: SpawnRequest, environment: Environment, snapshot: Snapshot | None
+    ctx: Ctx, wanted: NewcomerRequest, request: SpawnRequest, environment: Environment, snapshot: Snapshot | None
 ) -> Newcomer:
     """Refuse what cannot be spawned; create the worktree, if that is wanted, when all else is in order.
 

@@ -24,7 +24,7 @@ from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import newcomer, workplace
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.launch import launch
-from workbench.services.spawning.newcomer import Newcomer, Wanted
+from workbench.services.spawning.newcomer import Newcomer, NewcomerRequest
 from workbench.services.spawning.queue import take_slot
 from workbench.services.spawning.request import (
     SQL,
@@ -103,7 +103,7 @@ async def spawn_agent(
     request = SpawnRequest(
         profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
     )
-    wanted = Wanted(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
+    wanted = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, wanted, request, environment, snapshot)
     return await ctx.repositories.shielded(_spawn(ctx, who, request, environment, approve))
 

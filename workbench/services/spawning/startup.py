@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from workbench.confinement import Box, Limits
+from workbench.confinement import Box, BoxLimits
 from workbench.drivers import AgentSetup
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
@@ -21,7 +21,7 @@ from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class WorkerStart:
     """What a worker gets at one start.
 
     Args:
@@ -39,7 +39,7 @@ class Start:
 
 
 def worker_config(
-    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, borrowed: Sequence[Path], start: Start
+    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart
 ) -> WorkerConfig:
     """Build the configuration of a worker. Blocks."""
     assert ctx.server is not None, "it needs the server"
@@ -56,7 +56,7 @@ def worker_config(
         definition=start.definition,
         function=request.function,
         task_id=request.task_id,
-        limits=Limits(**request.limits.model_dump()),
+        limits=BoxLimits(**request.limits.model_dump()),
         environment=start.environment,
         secret_variables=request.secret,
         missing=start.confinement.missing,
@@ -79,7 +79,7 @@ async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
     return await asyncio.to_thread(repository.object_directories)
 
 
-def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], start: Start) -> Box:
+def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart) -> Box:
     """What the commands of an agent may access. Without a worktree, they can write only to their scratch directory,
     and read the project except its entries that begin with a dot. The programs and ports of its definition's MCP
     servers are added: the operator trusts those."""

@@ -35,7 +35,7 @@ EVER = 2**63 - 1
 Key = Annotated[str, Field(min_length=32, max_length=200, description="The supervisor's own key of the attempt.")]
 
 
-class Ending(Wire):
+class AttemptEnding(Wire):
     """How an attempt is to end. `artifacts` are for a completed one, the last three for a failed one."""
 
     outcome: Literal["completed", "failed", "released"]
@@ -45,7 +45,7 @@ class Ending(Wire):
     retryable: bool = True
     error_class: str | None = None
 
-    def masked(self, secrets: KnownSecrets) -> Ending:
+    def masked(self, secrets: KnownSecrets) -> AttemptEnding:
         """This ending without secrets: programs and models wrote it."""
         return self.model_copy(
             update={
@@ -56,7 +56,7 @@ class Ending(Wire):
             }
         )
 
-    def with_request(self, asked: Ending | None) -> Ending:
+    def with_request(self, asked: AttemptEnding | None) -> AttemptEnding:
         """This ending, as the supervisor reports it, with what its command has said about the same ending."""
         if asked is None or asked.outcome != self.outcome:
             return self
@@ -190,16 +190,16 @@ def new_token(tx: Tx, row: Row) -> str:
     return token
 
 
-def request_end(tx: Tx, row: Row, ending: Ending) -> None:
+def request_end(tx: Tx, row: Row, ending: AttemptEnding) -> None:
     """Record how the command of a supervised attempt asks it to end; the last request counts."""
     tx.run(SQL.request_end, task_id=row["id"], attempt=row["attempt"], ending=to_json(ending).decode())
     data = {"attempt": row["attempt"], "outcome": ending.outcome}
     tx.emit("task.finishing", f"task:{row['id']}", session=row["session_id"], **data)
 
 
-def requested_end(work: Row) -> Ending | None:
+def requested_end(work: Row) -> AttemptEnding | None:
     """How the command of an attempt has asked it to end, if it has."""
-    return Ending.model_validate(from_json(work["requested_end"])) if work["requested_end"] else None
+    return AttemptEnding.model_validate(from_json(work["requested_end"])) if work["requested_end"] else None
 
 
 def keep(tx: Tx, work: Row, commit: str, commits: int, files: int, bytes_: int) -> None:

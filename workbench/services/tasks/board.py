@@ -63,7 +63,7 @@ class TaskTree(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TaskFilter:
     """Filters for tasks.
 
     Attributes:
@@ -101,11 +101,15 @@ async def list_tasks(
     """List tasks, filtered and sorted."""
     blocked = int(status == "blocked")
     state = TaskState.PENDING if blocked else TaskState(status) if status else None
-    wanted = Wanted(state, persona_id, assigned_agent_id, session_id, worktree, parent_task_id, plan, blocked=blocked)
+    wanted = TaskFilter(
+        state, persona_id, assigned_agent_id, session_id, worktree, parent_task_id, plan, blocked=blocked
+    )
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, sort))
 
 
-def page(tx: Reader, caller: Caller, wanted: Wanted, limit: int, cursor: str | None, sort: Order = "id") -> TaskList:
+def page(
+    tx: Reader, caller: Caller, wanted: TaskFilter, limit: int, cursor: str | None, sort: Order = "id"
+) -> TaskList:
     """One page of the tasks that the caller sees.
 
     Raises:

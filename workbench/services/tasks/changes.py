@@ -11,7 +11,7 @@ from workbench.model import Int64, Level, OnFailure, TaskState
 from workbench.ops import SAID, Caller, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
-from workbench.rules.tasks.lifecycle import Action
+from workbench.rules.tasks.lifecycle import TaskAction
 from workbench.services.tasks import attempts
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, newly_created, reservable
@@ -28,7 +28,7 @@ from workbench.services.tasks.task import (
     Priority,
     Retries,
     Run,
-    Task,
+    TaskInfo,
     Title,
 )
 from workbench.store.base import Reader, Row, Tx
@@ -101,11 +101,11 @@ def _parent(tx: Reader, caller: Caller, task_id: int, waits: bool) -> Row:
 
 
 @op(allow=Level.PLANNER, destructive=True)
-async def cancel_task(ctx: Ctx, task_id: TaskId, reason: Reason = "") -> Task:
+async def cancel_task(ctx: Ctx, task_id: TaskId, reason: Reason = "") -> TaskInfo:
     """Cancel your task and its unfinished subtasks. Agents that hold any of them lose their leases."""
 
-    def change(tx: Tx) -> Task:
-        lifecycle.step(require_own_row(tx, ctx.caller, task_id)["status"], Action.CANCEL)
+    def change(tx: Tx) -> TaskInfo:
+        lifecycle.step(require_own_row(tx, ctx.caller, task_id)["status"], TaskAction.CANCEL)
         graph.cancel(tx, [(task_id, reason)])
         return require_task(tx, task_id)
 
@@ -118,7 +118,7 @@ async def retry_task(
     task_id: TaskId,
     reason: Reason = "",
     max_retries: Annotated[Retries, Field(description="Retries from now on; null: as before.")] = None,
-) -> Task:
+) -> TaskInfo:
     """Retry your failed or cancelled task, with its retry count reset.
 
     A task with `on_failure=cancel` is refused with `DEPENDENCY_DEAD` while a dependency has failed or is cancelled:
@@ -126,7 +126,7 @@ async def retry_task(
     create the worktree anew from its branch first.
     """
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> TaskInfo:
         row = require_own_row(tx, ctx.caller, task_id)
         require_possible(tx, row)
         revive(tx, row, reason)
@@ -143,7 +143,7 @@ def revive(tx: Tx, row: Row, reason: str) -> None:
     Raises:
         Conflict: ``WRONG_STATE``.
     """
-    lifecycle.step(row["status"], Action.RETRY)
+    lifecycle.step(row["status"], TaskAction.RETRY)
     tx.run(SQL.revive, task_id=row["id"])
     graph.revived(tx, row["id"])
     tx.emit("task.revived", f"task:{row['id']}", session=row["session_id"], reason=reason)
@@ -187,12 +187,12 @@ async def reassign_task(
     task_id: TaskId,
     assigned_agent_id: Annotated[str | None, Field(description="Only this agent may claim it; null: any agent.")],
     reason: Reason = "",
-) -> Task:
+) -> TaskInfo:
     """Reserve your task for an agent, or lift the reservation. Its holder loses it; no retry is used up."""
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> TaskInfo:
         row = require_own_row(tx, ctx.caller, task_id)
-        lifecycle.step(row["status"], Action.REASSIGN)
+        lifecycle.step(row["status"], TaskAction.REASSIGN)
         agent = reservable(tx, assigned_agent_id, row["session_id"]) if assigned_agent_id else None
         if row["status"] != TaskState.PENDING:
             if agent is not None and agent == row["assigned_agent_id"]:
@@ -210,10 +210,10 @@ async def reassign_task(
 
 
 @op(allow=Level.PLANNER)
-async def set_priority(ctx: Ctx, task_id: TaskId, priority: Priority) -> Task:
+async def set_priority(ctx: Ctx, task_id: TaskId, priority: Priority) -> TaskInfo:
     """Set the priority of your task. Tasks with a higher priority are claimed first."""
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> TaskInfo:
         row = require_own_row(tx, ctx.caller, task_id)
         if row["status"] not in lifecycle.OPEN:
             text = f"Task {task_id} is {row['status']}; its priority cannot change."

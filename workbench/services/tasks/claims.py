@@ -9,7 +9,7 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, Refused
 from workbench.model import Int64, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.rules.tasks.claiming import Claimant, Wanted, obstacles
+from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
     blockers,
@@ -19,7 +19,7 @@ from workbench.services.tasks.rows import (
     visible_row,
     waits_of,
 )
-from workbench.services.tasks.task import Assignment, Task
+from workbench.services.tasks.task import Assignment, TaskInfo
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -28,7 +28,7 @@ SQL = beside(__file__)
 OwnId = Annotated[str | None, Field(description="Optional: your own id; any other is refused.")]
 
 
-class Claim(Wire):
+class ClaimedTask(Wire):
     """The claimed task, or null when none can be claimed.
 
     `worktree_path` is the directory to do it in, and to change nothing outside of: a checkout of the worktree's branch.
@@ -43,7 +43,7 @@ async def claim_task(
     ctx: Ctx,
     task_id: Annotated[Int64 | None, Field(description="The task to claim; null: the best one for you.")] = None,
     agent_id: OwnId = None,
-) -> Claim:
+) -> ClaimedTask:
     """Claim a task under a lease: the one you name; else the one you already hold; else the best one for you."""
     me = require_self(ctx.caller, agent_id)
     claim = await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
@@ -73,18 +73,18 @@ def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
 
 
-def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> Claim:
+def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> ClaimedTask:
     held = [row["id"] for row in held_by(tx, me)]
     if held and task_id in (None, *held):
-        return Claim(task=_assignment(require_task(tx, task_id or held[0])))
+        return ClaimedTask(task=_assignment(require_task(tx, task_id or held[0])))
     if task_id is not None:
         row = visible_row(tx, caller, task_id)
         _require_claimable(tx, row, caller, me)
-        return Claim(task=_take(tx, me, task_id))
+        return ClaimedTask(task=_take(tx, me, task_id))
     while best := candidates(tx, caller, me, 1):
         if taken := _take(tx, me, best[0]["task_id"]):
-            return Claim(task=taken)
-    return Claim(task=None)
+            return ClaimedTask(task=taken)
+    return ClaimedTask(task=None)
 
 
 def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
@@ -96,7 +96,7 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
     """
     unmet = blockers(tx, row)
     states = {one["depends_on"]: TaskState(one["status"]) for one in waits_of(tx, row["id"])}
-    wanted = Wanted(
+    wanted = ClaimCandidate(
         status=TaskState(row["status"]),
         holder=row["holder"],
         persona=row["persona_id"],
@@ -127,5 +127,5 @@ def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
     return _assignment(task_of(tx, row))
 
 
-def _assignment(task: Task) -> Assignment:
+def _assignment(task: TaskInfo) -> Assignment:
     return Assignment.model_construct(**dict(task))

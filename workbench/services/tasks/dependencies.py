@@ -18,7 +18,7 @@ from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import SHOWN
 from workbench.services.tasks.rows import blockers, end_attempt, require_own_row, require_row, require_task, visible_row
-from workbench.services.tasks.task import Task
+from workbench.services.tasks.task import TaskInfo
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -31,10 +31,10 @@ OtherTask = Annotated[Int64, Field(description="The id of the task that it waits
 
 
 @op(allow=Level.WORKER)
-async def add_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> Task:
+async def add_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> TaskInfo:
     """Make a task wait for another. A held task continues, but cannot be completed before the other one."""
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> TaskInfo:
         row = shapeable(tx, ctx.caller, task_id)
         visible_row(tx, ctx.caller, depends_on)
         add(tx, row, depends_on)
@@ -44,10 +44,10 @@ async def add_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> Ta
 
 
 @op(allow=Level.WORKER)
-async def remove_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> Task:
+async def remove_dependency(ctx: Ctx, task_id: TaskId, depends_on: OtherTask) -> TaskInfo:
     """Remove a dependency. A worker cannot remove one from the task that it holds."""
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> TaskInfo:
         row = shapeable(tx, ctx.caller, task_id)
         if ctx.caller.level < Level.PLANNER and row["assigned_agent_id"] == ctx.caller.agent:
             raise Refused("FORBIDDEN", f"You hold task {task_id}. Release it, or have a planner remove the dependency.")

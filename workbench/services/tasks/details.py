@@ -11,7 +11,7 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.services.tasks.rows import SQL, readable_row, readable_rows, status_of, task_of
-from workbench.services.tasks.task import Task, TaskStatus
+from workbench.services.tasks.task import TaskInfo, TaskStatus
 from workbench.store.base import Reader, Row
 
 
@@ -29,7 +29,7 @@ class LogLine(Wire):
 class TasksInFull(Wire):
     """Several tasks."""
 
-    tasks: list[Task]
+    tasks: list[TaskInfo]
 
 
 class TaskLog(Wire):
@@ -39,7 +39,7 @@ class TaskLog(Wire):
 
 
 @op(allow=Level.READ, reads=True)
-async def get_task(ctx: Ctx, task_id: TaskId) -> Task:
+async def get_task(ctx: Ctx, task_id: TaskId) -> TaskInfo:
     """Get a task in full: text, state, dependencies, attempts, result, artifacts."""
     return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
 

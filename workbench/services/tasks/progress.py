@@ -14,9 +14,9 @@ from workbench.model import Int64, Json, Level, TaskState
 from workbench.ops import Caller, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
-from workbench.rules.tasks.lifecycle import Action
+from workbench.rules.tasks.lifecycle import TaskAction
 from workbench.services.tasks import attempts, dependencies
-from workbench.services.tasks.attempts import Ending, Failure, after_failure, put_back
+from workbench.services.tasks.attempts import AttemptEnding, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
 from workbench.services.tasks.rows import (
     end_attempt,
@@ -25,7 +25,7 @@ from workbench.services.tasks.rows import (
     require_task,
     require_task_line,
 )
-from workbench.services.tasks.task import Finish, Task, TaskSummary, bounded_json
+from workbench.services.tasks.task import Finish, TaskInfo, TaskSummary, bounded_json
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -36,12 +36,12 @@ AttemptNumber = Annotated[
 
 
 @op(allow=Level.WORKER)
-async def start_task(ctx: Ctx, task_id: TaskId, attempt: AttemptNumber = None) -> Task:
+async def start_task(ctx: Ctx, task_id: TaskId, attempt: AttemptNumber = None) -> TaskInfo:
     """Mark a claimed task as in progress. Reporting progress or completing it implies this."""
 
-    def change(tx: Tx) -> Task:
+    def change(tx: Tx) -> TaskInfo:
         row = held(tx, ctx.caller, task_id, attempt)
-        lifecycle.step(row["status"], Action.START)
+        lifecycle.step(row["status"], TaskAction.START)
         start(tx, row)
         return require_task(tx, task_id)
 
@@ -91,7 +91,7 @@ async def complete_task(
     """
     for value in (result_data, artifacts):
         bounded_json(value, ctx.settings)
-    ending = Ending(outcome="completed", result_data=result_data, artifacts=artifacts).masked(ctx.secrets)
+    ending = AttemptEnding(outcome="completed", result_data=result_data, artifacts=artifacts).masked(ctx.secrets)
     return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
@@ -112,7 +112,7 @@ async def fail_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    ending = Ending(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
+    ending = AttemptEnding(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
     ending = ending.masked(ctx.secrets)
     return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
@@ -128,11 +128,11 @@ async def release_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    ending = Ending(outcome="released", reason=reason).masked(ctx.secrets)
+    ending = AttemptEnding(outcome="released", reason=reason).masked(ctx.secrets)
     return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
 
 
-def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> Finish:
+def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> Finish:
     """End the attempt of a held task; if it is supervised, record that its command asks for that."""
     if not row["supervised"]:
         return Finish(**end(tx, ctx, row, ending).model_dump(), takes_effect="now")
@@ -143,10 +143,10 @@ def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> Finish:
     return Finish(**line_of(row).model_dump(), takes_effect="when the command has ended")
 
 
-_ACTIONS = {"completed": Action.COMPLETE, "failed": Action.FAIL, "released": Action.RELEASE}
+_ACTIONS = {"completed": TaskAction.COMPLETE, "failed": TaskAction.FAIL, "released": TaskAction.RELEASE}
 
 
-def end(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
+def end(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
     """End the attempt of a held task.
 
     Raises:
@@ -163,7 +163,7 @@ def end(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
     return require_task_line(tx, row["id"])
 
 
-def _complete(tx: Tx, ctx: Ctx, row: Row, ending: Ending) -> TaskSummary:
+def _complete(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
     dependencies.require_none_open(tx, row)
     result = bounded_json(ending.result_data, ctx.settings)
     artifacts = bounded_json(ending.artifacts, ctx.settings)

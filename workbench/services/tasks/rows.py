@@ -15,7 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
-from workbench.services.tasks.task import Attempt, KeptWork, Task, TaskStatus, TaskSummary
+from workbench.services.tasks.task import Attempt, KeptWork, TaskInfo, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
@@ -149,7 +149,7 @@ def _no_task(task_id: int, caller: Caller | None = None) -> NotFound:
     return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}{where}. list_tasks lists the tasks.")
 
 
-def require_task(tx: Reader, task_id: int) -> Task:
+def require_task(tx: Reader, task_id: int) -> TaskInfo:
     """A task in full.
 
     Raises:
@@ -175,7 +175,7 @@ def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskSummary]:
     return [line_of(found[task_id]) for task_id in ids if task_id in found]
 
 
-def task_of(tx: Reader, row: Row) -> Task:
+def task_of(tx: Reader, row: Row) -> TaskInfo:
     """A task in full, from its row."""
     task_id = row["id"]
     waits = tx.all(SQL.dependencies, task_id=task_id) if row["waits"] else []
@@ -202,7 +202,7 @@ def task_of(tx: Reader, row: Row) -> Task:
         "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
         "attempts": _attempts(tx, row),
     }
-    return Task.model_validate(fields)
+    return TaskInfo.model_validate(fields)
 
 
 def _attempts(tx: Reader, row: Row) -> list[Attempt]:

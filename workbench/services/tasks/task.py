@@ -69,7 +69,7 @@ class NewTask(Wire):
     no_retry: NoRetry = []
 
 
-class PlannedTask(NewTask):
+class TaskToCreate(NewTask):
     """A task to create as part of a plan."""
 
     plan: str | None = None
@@ -160,7 +160,7 @@ class Attempt(Wire):
     include: list[str] | None
 
 
-class Task(TaskSummary):
+class TaskInfo(TaskSummary):
     """A task in full."""
 
     description: GivenText
@@ -185,7 +185,7 @@ class Task(TaskSummary):
     attempts: list[Attempt]
 
 
-class Assignment(Task):
+class Assignment(TaskInfo):
     """A task for the agent that is to do it: as it was given, with the secrets in it."""
 
     title: str
@@ -194,7 +194,7 @@ class Assignment(Task):
     metadata: dict[str, Any]
 
 
-class NewlyCreated(Task):
+class NewlyCreated(TaskInfo):
     """A task that was just created. `note` says who can do it, if it has no command.
 
     `warnings` are about secrets in it, which stay in it.

@@ -12,10 +12,10 @@ from typing import Any
 
 from workbench.model import SECOND, iso
 from workbench.ops.running_calls import RunningCalls
-from workbench.providers.frames import Usage
-from workbench.rules.tools.progress import Report
+from workbench.providers.frames import AnswerUsage
+from workbench.rules.tools.progress import ProgressReport
 from workbench.rules.tools.results import shortened
-from workbench.services.tools.tool import Call, Tool
+from workbench.services.tools.tool import ToolInfo, ToolInvocation
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -41,8 +41,8 @@ class CallEnd:
     result: str | None = None
     code: str | None = None
     version: str | None = None
-    usage: Usage | None = None
-    progress: Report | None = None
+    usage: AnswerUsage | None = None
+    progress: ProgressReport | None = None
     shown: str | None = None
 
     @property
@@ -65,7 +65,13 @@ class CallEnd:
 
 
 def add(
-    tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, limit: int, approval_id: int | None = None
+    tx: Tx,
+    tool: ToolInfo,
+    call: ToolInvocation,
+    arguments: str,
+    runner: str,
+    limit: int,
+    approval_id: int | None = None,
 ) -> None:
     """Record and announce a call that is made: it waits for its permission, or runs at once.
 
@@ -82,7 +88,9 @@ def add(
         _emit(tx, "tool.requested", row, tool_input=shown, approval_id=approval_id)
 
 
-def add_refused(tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, how: CallEnd, limit: int) -> None:
+def add_refused(
+    tx: Tx, tool: ToolInfo, call: ToolInvocation, arguments: str, runner: str, how: CallEnd, limit: int
+) -> None:
     """Record and announce a call that was refused before it waited or ran; see `add`."""
     _add(tx, tool, call, arguments, runner, None, is_running=False)
     tx.run(SQL.end, how.columns, id=call.id, now=tx.now)
@@ -91,7 +99,14 @@ def add_refused(tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, how
 
 
 def _add(
-    tx: Tx, tool: Tool, call: Call, arguments: str, runner: str, approval_id: int | None, *, is_running: bool
+    tx: Tx,
+    tool: ToolInfo,
+    call: ToolInvocation,
+    arguments: str,
+    runner: str,
+    approval_id: int | None,
+    *,
+    is_running: bool,
 ) -> None:
     definition, origin = call.scope.definition, call.scope.origin
     tx.run(
@@ -122,7 +137,7 @@ def _add(
     )
 
 
-def started(tx: Tx, tool: Tool, call_id: str, limit: int) -> bool:
+def started(tx: Tx, tool: ToolInfo, call_id: str, limit: int) -> bool:
     """Record that a call that has waited runs; False if it has ended before.
 
     Args:

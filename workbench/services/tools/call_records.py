@@ -13,7 +13,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
 from workbench.services.tools import call_log, lost_calls
-from workbench.services.tools.tool import Kind, Source
+from workbench.services.tools.tool import ToolKind, ToolPlace
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -40,8 +40,8 @@ class ToolCall(Wire):
 
     call_id: str
     tool_name: str
-    source: Source
-    kind: Kind
+    source: ToolPlace
+    kind: ToolKind
     server: str | None
     offered_by: str
     offerer_name: str
@@ -93,7 +93,7 @@ class ToolCalls(Wire):
 async def list_tool_calls(
     ctx: Ctx,
     name: Annotated[str | None, Field(max_length=200, description="Only of this tool.")] = None,
-    source: Annotated[Source | None, Field(description="Only local or mcp.")] = None,
+    source: Annotated[ToolPlace | None, Field(description="Only local or mcp.")] = None,
     server: Annotated[
         str | None, Field(max_length=100, description="Only of this MCP server, or this agent's traits.")
     ] = None,

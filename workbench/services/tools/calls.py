@@ -30,9 +30,17 @@ from workbench.services.access.authentication import CallerCache
 from workbench.services.tools import call_log, catalogue, lost_calls, permission_requests, permissions, refused_calls
 from workbench.services.tools.call_log import CallEnd
 from workbench.services.tools.catalogue import ToolName
-from workbench.services.tools.permissions import Standing
+from workbench.services.tools.permissions import ToolStanding
 from workbench.services.tools.progress import CallProgress
-from workbench.services.tools.tool import Call, Kind, Outcome, Permission, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Permission,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 from workbench.store.base import Tx
 
 REASON_LIMIT = 2_000
@@ -45,7 +53,7 @@ class ToolResult(Wire):
 
     call_id: str
     tool_name: str
-    source: Source
+    source: ToolPlace
     server: str | None
     is_error: bool
     result: Json
@@ -56,8 +64,8 @@ class Finished:
     """A call that has ended, with what the tool returned."""
 
     call_id: str
-    tool: Tool
-    outcome: Outcome
+    tool: ToolInfo
+    outcome: ToolOutcome
 
 
 @op(allow=Level.WORKER, requires=Capability.TOOLS, attended=True)
@@ -67,7 +75,7 @@ async def call_tool(
     arguments: Annotated[dict[str, Any], Field(description="As its schema says; see get_tool.")] = {},
 ) -> ToolResult:
     """Call a tool of list_tools and return its result. It may have to wait for the operator's permission."""
-    done = await call(ctx, Scope(ctx.caller), name, arguments, ctx.surroundings)
+    done = await call(ctx, ToolScope(ctx.caller), name, arguments, ctx.surroundings)
     tool = done.tool
     return ToolResult(
         call_id=done.call_id,
@@ -81,7 +89,7 @@ async def call_tool(
 
 async def call(
     ctx: Ctx,
-    scope: Scope,
+    scope: ToolScope,
     name: str,
     arguments: Mapping[str, Any],
     surroundings: Surroundings = Surroundings(),
@@ -101,7 +109,7 @@ async def call(
     ctx = ctx._replace(secrets=ctx.secrets.also(marked(dict(arguments), tool.parameters)))
     call_id = str(uuid7(ctx.store.now()))
     progress = CallProgress(ctx, call_id, surroundings.progress)
-    made = Call(call_id, scope, arguments, replace(surroundings, progress=progress))
+    made = ToolInvocation(call_id, scope, arguments, replace(surroundings, progress=progress))
     with ctx.running_calls.running(made.id) as running:
         try:
             tool = await _begin(ctx, tool, made, standing)
@@ -116,7 +124,9 @@ async def call(
     return Finished(made.id, tool, outcome)
 
 
-async def _admitted(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Standing]:
+async def _admitted(
+    ctx: Ctx, scope: ToolScope, name: str, arguments: Mapping[str, Any]
+) -> tuple[ToolInfo, ToolStanding]:
     """The tool of a call that may begin, and whether the operator is to be asked first.
 
     Raises:
@@ -132,15 +142,15 @@ async def _admitted(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, A
     return tool, standing
 
 
-def _ended(tool: Tool, outcome: Outcome, result: str, shown: str | None) -> CallEnd:
+def _ended(tool: ToolInfo, outcome: ToolOutcome, result: str, shown: str | None) -> CallEnd:
     """How a call ended whose tool has returned something."""
     state, code = ("failed", "TOOL_ERROR") if outcome.is_error else ("completed", None)
     return CallEnd(state, result, code, outcome.version or tool.ran_as, outcome.usage, shown=shown)
 
 
-async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
+async def _check(tool: ToolInfo, arguments: Mapping[str, Any]) -> None:
     """Check the arguments of a tool that is no operation: an operation checks its own."""
-    if tool.kind is Kind.OPERATION:
+    if tool.kind is ToolKind.OPERATION:
         return
     is_quick = is_loaded() and is_small(arguments)
     found = problems(tool.schema, arguments) if is_quick else await asyncio.to_thread(problems, tool.schema, arguments)
@@ -148,7 +158,7 @@ async def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
         raise BadInput("INVALID_ARGUMENTS", f"{tool.name}: {first_problems(found)}.", problems=found)
 
 
-async def _begin(ctx: Ctx, tool: Tool, made: Call, standing: Standing) -> Tool:
+async def _begin(ctx: Ctx, tool: ToolInfo, made: ToolInvocation, standing: ToolStanding) -> ToolInfo:
     """Record a call that starts, after the operator has allowed it where that is needed; the tool as it is then.
 
     Raises:
@@ -165,7 +175,7 @@ async def _begin(ctx: Ctx, tool: Tool, made: Call, standing: Standing) -> Tool:
     return tool
 
 
-async def _ask(ctx: Ctx, tool: Tool, made: Call, arguments: str, standing: Standing) -> None:
+async def _ask(ctx: Ctx, tool: ToolInfo, made: ToolInvocation, arguments: str, standing: ToolStanding) -> None:
     """Wait until the operator has allowed a call.
 
     Raises:
@@ -186,13 +196,13 @@ async def _ask(ctx: Ctx, tool: Tool, made: Call, arguments: str, standing: Stand
         raise Refused("TOOL_DENIED", f"The operator refused this call of {tool.name}: {why}.", approval_id=approval_id)
 
 
-def _follow(made: Call, approval_id: int | None) -> None:
+def _follow(made: ToolInvocation, approval_id: int | None) -> None:
     """Let the caller know that a call waits for an approval, or runs."""
     if made.surroundings.follow is not None:
         made.surroundings.follow(made.id, approval_id)
 
 
-async def _present(ctx: Ctx, asked: Tool, made: Call) -> Tool:
+async def _present(ctx: Ctx, asked: ToolInfo, made: ToolInvocation) -> ToolInfo:
     """The tool of a call that the operator has allowed, if the caller may still use it and it is still the same.
 
     Raises:
@@ -212,16 +222,18 @@ async def _present(ctx: Ctx, asked: Tool, made: Call) -> Tool:
     return found
 
 
-def _require_permitted(tool: Tool, standing: Standing) -> None:
+def _require_permitted(tool: ToolInfo, standing: ToolStanding) -> None:
     if standing.permission is Permission.NEVER:
         raise Refused("TOOL_FORBIDDEN", f"The operator does not allow calls of {tool.name}.")
 
 
-def _unavailable(tool: Tool) -> Unavailable:
+def _unavailable(tool: ToolInfo) -> Unavailable:
     return Unavailable("TOOL_UNAVAILABLE", f"{tool.name} cannot be called now: {tool.problem}.")
 
 
-async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, running: RunningCall) -> BaseException:
+async def _failed(
+    ctx: Ctx, tool: ToolInfo, made: ToolInvocation, error: BaseException, running: RunningCall
+) -> BaseException:
     """Record that a call failed or was cancelled; the error for its caller."""
     if isinstance(error, asyncio.CancelledError):
         end = ("interrupted", "TOOL_INTERRUPTED") if running.is_interrupted else ("cancelled", "TOOL_CANCELLED")
@@ -239,7 +251,7 @@ async def _failed(ctx: Ctx, tool: Tool, made: Call, error: BaseException, runnin
     return Unavailable("TOOL_FAILED", f"{tool.name} failed: {reason}")
 
 
-async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> tuple[str, str | None]:
+async def _stored(ctx: Ctx, tool: ToolInfo, made: ToolInvocation, outcome: ToolOutcome) -> tuple[str, str | None]:
     """The result as JSON text with secrets masked, as the log keeps it, and with pictures named, if it has any.
 
     Raises:
@@ -258,12 +270,12 @@ async def _stored(ctx: Ctx, tool: Tool, made: Call, outcome: Outcome) -> tuple[s
     return result, shown
 
 
-def _masked(ctx: Ctx, outcome: Outcome, schema: Mapping[str, Any] | bool) -> tuple[str, str | None]:
+def _masked(ctx: Ctx, outcome: ToolOutcome, schema: Mapping[str, Any] | bool) -> tuple[str, str | None]:
     value = outcome.shown_value(ctx.secrets, schema)
     return as_json(value), as_json(content.as_text(value)) if content.has_pictures(outcome.content) else None
 
 
-async def _end(ctx: Ctx, made: Call, how: CallEnd) -> None:
+async def _end(ctx: Ctx, made: ToolInvocation, how: CallEnd) -> None:
     """Record how a call ended, if it was recorded, and withdraw the question about it if that is open."""
     limit, progress = ctx.settings.tool_shown_chars, made.surroundings.progress
     last = progress.last if isinstance(progress, CallProgress) else None

@@ -18,12 +18,12 @@ from workbench.services.access.authentication import OWN_TRAITS
 from workbench.services.tools import permissions
 from workbench.services.tools.servers import project
 from workbench.services.tools.sources import SOURCES, ToolSource, operations, traits, upstream
-from workbench.services.tools.tool import Kind, Scope, Source, Tool
-from workbench.upstream.connection import State
+from workbench.services.tools.tool import ToolInfo, ToolKind, ToolPlace, ToolScope
+from workbench.upstream.connection import ServerState
 
 WORDS = frozenset({"*", OWN_TRAITS, *RESERVED})
 """Words of choices and grants that are no names."""
-NOBODYS = Scope(Caller(Level.OPERATOR, "nobody", access=Access.SESSION_LEVEL), conversation_id="")
+NOBODYS = ToolScope(Caller(Level.OPERATOR, "nobody", access=Access.SESSION_LEVEL), conversation_id="")
 """The scope of what agents and models may be granted: without what only a person may do."""
 ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The tool's name; see list_tools.")]
 
@@ -36,8 +36,8 @@ class ToolSummary(Wire):
     name: str
     title: str
     description: str
-    source: Source
-    kind: Kind
+    source: ToolPlace
+    kind: ToolKind
     server: str | None
     offered_by: str
     offerer_name: str
@@ -66,8 +66,8 @@ class ToolList(Wire):
 async def list_tools(
     ctx: Ctx,
     search: Annotated[str, Field(max_length=200, description="Words in the name or description.")] = "",
-    source: Annotated[Source | None, Field(description="Only local or mcp.")] = None,
-    kind: Annotated[Kind | None, Field(description="Only operation, function, definition, mcp or trait.")] = None,
+    source: Annotated[ToolPlace | None, Field(description="Only local or mcp.")] = None,
+    kind: Annotated[ToolKind | None, Field(description="Only operation, function, definition, mcp or trait.")] = None,
     server: Annotated[
         str | None, Field(max_length=100, description="Only tools of this MCP server, definition or agent.")
     ] = None,
@@ -80,7 +80,7 @@ async def list_tools(
     words = search.lower().split()
     found = [
         tool
-        for tool in await offered(ctx, Scope(ctx.caller))
+        for tool in await offered(ctx, ToolScope(ctx.caller))
         if (source is None or tool.source is source)
         and (kind is None or tool.kind is kind)
         and (server is None or tool.server == server)
@@ -92,7 +92,7 @@ async def list_tools(
 @op(allow=Level.READ, reads=True, requires=Capability.TOOLS)
 async def get_tool(ctx: Ctx, name: ToolName) -> ToolDetails:
     """Get a tool with the JSON Schemas of its arguments and its result."""
-    tool = await find(ctx, Scope(ctx.caller), name)
+    tool = await find(ctx, ToolScope(ctx.caller), name)
     return ToolDetails(
         **_summary(tool),
         parameters=dict(tool.parameters),
@@ -103,9 +103,9 @@ async def get_tool(ctx: Ctx, name: ToolName) -> ToolDetails:
     )
 
 
-async def offered(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def offered(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The tools that a scope may use, without those that the operator has forbidden."""
-    granted: dict[str, Tool] = {}
+    granted: dict[str, ToolInfo] = {}
     for source in _sources(scope):
         for tool in await source.tools(ctx, scope):
             if tool.is_granted_to(scope.caller):
@@ -113,7 +113,7 @@ async def offered(ctx: Ctx, scope: Scope) -> list[Tool]:
     return await permissions.without_forbidden(ctx, scope, list(granted.values()))
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo:
     """The tool with a name. Forbidden tools are found, too: a call of one fails with ``TOOL_FORBIDDEN``.
 
     Raises:
@@ -147,7 +147,7 @@ async def require_known(ctx: Ctx, words: Collection[str], definition: Definition
         return
     own = set(definition.mcp_servers) if definition is not None else set()
     configured = {*upstream.server_names(ctx, NOBODYS), *ctx.upstreams.file.read().servers, *own}
-    ready = {name for name, one in ctx.upstreams.all(project.OWNER).items() if one.state is State.READY}
+    ready = {name for name, one in ctx.upstreams.all(project.OWNER).items() if one.state is ServerState.READY}
     silent = own | (configured - ready)
     known = configured | WORDS
     for source in SOURCES:
@@ -165,7 +165,7 @@ def _instead(word: str, known: Collection[str]) -> str:
     )
 
 
-async def named(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def named(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The tool that a refused call has named, also one that its caller may not use; None: there is none."""
     for source in _sources(scope):
         if (tool := await source.find(ctx, scope, name)) is not None:
@@ -174,12 +174,12 @@ async def named(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     return None if op is None else operations.of(op)
 
 
-def _sources(scope: Scope) -> Sequence[ToolSource]:
+def _sources(scope: ToolScope) -> Sequence[ToolSource]:
     """Where to find the tools of a scope. A call of another node reaches traits only, whatever else has such a name."""
     return SOURCES if scope.origin is None else (traits,)
 
 
-def _summary(tool: Tool) -> dict[str, Any]:
+def _summary(tool: ToolInfo) -> dict[str, Any]:
     return {
         "name": tool.name,
         "title": tool.title,

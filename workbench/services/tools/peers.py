@@ -15,10 +15,10 @@ from workbench.errors import Refused, Unavailable
 from workbench.koi.node import Presence
 from workbench.koi.payloads import (
     ErrorType,
-    Event,
     EventsPayload,
     EventType,
     FetchRids,
+    KoiEvent,
     Manifest,
     Payload,
     RidsPayload,
@@ -26,7 +26,7 @@ from workbench.koi.payloads import (
     TraitProgress,
     TraitResult,
 )
-from workbench.koi.requests import BROADCAST, RIDS, Peer, Report
+from workbench.koi.requests import BROADCAST, RIDS, KoiPeer, Report
 from workbench.koi.rids import NODE
 from workbench.model import iso
 from workbench.ops import Ctx
@@ -34,9 +34,9 @@ from workbench.present.inert import inert
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.tools.content import block_text
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.progress import ProgressReceiver
 from workbench.rules.tools.results import shortened
-from workbench.services.tools.tool import Call, Outcome
+from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.store.base import Row
 from workbench.store.queries import beside
 
@@ -81,7 +81,7 @@ def doubt(ctx: Ctx, known: Row | None) -> str | None:
     return f"its node {addresses.node_label(known['rid'])} does not answer: {known['last_error']} A call tries it again"
 
 
-async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: Call) -> Outcome:
+async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Call a trait of another node. Cancelling this closes the request, which cancels the call there.
 
     Raises:
@@ -110,10 +110,10 @@ async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: Ca
     await _note_answer(ctx, profile.node_rid)
     if result.error is not None:
         raise _error(profile, result.error)
-    return Outcome([_text(block) for block in result.content], result.structured, result.is_error, result.version)
+    return ToolOutcome([_text(block) for block in result.content], result.structured, result.is_error, result.version)
 
 
-async def _callable(ctx: Ctx, profile: PersonalityProfile) -> tuple[Presence, Peer]:
+async def _callable(ctx: Ctx, profile: PersonalityProfile) -> tuple[Presence, KoiPeer]:
     """This node, and the node of a profile, which can be called now.
 
     Raises:
@@ -123,10 +123,10 @@ async def _callable(ctx: Ctx, profile: PersonalityProfile) -> tuple[Presence, Pe
     reason = problem(ctx, profile, known)
     if presence is None or known is None or reason is not None:
         raise Unavailable("TOOL_UNAVAILABLE", f"{profile.rid.name} cannot be called now: {reason}.")
-    return presence, Peer(profile.node_rid, known["base_url"], known["public_key"])
+    return presence, KoiPeer(profile.node_rid, known["base_url"], known["public_key"])
 
 
-async def _require_own_address(ctx: Ctx, presence: Presence, peer: Peer) -> None:
+async def _require_own_address(ctx: Ctx, presence: Presence, peer: KoiPeer) -> None:
     """Have the node answer, signed, at the address to whose origin the call goes: any node can name any address.
 
     Raises:
@@ -149,10 +149,10 @@ async def _require_own_address(ctx: Ctx, presence: Presence, peer: Peer) -> None
 async def _sent(
     ctx: Ctx,
     presence: Presence,
-    peer: Peer,
+    peer: KoiPeer,
     profile: PersonalityProfile,
     sent: TraitCall,
-    progress: Progress | None,
+    progress: ProgressReceiver | None,
 ) -> TraitResult:
     """The answer to a call, after an introduction if the node does not know this one any more."""
     endpoint = addresses.endpoint(peer.base_url, profile.mcp_url)
@@ -181,7 +181,7 @@ async def _sent(
     return answer
 
 
-def _reported(call_id: str, progress: Progress) -> Report:
+def _reported(call_id: str, progress: ProgressReceiver) -> Report:
     """Passes on what another node reports about a call: in its order, as texts that harm no terminal."""
     last = 0
 
@@ -207,15 +207,15 @@ def _is_unknown(error: Refused) -> bool:
     return error.details.get("error") == ErrorType.UNKNOWN_NODE
 
 
-async def _introduce(ctx: Ctx, presence: Presence, peer: Peer) -> None:
+async def _introduce(ctx: Ctx, presence: Presence, peer: KoiPeer) -> None:
     """Send this node's own bundle, as a handshake does."""
     rid = presence.identity.rid
     row = await ctx.read(lambda tx: tx.one(SQL.bundle, rid=str(rid)))
     if row is None:
         return
     manifest = Manifest.model_validate_json(row["manifest"])
-    own = Event(rid=rid, event_type=EventType.NEW, manifest=manifest, contents=json.loads(row["contents"]))
-    forget = Event(rid=rid, event_type=EventType.FORGET)
+    own = KoiEvent(rid=rid, event_type=EventType.NEW, manifest=manifest, contents=json.loads(row["contents"]))
+    forget = KoiEvent(rid=rid, event_type=EventType.FORGET)
     await presence.client.ask(peer, BROADCAST, EventsPayload(events=[forget, own]))
 
 

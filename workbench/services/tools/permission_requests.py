@@ -11,10 +11,10 @@ from workbench.errors import BadInput
 from workbench.ops import Ctx
 from workbench.present.inert import inert
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.tools import lost_calls, permissions
-from workbench.services.tools.permissions import Allowed, Standing
-from workbench.services.tools.tool import Call, Permission, Tool, quoted
+from workbench.services.tools.permissions import Allowed, ToolStanding
+from workbench.services.tools.tool import Permission, ToolInfo, ToolInvocation, quoted
 from workbench.store.base import Tx
 
 KIND = "tool_call"
@@ -24,7 +24,7 @@ ONCE = "once"
 WAIT_SECONDS = 3_600.0
 
 
-def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> int:
+def ask(tx: Tx, tool: ToolInfo, call: ToolInvocation, arguments: str, standing: ToolStanding) -> int:
     """Ask whether a call may run; the id of the approval.
 
     Args:
@@ -54,7 +54,7 @@ def ask(tx: Tx, tool: Tool, call: Call, arguments: str, standing: Standing) -> i
     return approvals.ask(tx, KIND, f"tool_call:{call.id}", payload)
 
 
-async def decision(ctx: Ctx, approval_id: int) -> Approval:
+async def decision(ctx: Ctx, approval_id: int) -> ApprovalInfo:
     """Wait for a decision, however long it takes."""
     while True:
         found = await ctx.feed.until(
@@ -70,7 +70,7 @@ async def decision(ctx: Ctx, approval_id: int) -> Approval:
 
 
 @approvals.decision_handler(KIND)
-async def decide_tool_call(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+async def decide_tool_call(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Let the call that waits go on, or refuse it; with `remember: always` also all later calls of the tool."""
     approvals.check_choices(choices, {"remember"} if yes else {"reason"})
     remember = choices.get("remember", ONCE)
@@ -81,7 +81,9 @@ async def decide_tool_call(ctx: Ctx, approval: Approval, yes: bool, choices: Map
     return await ctx.write(lambda tx: _decide(tx, approval, yes, reason, remember, person))
 
 
-def _decide(tx: Tx, approval: Approval, yes: bool, reason: str, remember: str, person: str | None) -> dict[str, Any]:
+def _decide(
+    tx: Tx, approval: ApprovalInfo, yes: bool, reason: str, remember: str, person: str | None
+) -> dict[str, Any]:
     payload = approval.payload
     outcome = {"tool": payload["tool"], "state": "allowed" if yes else "refused", "remember": remember}
     made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)

@@ -14,7 +14,7 @@ from workbench.rules.tools.offers import changes
 from workbench.services.tools import catalogue, permission_requests, permissions
 from workbench.services.tools.catalogue import ToolName
 from workbench.services.tools.permissions import Allowed
-from workbench.services.tools.tool import OffererKind, Permission, Scope, Tool
+from workbench.services.tools.tool import OffererKind, Permission, ToolInfo, ToolScope
 from workbench.store.base import Row, Tx
 
 
@@ -47,7 +47,7 @@ class ToolPermissions(Wire):
 async def list_tool_permissions(ctx: Ctx) -> ToolPermissions:
     """List which tools agents and models may call without a question, or never."""
     rows = await ctx.read(lambda tx: tx.all(permissions.SQL.list))
-    tools = await catalogue.offered(ctx, Scope(ctx.caller)) if rows else []
+    tools = await catalogue.offered(ctx, ToolScope(ctx.caller)) if rows else []
     known = {(tool.name, offerer): tool for tool in tools for offerer in ("", tool.offered_by.key)}
     return ToolPermissions(permissions=[_permission(row, known.get((row["tool"], row["offered_by"]))) for row in rows])
 
@@ -75,14 +75,14 @@ async def set_tool_permission(
     return await list_tool_permissions(ctx)
 
 
-async def _known(ctx: Ctx, name: str) -> Tool | None:
+async def _known(ctx: Ctx, name: str) -> ToolInfo | None:
     try:
-        return await catalogue.find(ctx, Scope(ctx.caller), name)
+        return await catalogue.find(ctx, ToolScope(ctx.caller), name)
     except NotFound:
         return None
 
 
-def _set(tx: Tx, name: str, permission: Permission | None, tool: Tool | None) -> None:
+def _set(tx: Tx, name: str, permission: Permission | None, tool: ToolInfo | None) -> None:
     if permission is None:
         permissions.forget(tx, name)
     elif permission is Permission.ALWAYS and tool is not None:
@@ -93,7 +93,7 @@ def _set(tx: Tx, name: str, permission: Permission | None, tool: Tool | None) ->
             permission_requests.refuse(tx, name)
 
 
-def _permission(row: Row, tool: Tool | None) -> ToolPermission:
+def _permission(row: Row, tool: ToolInfo | None) -> ToolPermission:
     is_other = tool is not None and row["permission"] == Permission.ALWAYS and row["fingerprint"] != tool.fingerprint
     return ToolPermission(
         id=f"{row['tool']} {row['offered_by']}",
@@ -108,7 +108,7 @@ def _permission(row: Row, tool: Tool | None) -> ToolPermission:
     )
 
 
-def _problem(row: Row, tool: Tool | None) -> str | None:
+def _problem(row: Row, tool: ToolInfo | None) -> str | None:
     """Why it is not known how a tool has changed; the tools of a definition are offered in its conversations only."""
     if tool is not None or row["offered_by"].startswith(OffererKind.DEFINITION):
         return tool.problem if tool else None

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from workbench.ops import Ctx
 from workbench.rules.definitions.tool_rules import statement
-from workbench.rules.tools.offers import Change, changes
+from workbench.rules.tools.offers import OfferChange, changes
 from workbench.services.definitions import trust
-from workbench.services.tools.tool import Kind, OffererKind, Permission, Scope, Tool
+from workbench.services.tools.tool import OffererKind, Permission, ToolInfo, ToolKind, ToolScope
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -24,11 +24,11 @@ SQL = beside(__file__)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ToolStanding:
     """Whether a tool may be called, and how it has changed since the operator allowed it."""
 
     permission: Permission
-    changes: list[Change] = field(default_factory=list)
+    changes: list[OfferChange] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Allowed:
     offer: str
 
     @classmethod
-    def of(cls, tool: Tool) -> Allowed:
+    def of(cls, tool: ToolInfo) -> Allowed:
         """A tool as it is offered."""
         return cls(tool.name, tool.offered_by.key, tool.offered_by.name, tool.fingerprint, tool.offer)
 
@@ -70,44 +70,44 @@ def forget(tx: Tx, name: str) -> None:
     tx.emit("tool.permitted", f"tool:{name}", permission=None, offered_by=None)
 
 
-async def of(ctx: Ctx, scope: Scope, tool: Tool) -> Standing:
+async def of(ctx: Ctx, scope: ToolScope, tool: ToolInfo) -> ToolStanding:
     """Whether a tool may be called for a scope."""
     if not _is_decided(scope, tool):
-        return Standing(Permission.ALWAYS)
+        return ToolStanding(Permission.ALWAYS)
     row = await ctx.store.read_inline(lambda tx: tx.one(SQL.of_tool, tool=tool.name, offerer=tool.offered_by.key))
     if scope.origin is not None and (row is None or row["permission"] != Permission.NEVER):
-        return Standing(await scope.origin.permission(ctx))
+        return ToolStanding(await scope.origin.permission(ctx))
     if row is None:
-        return Standing(await _stated(ctx, scope, tool) or _default(tool))
+        return ToolStanding(await _stated(ctx, scope, tool) or _default(tool))
     permission = Permission(row["permission"])
     if permission is Permission.ALWAYS and row["fingerprint"] != tool.fingerprint:
-        return Standing(Permission.ASK, changes(row["offer"], tool.offer))
-    return Standing(permission)
+        return ToolStanding(Permission.ASK, changes(row["offer"], tool.offer))
+    return ToolStanding(permission)
 
 
-async def without_forbidden(ctx: Ctx, scope: Scope, tools: Sequence[Tool]) -> list[Tool]:
+async def without_forbidden(ctx: Ctx, scope: ToolScope, tools: Sequence[ToolInfo]) -> list[ToolInfo]:
     """Those of some tools that the operator has not forbidden for a scope."""
     rows = await ctx.store.read_inline(lambda tx: tx.all(SQL.forbidden, never=Permission.NEVER))
     forbidden = {row["tool"] for row in rows}
     allowed = {(row["tool"], row["offered_by"]) for row in rows if row["permission"] != Permission.NEVER}
 
-    def is_offered(tool: Tool) -> bool:
+    def is_offered(tool: ToolInfo) -> bool:
         is_forbidden = tool.name in forbidden and (tool.name, tool.offered_by.key) not in allowed
         return not is_forbidden or not _is_decided(scope, tool)
 
     return [tool for tool in tools if is_offered(tool)]
 
 
-def _is_decided(scope: Scope, tool: Tool) -> bool:
+def _is_decided(scope: ToolScope, tool: ToolInfo) -> bool:
     """Whether a tool needs the operator's permission for a scope. What agents may do with operations, grants say."""
-    return not scope.is_person and (tool.kind is not Kind.OPERATION or scope.conversation_id is not None)
+    return not scope.is_person and (tool.kind is not ToolKind.OPERATION or scope.conversation_id is not None)
 
 
-def _default(tool: Tool) -> Permission:
+def _default(tool: ToolInfo) -> Permission:
     return Permission.ALWAYS if tool.hints.read_only else Permission.ASK
 
 
-async def _stated(ctx: Ctx, scope: Scope, tool: Tool) -> Permission | None:
+async def _stated(ctx: Ctx, scope: ToolScope, tool: ToolInfo) -> Permission | None:
     """What the definition says for which a tool is called; None: nothing, or that tools run unasked without trust."""
     snapshot = scope.definition
     if snapshot is None:

@@ -10,7 +10,7 @@ from functools import partial
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
 from workbench.present.inert import inert_line
-from workbench.rules.tools.progress import Progress, Report
+from workbench.rules.tools.progress import ProgressReceiver, ProgressReport
 from workbench.rules.tools.results import shortened
 from workbench.store.base import Tx
 from workbench.store.queries import beside
@@ -30,19 +30,19 @@ class CallProgress:
         passed_on: takes each report for the caller; None: the caller does not follow the call.
     """
 
-    def __init__(self, ctx: Ctx, call_id: str, passed_on: Progress | None) -> None:
-        self.last: Report | None = None
+    def __init__(self, ctx: Ctx, call_id: str, passed_on: ProgressReceiver | None) -> None:
+        self.last: ProgressReport | None = None
         """The last report, with secrets masked."""
         self._ctx = ctx
         self._call_id = call_id
         self._passed_on = passed_on
-        self._stored: Report | None = None
+        self._stored: ProgressReport | None = None
         self._storing: asyncio.Task[None] | None = None
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """See `Progress`. What is no number is not stored."""
         if math.isfinite(progress) and (total is None or math.isfinite(total)):
-            self.last = Report(progress, total, self._shown(message))
+            self.last = ProgressReport(progress, total, self._shown(message))
             if self._storing is None:
                 self._storing = asyncio.create_task(self._store())
         if self._passed_on is not None:
@@ -53,7 +53,7 @@ class CallProgress:
         if self._storing is not None:
             self._storing.cancel()
 
-    def _note(self, report: Report, tx: Tx) -> None:
+    def _note(self, report: ProgressReport, tx: Tx) -> None:
         values = {"progress": report.progress, "total": report.total, "message": report.message}
         tx.run(SQL.note, values, id=self._call_id)
 

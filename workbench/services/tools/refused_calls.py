@@ -17,7 +17,16 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.rules.wire import json_safety
 from workbench.services.tools import call_log, catalogue
 from workbench.services.tools.call_log import CallEnd
-from workbench.services.tools.tool import Call, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 
 CALL_TOOL = "call_tool"
 LONGEST_NAME = 200
@@ -42,12 +51,12 @@ async def require_may_call(ctx: Ctx, name: str, arguments: Any) -> None:
     """
     is_known = ctx.caller.agent is not None and ctx.caller.level > Level.ANONYMOUS
     given = arguments if isinstance(arguments, Mapping) else {}
-    async with recorded(ctx, Scope(ctx.caller), name, given) if is_known else nullcontext():
+    async with recorded(ctx, ToolScope(ctx.caller), name, given) if is_known else nullcontext():
         authorise(ctx.catalogue[CALL_TOOL], ctx.caller)
 
 
 @asynccontextmanager
-async def recorded(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, Any]) -> AsyncIterator[None]:
+async def recorded(ctx: Ctx, scope: ToolScope, name: str, arguments: Mapping[str, Any]) -> AsyncIterator[None]:
     """Have a call recorded if the block refuses it; see `record`."""
     try:
         yield
@@ -56,7 +65,9 @@ async def recorded(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, An
         raise
 
 
-async def record(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, Any] | str, error: WorkbenchError) -> None:
+async def record(
+    ctx: Ctx, scope: ToolScope, name: str, arguments: Mapping[str, Any] | str, error: WorkbenchError
+) -> None:
     """Record a refused call as one that failed and never started, with its arguments as far as they may be shown.
 
     A caller that is refused more often than `RunningCalls` lets it leave records leaves none; the next record says how
@@ -70,7 +81,7 @@ async def record(ctx: Ctx, scope: Scope, name: str, arguments: Mapping[str, Any]
     if left_out is None:
         return
     tool = await catalogue.named(ctx, scope, name) or _unknown(name)
-    call = Call(str(uuid7(now)), scope, {}, Surroundings())
+    call = ToolInvocation(str(uuid7(now)), scope, {}, Surroundings())
     decoded = _checked(arguments)
     secrets = ctx.secrets.also(marked(decoded, tool.parameters))
     shown = as_json(secrets.masked(decoded, tool.parameters))
@@ -97,18 +108,18 @@ def _checked(arguments: Mapping[str, Any] | str) -> dict[str, Any] | str:
     return dict(arguments)
 
 
-def _unknown(name: str) -> Tool:
+def _unknown(name: str) -> ToolInfo:
     """What stands for a tool that there is not."""
 
-    async def run(ctx: Ctx, call: Call) -> Outcome:
+    async def run(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         raise NotImplementedError
 
-    return Tool(
+    return ToolInfo(
         name=inert_line(name)[:LONGEST_NAME],
         description="",
         parameters={},
-        source=Source.LOCAL,
-        kind=Kind.UNKNOWN,
+        source=ToolPlace.LOCAL,
+        kind=ToolKind.UNKNOWN,
         run=run,
         offered_by=Offerer(OffererKind.NOBODY),
     )

@@ -14,7 +14,7 @@ from workbench.definition_files import Snapshot
 from workbench.model import Level
 from workbench.ops import Caller, Ctx
 from workbench.present.inert import inert_line
-from workbench.providers.frames import Usage
+from workbench.providers.frames import AnswerUsage
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools import content
 from workbench.rules.tools.masking import marked
@@ -26,14 +26,14 @@ from workbench.trust.known_secrets import KnownSecrets
 FINGERPRINT_LENGTH = 32
 
 
-class Source(StrEnum):
+class ToolPlace(StrEnum):
     """Where a tool runs: here, or on an MCP server (spec 4)."""
 
     LOCAL = "local"
     MCP = "mcp"
 
 
-class Kind(StrEnum):
+class ToolKind(StrEnum):
     """What a tool is: an operation of Workbench, a function of a notebook, a tool that a definition exports, one of an
     MCP server, or a callable trait of an agent on the KOI network. `UNKNOWN`: a call named what is none of them."""
 
@@ -97,7 +97,7 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PeerOrigin:
     """Where a call comes from that another node of the network has sent.
 
     Args:
@@ -114,7 +114,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ToolScope:
     """For whom the catalogue is: the caller, and the definition, conversation or other node for which it calls.
 
     A call with an `origin` reaches this node's own traits only.
@@ -123,7 +123,7 @@ class Scope:
     caller: Caller
     definition: Snapshot | None = None
     conversation_id: str | None = None
-    origin: Origin | None = None
+    origin: PeerOrigin | None = None
 
     @property
     def is_person(self) -> bool:
@@ -132,17 +132,17 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolInvocation:
     """One call of a tool."""
 
     id: str
-    scope: Scope
+    scope: ToolScope
     arguments: Mapping[str, Any]
     surroundings: Surroundings
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolOutcome:
     """What a tool returned.
 
     Args:
@@ -157,7 +157,7 @@ class Outcome:
     structured: Any = None
     is_error: bool = False
     version: str | None = None
-    usage: Usage | None = None
+    usage: AnswerUsage | None = None
 
     @property
     def value(self) -> Any:
@@ -186,7 +186,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Tool:
+class ToolInfo:
     """A tool.
 
     Args:
@@ -206,9 +206,9 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    source: Source
-    kind: Kind
-    run: Callable[[Ctx, Call], Awaitable[Outcome]] = field(repr=False)
+    source: ToolPlace
+    kind: ToolKind
+    run: Callable[[Ctx, ToolInvocation], Awaitable[ToolOutcome]] = field(repr=False)
     offered_by: Offerer
     title: str = ""
     result: Mapping[str, Any] | None = None
@@ -232,12 +232,12 @@ class Tool:
             return "An operation of Workbench"
         if by.kind is OffererKind.NODE:
             return f"The trait {quoted(own)} of the agent {quoted(self.server or '')} on the node {node_label(by.id)}"
-        if self.kind is Kind.FUNCTION:
+        if self.kind is ToolKind.FUNCTION:
             return f"Your function {own} ({by.name})"
-        if self.kind is Kind.TRAIT:
+        if self.kind is ToolKind.TRAIT:
             return f"Your trait {own} of {self.server}{f' ({by.name})' if by.name else ''}"
         place = f"of the definition {quoted(by.name)}" if by.kind is OffererKind.DEFINITION else "of this project"
-        return f"A tool of the MCP server {self.server} {place}" if self.kind is Kind.MCP else f"A tool {place}"
+        return f"A tool of the MCP server {self.server} {place}" if self.kind is ToolKind.MCP else f"A tool {place}"
 
     @cached_property
     def offer(self) -> str:
@@ -260,11 +260,11 @@ class Tool:
     @property
     def ran_as(self) -> str | None:
         """The version that the record of a call has: of a tool that has none, it identifies what the tool says."""
-        return self.version or (None if self.kind is Kind.UNKNOWN else self.fingerprint)
+        return self.version or (None if self.kind is ToolKind.UNKNOWN else self.fingerprint)
 
     def is_granted_to(self, caller: Caller) -> bool:
         """Whether a caller may use it, if its permission allows it."""
-        is_free = caller.level is Level.OPERATOR or self.kind is Kind.OPERATION
+        is_free = caller.level is Level.OPERATOR or self.kind is ToolKind.OPERATION
         return is_free or not self.words.isdisjoint(caller.tools)
 
     @property
@@ -276,7 +276,7 @@ class Tool:
         names = {self.name, self.server or self.name}
         if self.offered_by.kind is OffererKind.NODE:
             return frozenset({"*", NETWORK, *(f"{NETWORK}:{name}" for name in names)})
-        return frozenset({"*", *names.difference(RESERVED), *([NOTEBOOK] if self.kind is Kind.FUNCTION else [])})
+        return frozenset({"*", *names.difference(RESERVED), *([NOTEBOOK] if self.kind is ToolKind.FUNCTION else [])})
 
 
 def quoted(said: str) -> str:

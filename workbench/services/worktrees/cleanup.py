@@ -20,7 +20,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref
-from workbench.services.worktrees.places import Place, exclusive, gates_are_held, gates_held
+from workbench.services.worktrees.places import WorktreeLocation, exclusive, gates_are_held, gates_held
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.state.server_file import SERVER_LOG
 from workbench.state.settings import Settings
@@ -32,7 +32,7 @@ DAY = 86_400 * SECOND
 Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash", "attempt"]
 
 
-class Item(Wire):
+class CleanupItem(Wire):
     """An item in the state directory. It is removed only if it is `safe`; `reason` says why it is or is not."""
 
     kind: Kind
@@ -46,7 +46,7 @@ class Item(Wire):
 class Pruned(Wire):
     """All items, their bytes in total, and how many bytes were freed."""
 
-    items: list[Item]
+    items: list[CleanupItem]
     bytes: int
     freed: int
 
@@ -73,16 +73,16 @@ async def _prune(ctx: Ctx, apply: bool) -> Pruned:
         return Pruned(items=items, bytes=sum(item.bytes for item in items), freed=freed)
 
 
-def _kept(ctx: Ctx, work: Row) -> Item:
+def _kept(ctx: Ctx, work: Row) -> CleanupItem:
     """The kept work of an attempt. Its path is the name of the reference, its bytes are those of its objects."""
     name, days = f"task {work['task_id']}, attempt {work['attempt']}", ctx.settings.keep_attempts_days
     safe = work["over_at"] + days * DAY <= ctx.store.now()
     reason = f"Work that did not complete its task, kept for {days:g} days (keep_attempts_days)."
     ref = attempt_ref(work["task_id"], work["attempt"])
-    return Item(kind="attempt", name=name, path=ref, bytes=work["bytes"], safe=safe, reason=reason)
+    return CleanupItem(kind="attempt", name=name, path=ref, bytes=work["bytes"], safe=safe, reason=reason)
 
 
-async def _forget(ctx: Ctx, repository: Repository, kept: Mapping[tuple[int, int], Item]) -> int:
+async def _forget(ctx: Ctx, repository: Repository, kept: Mapping[tuple[int, int], CleanupItem]) -> int:
     """Delete the references of kept work that is old enough; the bytes that git can then free."""
     freed = 0
     for (task_id, attempt), item in kept.items():
@@ -94,7 +94,7 @@ async def _forget(ctx: Ctx, repository: Repository, kept: Mapping[tuple[int, int
     return freed
 
 
-def _remove(settings: Settings, repository: Repository, item: Item) -> None:
+def _remove(settings: Settings, repository: Repository, item: CleanupItem) -> None:
     path = Path(item.path)
     if item.kind in ("worktree", "repository"):
         home = path.parent.parent
@@ -115,7 +115,7 @@ class _Survey:
     ctx: Ctx
     rows: dict[str, Row]
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CleanupItem]:
         settings = self.ctx.settings
         for path in _within(settings.worktrees):
             yield self._worktree("worktree", path)
@@ -132,9 +132,9 @@ class _Survey:
         for path in _within(settings.trash):
             yield _item("trash", path, False, "The only copy of discarded work. Delete it by hand.")
 
-    def _worktree(self, kind: Kind, path: Path) -> Item:
+    def _worktree(self, kind: Kind, path: Path) -> CleanupItem:
         row = self.rows.get(path.name)
-        place = Place.of(self.ctx.settings, path.name)
+        place = WorktreeLocation.of(self.ctx.settings, path.name)
         if row is not None and row["status"] in rules.OPEN:
             return _item(kind, path, False, f"It is {row['status']}: integrate or discard it.")
         if row is not None:
@@ -145,7 +145,7 @@ class _Survey:
             return _item(kind, path, True, "It is empty and belongs to no worktree.")
         return _item(kind, path, False, "It belongs to no worktree, but may hold work. Check, then delete it by hand.")
 
-    def _scratch(self, path: Path) -> Item:
+    def _scratch(self, path: Path) -> CleanupItem:
         row = self.rows.get(path.name)
         if row is not None and row["status"] in rules.OPEN:
             return _item("scratch", path, False, f"Temporary files of a worktree that is {row['status']}.")
@@ -153,7 +153,7 @@ class _Survey:
             return _item("scratch", path, True, f"Temporary files of a worktree that is {row['status']}.")
         return _item("scratch", path, False, "Temporary files that belong to no worktree.")
 
-    def _gates(self, path: Path) -> Item:
+    def _gates(self, path: Path) -> CleanupItem:
         approval_id = _approval_of(path)
         if approval_id is None:
             return _item("gates", path, False, "It does not belong to an approval.")
@@ -168,10 +168,10 @@ def _approval_of(path: Path) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-def _item(kind: Kind, path: Path, safe: bool, reason: str) -> Item:
+def _item(kind: Kind, path: Path, safe: bool, reason: str) -> CleanupItem:
     name = path.name.encode("utf-8", "backslashreplace").decode()
     where = str(path).encode("utf-8", "backslashreplace").decode()
-    return Item(kind=kind, name=name, path=where, bytes=size(path), safe=safe, reason=reason)
+    return CleanupItem(kind=kind, name=name, path=where, bytes=size(path), safe=safe, reason=reason)
 
 
 def _within(directory: Path) -> list[Path]:

@@ -18,7 +18,7 @@ SQL = beside(__file__)
 DECISION = ("requester", "requested_at", "decision", "decided_by", "person", "decided_at", "decision_reason")
 
 
-class Decided(Wire):
+class DecidedIntegration(Wire):
     """The integration that closed a worktree, or that was pending when it was discarded."""
 
     approval_id: int
@@ -50,7 +50,7 @@ class ClosedWorktree(Wire):
     reason: str
     branch_kept: bool
     bundle: str | None
-    approval: Decided | None
+    approval: DecidedIntegration | None
 
 
 class ClosedWorktrees(Wire):
@@ -76,5 +76,5 @@ async def list_closed_worktrees(
 def _closed(row: Row) -> ClosedWorktree:
     fields = {name: row[name] for name in ClosedWorktree.model_fields if name in row}
     decided = {"approval_id": row["approval_id"], **{name: row[name] for name in DECISION}}
-    approval = Decided(**decided) if row["approval_id"] else None
+    approval = DecidedIntegration(**decided) if row["approval_id"] else None
     return ClosedWorktree.model_validate({**fields, "approval": approval, "branch_kept": bool(row["branch_kept"])})

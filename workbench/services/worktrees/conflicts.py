@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.git import Repository
-from workbench.git.predictions import Branches, Conflict, Scan
+from workbench.git.predictions import Branches, PredictedConflict, Scan
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.services.worktrees.imports import import_new_commits
@@ -72,6 +72,6 @@ async def watch(ctx: Ctx) -> None:
         await ctx.write(lambda tx: tx.emit("worktree.conflicts_changed", "worktree:*", pairs=pairs))
 
 
-def _event_pair(pair: Conflict) -> dict[str, Any]:
+def _event_pair(pair: PredictedConflict) -> dict[str, Any]:
     files = list(pair.files[:EVENT_FILES])
     return {"one": pair.one, "other": pair.other, "is_target": pair.is_target, "files": files}

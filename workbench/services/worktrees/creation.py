@@ -16,14 +16,14 @@ from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.rules import access, integration
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.worktrees.journal import begin, end, settle_steps
-from workbench.services.worktrees.places import Place, add_files, empty_submodules, exclusive
+from workbench.services.worktrees.places import WorktreeLocation, add_files, empty_submodules, exclusive
 from workbench.services.worktrees.rows import (
     SQL,
     Branch,
-    Worktree,
+    WorktreeInfo,
     find_worktree,
     open_worktrees,
     require_worktree,
@@ -33,7 +33,7 @@ from workbench.store.base import Reader, Row, Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class WorktreeStart:
     """Where a worktree starts: its branch, the commit it is at, the commit it forked from `target`, the target."""
 
     branch: str
@@ -43,7 +43,7 @@ class Start:
     existing: bool
 
 
-class CreatedWorktree(Worktree):
+class CreatedWorktree(WorktreeInfo):
     """A new worktree. `empty_submodules` are the submodules whose files it does not have."""
 
     empty_submodules: list[str]
@@ -79,7 +79,7 @@ async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -
     async with exclusive(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
         start = await _start(ctx, repository, name, branch, source)
-        place = Place.of(ctx.settings, name)
+        place = WorktreeLocation.of(ctx.settings, name)
         await to_thread(_require_no_directory, place)
         new_branch = None if start.existing else start.commit
         await ctx.write(lambda tx: begin(tx, "create", place, start.branch, new_branch))
@@ -98,10 +98,10 @@ async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -
 
 def _require_free(tx: Reader, name: str) -> None:
     if row := find_worktree(tx, name):
-        integration.step(name, row["status"], Action.CREATE)
+        integration.step(name, row["status"], WorktreeAction.CREATE)
 
 
-async def _start(ctx: Ctx, repository: Repository, name: str, wanted: str | None, source: str | None) -> Start:
+async def _start(ctx: Ctx, repository: Repository, name: str, wanted: str | None, source: str | None) -> WorktreeStart:
     branch = wanted or f"wb/{name}/main"
     repository.check_branch_name(branch)
     tip = await to_thread(repository.resolve, branch)
@@ -110,12 +110,12 @@ async def _start(ctx: Ctx, repository: Repository, name: str, wanted: str | None
     target = source or former or await to_thread(repository.current_branch) or "main"
     commit = await to_thread(repository.commit, target)
     if tip is None:
-        return Start(branch, commit, commit, target, existing=False)
+        return WorktreeStart(branch, commit, commit, target, existing=False)
     if wanted is None:
         raise await to_thread(_offer, repository, name, branch, target)
     _require_continuable(ctx, branch, target, earlier, await ctx.read(open_worktrees))
     base = await to_thread(repository.merge_base, commit, tip)
-    return Start(branch, tip, base or tip, target, existing=True)
+    return WorktreeStart(branch, tip, base or tip, target, existing=True)
 
 
 def _offer(repository: Repository, name: str, branch: str, target: str) -> Conflict:
@@ -148,13 +148,13 @@ def _require_continuable(ctx: Ctx, branch: str, target: str, earlier: Row | None
         raise Refused("FORBIDDEN", f"The branch {branch!r} was never that of a worktree; only the operator may use it.")
 
 
-def _require_no_directory(place: Place) -> None:
+def _require_no_directory(place: WorktreeLocation) -> None:
     for path in (place.path, place.git_dir):
         if os.path.lexists(path):
             raise Conflict("WORKTREE_PATH_TAKEN", f"{path} already exists. Choose another name.")
 
 
-def _add(tx: Tx, ctx: Ctx, place: Place, start: Start, protected: str) -> Worktree:
+def _add(tx: Tx, ctx: Ctx, place: WorktreeLocation, start: WorktreeStart, protected: str) -> WorktreeInfo:
     _require_free(tx, place.name)
     how = {
         "name": place.name,

@@ -12,7 +12,7 @@ from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import SAID, Ctx, op
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.processes import termination
 from workbench.services.worktrees.imports import import_branch
@@ -29,7 +29,7 @@ from workbench.services.worktrees.rescue import (
 from workbench.services.worktrees.rows import (
     KIND,
     Closing,
-    Worktree,
+    WorktreeInfo,
     WorktreeName,
     close_worktree,
     require_own_worktree,
@@ -41,7 +41,7 @@ from workbench.store.base import Row, Tx
 log = logging.getLogger(__name__)
 
 
-class Discarded(Worktree):
+class Discarded(WorktreeInfo):
     """A discarded worktree. `bundle` is the file of saved work, for `git fetch <bundle> '*:*'`; null if none."""
 
     branch_kept: bool
@@ -64,7 +64,7 @@ async def discard_worktree(
 
 async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force: bool) -> Discarded:
     async with exclusive(ctx) as repository:
-        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.DISCARD))
+        row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.DISCARD))
         if not force:
             await _require_nothing_lost(ctx, repository, row, delete_branch)
         await termination.end_all(ctx, "the worktree was discarded", name)
@@ -83,11 +83,11 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
         commit = await to_thread(repository.resolve, row["branch_name"]) if delete_branch else None
         place = place_of(ctx, row)
 
-        def change(tx: Tx) -> Worktree:
+        def change(tx: Tx) -> WorktreeInfo:
             question = approvals.open_question(tx, KIND, f"worktree:{name}")
             asked = question.id if question else None
             how = Closing(asked, reason=reason, branch_kept=not delete_branch, bundle=bundle)
-            close_worktree(tx, row, Action.DISCARD, None, how)
+            close_worktree(tx, row, WorktreeAction.DISCARD, None, how)
             if question:
                 approvals.decide(tx, question, "rejected", "the worktree was discarded")
             begin(tx, "remove", place, row["branch_name"], commit)

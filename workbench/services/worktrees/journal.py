@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.integration import WorktreeState
-from workbench.services.worktrees.places import Place, place_of
+from workbench.services.worktrees.places import WorktreeLocation, place_of
 from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_is_nowhere_else
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Reader, Row, Tx
@@ -27,7 +27,7 @@ def unfinished(tx: Reader) -> list[Row]:
     return tx.all(SQL.steps)
 
 
-def begin(tx: Tx, step: str, place: Place, branch: str, commit: str | None) -> None:
+def begin(tx: Tx, step: str, place: WorktreeLocation, branch: str, commit: str | None) -> None:
     """Record a step before it begins. With `commit`, the branch is deleted too if it is still at that commit."""
     tx.run(SQL.begin, {"name": place.name, "step": step, "branch": branch, "commit": commit, "now": tx.now})
 
@@ -60,13 +60,13 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     await ctx.write(lambda tx: end(tx, step["name"]))
 
 
-def _rescued(tx: Tx, place: Place, step: Row, bundle: str | None) -> None:
+def _rescued(tx: Tx, place: WorktreeLocation, step: Row, bundle: str | None) -> None:
     begin(tx, "remove", place, step["branch_name"], step["branch_commit"])
     if bundle:
         tx.emit("worktree.saved", f"worktree:{place.name}", bundle=bundle)
 
 
-async def remove_files(ctx: Ctx, repository: Repository, place: Place) -> None:
+async def remove_files(ctx: Ctx, repository: Repository, place: WorktreeLocation) -> None:
     """Remove those of a worktree's directories that exist.
 
     Raises:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from workbench.confinement import Box
 from workbench.errors import Unavailable
-from workbench.git import Checkout, Identity, Repository, unverified
+from workbench.git import Checkout, CommitIdentity, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
 from workbench.state.settings import Settings
@@ -20,12 +20,12 @@ from workbench.system import file_lock
 
 log = logging.getLogger(__name__)
 
-COMMITTER = Identity("Workbench", "workbench@localhost")
+COMMITTER = CommitIdentity("Workbench", "workbench@localhost")
 """Author and committer of the commits that Workbench makes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorktreeLocation:
     """Where a worktree is: its files, its own git directory, and the home directory of confined commands."""
 
     name: str
@@ -34,12 +34,12 @@ class Place:
     scratch: Path
 
     @classmethod
-    def of(cls, settings: Settings, name: str) -> Place:
+    def of(cls, settings: Settings, name: str) -> WorktreeLocation:
         """The place of the worktree `name`."""
         return cls(name, settings.worktrees / name, settings.repositories / name, settings.scratch / name)
 
     @classmethod
-    def of_gates(cls, settings: Settings, approval_id: int) -> Place:
+    def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
         """Where the gates of an integration run."""
         home = settings.gates / str(approval_id)
         return cls(f"gates-{approval_id}", home / "files", home / "repository", home / "scratch")
@@ -86,12 +86,12 @@ async def exclusive(ctx: Ctx) -> AsyncIterator[Repository]:
         yield repository
 
 
-def place_of(ctx: Ctx, row: Row) -> Place:
+def place_of(ctx: Ctx, row: Row) -> WorktreeLocation:
     """The place of a worktree from its row."""
-    return Place.of(ctx.settings, row["name"])
+    return WorktreeLocation.of(ctx.settings, row["name"])
 
 
-def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
+def box_of(settings: Settings, repository: Repository, place: WorktreeLocation) -> Box:
     """The box of commands that run in a worktree: what they may read and write.
 
     Raises:
@@ -107,7 +107,9 @@ def box_of(settings: Settings, repository: Repository, place: Place) -> Box:
     )
 
 
-def checkout_of(settings: Settings, repository: Repository, place: Place, *, limit: float | None = None) -> Checkout:
+def checkout_of(
+    settings: Settings, repository: Repository, place: WorktreeLocation, *, limit: float | None = None
+) -> Checkout:
     """A worktree as seen from inside its box. Blocks while it creates the home directory.
 
     Args:
@@ -129,7 +131,13 @@ def checkout_of(settings: Settings, repository: Repository, place: Place, *, lim
 
 
 def add_files(
-    settings: Settings, repository: Repository, place: Place, branch: str | None, commit: str, *, existing: bool = False
+    settings: Settings,
+    repository: Repository,
+    place: WorktreeLocation,
+    branch: str | None,
+    commit: str,
+    *,
+    existing: bool = False,
 ) -> None:
     """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
 
@@ -147,18 +155,18 @@ def add_files(
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
 
 
-def is_there(place: Place) -> bool:
+def is_there(place: WorktreeLocation) -> bool:
     """Whether both the files of a worktree and its repository exist."""
     return place.path.is_dir() and place.git_dir.is_dir()
 
 
-def empty_submodules(repository: Repository, place: Place, commit: str | None) -> list[str]:
+def empty_submodules(repository: Repository, place: WorktreeLocation, commit: str | None) -> list[str]:
     """The submodules at a commit of a worktree whose files it does not have: git leaves their directories empty."""
     found = repository.submodules(commit) if commit else ()
     return [path for path in found if not os.path.lexists(place.path / path / ".git")]
 
 
-def worktree_gone(place: Place) -> Unavailable:
+def worktree_gone(place: WorktreeLocation) -> Unavailable:
     """The error for a worktree whose files are missing."""
     return Unavailable(
         "WORKTREE_GONE",

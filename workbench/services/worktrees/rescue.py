@@ -13,7 +13,7 @@ from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.ops import Ctx
 from workbench.services.worktrees.imports import LOOK_SECONDS, import_branch
-from workbench.services.worktrees.places import COMMITTER, Place, checkout_of, is_there, place_of
+from workbench.services.worktrees.places import COMMITTER, WorktreeLocation, checkout_of, is_there, place_of
 from workbench.store.base import Row
 
 SAVED = "refs/workbench/saved"
@@ -53,7 +53,7 @@ async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, 
     return str(bundle)
 
 
-async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Place) -> list[str]:
+async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: WorktreeLocation) -> list[str]:
     """Import all work that would be lost with a worktree, under references below `SAVED`; return their names."""
     if not await to_thread(is_there, place):
         return []
@@ -93,7 +93,7 @@ def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNC
     return sorted(ref for (ref, commit), answer in zip(found.items(), answers, strict=True) if answer != commit)
 
 
-def move_to_trash(trash: Path, place: Place, stamp: str) -> Path:
+def move_to_trash(trash: Path, place: WorktreeLocation, stamp: str) -> Path:
     """Move the files and the repository of a worktree to the trash, where they are `files` and `repository`."""
     into = trash / f"{place.name}-{stamp}"
     into.mkdir(parents=True)

@@ -11,7 +11,7 @@ from workbench.errors import NotFound, Refused
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller
 from workbench.rules import integration
-from workbench.rules.integration import Action, WorktreeState
+from workbench.rules.integration import WorktreeAction, WorktreeState
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -25,7 +25,7 @@ WorktreeName = Annotated[
 Branch = Annotated[str, Field(min_length=1, max_length=200, description="A branch's name.")]
 
 
-class Worktree(Wire):
+class WorktreeInfo(Wire):
     """A worktree and its state."""
 
     name: str
@@ -66,7 +66,7 @@ def require_worktree(tx: Reader, name: str) -> Row:
     return row
 
 
-def require_own_worktree(tx: Reader, caller: Caller, name: str, action: Action) -> Row:
+def require_own_worktree(tx: Reader, caller: Caller, name: str, action: WorktreeAction) -> Row:
     """A worktree whose state permits `action`, and which the caller may manage: planners manage only their own.
 
     Raises:
@@ -88,7 +88,7 @@ def check_owner(caller: Caller, row: Row) -> None:
         raise Refused("FORBIDDEN", f"The worktree {row['name']} belongs to {row['created_by']}.")
 
 
-def require_worktree_for(tx: Reader, name: str, action: Action) -> Row:
+def require_worktree_for(tx: Reader, name: str, action: WorktreeAction) -> Row:
     """A worktree whose state permits `action`.
 
     Raises:
@@ -99,7 +99,7 @@ def require_worktree_for(tx: Reader, name: str, action: Action) -> Row:
     return row
 
 
-def set_worktree_status(tx: Tx, name: str, action: Action) -> None:
+def set_worktree_status(tx: Tx, name: str, action: WorktreeAction) -> None:
     """Change the state of a worktree.
 
     Raises:
@@ -120,7 +120,7 @@ class Closing:
     bundle: str | None = None
 
 
-def close_worktree(tx: Tx, row: Row, action: Action, commit: str | None, how: Closing = Closing()) -> None:
+def close_worktree(tx: Tx, row: Row, action: WorktreeAction, commit: str | None, how: Closing = Closing()) -> None:
     """Set the final state of a worktree, record it in the history, and delete its integration request."""
     name, before = row["name"], require_worktree(tx, row["name"])["status"]
     after = integration.step(name, before, action)
@@ -135,9 +135,9 @@ def forget_question(tx: Tx, name: str) -> None:
     tx.run(SQL.forget_question, name=name)
 
 
-def worktree_of(settings: Settings, row: Row) -> Worktree:
+def worktree_of(settings: Settings, row: Row) -> WorktreeInfo:
     """A worktree as it is shown."""
-    return Worktree(
+    return WorktreeInfo(
         name=row["name"],
         branch_name=row["branch_name"],
         integration_target=row["integration_target"],

@@ -25,7 +25,7 @@ from workbench.services.tasks import attempts
 from workbench.services.worktrees.conflicts import scan
 from workbench.services.worktrees.imports import LOOK_SECONDS, import_new_commits, no_branch
 from workbench.services.worktrees.places import checkout_of, empty_submodules, is_there, place_of, worktree_gone
-from workbench.services.worktrees.rows import Worktree, WorktreeName, open_worktrees, require_worktree, worktree_of
+from workbench.services.worktrees.rows import WorktreeInfo, WorktreeName, open_worktrees, require_worktree, worktree_of
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -63,13 +63,13 @@ class IntegrationDecision(Wire):
     reason: str | None
 
 
-class Worktrees(Wire):
+class WorktreePage(Wire):
     """Worktrees, oldest first."""
 
-    worktrees: list[Worktree]
+    worktrees: list[WorktreeInfo]
 
 
-class WorktreeStatus(Worktree):
+class WorktreeStatus(WorktreeInfo):
     """A worktree with its changes, conflicts, agents and tasks. `conflicts` are those with its target.
 
     `approval_id` is that of the open or queued integration; `approval` is the newest one, decided or not.
@@ -104,7 +104,7 @@ class WorktreeStatuses(Wire):
     worktrees: list[WorktreeStatus]
 
 
-class Difference(Wire):
+class FileDifference(Wire):
     """How one file differs; `patch` is a unified diff, null if the file is binary or it is too long (`truncated`)."""
 
     path: str
@@ -123,13 +123,13 @@ class WorktreeDiff(Wire):
     worktree: str
     target: str
     commit: str | None
-    files: list[Difference]
+    files: list[FileDifference]
 
 
 @op(allow=Level.READ, reads=True, tool=False)
-async def list_worktrees(ctx: Ctx) -> Worktrees:
+async def list_worktrees(ctx: Ctx) -> WorktreePage:
     """List the active worktrees as they are recorded. It does not ask git, so it is faster than get_worktree_status."""
-    return Worktrees(worktrees=[worktree_of(ctx.settings, row) for row in await ctx.read(open_worktrees)])
+    return WorktreePage(worktrees=[worktree_of(ctx.settings, row) for row in await ctx.read(open_worktrees)])
 
 
 @op(allow=Level.READ, reads=True)
@@ -169,7 +169,7 @@ async def get_worktree_diff(
         found = await to_thread(
             repository.diff, since or base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes
         )
-    files = [Difference(**asdict(file)) for file in found]
+    files = [FileDifference(**asdict(file)) for file in found]
     return WorktreeDiff(worktree=row["name"], target=row["integration_target"], commit=commit, files=files)
 
 

@@ -11,7 +11,7 @@ from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.integration import Action
+from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
@@ -74,7 +74,7 @@ async def require_idle(ctx: Ctx, repository: Repository, name: str) -> Row:
         NotFound: ``WORKTREE_NOT_FOUND``. Refused: ``FORBIDDEN``.
         Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_BUSY``, ``WORK_NOT_PUT_AWAY``.
     """
-    row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, Action.APPROVE))
+    row = await ctx.read(lambda tx: require_own_worktree(tx, ctx.caller, name, WorktreeAction.APPROVE))
     await require_put_away(ctx, repository, name)
     await ctx.read(lambda tx: _check_idle(tx, name))
     return row

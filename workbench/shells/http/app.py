@@ -34,7 +34,7 @@ SSE_WAIT_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
-Shape = Callable[[rest.Endpoint, dict[str, Any]], Response]
+Shape = Callable[[rest.RestEndpoint, dict[str, Any]], Response]
 
 
 def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[Route]:
@@ -95,7 +95,7 @@ class _Shell:
             for path, methods in found.items()
         ]
 
-    def _at(self, methods: Mapping[str, rest.Endpoint], shape: Shape) -> Endpoint:
+    def _at(self, methods: Mapping[str, rest.RestEndpoint], shape: Shape) -> Endpoint:
         async def answer(request: Request) -> Response:
             endpoint = methods["GET" if request.method == "HEAD" else request.method]
             op, query = self._workbench.catalogue[endpoint.op], request.query_params.multi_items()
@@ -212,7 +212,7 @@ class _Stream(EventSourceResponse):
                 await send({"type": "http.response.body", "body": b""})
 
 
-def _plain(endpoint: rest.Endpoint, result: dict[str, Any]) -> Response:
+def _plain(endpoint: rest.RestEndpoint, result: dict[str, Any]) -> Response:
     """A result as the clients of spec 1's server expect it."""
     if endpoint.rows is None:
         return JSONResponse(result)

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from workbench.model import Level, __version__
 from workbench.ops import Catalogue, Op
 from workbench.shells.http import rest
-from workbench.shells.http.rest import Endpoint
+from workbench.shells.http.rest import RestEndpoint
 
 Json = dict[str, Any]
 
@@ -174,7 +174,7 @@ def _operation(op: Op, operation_id: str, tag: str, answer: Json) -> Json:
     return described | ({"security": FOR_ALL} if op.allow is Level.ANONYMOUS else {})
 
 
-def _taken(endpoint: Endpoint, schemas: _Schemas) -> Json:
+def _taken(endpoint: RestEndpoint, schemas: _Schemas) -> Json:
     """Path, query string and body of an endpoint."""
     fields = schemas.fields(schemas.arguments(endpoint.op))
     required = schemas.required(endpoint.op)
@@ -210,7 +210,7 @@ def _body(schema: Json, *, required: bool) -> Json:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
-def _plain(endpoint: Endpoint, schemas: _Schemas) -> Json:
+def _plain(endpoint: RestEndpoint, schemas: _Schemas) -> Json:
     result = schemas.result(endpoint.op)
     if endpoint.rows is None:
         return _answer("Done.", result)

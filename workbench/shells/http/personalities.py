@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
-from workbench.koi.directory import Directory
+from workbench.koi.directory import PersonalityDirectory
 from workbench.rules.personalities import mcp_adapter
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.shells.http.endpoints import caller_of, coded
@@ -73,7 +73,7 @@ class _Faces:
         """The tools of one of this project's agents."""
         return JSONResponse({"tools": mcp_adapter.get_tools_for_agent(self._own(request))})
 
-    def _known(self, request: Request) -> Directory:
+    def _known(self, request: Request) -> PersonalityDirectory:
         return self._workbench.known_personalities(caller_of(request))
 
     def _own(self, request: Request) -> PersonalityProfile:

@@ -29,7 +29,7 @@ Items = Callable[[Result], Iterator[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """Resources of one kind.
 
     Args:
@@ -78,10 +78,10 @@ def _group(name: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Address:
+class ResourceAddress:
     """The address of a resource: its kind, and the values in its path."""
 
-    kind: Kind
+    kind: ResourceKind
     values: Mapping[str, str]
 
     @property
@@ -141,22 +141,22 @@ def segment(text: object) -> str:
 
 
 LISTS = (
-    Kind(
+    ResourceKind(
         "approvals",
         "list_approvals",
         "Approvals",
         "The inbox: what waits for your approval.",
         items=_approvals,
     ),
-    Kind("plans", "list_plans", "Plans", "The plans and their progress.", items=_plans),
-    Kind(
+    ResourceKind("plans", "list_plans", "Plans", "The plans and their progress.", items=_plans),
+    ResourceKind(
         "worktrees",
         "get_worktree_status",
         "Worktrees",
         "The open worktrees: commits ahead and behind, changed files, conflicts, agents and tasks.",
         items=_diffs,
     ),
-    Kind(
+    ResourceKind(
         "tasks",
         "list_tasks",
         "Tasks",
@@ -164,7 +164,7 @@ LISTS = (
         fixed={"sort": "newest"},
         items=_tasks,
     ),
-    Kind(
+    ResourceKind(
         "contexts",
         "read",
         "Contexts",
@@ -172,7 +172,7 @@ LISTS = (
         fixed={"resource_type": "contexts", "limit": 100},
         items=_contexts,
     ),
-    Kind(
+    ResourceKind(
         "personalities",
         "list_personalities",
         "Personalities",
@@ -180,7 +180,7 @@ LISTS = (
         fixed={"limit": 100},
         items=_personalities,
     ),
-    Kind(
+    ResourceKind(
         "schemas/agent",
         "agent_get_schema",
         "JSON Schema of agent.yaml",
@@ -189,7 +189,7 @@ LISTS = (
         mime_type=JSON_SCHEMA,
         text=_schema,
     ),
-    Kind(
+    ResourceKind(
         "schemas/front-matter",
         "agent_get_schema",
         "JSON Schema of front matter",
@@ -200,8 +200,10 @@ LISTS = (
     ),
 )
 SINGLE = (
-    Kind("approvals/{approval_id}", "get_approval", "Approval", "A request for approval, the decision and its reason."),
-    Kind(
+    ResourceKind(
+        "approvals/{approval_id}", "get_approval", "Approval", "A request for approval, the decision and its reason."
+    ),
+    ResourceKind(
         "plans/{plan}",
         "export_plan",
         "Plan",
@@ -210,7 +212,7 @@ SINGLE = (
         mime_type="text/markdown",
         text=lambda result: str(result["text"]),
     ),
-    Kind(
+    ResourceKind(
         "worktrees/{worktree_name}/diff",
         "get_worktree_diff",
         "Changes of a worktree",
@@ -218,20 +220,22 @@ SINGLE = (
         mime_type="text/x-diff",
         text=lambda result: patch_text(result["files"]),
     ),
-    Kind("tasks/{task_id}", "get_task", "Task", "A task in full: text, state, dependencies, attempts, result."),
-    Kind("contexts/{context_id}", "get_context", "Context", "A context with its whole text."),
-    Kind(
+    ResourceKind("tasks/{task_id}", "get_task", "Task", "A task in full: text, state, dependencies, attempts, result."),
+    ResourceKind("contexts/{context_id}", "get_context", "Context", "A context with its whole text."),
+    ResourceKind(
         "{name}",
         "get_personality",
         "Profile",
         "The profile of an agent of the KOI network, in its latest version, and where it comes from.",
         scheme=PROFILES,
     ),
-    Kind("{name}/{version}", "get_personality", "Version of a profile", "A version of a profile.", scheme=PROFILES),
+    ResourceKind(
+        "{name}/{version}", "get_personality", "Version of a profile", "A version of a profile.", scheme=PROFILES
+    ),
 )
 
 
-def locate(uri: str) -> Address:
+def locate(uri: str) -> ResourceAddress:
     """What an address stands for.
 
     Raises:
@@ -239,7 +243,7 @@ def locate(uri: str) -> Address:
     """
     for kind in (*LISTS, *SINGLE):
         if (values := kind.arguments(uri)) is not None:
-            return Address(kind, values)
+            return ResourceAddress(kind, values)
     raise NotFound(
         "RESOURCE_NOT_FOUND",
         f"There is no resource {uri!r}. resources/list and resources/templates/list name their addresses.",

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from workbench.errors import BadInput, WorkbenchError
 from workbench.ops import Caller
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.tools.tool import Outcome, Tool
+from workbench.services.tools.tool import ToolInfo, ToolOutcome
 
 NOT_FOUND_OF_SESSIONS = -32002
 """The code for a resource that does not exist, in the versions with sessions; newer ones use ``INVALID_PARAMS``."""
@@ -43,13 +43,13 @@ class Backend(Protocol):
         """Run an operation for the caller of a request."""
         ...
 
-    async def tools(self, ctx: Context) -> list[Tool]:
+    async def tools(self, ctx: Context) -> list[ToolInfo]:
         """The tools, other than operations, that the caller of a request is offered."""
         ...
 
     async def call_tool(
         self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings
-    ) -> Outcome:
+    ) -> ToolOutcome:
         """Call one of them."""
         ...
 

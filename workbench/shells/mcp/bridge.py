@@ -25,8 +25,8 @@ from workbench.client.messages import no_server
 from workbench.client.project_server import ProjectServer
 from workbench.client.retry import backoff, is_temporary
 from workbench.errors import WorkbenchError
-from workbench.shells.mcp.endpoint import Endpoint, SessionLost
-from workbench.shells.mcp.lines import Output, lines
+from workbench.shells.mcp.endpoint import McpEndpoint, SessionLost
+from workbench.shells.mcp.lines import LineOutput, lines
 from workbench.shells.mcp.messages import Message, failure, list_changed, registered_token
 from workbench.state.settings import Settings
 from workbench.trust import state_directory
@@ -54,8 +54,8 @@ class Bridge:
         self._server = server
         self._token = token
         self._write = write
-        self._endpoint = Endpoint(server, token)
-        self._former: list[Endpoint] = []
+        self._endpoint = McpEndpoint(server, token)
+        self._former: list[McpEndpoint] = []
         self._initialize: Message | None = None
         self._is_initialized = False
         self._opening = asyncio.Lock()
@@ -195,9 +195,9 @@ class Bridge:
         former.replaced.set()
         self._begin(self._announce(token, is_new=True))
 
-    def _replace_endpoint(self, *, end_streams: bool = True) -> Endpoint:
+    def _replace_endpoint(self, *, end_streams: bool = True) -> McpEndpoint:
         """Use the server's present address and the present token from now on; the former endpoint."""
-        former, self._endpoint = self._endpoint, Endpoint(self._server, self._token)
+        former, self._endpoint = self._endpoint, McpEndpoint(self._server, self._token)
         self._former.append(former)
         if end_streams:
             former.replaced.set()
@@ -324,7 +324,7 @@ async def _serve(settings: Settings, token: str | None) -> None:
     found = await find_server(settings.server_file)
     if found is None:
         raise no_server(ConnectionError(f"none runs in {settings.project}"))
-    output = Output()
+    output = LineOutput()
     bridge = Bridge(ProjectServer.at(found.info.url, settings.project), token, output.write)
     try:
         async for line in lines():

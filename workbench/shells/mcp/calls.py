@@ -12,15 +12,15 @@ from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult
 from workbench.present.inert import inert
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Backend, Context, refusing
-from workbench.shells.mcp.progress import Reports
-from workbench.shells.mcp.questions import Exchange, Exchanges, ask, can_answer, has_requests
+from workbench.shells.mcp.progress import ToolReports
+from workbench.shells.mcp.questions import Exchanges, ToolExchange, ask, can_answer, has_requests
 from workbench.shells.mcp.tools import coded, named_call, outcome
 
 BY_NAME = "call_tool"
 """The operation that calls a tool."""
 
 
-class Calls:
+class McpCalls:
     """The calls of a server's clients."""
 
     def __init__(self, backend: Backend) -> None:
@@ -31,11 +31,11 @@ class Calls:
         """Call a tool, or go on with a call that has asked its client."""
         run = partial(self._run, ctx, params)
         if has_requests(ctx) or not can_answer(ctx):
-            reports = Reports()
+            reports = ToolReports()
             async with reports.sent_to(ctx):
                 return await run(Surroundings(reports, partial(ask, ctx) if can_answer(ctx) else None, reports.follow))
         async with refusing(ctx):
-            exchange = self._exchanges.resumed(params) or Exchange(run)
+            exchange = self._exchanges.resumed(params) or ToolExchange(run)
             async with exchange.reports.sent_to(ctx):
                 found = await exchange.following(params.input_responses)
             return found if isinstance(found, CallToolResult) else self._exchanges.asked(ctx, exchange, found)

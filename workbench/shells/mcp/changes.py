@@ -21,10 +21,10 @@ from mcp.server.subscriptions import (
 
 from workbench.app import Workbench
 from workbench.errors import Conflict, Unauthenticated, WorkbenchError
-from workbench.model import Capability, Event, Level
+from workbench.model import Capability, FeedEvent, Level
 from workbench.ops import Caller
 from workbench.services.sharing.events import may_see
-from workbench.shells.mcp.addresses import PROFILES, SCHEME, Address, segment
+from workbench.shells.mcp.addresses import PROFILES, SCHEME, ResourceAddress, segment
 
 MAX_WATCHED = 100
 SECONDS_BETWEEN_DELIVERIES = 0.5
@@ -61,7 +61,7 @@ LISTED = frozenset(
 log = logging.getLogger(__name__)
 
 
-def addresses(found: Event) -> list[str]:
+def addresses(found: FeedEvent) -> list[str]:
     """The addresses of the resources that an event changes; a task's plan is not among them."""
     noun, _, name = found.subject.partition(":")
     if noun == PERSONALITY:
@@ -89,7 +89,7 @@ class Client:
         """Whether it watches a plan, or the list of plans."""
         return any(uri.startswith(f"{SCHEME}plans") for uri in self._watched)
 
-    def watch(self, address: Address, spelling: str) -> None:
+    def watch(self, address: ResourceAddress, spelling: str) -> None:
         """Watch a resource; its changes carry the address as the client has spelled it.
 
         Raises:
@@ -102,7 +102,7 @@ class Client:
             )
         self._watched[address.uri] = spelling
 
-    def unwatch(self, address: Address) -> None:
+    def unwatch(self, address: ResourceAddress) -> None:
         """Watch a resource no longer."""
         self._watched.pop(address.uri, None)
 
@@ -135,7 +135,7 @@ class Client:
             await asyncio.sleep(SECONDS_BETWEEN_DELIVERIES)
 
 
-class Changes:
+class FeedChanges:
     """Follows the feed while there are clients, and notes for each what has changed."""
 
     def __init__(self, workbench: Workbench) -> None:
@@ -186,7 +186,7 @@ class Changes:
                 if found is not None:
                     await self._note(found)
 
-    async def _note(self, found: Event) -> None:
+    async def _note(self, found: FeedEvent) -> None:
         is_profile = found.kind.startswith(f"{PERSONALITY}.")
         if found.kind in TOOLS_CHANGED or is_profile:
             for client in self._clients:
@@ -204,7 +204,7 @@ class Changes:
             if changes and await self._is_visible(client, found):
                 client.add(*changes)
 
-    async def _plan_of(self, found: Event) -> list[str]:
+    async def _plan_of(self, found: FeedEvent) -> list[str]:
         """The addresses of the plan that an event's task belongs to."""
         with suppress(WorkbenchError):
             task = await self._workbench.call("get_task", task_id=int(found.subject.partition(":")[2]))
@@ -212,7 +212,7 @@ class Changes:
                 return [f"{SCHEME}plans", f"{SCHEME}plans/{segment(task['plan'])}"]
         return []
 
-    async def _is_visible(self, client: Client, found: Event) -> bool:
+    async def _is_visible(self, client: Client, found: FeedEvent) -> bool:
         caller = await self._present(client)
         return caller is not None and caller.level >= Level.READ and may_see(caller, found)
 
@@ -240,6 +240,6 @@ class Changes:
         return None
 
 
-def _may_change_access(found: Event, caller: Caller) -> bool:
+def _may_change_access(found: FeedEvent, caller: Caller) -> bool:
     noun = found.subject.partition(":")[0]
     return found.subject == f"agent:{caller.agent}" if noun == "agent" else noun in ACCESS

@@ -27,7 +27,7 @@ class SessionLost(Exception):
     """The server does not know the session, as after a restart."""
 
 
-class Endpoint:
+class McpEndpoint:
     """See the module.
 
     Args:

@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from workbench.app import Workbench
 from workbench.ops import Caller
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.tools.tool import Outcome, Tool
+from workbench.services.tools.tool import ToolInfo, ToolOutcome
 from workbench.shells.gate import is_stranger, unless_ended
 from workbench.shells.mcp.backend import Context, caller_of
 from workbench.shells.mcp.guidance import guidance
@@ -67,18 +67,18 @@ class InProcess:
             return await work
         return await unless_ended(self._workbench, caller, work, self._stop)
 
-    async def tools(self, ctx: Context) -> list[Tool]:
+    async def tools(self, ctx: Context) -> list[ToolInfo]:
         return await self._workbench.tools(caller_of(ctx))
 
     async def call_tool(
         self, ctx: Context, name: str, arguments: dict[str, Any], surroundings: Surroundings
-    ) -> Outcome:
+    ) -> ToolOutcome:
         caller = caller_of(ctx)
         work = self._workbench.call_tool(caller, name, arguments, surroundings)
         return await unless_ended(self._workbench, caller, work, self._stop)
 
 
-class Endpoint:
+class McpApplication:
     """The ASGI application of the MCP endpoint, within `run`.
 
     An agent is connected while its session's stream is open; the stream ends when its token becomes invalid.

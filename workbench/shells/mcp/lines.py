@@ -48,7 +48,7 @@ def _chunk() -> bytes:
         return b""
 
 
-class Output:
+class LineOutput:
     """Writes one message a line to standard output."""
 
     def __init__(self) -> None:

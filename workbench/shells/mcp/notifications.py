@@ -37,7 +37,7 @@ from workbench.errors import Conflict, NotFound, WorkbenchError
 from workbench.ops import Caller
 from workbench.shells.mcp.addresses import locate
 from workbench.shells.mcp.backend import Backend, Context, caller_of, refusing, request_of
-from workbench.shells.mcp.changes import Changes, Client
+from workbench.shells.mcp.changes import Client, FeedChanges
 from workbench.shells.mcp.resources import Resources
 from workbench.shells.mcp.streams import alongside, ended_for, present
 
@@ -46,7 +46,7 @@ MAX_STREAMS = 16
 
 
 @dataclass(frozen=True)
-class Session:
+class McpSession:
     """A client with a session, and the way to it."""
 
     client: Client
@@ -76,8 +76,8 @@ class Notifications:
         self._workbench = workbench
         self._resources = Resources(workbench.catalogue, backend)
         self._stopping = stopping
-        self._changes = Changes(workbench)
-        self._sessions: dict[str, Session] = {}
+        self._changes = FeedChanges(workbench)
+        self._sessions: dict[str, McpSession] = {}
         self._streams: Counter[str] = Counter()
 
     # Clients with a session.
@@ -89,7 +89,7 @@ class Notifications:
         if ctx.method == "initialize" and connection.session_id is not None:
             client = Client(caller_of(ctx))
             await connection.exit_stack.enter_async_context(self._changes.noted_for(client))
-            self._sessions[connection.session_id] = Session(client, ctx.session)
+            self._sessions[connection.session_id] = McpSession(client, ctx.session)
             connection.exit_stack.callback(self._sessions.pop, connection.session_id, None)
         return result
 
@@ -111,7 +111,7 @@ class Notifications:
         if (session := self._sessions.get(session_id)) is not None:
             await session.client.deliver(session.send)
 
-    def _session(self, ctx: Context) -> Session:
+    def _session(self, ctx: Context) -> McpSession:
         found = self._sessions.get(ctx.session._connection.session_id or "")
         if found is None:
             raise NotFound("SESSION_NOT_FOUND", "This session has ended. Open another one.")

@@ -20,7 +20,7 @@ from workbench.errors import Unavailable
 from workbench.shells.gate import refuse, server_stopping
 
 if TYPE_CHECKING:
-    from workbench.shells.mcp.in_process import Endpoint
+    from workbench.shells.mcp.in_process import McpApplication
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ class OnDemand:
     def __init__(self, workbench: Workbench, stopping: asyncio.Event) -> None:
         self._workbench = workbench
         self._stopping = stopping
-        self._endpoint: Endpoint | None = None
-        self._opening: asyncio.Future[Endpoint | None]
+        self._endpoint: McpApplication | None = None
+        self._opening: asyncio.Future[McpApplication | None]
         """The endpoint that `_holding` opens; None if it cannot."""
         self._holding: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -67,7 +67,7 @@ class OnDemand:
         if self._endpoint is not None:
             await self._endpoint.end()
 
-    async def _opened(self) -> Endpoint:
+    async def _opened(self) -> McpApplication:
         """The endpoint, when it is open.
 
         Raises:
@@ -88,7 +88,7 @@ class OnDemand:
             raise _failed()
         return endpoint
 
-    async def _hold_open(self, opening: asyncio.Future[Endpoint | None]) -> None:
+    async def _hold_open(self, opening: asyncio.Future[McpApplication | None]) -> None:
         """Load the endpoint and keep it open until the end, in one task as it demands. The task's outermost handler:
         whoever waits is refused, and the log has the reason."""
         try:
@@ -105,10 +105,10 @@ class OnDemand:
                 opening.set_result(None)
 
 
-def _imported() -> type[Endpoint]:
-    from workbench.shells.mcp.in_process import Endpoint
+def _imported() -> type[McpApplication]:
+    from workbench.shells.mcp.in_process import McpApplication
 
-    return Endpoint
+    return McpApplication
 
 
 def _failed() -> Unavailable:

@@ -47,7 +47,7 @@ def _is_wanted(ctx: Context) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ToolProgress:
     """How far a tool is."""
 
     progress: float
@@ -55,19 +55,19 @@ class Report:
     message: str | None = None
 
 
-class Reports:
+class ToolReports:
     """What a tool reports, on its way to the client. Only the newest report is kept, so that neither a tool that
     reports all the time nor a client that does not read delays anything else.
     """
 
     def __init__(self) -> None:
-        self._newest: Report | None = None
+        self._newest: ToolProgress | None = None
         self._news = asyncio.Event()
         self._state = RUNS
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """Report; never waits."""
-        self._newest = Report(progress, total, message)
+        self._newest = ToolProgress(progress, total, message)
         self._news.set()
 
     def follow(self, call_id: str, approval_id: int | None) -> None:
@@ -114,9 +114,9 @@ class _Sender:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._sent: float | None = None
-        self._last: Report | None = None
+        self._last: ToolProgress | None = None
 
-    async def send(self, report: Report) -> None:
+    async def send(self, report: ToolProgress) -> None:
         """Send a report of the tool, unless it is not further than the last."""
         if self._sent is None or report.progress > self._sent:
             self._last = report
@@ -125,8 +125,8 @@ class _Sender:
     async def send_again(self, state: str) -> None:
         """Send that the call is still open: with the tool's last report, or else where the call stands."""
         progress = 0 if self._sent is None else self._sent + STEP
-        await self._send(replace(self._last or Report(0, message=state), progress=progress))
+        await self._send(replace(self._last or ToolProgress(0, message=state), progress=progress))
 
-    async def _send(self, report: Report) -> None:
+    async def _send(self, report: ToolProgress) -> None:
         self._sent = report.progress
         await self._ctx.session.report_progress(report.progress, report.total, report.message)

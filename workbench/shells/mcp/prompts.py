@@ -27,7 +27,7 @@ from workbench.state.settings import shipped
 
 
 @dataclass(frozen=True)
-class Offer:
+class OfferedPrompt:
     """A prompt.
 
     Args:
@@ -69,20 +69,20 @@ class Offer:
 
 
 OFFERS = (
-    Offer(
+    OfferedPrompt(
         "day",
         "Work through the tasks",
         "Take tasks and do them, one after the other, until nothing is left.",
         Level.WORKER,
     ),
-    Offer(
+    OfferedPrompt(
         "plan",
         "Plan a goal",
         "Split a goal into tasks with dependencies, and create them as a plan.",
         Level.PLANNER,
         argument=("goal", "What is to be reached, and what counts as reached."),
     ),
-    Offer(
+    OfferedPrompt(
         "review",
         "Review a worktree",
         "Review the changes of a worktree before they are merged.",
@@ -119,12 +119,12 @@ class Prompts:
         messages = [PromptMessage(role="user", content=block) for block in content]
         return GetPromptResult(description=offer.description, messages=messages)
 
-    async def _required(self, ctx: Context, name: str) -> Offer:
+    async def _required(self, ctx: Context, name: str) -> OfferedPrompt:
         found = next((offer for offer in await self._offered(ctx) if offer.name == name), None)
         if found is None:
             raise BadInput("UNKNOWN_PROMPT", f"There is no prompt {name!r}. prompts/list lists those you are offered.")
         return found
 
-    async def _offered(self, ctx: Context) -> list[Offer]:
+    async def _offered(self, ctx: Context) -> list[OfferedPrompt]:
         level = (await self._backend.caller(ctx)).level
         return [offer for offer in OFFERS if offer.allow <= level]

@@ -30,7 +30,7 @@ from workbench.errors import BadInput, Conflict
 from workbench.ops import Caller
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Context, caller_of
-from workbench.shells.mcp.progress import Reports
+from workbench.shells.mcp.progress import ToolReports
 
 SECONDS_TO_ANSWER = 600.0
 """How long a tool waits for an answer."""
@@ -82,7 +82,7 @@ class _Question:
         return ElicitRequest(params=ElicitRequestFormParams(message=self.message, requested_schema=dict(self.schema)))
 
 
-class Exchange:
+class ToolExchange:
     """A call whose tool may ask while it runs; each `following` is the answer to one request of the client.
 
     Args:
@@ -90,7 +90,7 @@ class Exchange:
     """
 
     def __init__(self, run: Callable[[Surroundings], Awaitable[CallToolResult]]) -> None:
-        self.reports = Reports()
+        self.reports = ToolReports()
         """What the tool reports."""
         self._open: dict[str, _Question] = {}
         self._numbers = count(1)
@@ -133,7 +133,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    exchange: Exchange
+    exchange: ToolExchange
     principal: str
     expiry: asyncio.TimerHandle
 
@@ -144,7 +144,7 @@ class Exchanges:
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
 
-    def resumed(self, params: CallToolRequestParams) -> Exchange | None:
+    def resumed(self, params: CallToolRequestParams) -> ToolExchange | None:
         """The call that a request goes on with; None for a new call.
 
         Raises:
@@ -158,7 +158,7 @@ class Exchanges:
         waiting.expiry.cancel()
         return waiting.exchange
 
-    def asked(self, ctx: Context, exchange: Exchange, questions: dict[str, ElicitRequest]) -> InputRequiredResult:
+    def asked(self, ctx: Context, exchange: ToolExchange, questions: dict[str, ElicitRequest]) -> InputRequiredResult:
         """The answer to a request whose tool asks; the client's next request goes on with it.
 
         Raises:

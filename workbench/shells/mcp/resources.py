@@ -18,7 +18,7 @@ from mcp.types import (
 from workbench.errors import WorkbenchError
 from workbench.ops import Catalogue
 from workbench.present.inert import inert
-from workbench.shells.mcp.addresses import LISTS, SINGLE, Kind, locate
+from workbench.shells.mcp.addresses import LISTS, SINGLE, ResourceKind, locate
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
 
 NEWEST = 25
@@ -66,11 +66,11 @@ class Resources:
         result = await self._backend.call(ctx, address.kind.operation, address.arguments)
         return TextResourceContents(uri=uri, mime_type=address.kind.mime_type, text=address.kind.text(result))
 
-    async def _offered(self, ctx: Context, kinds: tuple[Kind, ...]) -> list[Kind]:
+    async def _offered(self, ctx: Context, kinds: tuple[ResourceKind, ...]) -> list[ResourceKind]:
         caller = await self._backend.caller(ctx)
         return [kind for kind in kinds if self._catalogue[kind.operation].permits(caller)]
 
-    async def _newest(self, ctx: Context, kind: Kind) -> list[Resource]:
+    async def _newest(self, ctx: Context, kind: ResourceKind) -> list[Resource]:
         """The newest things in a list; none if the caller's tool may not read them, or the project has no such things.
 
         A project without a repository has no worktrees.
@@ -93,7 +93,7 @@ def _resource(uri: str, title: str, description: str | None = None) -> Resource:
     )
 
 
-def _template(kind: Kind) -> ResourceTemplate:
+def _template(kind: ResourceKind) -> ResourceTemplate:
     return ResourceTemplate(
         uri_template=kind.address,
         name=_name(kind.address),

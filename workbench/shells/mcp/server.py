@@ -33,7 +33,7 @@ from workbench.model import Level, __version__
 from workbench.ops import Caller, Catalogue, Op
 from workbench.shells.gate import client_name
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
-from workbench.shells.mcp.calls import BY_NAME, Calls
+from workbench.shells.mcp.calls import BY_NAME, McpCalls
 from workbench.shells.mcp.progress import reported
 from workbench.shells.mcp.prompts import Prompts
 from workbench.shells.mcp.questions import sealed
@@ -43,7 +43,7 @@ from workbench.shells.mcp.tools import coded, of_catalogue, of_operation, struct
 Listen = Callable[[Context, SubscriptionsListenRequestParams], Awaitable[SubscriptionsListenResult]]
 
 
-class Subscriptions(Protocol):
+class ResourceSubscriptions(Protocol):
     """The resources of which clients with a session are notified."""
 
     async def note_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -63,7 +63,7 @@ def server(
     catalogue: Catalogue,
     backend: Backend,
     listen: Listen | None = None,
-    subscriptions: Subscriptions | None = None,
+    subscriptions: ResourceSubscriptions | None = None,
 ) -> Server[Any]:
     """An MCP server whose tools are the operations of a catalogue, with their resources and prompts.
 
@@ -75,7 +75,7 @@ def server(
     """
     resources = Resources(catalogue, backend)
     prompts = Prompts(backend, resources)
-    calls = Calls(backend)
+    calls = McpCalls(backend)
     described = cache(of_operation)
 
     async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:

@@ -36,7 +36,7 @@ def of_operation(op: Op) -> Tool:
     )
 
 
-def of_catalogue(tool: catalogue.Tool, version: str) -> Tool:
+def of_catalogue(tool: catalogue.ToolInfo, version: str) -> Tool:
     """Another tool of the catalogue as an MCP tool.
 
     Args:
@@ -88,7 +88,7 @@ def named_call(data: Mapping[str, Any]) -> CallToolResult:
     return CallToolResult.model_validate({"content": content, "structuredContent": shown})
 
 
-def outcome(found: catalogue.Outcome, ctx: Context) -> CallToolResult:
+def outcome(found: catalogue.ToolOutcome, ctx: Context) -> CallToolResult:
     """What another tool returned. Before 2026-07-28, structured content is an object; any other is a text. In place of
     a part that MCP does not know is a text that says so."""
     content = found.content or ([] if found.structured is None else [_text(found.structured).model_dump()])

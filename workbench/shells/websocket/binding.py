@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import BadInput, Refused, Unauthenticated, WorkbenchError
-from workbench.model import Level, Tool
+from workbench.model import GrantedAccess, Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules.wire import message
 from workbench.rules.wire.message import Frame
@@ -29,7 +29,7 @@ class Binding:
 
     def __init__(self, client_id: str, origin: Caller, max_failed_logins: int) -> None:
         self.client_id = client_id
-        self.tool = Tool.WRITE
+        self.tool = GrantedAccess.WRITE
         self._origin = origin
         self._logins_left = max_failed_logins
         self._known: Caller | None = None
@@ -56,7 +56,7 @@ class Binding:
 
     def select(self, tool: str) -> None:
         """Select a tool: with `read`, the caller may only read."""
-        self.tool, self._known = Tool(tool), None
+        self.tool, self._known = GrantedAccess(tool), None
 
     def present(self, known: Caller) -> Caller:
         """The bound caller as the store knows it now, with the lesser of the granted and the selected tool."""
@@ -67,7 +67,7 @@ class Binding:
 
     def narrowed(self, caller: Caller) -> Caller:
         """A caller with the lesser of the granted and the selected tool."""
-        return caller if caller.agent is None or self.tool is Tool.WRITE else caller.narrowed
+        return caller if caller.agent is None or self.tool is GrantedAccess.WRITE else caller.narrowed
 
     def check_sender(self, caller: Caller, frame: Frame, *, names_agents: bool) -> None:
         """Refuse a message that names another sender than the connection's authenticated caller.

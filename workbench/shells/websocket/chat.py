@@ -20,10 +20,10 @@ from workbench.app import Workbench
 from workbench.errors import Conflict, WorkbenchError
 from workbench.ops import Caller
 from workbench.rules.wire import chat_message
-from workbench.rules.wire.chat_message import Ping, Retry, Say, Stop, Subscribe, Unsubscribe
+from workbench.rules.wire.chat_message import Ping, RetryMessage, Say, StopMessage, Subscribe, Unsubscribe
 from workbench.shells.batches import BATCHES
 from workbench.shells.gate import SUBPROTOCOL, refuse
-from workbench.shells.websocket.socket import Disconnected, MessageSocket, Reply, internal_error
+from workbench.shells.websocket.socket import Disconnected, MessageSocket, SocketReply, internal_error
 
 MAX_FOLLOWED = 64
 """How many conversations one connection may follow."""
@@ -70,7 +70,7 @@ class ChatConnection:
         await self._socket.accept(subprotocol)
         await self._socket.serve(self._handle)
 
-    async def _handle(self, text: str | None) -> Reply:
+    async def _handle(self, text: str | None) -> SocketReply:
         """One message; nothing a client sends ends the connection."""
         command = None
         try:
@@ -83,7 +83,7 @@ class ChatConnection:
             log.exception("a message of a conversation failed")
             problem = internal_error()
         about = (command.conversation, command.request_id) if command else (None, None)
-        return Reply(chat_message.error(problem, *about))
+        return SocketReply(chat_message.error(problem, *about))
 
     def _turn(self, conversation_id: str | None) -> AbstractAsyncContextManager[None]:
         """Messages about the same conversation are handled in order; no other has to wait."""
@@ -91,41 +91,41 @@ class ChatConnection:
             return nullcontext()
         return self._turns.setdefault(conversation_id, asyncio.Lock())
 
-    async def _act(self, command: Say | Subscribe | Unsubscribe | Stop | Retry | Ping) -> Reply:
+    async def _act(self, command: Say | Subscribe | Unsubscribe | StopMessage | RetryMessage | Ping) -> SocketReply:
         match command:
             case Ping():
-                return Reply(chat_message.pong(command))
+                return SocketReply(chat_message.pong(command))
             case Say():
                 return await self._say(command)
             case Subscribe():
                 return await self._subscribe(command)
             case Unsubscribe():
                 await self._end(command.conversation_id)
-                return Reply(chat_message.done(command, "unsubscribe"))
-            case Stop():
+                return SocketReply(chat_message.done(command, "unsubscribe"))
+            case StopMessage():
                 await self._ask("stop_answer", command.conversation_id)
-                return Reply(chat_message.done(command, "stop"))
+                return SocketReply(chat_message.done(command, "stop"))
         after = await self._last_frame(command.conversation_id)
         answer = await self._ask("retry_answer", command.conversation_id, message_id=command.message_id)
         self._begin(command.conversation_id, after)
-        return Reply(chat_message.done(command, "retry", answer_id=answer["id"]))
+        return SocketReply(chat_message.done(command, "retry", answer_id=answer["id"]))
 
-    async def _say(self, command: Say) -> Reply:
+    async def _say(self, command: Say) -> SocketReply:
         """Send a message, and follow its conversation from there if it is not followed."""
         after = await self._last_frame(command.conversation_id)
         sent = await self._ask("send_message", command.conversation_id, content=command.content)
         self._begin(command.conversation_id, after)
         ids = {"message_id": sent["message"]["id"], "answer_id": sent["answer"]["id"]}
-        return Reply(chat_message.done(command, "message", **ids))
+        return SocketReply(chat_message.done(command, "message", **ids))
 
-    async def _subscribe(self, command: Subscribe) -> Reply:
+    async def _subscribe(self, command: Subscribe) -> SocketReply:
         """Follow a conversation; a subscription to the same one is replaced."""
         last = await self._last_frame(command.conversation_id)
         after = last if command.after is None else command.after
         await self._end(command.conversation_id)
         answered = asyncio.Event()
         self._begin(command.conversation_id, after, answered)
-        return Reply(chat_message.subscribed(command, after), then=answered.set)
+        return SocketReply(chat_message.subscribed(command, after), then=answered.set)
 
     async def _last_frame(self, conversation_id: str) -> int:
         """The number of the newest frame of a conversation that is followed, or may be.

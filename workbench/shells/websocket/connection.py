@@ -35,8 +35,8 @@ from workbench.shells.batches import BATCHES
 from workbench.shells.gate import SUBPROTOCOL, revoked
 from workbench.shells.websocket import subscriptions
 from workbench.shells.websocket.binding import CHANGES, Binding, announced, check_owner, credentials
-from workbench.shells.websocket.socket import MessageSocket, Reply, internal_error
-from workbench.shells.websocket.subscriptions import Subscriptions, Wanted
+from workbench.shells.websocket.socket import MessageSocket, SocketReply, internal_error
+from workbench.shells.websocket.subscriptions import SubscriptionFilter, TaskSubscriptions
 
 REMEMBERED_REQUESTS = 256
 ONCE = frozenset({"register", "write"})
@@ -50,7 +50,7 @@ CLOSE_AUTHENTICATION = 4401
 log = logging.getLogger(__name__)
 
 
-class Connection:
+class WebSocketConnection:
     """One client: its caller and its subscriptions."""
 
     def __init__(self, workbench: Workbench, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,8 +63,8 @@ class Connection:
         )
         self._binding = Binding(self.client_id, self.origin, workbench.settings.max_failed_logins)
         self._turn = asyncio.Lock()
-        self._subscriptions = Subscriptions(self._begin)
-        self._under_way: dict[bytes, asyncio.Task[Reply]] = {}
+        self._subscriptions = TaskSubscriptions(self._begin)
+        self._under_way: dict[bytes, asyncio.Task[SocketReply]] = {}
         self._answered: LRUCache[bytes, bytes] = LRUCache(REMEMBERED_REQUESTS)
         self._watching: list[asyncio.Task[None]] = []
         self._announced: dict[str, Caller] = {}
@@ -106,7 +106,7 @@ class Connection:
 
     # Messages.
 
-    async def _handle(self, text: str | None) -> Reply:
+    async def _handle(self, text: str | None) -> SocketReply:
         """One message in, one message out; nothing a client sends ends the connection."""
         frame = None
         try:
@@ -118,18 +118,18 @@ class Connection:
             reply = self._failed(error, frame)
         except Exception:
             log.exception("a message of %s failed", self.client_id)
-            reply = Reply(message.error(internal_error(), frame.action if frame else None))
+            reply = SocketReply(message.error(internal_error(), frame.action if frame else None))
         if frame is None or frame.request_id is None:
             return reply
         return replace(reply, message=message.reply(reply.message, frame.request_id))
 
-    def _failed(self, error: WorkbenchError, frame: Frame | None) -> Reply:
+    def _failed(self, error: WorkbenchError, frame: Frame | None) -> SocketReply:
         """Answer with an error; after too many failed authentications, close."""
         content = message.error(error, frame.action if frame else None)
         too_many = self._binding.count_failure(error, frame)
-        return Reply(content, close=(CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS") if too_many else None)
+        return SocketReply(content, close=(CLOSE_AUTHENTICATION, "TOO_MANY_FAILED_LOGINS") if too_many else None)
 
-    async def _act(self, frame: Frame) -> Reply:
+    async def _act(self, frame: Frame) -> SocketReply:
         """Find the caller of each message in order, then handle the messages concurrently."""
         async with self._turn:
             if frame.action in CHANGES:
@@ -139,7 +139,7 @@ class Connection:
             return await self._do_once(caller, frame)
         return await self._do(caller, frame)
 
-    async def _change(self, frame: Frame) -> Reply:
+    async def _change(self, frame: Frame) -> SocketReply:
         if frame.action == "authenticate":
             return await self._authenticate(frame.data)
         caller = await self._caller()
@@ -148,13 +148,13 @@ class Connection:
             return await self._announce(caller, frame.data)
         return await self._select_tool(caller, frame)
 
-    async def _do_once(self, caller: Caller, frame: Frame) -> Reply:
+    async def _do_once(self, caller: Caller, frame: Frame) -> SocketReply:
         """Answer as before, or together, if the same request was sent before; one that failed is done again."""
         writer = caller.agent if frame.action == "write" else None
         key = to_json([frame.action, writer, frame.request_id])
         answered = self._answered.get(key)
         if answered is not None:
-            return Reply(json.loads(answered))
+            return SocketReply(json.loads(answered))
         if key in self._under_way:
             return await asyncio.shield(self._under_way[key])
         current = asyncio.current_task()
@@ -167,7 +167,7 @@ class Connection:
         self._answered[key] = to_json(reply.message)
         return reply
 
-    async def _do(self, caller: Caller, frame: Frame) -> Reply:
+    async def _do(self, caller: Caller, frame: Frame) -> SocketReply:
         match frame.action:
             case "register":
                 return await self._register(caller, frame.data)
@@ -177,7 +177,7 @@ class Connection:
                 return await self._subscribe(caller, frame)
             case "unsubscribe":
                 ended = self._subscriptions.end(frame.data.get("subscription"))
-                return Reply(message.response("unsubscribe", {"ended": ended}))
+                return SocketReply(message.response("unsubscribe", {"ended": ended}))
         return await self._operate(caller, frame)
 
     # The caller of a message.
@@ -227,23 +227,23 @@ class Connection:
 
     # Selecting a tool, and registering.
 
-    async def _select_tool(self, caller: Caller, frame: Frame) -> Reply:
+    async def _select_tool(self, caller: Caller, frame: Frame) -> SocketReply:
         tool = frame.data.get("tool")
         if tool not in message.TOOLS:
             raise message.invalid_tool()
         if tool == "register":
             return await self._register(caller, {k: v for k, v in frame.data.items() if k != "tool"})
         self._binding.select(tool)
-        return Reply(message.agent_id_required(self.client_id, tool))
+        return SocketReply(message.agent_id_required(self.client_id, tool))
 
-    async def _register(self, caller: Caller, data: dict[str, Any]) -> Reply:
+    async def _register(self, caller: Caller, data: dict[str, Any]) -> SocketReply:
         named = {"name": f"Agent_{self.client_id}"[:100], **data, "connection_id": self.client_id[:200]}
         try:
             result = await self._workbench.dispatch(caller, "register", named)
         except WorkbenchError as error:
             raise message.failed("Registration", error) from error
         waiting = await self._workbench.identify(result["token"])
-        return Reply(message.registration_success(result), then=lambda: self._await_decision(waiting))
+        return SocketReply(message.registration_success(result), then=lambda: self._await_decision(waiting))
 
     def _await_decision(self, waiting: Caller) -> None:
         """Send the client the operator's decision; again if it has been sent, but the client could not bind by it."""
@@ -260,7 +260,7 @@ class Connection:
                 state = await self._workbench.dispatch(waiting, "registration_status", {})
         await self._socket.send(message.decision(state, Registration(state["status"]) in access.MAY_ACT))
 
-    async def _announce(self, caller: Caller, data: dict[str, Any]) -> Reply:
+    async def _announce(self, caller: Caller, data: dict[str, Any]) -> SocketReply:
         """Identify a client that predates registration: known agents are bound, others are registered."""
         agent_id = announced(data)
         if caller.level is Level.ANONYMOUS:
@@ -275,9 +275,9 @@ class Connection:
             if known.level is Level.ANONYMOUS and not known.barred:
                 return await self._still_waiting(known, agent_id)
             caller = await self._bind_admitted(known)
-        return Reply(message.announce_ack(caller.name), before=message.agent_status(caller.name, "connected"))
+        return SocketReply(message.announce_ack(caller.name), before=message.agent_status(caller.name, "connected"))
 
-    async def _register_announced(self, caller: Caller, agent_id: str, name: Any) -> Reply:
+    async def _register_announced(self, caller: Caller, agent_id: str, name: Any) -> SocketReply:
         made = await self._register(caller, {"name": name, "capabilities": {ANNOUNCED_AS: agent_id}})
         known = await self._workbench.identify(made.message["token"])
         assert known.agent is not None
@@ -286,11 +286,11 @@ class Connection:
         if known.level > Level.ANONYMOUS:  # admitted by a rule
             bound = await self._bind_admitted(known)
             ack = message.announce_ack(bound.name, **registration)
-            return Reply(ack, before=message.agent_status(bound.name, "connected"))
+            return SocketReply(ack, before=message.agent_status(bound.name, "connected"))
         ack = message.announce_ack(agent_id, **registration)
         return replace(made, message=ack, before=message.agent_status(agent_id, made.message["status"]))
 
-    async def _still_waiting(self, known: Caller, agent_id: str) -> Reply:
+    async def _still_waiting(self, known: Caller, agent_id: str) -> SocketReply:
         """Answer the repeated announcement of an agent that is not admitted.
 
         Raises:
@@ -299,14 +299,14 @@ class Connection:
         if known.rejection is not None:
             raise access.rejected(known.rejection)
         state = await self._workbench.dispatch(known, "registration_status", {})
-        return Reply(
+        return SocketReply(
             message.announce_ack(agent_id, status=state["status"], message=state["message"]),
             before=message.agent_status(agent_id, state["status"]),
         )
 
     # Authentication and presence.
 
-    async def _authenticate(self, data: dict[str, Any]) -> Reply:
+    async def _authenticate(self, data: dict[str, Any]) -> SocketReply:
         token, agent_id = credentials(data)
         if token is None:
             assert agent_id is not None
@@ -315,15 +315,15 @@ class Connection:
         check_owner(known, agent_id)
         return await self._bound_to(known)
 
-    async def _bound_to(self, known: Caller) -> Reply:
+    async def _bound_to(self, known: Caller) -> SocketReply:
         """Bind the connection and confirm it. A pending agent gets an error, and later the decision."""
         caller = self._binding.from_here(known)
         if caller.level is Level.ANONYMOUS and not caller.barred:
             refusal = message.error(message.not_admitted(caller.rejection), "authenticate")
-            return Reply(refusal, then=lambda: self._await_decision(caller))
+            return SocketReply(refusal, then=lambda: self._await_decision(caller))
         bound = await self._bind_admitted(caller)
         tool = self._binding.narrowed(bound).tool
-        return Reply(message.authentication_success(bound.name, bound.display_name or bound.name, tool))
+        return SocketReply(message.authentication_success(bound.name, bound.display_name or bound.name, tool))
 
     async def _bind_admitted(self, known: Caller) -> Caller:
         """Bind the connection to an admitted agent or the operator.
@@ -376,7 +376,7 @@ class Connection:
 
     # Operations.
 
-    async def _read_or_write(self, caller: Caller, frame: Frame) -> Reply:
+    async def _read_or_write(self, caller: Caller, frame: Frame) -> SocketReply:
         """Read or write as spec 1 defines it."""
         if caller.level is Level.ANONYMOUS and not caller.barred:
             raise message.not_admitted(caller.rejection)
@@ -389,41 +389,41 @@ class Connection:
         except WorkbenchError as error:
             raise message.failed("Write operation", error) from error
 
-    async def _own_contexts(self, caller: Caller, data: dict[str, Any]) -> Reply:
+    async def _own_contexts(self, caller: Caller, data: dict[str, Any]) -> SocketReply:
         """Answer an older client's `request_contexts`."""
         limit = data.get("limit", LEGACY_CONTEXTS)
         own = {"agent_id": caller.name} if caller.agent is not None else {}
         page = await self._workbench.dispatch(caller, "read", {"filters": own, "limit": limit})
-        return Reply(message.contexts(caller.name, page))
+        return SocketReply(message.contexts(caller.name, page))
 
-    async def _operate(self, caller: Caller, frame: Frame) -> Reply:
+    async def _operate(self, caller: Caller, frame: Frame) -> SocketReply:
         operation = self._workbench.catalogue.get(frame.action)
         if operation is None:
-            return Reply(message.echo(frame))
+            return SocketReply(message.echo(frame))
         data = frame.data
         if "agent_id" in data and caller.agent is not None and not self._names_agents(frame.action):
             data = {key: value for key, value in data.items() if key != "agent_id"}
         with self._socket.waiting() if operation.waits(data) else contextlib.nullcontext():
             result = await self._workbench.dispatch(caller, frame.action, data, decoded=True)
-        return Reply(message.response(frame.action, result))
+        return SocketReply(message.response(frame.action, result))
 
     # Events.
 
-    async def _subscribe(self, caller: Caller, frame: Frame) -> Reply:
+    async def _subscribe(self, caller: Caller, frame: Frame) -> SocketReply:
         wanted = subscriptions.arguments(frame.data)
         page = await self._workbench.dispatch(caller, "list_events", {**wanted, "limit": 1})
         self._subscriptions.require_room()
         valid = self._workbench.catalogue["list_events"].validate(wanted)
         after = page["next_after"] if valid["after"] is None else valid["after"]
         as_messages = bool(frame.data.get("tool_messages"))
-        following = Wanted(valid["kinds"], after, valid["mine"], frame.request_id, as_messages)
+        following = SubscriptionFilter(valid["kinds"], after, valid["mine"], frame.request_id, as_messages)
         add = partial(self._subscriptions.add, following)
-        return Reply(message.response("subscribe", {"after": after}), then=add)
+        return SocketReply(message.response("subscribe", {"after": after}), then=add)
 
-    def _begin(self, wanted: Wanted) -> asyncio.Task[None]:
+    def _begin(self, wanted: SubscriptionFilter) -> asyncio.Task[None]:
         return self._socket.begin(partial(self._follow, wanted), "subscribe", wanted.request_id)
 
-    async def _follow(self, wanted: Wanted) -> None:
+    async def _follow(self, wanted: SubscriptionFilter) -> None:
         async with self._workbench.feed.subscribe(*wanted.kinds, after=wanted.after) as events:
             while True:
                 batch = await events.batch()

@@ -14,7 +14,7 @@ from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.shells.gate import refuse
 from workbench.shells.websocket.chat import ChatEndpoint
-from workbench.shells.websocket.connection import Connection
+from workbench.shells.websocket.connection import WebSocketConnection
 from workbench.shells.websocket.socket import Disconnected
 
 CLIENT_ID_LENGTH = 200
@@ -29,7 +29,7 @@ def routes(workbench: Workbench, most_anonymous: int) -> list[WebSocketRoute]:
     """
     return [
         WebSocketRoute("/ws/chat", ChatEndpoint(workbench)),
-        WebSocketRoute("/ws/{client_id}", Endpoint(workbench, most_anonymous)),
+        WebSocketRoute("/ws/{client_id}", WebSocketEndpoint(workbench, most_anonymous)),
         WebSocketRoute("/{path:path}", NoEndpoint()),
     ]
 
@@ -41,16 +41,16 @@ class NoEndpoint:
         await refuse(NotFound("NO_SUCH_ENDPOINT", WHERE), scope, receive, send)
 
 
-class Endpoint:
+class WebSocketEndpoint:
     """An ASGI application for WebSocket connections, which limits how many of one address are anonymous."""
 
     def __init__(self, workbench: Workbench, most_anonymous: int) -> None:
         self._workbench = workbench
-        self._open: set[Connection] = set()
+        self._open: set[WebSocketConnection] = set()
         self._most_anonymous = most_anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        connection = Connection(self._workbench, scope, receive, send)
+        connection = WebSocketConnection(self._workbench, scope, receive, send)
         try:
             _check_client_id(connection.client_id)
             _check_room(connection, self._open, self._most_anonymous)
@@ -76,7 +76,7 @@ def _check_client_id(client_id: str) -> None:
         raise BadInput("BAD_CLIENT_ID", f"A client id has at most {CLIENT_ID_LENGTH} characters, all printable.")
 
 
-def _check_room(newcomer: Connection, others: Iterable[Connection], most: int) -> None:
+def _check_room(newcomer: WebSocketConnection, others: Iterable[WebSocketConnection], most: int) -> None:
     """Refuse an anonymous connection when its address has the most there may be.
 
     Raises:

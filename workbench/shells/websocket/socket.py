@@ -42,7 +42,7 @@ class Disconnected(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SocketReply:
     """A reply, a message to send before it, and what to do once both are sent.
 
     Args:
@@ -55,7 +55,7 @@ class Reply:
     before: Message | None = None
 
 
-Handle = Callable[[str | None], Coroutine[Any, Any, Reply]]
+Handle = Callable[[str | None], Coroutine[Any, Any, SocketReply]]
 """Handles the text of a message (None for a binary one) and returns the reply. It never raises."""
 
 
@@ -73,7 +73,7 @@ class MessageSocket:
         self._rate = settings.max_messages_per_second
         self._most = settings.max_in_flight
         self._room = asyncio.Event()
-        self._handling: deque[asyncio.Task[Reply]] = deque()
+        self._handling: deque[asyncio.Task[SocketReply]] = deque()
         self._waiting: set[asyncio.Task[Any]] = set()
         self._answered = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
@@ -193,7 +193,7 @@ class MessageSocket:
             self._handling.append(task)
             task.add_done_callback(self._note_answer)
 
-    def _note_answer(self, _: asyncio.Task[Reply]) -> None:
+    def _note_answer(self, _: asyncio.Task[SocketReply]) -> None:
         self._answered.set()
 
     async def _cut_off(self) -> None:

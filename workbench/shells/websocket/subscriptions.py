@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import BadInput, Conflict
-from workbench.model import Event
+from workbench.model import FeedEvent
 from workbench.rules.wire import message
 
 MAX_SUBSCRIPTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SubscriptionFilter:
     """What a subscription follows, and the id of the request that its events carry.
 
     `mine`: whether it includes the events that the subscriber causes. `tool_messages`: events of tools come as the
@@ -28,20 +28,20 @@ class Wanted:
     request_id: Any
     tool_messages: bool = False
 
-    def text(self, found: Event) -> str:
+    def text(self, found: FeedEvent) -> str:
         """The message for an event, as JSON text."""
         written = message.tool_message(found, self.request_id) if self.tool_messages else None
         return message.event(found, self.request_id) if written is None else written
 
 
-class Subscriptions:
+class TaskSubscriptions:
     """The tasks of the subscriptions, with the ids of their requests.
 
     Args:
         begin: starts the task of a subscription.
     """
 
-    def __init__(self, begin: Callable[[Wanted], asyncio.Task[None]]) -> None:
+    def __init__(self, begin: Callable[[SubscriptionFilter], asyncio.Task[None]]) -> None:
         self._begin = begin
         self._tasks: dict[asyncio.Task[None], Any] = {}
 
@@ -57,7 +57,7 @@ class Subscriptions:
                 f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions. End one first.",
             )
 
-    def add(self, wanted: Wanted) -> None:
+    def add(self, wanted: SubscriptionFilter) -> None:
         """Start a subscription; it replaces one with the same request id."""
         if wanted.request_id is not None:
             self.end(wanted.request_id)

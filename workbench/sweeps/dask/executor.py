@@ -14,8 +14,8 @@ from uuid import uuid4
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.sweeps.dask import worker
-from workbench.sweeps.execution import OnCell, Outcome, fail_run
-from workbench.sweeps.job import Call, Job
+from workbench.sweeps.execution import OnCell, RunOutcome, fail_run
+from workbench.sweeps.job import SweepCall, SweepJob
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -45,7 +45,7 @@ class DaskExecutor:
         lost: why it can execute no more; None: it can.
     """
 
-    def __init__(self, client: Client, call: Call, job: Job, name: str) -> None:
+    def __init__(self, client: Client, call: SweepCall, job: SweepJob, name: str) -> None:
         self.job = job
         self.at_once = job.limits.workers
         self.cancelled = False
@@ -58,7 +58,7 @@ class DaskExecutor:
         self._give_up_at = float("inf")
         self._checked = self._answered = self._had_workers = time.monotonic()
 
-    def execute(self, run: PlannedRun, on_cell: OnCell) -> Outcome | None:
+    def execute(self, run: PlannedRun, on_cell: OnCell) -> RunOutcome | None:
         """See `Executor`."""
         with self._listening(run, on_cell):
             for _ in range(TRIES):
@@ -110,7 +110,7 @@ class DaskExecutor:
             with self._lock:
                 del self._listeners[run.number]
 
-    def _once(self, run: PlannedRun) -> Outcome | None:
+    def _once(self, run: PlannedRun) -> RunOutcome | None:
         """Let the cluster execute a run; it may begin it more than once if workers die."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
@@ -119,7 +119,7 @@ class DaskExecutor:
         task = f"{self._name}-{run.number}-{uuid4().hex}"
         try:
             future = self._client.submit(worker.execute, self._name, run, key=task, pure=False, retries=0)
-            outcome: Outcome | None = self._result(future)
+            outcome: RunOutcome | None = self._result(future)
             return outcome
         except KilledWorker:
             died = Unavailable(
@@ -182,7 +182,7 @@ class DaskExecutor:
 
 
 @contextmanager
-def on_cluster(client: Client, call: Call, job: Job, is_own: bool) -> Iterator[DaskExecutor]:
+def on_cluster(client: Client, call: SweepCall, job: SweepJob, is_own: bool) -> Iterator[DaskExecutor]:
     """An executor that uses a cluster, whose workers know the sweep for as long.
 
     Args:

@@ -23,9 +23,9 @@ from workbench.client.discovery import find_server
 from workbench.client.project_server import server_file
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.sweeps.connection import Connection
-from workbench.sweeps.execution import Outcome, execute_run
-from workbench.sweeps.job import Job
+from workbench.sweeps.connection import SweepConnection
+from workbench.sweeps.execution import RunOutcome, execute_run
+from workbench.sweeps.job import SweepJob
 from workbench.sweeps.leftovers import note_worker
 from workbench.sweeps.plan import require_kernel
 from workbench.sweeps.watch import GRACE_SECONDS, Watch, end_marked
@@ -46,7 +46,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
             terminal, which is the sweep's. None: the worker is somebody else's, and stays as it is.
     """
 
-    def __init__(self, job: Job, topic: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, job: SweepJob, topic: str, environment: Mapping[str, str] | None = None) -> None:
         self._job = job
         self._topic = topic
         self._version = metadata.version(PACKAGE)
@@ -59,7 +59,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         self._tasks: set[Any] = set()
         self._lock = threading.Lock()
         self._watch = Watch(self._is_wanted)
-        self._call = Connection(server_file(self._job.project))
+        self._call = SweepConnection(server_file(self._job.project))
         self._watch.__enter__()
         if self._environment is not None:
             os.environ.clear()
@@ -83,7 +83,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         if self._unfit is not None:
             raise self._unfit
 
-    def execute(self, run: PlannedRun) -> Outcome | None:
+    def execute(self, run: PlannedRun) -> RunOutcome | None:
         """Execute a run, as a task; None: all were cancelled before.
 
         Raises:
@@ -161,7 +161,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
             time.sleep(TICK_SECONDS)
 
 
-def execute(name: str, run: PlannedRun) -> Outcome | None:
+def execute(name: str, run: PlannedRun) -> RunOutcome | None:
     """A task: execute a run of the sweep whose plugin has this name."""
     plugin: SweepPlugin = get_worker().plugins[name]
     return plugin.execute(run)
@@ -182,6 +182,6 @@ def end(name: str, dask_worker: Worker) -> None:
     dask_worker.plugins[name].end()
 
 
-def clear(job: Job) -> None:
+def clear(job: SweepJob) -> None:
     """Called in each worker once no run is under way: end what workers that were killed left on their machine."""
     end_marked(job.mark)

@@ -14,7 +14,7 @@ from workbench.errors import Refused, Unavailable
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
 from workbench.koi.payloads import EventsPayload, FetchManifests, ManifestsPayload
-from workbench.koi.requests import Peer
+from workbench.koi.requests import KoiPeer
 from workbench.services.personalities.exchange import delivery, reconciliation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -45,9 +45,9 @@ class Picky:
     url: str = ""
 
     @property
-    def peer(self) -> Peer:
+    def peer(self) -> KoiPeer:
         """How it is asked."""
-        return Peer(self.node.rid, self.url, self.node.identity.public_key)
+        return KoiPeer(self.node.rid, self.url, self.node.identity.public_key)
 
     async def deliver(self) -> None:
         await delivery.deliver(self.here.ctx, self.peer)

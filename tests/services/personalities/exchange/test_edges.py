@@ -9,7 +9,7 @@ import pytest
 
 from tests.services.personalities.nodes import FORGET, NEW, Here, Other, event
 from workbench.koi.nodes import EdgeStatus, edge_rid
-from workbench.koi.payloads import Event
+from workbench.koi.payloads import KoiEvent
 from workbench.koi.rids import NODE, PERSONALITY
 from workbench.services.personalities.exchange import edges
 from workbench.store.base import Row
@@ -69,7 +69,7 @@ async def test_a_proposal_that_was_forgotten_since_it_was_read_does_not_come_bac
     if is_blocked:
         await here.workbench.call("block_peer", peer="ada")
     else:
-        await here.receive(ada, Event(rid=edge_rid(here.rid, ada.rid), event_type=FORGET))
+        await here.receive(ada, KoiEvent(rid=edge_rid(here.rid, ada.rid), event_type=FORGET))
     before = await here.outbox()
     await edges.decide(here.ctx, here.rid, old)
     assert await known_edges(here) == []

@@ -15,13 +15,13 @@ from workbench.koi.nodes import EdgeStatus, edge_rid
 from workbench.koi.payloads import (
     Bundle,
     BundlesPayload,
-    Event,
     FetchBundles,
     FetchManifests,
+    KoiEvent,
     ManifestsPayload,
     Payload,
 )
-from workbench.koi.requests import Peer
+from workbench.koi.requests import KoiPeer
 from workbench.koi.rids import PERSONALITY
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.exchange import edges, reconciliation
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 PROVIDES = {"event": [PERSONALITY], "state": [PERSONALITY]}
 HELPER = AgentPersonality("helper", "1")
 Answer = Callable[[Payload], Awaitable[Payload]]
-Serve = Callable[[Other, Answer], Awaitable[Peer]]
+Serve = Callable[[Other, Answer], Awaitable[KoiPeer]]
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ async def serve(here: Here) -> AsyncIterator[Serve]:
     """`await serve(node, answer)`: a node that is known here, provides personalities, and answers requests."""
     async with AsyncExitStack() as stack:
 
-        async def started(node: Other, answer: Answer) -> Peer:
+        async def started(node: Other, answer: Answer) -> KoiPeer:
             async def respond(body: bytes) -> bytes:
                 return response(signed(node.identity, await answer(opened(body).envelope.payload), here.rid))
 
             url = f"{await stack.enter_async_context(listening(always(respond)))}/koi-net"
             await handle(here.ctx, [event(NEW, node.node(base_url=url, provides=PROVIDES))], node.rid)
-            return Peer(node.rid, url, node.identity.public_key)
+            return KoiPeer(node.rid, url, node.identity.public_key)
 
         yield started
 
@@ -57,7 +57,7 @@ def asks_for_edge(asked: Payload) -> bool:
     return isinstance(asked, FetchManifests) and bool(asked.rids)
 
 
-async def waiting(here: Here, node: Other) -> list[Event | None]:
+async def waiting(here: Here, node: Other) -> list[KoiEvent | None]:
     """What a node would be sent now."""
     return [one.event for one in await here.ctx.read(lambda tx: outbox.first(tx, str(node.rid), 100))]
 
@@ -111,7 +111,7 @@ async def test_an_edge_that_a_peer_has_forgotten_is_proposed_again_when_both_are
     peer, rid = await serve(ada, answer), edge_rid(ada.rid, here.rid)
     here.clock.forward(1)
     await here.receive(ada, ada.edge(ada.rid, here.rid, EdgeStatus.APPROVED))
-    await here.receive(ada, Event(rid=rid, event_type=FORGET))
+    await here.receive(ada, KoiEvent(rid=rid, event_type=FORGET))
     await edges.settle(here.ctx, here.rid)
     assert await waiting(here, ada) == []
     await reconciliation.compare(here.ctx, peer)

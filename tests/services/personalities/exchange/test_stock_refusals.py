@@ -11,9 +11,9 @@ from tests import given
 from tests.oracle import PERSONALITY, Stock
 from tests.services.personalities.exchange.conftest import Network, Station
 from tests.services.personalities.exchange.test_stock_nodes import approved, is_reachable, profile, rid_of
-from workbench.koi.identity import Identity, load_or_create
+from workbench.koi.identity import NodeIdentity, load_or_create
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, edge_rid
-from workbench.koi.payloads import Event, EventType
+from workbench.koi.payloads import EventType, KoiEvent
 from workbench.koi.rids import parse_node
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline.run import handle
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(180)]
 APPROVED = ("POLL", "APPROVED")
 
 
-def sign_as(station: Station, identity: Identity) -> Identity:
+def sign_as(station: Station, identity: NodeIdentity) -> NodeIdentity:
     """Have a project sign its requests with another key; the identity that it had."""
     client = station.workbench._ctx.node.presence.client  # type: ignore[union-attr]
     before, client._identity = client._identity, identity
@@ -96,7 +96,7 @@ async def test_a_project_polls_a_stock_node(network: Network, stock: Stock) -> N
     edge = EdgeProfile(
         source=source, target=me, edge_type=EdgeType.POLL, status=EdgeStatus.PROPOSED, rid_types=[PERSONALITY]
     )
-    await handle(ctx, [Event(rid=rid, event_type=EventType.UPDATE, contents=edge.model_dump(mode="json"))], None)
+    await handle(ctx, [KoiEvent(rid=rid, event_type=EventType.UPDATE, contents=edge.model_dump(mode="json"))], None)
     await ctx.write(lambda tx: outbox.put(tx, coordinator.rid, rid, EventType.UPDATE))
     ctx.node.has_mail.set()
 

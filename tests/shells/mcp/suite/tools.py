@@ -8,7 +8,17 @@ from collections.abc import Awaitable, Callable
 from tests.shells.mcp.suite.content import AUDIO, IMAGE, Block, as_json, resource, text
 from workbench.model import Capability
 from workbench.ops import OPERATOR, Ctx, dispatch
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 
 SECONDS_BETWEEN_REPORTS = 0.05
 STRING: Block = {"type": "string"}
@@ -54,14 +64,14 @@ OF_2020: Block = {
     "additionalProperties": False,
 }
 
-Run = Callable[[Ctx, Call], Awaitable[Outcome]]
+Run = Callable[[Ctx, ToolInvocation], Awaitable[ToolOutcome]]
 
 
 def saying(*blocks: Block) -> Run:
     """Return these."""
 
-    async def say(ctx: Ctx, call: Call) -> Outcome:
-        return Outcome([*blocks])
+    async def say(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+        return ToolOutcome([*blocks])
 
     return say
 
@@ -69,48 +79,50 @@ def saying(*blocks: Block) -> Run:
 def asking(*forms: Block) -> Run:
     """Ask the client to fill in these forms, one after the other."""
 
-    async def ask(ctx: Ctx, call: Call) -> Outcome:
+    async def ask(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         elicit, answers = call.surroundings.elicit, []
         if elicit is None:
-            return Outcome([text("The client cannot be asked.")], is_error=True)
+            return ToolOutcome([text("The client cannot be asked.")], is_error=True)
         for properties in forms:
             schema = {"type": "object", "properties": properties, "required": [*properties]}
             answers.append(await elicit(str(call.arguments.get("message", "Please confirm.")), schema))
-        return Outcome([text(f"state-ok: {as_json(answers)}")])
+        return ToolOutcome([text(f"state-ok: {as_json(answers)}")])
 
     return ask
 
 
-async def fail(ctx: Ctx, call: Call) -> Outcome:
-    return Outcome([text("This tool intentionally returns an error for testing")], is_error=True)
+async def fail(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+    return ToolOutcome([text("This tool intentionally returns an error for testing")], is_error=True)
 
 
-async def report(ctx: Ctx, call: Call) -> Outcome:
+async def report(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     for done in (0, 50, 100):
         if call.surroundings.progress is not None:
             await call.surroundings.progress(done, 100, f"Completed step {done} of 100")
         await asyncio.sleep(SECONDS_BETWEEN_REPORTS)
-    return Outcome([text("It has reported.")])
+    return ToolOutcome([text("It has reported.")])
 
 
-async def change_tools(ctx: Ctx, call: Call) -> Outcome:
+async def change_tools(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Do what a source does when its tools have changed."""
     await ctx.write(lambda tx: tx.emit("tools.changed", "tools"))
-    return Outcome([text("The tools have changed.")])
+    return ToolOutcome([text("The tools have changed.")])
 
 
-async def change_prompts(ctx: Ctx, call: Call) -> Outcome:
+async def change_prompts(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Grant the caller something else."""
     caller = call.scope.caller
     changes = {"definitions": Capability.DEFINITIONS not in caller.capabilities}
     await dispatch(ctx.catalogue, ctx.of(OPERATOR), "update_agent", {"agent_id": caller.name, "changes": changes})
-    return Outcome([text("The prompts may have changed.")])
+    return ToolOutcome([text("The prompts may have changed.")])
 
 
-def tool(name: str, run: Run, parameters: Block = NOTHING) -> Tool:
+def tool(name: str, run: Run, parameters: Block = NOTHING) -> ToolInfo:
     """A tool that needs no permission."""
     offerer = Offerer(OffererKind.NOTEBOOK)
-    return Tool(name, name, parameters, Source.LOCAL, Kind.FUNCTION, run, offerer, hints=Hints(read_only=True))
+    return ToolInfo(
+        name, name, parameters, ToolPlace.LOCAL, ToolKind.FUNCTION, run, offerer, hints=Hints(read_only=True)
+    )
 
 
 TOOLS = [
@@ -134,9 +146,9 @@ TOOLS = [
 ]
 
 
-async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     return TOOLS
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     return next((tool for tool in TOOLS if tool.name == name), None)

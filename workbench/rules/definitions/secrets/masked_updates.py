@@ -11,7 +11,7 @@ from typing import Any
 from workbench.errors import BadInput
 from workbench.rules.definitions.mcp_servers import ToolRule
 from workbench.rules.definitions.providers import ADDRESSES
-from workbench.rules.definitions.secrets.of_servers import Place, Server, places, rewritten, values_of, with_values
+from workbench.rules.definitions.secrets.of_servers import Server, SpanPlace, places, rewritten, values_of, with_values
 from workbench.rules.definitions.secrets.references import variable
 from workbench.rules.secrets.forms import MASK
 
@@ -49,7 +49,7 @@ def mcp_server(update: Server, stored: Server | None = None) -> Server:
     if missing := next((name for key, name in masks.items() if key not in known), None):
         raise _masked(missing)
 
-    def unmasked(place: Place, value: str) -> str:
+    def unmasked(place: SpanPlace, value: str) -> str:
         return known[place.field, place.key, place.number] if value == MASK else value
 
     made = rewritten(update, unmasked)

@@ -46,7 +46,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpanPlace:
     """Where a span is in a server.
 
     Args:
@@ -68,7 +68,7 @@ class Place:
         return ".".join(filter(None, (self.field, self.span.name or self.key)))
 
 
-Replace = Callable[[Place, str], str]
+Replace = Callable[[SpanPlace, str], str]
 """What stands in place of a span, which is one of those at a place."""
 
 
@@ -85,7 +85,7 @@ def rewritten(server: Server, replace: Replace, *, whole: bool = False) -> Serve
             spans = [Span(0, len(text))]
         for number, span in enumerate(spans):
             value = text[span.start : span.end]
-            pieces += [text[end : span.start], replace(Place(field, key, number, span), value)]
+            pieces += [text[end : span.start], replace(SpanPlace(field, key, number, span), value)]
             end = span.end
         return "".join((*pieces, text[end:]))
 
@@ -106,11 +106,11 @@ def rewritten(server: Server, replace: Replace, *, whole: bool = False) -> Serve
     return server.model_copy(update=update)
 
 
-def places(server: Server) -> dict[tuple[str, str, int], tuple[Place, str]]:
+def places(server: Server) -> dict[tuple[str, str, int], tuple[SpanPlace, str]]:
     """The places of secrets, masks and references, with what stands there."""
-    found: dict[tuple[str, str, int], tuple[Place, str]] = {}
+    found: dict[tuple[str, str, int], tuple[SpanPlace, str]] = {}
 
-    def note(place: Place, value: str) -> str:
+    def note(place: SpanPlace, value: str) -> str:
         found[place.field, place.key, place.number] = place, value
         return value
 

@@ -11,7 +11,7 @@ _OF_SERVER = re.compile(r"(args|url)\.(?=[A-Za-z])")
 """What precedes the names of flags and of keys in addresses."""
 
 
-class Source(StrEnum):
+class SecretSource(StrEnum):
     """Where secrets are kept: a variable of the server's environment, a file, 1Password, or the system's keyring."""
 
     ENV = "env"
@@ -21,7 +21,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class SecretReference:
     """A reference to a secret, such as ``env://NAME``, ``file://path``, ``op://vault/item/field``,
     ``keyring://service/name``.
 
@@ -29,7 +29,7 @@ class Reference:
         scheme: what precedes the secret in a header, as in ``Bearer env://NAME``, with a blank.
     """
 
-    source: Source
+    source: SecretSource
     place: str
     scheme: str = ""
 
@@ -37,10 +37,10 @@ class Reference:
         return f"{self.source}://{self.place}"
 
 
-def parse(value: str) -> Reference | None:
+def parse(value: str) -> SecretReference | None:
     """The reference that a value is; None for a literal."""
     found = _REFERENCE.fullmatch(value)
-    return Reference(Source(found[2]), found[3], found[1] or "") if found else None
+    return SecretReference(SecretSource(found[2]), found[3], found[1] or "") if found else None
 
 
 def variable(name: str, owner: str = "") -> str:

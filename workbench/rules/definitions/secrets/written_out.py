@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from workbench.errors import BadInput
-from workbench.rules.definitions.model import AgentTool, Definition, Entry, Settings
+from workbench.rules.definitions.model import Definition, ExportedTool, ModelSettings, PromptEntry
 from workbench.rules.definitions.providers import PROVIDERS
-from workbench.rules.definitions.secrets.of_servers import Place, Server, rewritten
+from workbench.rules.definitions.secrets.of_servers import Server, SpanPlace, rewritten
 from workbench.rules.definitions.secrets.references import parse
 from workbench.rules.secrets.forms import MASK, form_spans, has_form, is_secret_under, says_secret
 
-E = TypeVar("E", Entry, AgentTool)
+E = TypeVar("E", PromptEntry, ExportedTool)
 Replacement = Callable[[str, str], str]
 """What replaces a secret, by its place and the secret."""
 
@@ -52,7 +52,7 @@ def replace_secrets(definition: Definition, replacement: Replacement, *, whole: 
     }
 
     def of(name: str, server: Server) -> Server:
-        def replaced(place: Place, value: str) -> str:
+        def replaced(place: SpanPlace, value: str) -> str:
             return value if parse(value) else replacement(f"mcpServers.{name}.{place.name}", value)
 
         return rewritten(server, replaced, whole=whole)
@@ -103,7 +103,7 @@ def with_texts(definition: Definition, rewrite: Callable[[str, str], str]) -> De
     )
 
 
-def _of_settings(settings: Settings, replacement: Replacement) -> Settings:
+def _of_settings(settings: ModelSettings, replacement: Replacement) -> ModelSettings:
     """Settings with the secrets replaced that stand under names that the format does not define."""
 
     def of(place: str, name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from workbench.errors import BadInput
 from workbench.rules.tasks.plan import markdown, yaml
-from workbench.rules.tasks.plan.diff import Change, PlanDiff, compare, dead_ends, obstacles
+from workbench.rules.tasks.plan.diff import FieldChange, PlanDiff, compare, dead_ends, obstacles
 from workbench.rules.tasks.plan.draft import Problems, checked
 from workbench.rules.tasks.plan.model import (
     Defaults,
@@ -26,8 +26,8 @@ from workbench.rules.tasks.plan.model import (
 from workbench.rules.tasks.plan.order import find_cycle, in_order
 
 __all__ = [
-    "Change",
     "Defaults",
+    "FieldChange",
     "Format",
     "Plan",
     "PlanDiff",

@@ -15,7 +15,7 @@ SHOWN = 40
 """Characters of a value that the readable form shows."""
 
 
-class Change(Wire):
+class FieldChange(Wire):
     """The change of one field of a task."""
 
     field: str
@@ -31,7 +31,7 @@ class PlanDiff(Wire):
 
     added: list[str] = []
     removed: list[str] = []
-    changed: dict[str, list[Change]] = {}
+    changed: dict[str, list[FieldChange]] = {}
     retried: list[str] = []
     text: str = ""
 
@@ -64,8 +64,8 @@ def compare(old: Sequence[PlannedTask], new: Sequence[PlannedTask], failed: Coll
     )
 
 
-def _shown(change: Change) -> Change:
-    return Change(field=change.field, before=with_masks(change.before), after=with_masks(change.after))
+def _shown(change: FieldChange) -> FieldChange:
+    return FieldChange(field=change.field, before=with_masks(change.before), after=with_masks(change.after))
 
 
 def obstacles(diff: PlanDiff, states: Mapping[str, TaskState], lines: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ _MAY_CHANGE = frozenset({TaskState.PENDING, TaskState.FAILED})
 _MAY_GO = frozenset({TaskState.PENDING}) | lifecycle.DEAD
 
 
-def _instead(state: TaskState, changes: Sequence[Change] | None) -> str:
+def _instead(state: TaskState, changes: Sequence[FieldChange] | None) -> str:
     """What to do instead of changing a task, or of removing it (if `changes` is None)."""
     if changes is None:
         return "it stays in the plan" if state == TaskState.COMPLETED else "cancel it before it is removed"
@@ -124,9 +124,9 @@ def _instead(state: TaskState, changes: Sequence[Change] | None) -> str:
     return f"retry it before {fields} can change" if state in lifecycle.DEAD else f"{fields} cannot change any more"
 
 
-def _changes(before: PlannedTask, after: PlannedTask) -> list[Change]:
+def _changes(before: PlannedTask, after: PlannedTask) -> list[FieldChange]:
     old, new = meaning(before), meaning(after)
-    return [Change(field=key, before=old[key], after=new[key]) for key in new if _differ(old[key], new[key])]
+    return [FieldChange(field=key, before=old[key], after=new[key]) for key in new if _differ(old[key], new[key])]
 
 
 def _differ(one: Any, other: Any) -> bool:
@@ -134,7 +134,7 @@ def _differ(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 
 
-def _readable(change: Change) -> str:
+def _readable(change: FieldChange) -> str:
     return f"{change.field} {_short(change.before)} → {_short(change.after)}"
 
 

@@ -83,14 +83,14 @@ class Problems:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TaskEntry:
     """A task as it was written."""
 
     fields: dict[str, Any]
     line: int
     ticked: bool = False
 
-    def under(self, above: Entry | None, problems: Problems) -> Entry:
+    def under(self, above: TaskEntry | None, problems: Problems) -> TaskEntry:
         """The same task as a subtask of `above`, with its persona and worktree unless it has its own."""
         if above is None:
             return self
@@ -99,14 +99,14 @@ class Entry:
         given = {key: above.fields[key] for key in INHERITED if key in above.fields}
         if "name" in above.fields:
             given["parent"] = above.fields["name"]
-        return Entry({**given, **self.fields}, self.line, self.ticked)
+        return TaskEntry({**given, **self.fields}, self.line, self.ticked)
 
 
 @dataclass(frozen=True)
-class Draft:
+class PlanDraft:
     """A plan as it was written, not checked yet."""
 
-    entries: list[Entry]
+    entries: list[TaskEntry]
     line: int = 1
     name: dict[str, Any] = field(default_factory=dict)
     """``{"plan": …}``, unchecked; empty if the text gives no name."""
@@ -117,7 +117,7 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     return f"unknown key {key!r}; the known keys are {', '.join(known)}"
 
 
-def checked(draft: Draft, problems: Problems, default_name: str, personas: Collection[str] | None) -> Plan:
+def checked(draft: PlanDraft, problems: Problems, default_name: str, personas: Collection[str] | None) -> Plan:
     """Check a draft and return it as a plan, if it has no problems.
 
     Raises:
@@ -136,7 +136,7 @@ def checked(draft: Draft, problems: Problems, default_name: str, personas: Colle
     return plan
 
 
-def _task(entry: Entry, problems: Problems) -> PlannedTask:
+def _task(entry: TaskEntry, problems: Problems) -> PlannedTask:
     for key in TEXTS:
         if control := CONTROL.search(_text(entry.fields.get(key))):
             code = f"U+{ord(control[0]):04X}"
@@ -150,7 +150,7 @@ def _text(value: Any) -> str:
     return " ".join(part for part in parts if isinstance(part, str))
 
 
-def _ticked(entry: Entry, problems: Problems) -> Ticked | None:
+def _ticked(entry: TaskEntry, problems: Problems) -> Ticked | None:
     return problems.validated(Ticked, {"name": entry.fields.get("name"), LINE: entry.line}, entry.line)
 
 

@@ -47,7 +47,7 @@ def _begins_comment(line: str) -> bool:
 
 
 @dataclass
-class Item:
+class PlanItem:
     """An item while it is being parsed."""
 
     line: int
@@ -59,7 +59,7 @@ class Item:
     title: str
     attributes: dict[str, Any]
     text: list[str] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
+    items: list[PlanItem] = field(default_factory=list)
     attributes_ended: bool = False
     """Whether its attribute lines have ended."""
 
@@ -76,14 +76,14 @@ class Item:
             yield from item.names()
 
 
-class Reader:
+class ItemReader:
     """Parses line by line; `top` are the top-level items."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self.title: tuple[int, str] | None = None
-        self.top: list[Item] = []
-        self._path: list[Item] = []
+        self.top: list[PlanItem] = []
+        self._path: list[PlanItem] = []
         self._section = 0
         self._after_text = False
         self._open: tuple[int, str] | None = None
@@ -136,7 +136,7 @@ class Reader:
             self.problems.add(number, f"it has more than {TREE_DEPTH - 1} tasks above it")
             return
         title, fields, reasons = attributes.after_title(found[3] or "")
-        item = Item(number, column, found[1][0].isdigit(), self._section, found[2] != " ", title, fields)
+        item = PlanItem(number, column, found[1][0].isdigit(), self._section, found[2] != " ", title, fields)
         (self._path[-1].items if self._path else self.top).append(item)
         self._path.append(item)
         self._after_text = True

@@ -32,8 +32,8 @@ from textwrap import dedent
 from typing import Any
 
 from workbench.rules.tasks.plan import attributes
-from workbench.rules.tasks.plan.draft import INHERITED, Draft, Entry, Problems
-from workbench.rules.tasks.plan.items import Item, Reader, has_items, is_text, slug
+from workbench.rules.tasks.plan.draft import INHERITED, PlanDraft, Problems, TaskEntry
+from workbench.rules.tasks.plan.items import ItemReader, PlanItem, has_items, is_text, slug
 from workbench.rules.tasks.plan.model import Plan, PlannedTask
 from workbench.rules.tasks.plan.yaml import Mapping, load
 
@@ -49,11 +49,11 @@ def looks_like(text: str) -> bool:
     return has_items(text) and not _YAML.search(text) and not text.lstrip().startswith("{")
 
 
-def read(text: str, problems: Problems) -> Draft:
+def read(text: str, problems: Problems) -> PlanDraft:
     """Parse a checklist to a draft."""
     front = _FRONT.match(text)
     defaults = _front_matter(front[1], problems) if front else {}
-    reader = Reader(problems)
+    reader = ItemReader(problems)
     start = front[0].count("\n") if front else 0
     for number, line in enumerate(text.split("\n")[start:], start + 1):
         reader.line(number, line)
@@ -64,7 +64,7 @@ def read(text: str, problems: Problems) -> Draft:
     above = {key: defaults[key] for key in INHERITED if key in defaults}
     entries = [entry for item in reader.top for entry in _entries(item, None, above, problems)]
     named = {"plan": defaults["plan"]} if "plan" in defaults else _named(reader.title, problems)
-    return Draft(entries, name=named)
+    return PlanDraft(entries, name=named)
 
 
 def write(plan: Plan, completed: Collection[str] = ()) -> str:
@@ -103,7 +103,9 @@ def _named(title: tuple[int, str] | None, problems: Problems) -> dict[str, Any]:
     return {"plan": slug(text) or "plan"}
 
 
-def _entries(item: Item, above: Entry | None, defaults: dict[str, Any], problems: Problems) -> Iterator[Entry]:
+def _entries(
+    item: PlanItem, above: TaskEntry | None, defaults: dict[str, Any], problems: Problems
+) -> Iterator[TaskEntry]:
     """An item and the items inside it, as tasks."""
     fields = (defaults if above is None else {}) | {"name": item.name, "title": item.title} | item.attributes
     if description := dedent("\n".join(item.text)).strip():
@@ -113,20 +115,20 @@ def _entries(item: Item, above: Entry | None, defaults: dict[str, Any], problems
     if not item.name:
         problems.add(item.line, "the title has no letters to make a name from; add {name=…}")
         fields["name"] = f"line-{item.line}"
-    entry = Entry(fields, item.line, item.ticked).under(above, problems)
+    entry = TaskEntry(fields, item.line, item.ticked).under(above, problems)
     yield entry
     for inner in item.items:
         yield from _entries(inner, entry, defaults, problems)
 
 
-def _chain_numbered(items: list[Item], problems: Problems, left: int = EDGES) -> int:
+def _chain_numbered(items: list[PlanItem], problems: Problems, left: int = EDGES) -> int:
     """Make each numbered item, with its subtasks, wait for the one before it.
 
     Args:
         left: how many dependencies may be created; returned less those created.
     """
     before: list[str] = []
-    last: Item | None = None
+    last: PlanItem | None = None
     for item in items:
         if last is None or not (last.numbered and item.numbered and last.section == item.section):
             before = []
@@ -143,7 +145,7 @@ def _chain_numbered(items: list[Item], problems: Problems, left: int = EDGES) ->
     return left
 
 
-def _wait(item: Item, before: list[str]) -> None:
+def _wait(item: PlanItem, before: list[str]) -> None:
     after = item.attributes.setdefault("after", [])
     if isinstance(after, list):
         known = {name for name in after if isinstance(name, str)}

@@ -30,7 +30,7 @@ from typing import Any
 from yaml import SafeLoader
 
 from workbench.rules import yaml_text
-from workbench.rules.tasks.plan.draft import KEYS, Draft, Entry, Problems, unknown_key
+from workbench.rules.tasks.plan.draft import KEYS, PlanDraft, Problems, TaskEntry, unknown_key
 from workbench.rules.tasks.plan.model import Plan, PlannedTask
 
 _KEYS = (*KEYS, "subtasks")
@@ -43,7 +43,7 @@ class Mapping(dict[str, Any]):
         self.line = line
 
 
-def read(text: str, problems: Problems) -> Draft:
+def read(text: str, problems: Problems) -> PlanDraft:
     """Parse YAML to a draft."""
     document = load(text, problems)
     if not isinstance(document, Mapping):
@@ -54,7 +54,7 @@ def read(text: str, problems: Problems) -> Draft:
     for key in document.keys() - {"plan", "tasks"}:
         problems.add(document.line, f"unknown key {key!r}; a plan has `plan` and `tasks`")
     entries = list(_entries(document.get("tasks"), "tasks", document.line, None, problems))
-    return Draft(entries, document.line, {key: document[key] for key in ("plan",) if key in document})
+    return PlanDraft(entries, document.line, {key: document[key] for key in ("plan",) if key in document})
 
 
 def load(text: str, problems: Problems) -> Any:
@@ -75,7 +75,7 @@ def _fields(task: PlannedTask) -> dict[str, Any]:
     return task.model_dump(mode="json", exclude={"line"}, exclude_defaults=True)
 
 
-def _entries(tasks: Any, key: str, line: int, above: Entry | None, problems: Problems) -> Iterator[Entry]:
+def _entries(tasks: Any, key: str, line: int, above: TaskEntry | None, problems: Problems) -> Iterator[TaskEntry]:
     """The tasks of a list, each followed by its subtasks."""
     if not isinstance(tasks, list) or not tasks:
         problems.add(line, f"`{key}` must be a list with at least one task")
@@ -87,7 +87,7 @@ def _entries(tasks: Any, key: str, line: int, above: Entry | None, problems: Pro
         for unknown in (key for key in one if key not in _KEYS):
             problems.add(one.line, unknown_key(unknown, _KEYS))
         fields = {key: one[key] for key in KEYS if key in one}
-        entry = Entry(fields, one.line).under(above, problems)
+        entry = TaskEntry(fields, one.line).under(above, problems)
         yield entry
         if "subtasks" in one:
             yield from _entries(one["subtasks"], "subtasks", one.line, entry, problems)

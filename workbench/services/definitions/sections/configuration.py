@@ -9,10 +9,10 @@ from pydantic import Field
 from workbench.model import Int64, Json
 from workbench.ops import Ctx
 from workbench.rules.definitions.composition import system_prompt
-from workbench.rules.definitions.model import Definition, Metadata, MetadataChanges, Prompt, Settings
+from workbench.rules.definitions.model import Definition, DefinitionMetadata, MetadataChanges, ModelSettings, Prompt
 from workbench.services.definitions import changes
 from workbench.services.definitions.changes import updated
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
 
 Key = Annotated[
     str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$", description="Such as temperature; see agent_get_settings.")
@@ -29,22 +29,22 @@ Value = Annotated[
 ]
 
 
-class FoundSettings(Answer):
+class FoundSettings(DefinitionAnswer):
     """All settings. What is null is not set: the provider's own value applies, or the program's."""
 
-    settings: Settings
+    settings: ModelSettings
 
 
-class FoundPrompt(Answer):
+class FoundPrompt(DefinitionAnswer):
     """A system prompt."""
 
     prompt: str
 
 
-class FoundMetadata(Answer):
+class FoundMetadata(DefinitionAnswer):
     """Metadata."""
 
-    metadata: Metadata
+    metadata: DefinitionMetadata
 
 
 @definition_op(reads=True)
@@ -54,7 +54,7 @@ async def agent_get_settings(ctx: Ctx, agentTarget: AgentTarget) -> FoundSetting
 
 
 @definition_op()
-async def agent_set_setting(ctx: Ctx, agentTarget: AgentTarget, key: Key, value: Value) -> Done:
+async def agent_set_setting(ctx: Ctx, agentTarget: AgentTarget, key: Key, value: Value) -> DefinitionChanged:
     """Change a setting of an agent definition."""
 
     def edit(definition: Definition) -> Definition:
@@ -78,7 +78,7 @@ async def agent_get_system_prompt(
 @definition_op()
 async def agent_set_system_prompt(
     ctx: Ctx, agentTarget: AgentTarget, prompt: Annotated[Prompt, Field(description="The new system prompt.")]
-) -> Done:
+) -> DefinitionChanged:
     """Change the system prompt of an agent definition."""
 
     def edit(definition: Definition) -> Definition:
@@ -98,7 +98,7 @@ async def agent_update_metadata(
     ctx: Ctx,
     agentTarget: AgentTarget,
     metadata: Annotated[MetadataChanges, Field(description="What is to be changed; all else stays.")],
-) -> Done:
+) -> DefinitionChanged:
     """Change the metadata of an agent definition: its name, mode, description and others."""
     fields = metadata.model_dump(exclude_unset=True, by_alias=False)
 
@@ -111,7 +111,7 @@ async def agent_update_metadata(
 
 def _alias(key: str) -> str:
     """The name of a setting in files, also for its name in Python."""
-    field = Settings.model_fields.get(key)
+    field = ModelSettings.model_fields.get(key)
     return (field.alias if field else None) or key
 
 

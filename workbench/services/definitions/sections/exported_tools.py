@@ -8,59 +8,61 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.ops import Ctx
-from workbench.rules.definitions.model import AgentTool, AgentToolChanges, Definition, Mode
+from workbench.rules.definitions.model import AgentToolChanges, Definition, ExportedTool, Mode
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
 from workbench.services.definitions.sections import entries
 from workbench.services.definitions.sections.entries import Edit
 
 ToolName = Annotated[str, Field(max_length=1_000, description="The tool's name; see agent_list_tools.")]
-NewTool = Annotated[AgentTool, Field(description="Name, description, parameters and prompt.")]
+NewTool = Annotated[ExportedTool, Field(description="Name, description, parameters and prompt.")]
 ToolChanges = Annotated[AgentToolChanges, Field(description="What is to be changed; all else stays.")]
 
 
-class Tools(Answer):
+class ExportedTools(DefinitionAnswer):
     """Exported tools."""
 
-    tools: list[AgentTool]
+    tools: list[ExportedTool]
     count: int
 
 
-class FoundTool(Answer):
+class ExportedToolFound(DefinitionAnswer):
     """An exported tool, or null."""
 
-    tool: AgentTool | None
+    tool: ExportedTool | None
 
 
 @definition_op(reads=True)
-async def agent_list_tools(ctx: Ctx, agentTarget: AgentTarget) -> Tools:
+async def agent_list_tools(ctx: Ctx, agentTarget: AgentTarget) -> ExportedTools:
     """List the tools that an agent definition exports; they are offered while its mode is tools."""
     tools = (await changes.without_secrets(ctx, agentTarget)).tools
-    return Tools(tools=tools, count=len(tools))
+    return ExportedTools(tools=tools, count=len(tools))
 
 
 @definition_op(reads=True)
-async def agent_get_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> FoundTool:
+async def agent_get_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> ExportedToolFound:
     """Get an exported tool of an agent definition by name; null if it has no such tool."""
-    return FoundTool(tool=entries.find((await changes.without_secrets(ctx, agentTarget)).tools, toolName))
+    return ExportedToolFound(tool=entries.find((await changes.without_secrets(ctx, agentTarget)).tools, toolName))
 
 
 @definition_op()
-async def agent_add_tool(ctx: Ctx, agentTarget: AgentTarget, tool: NewTool) -> Done:
+async def agent_add_tool(ctx: Ctx, agentTarget: AgentTarget, tool: NewTool) -> DefinitionChanged:
     """Add an exported tool to an agent definition in mode tools."""
     edit = _in_mode_tools(entries.adding("tools", tool))
     return await changes.change(ctx, agentTarget, edit, f"tool {tool.name} added")
 
 
 @definition_op()
-async def agent_update_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName, tool: ToolChanges) -> Done:
+async def agent_update_tool(
+    ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName, tool: ToolChanges
+) -> DefinitionChanged:
     """Change an exported tool of an agent definition in mode tools."""
     edit = _in_mode_tools(entries.updating("tools", toolName, tool))
     return await changes.change(ctx, agentTarget, edit, f"tool {toolName} changed")
 
 
 @definition_op(destructive=True)
-async def agent_delete_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> Done:
+async def agent_delete_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> DefinitionChanged:
     """Delete an exported tool from an agent definition, in any mode."""
     return await changes.change(ctx, agentTarget, entries.deleting("tools", toolName), f"tool {toolName} deleted")
 

@@ -14,7 +14,7 @@ from workbench.rules.definitions.names import EntryName
 from workbench.rules.definitions.secrets import masked_updates
 from workbench.services.definitions import changes, tool_names
 from workbench.services.definitions.changes import updated
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
 
 ServerName = Annotated[str, Field(max_length=1_000, description="The server's name; see agent_list_mcp_servers.")]
 NewServerName = Annotated[EntryName, Field(description="A new name, such as files.")]
@@ -27,14 +27,14 @@ Config = Annotated[
 ]
 
 
-class McpServers(Answer):
+class McpServers(DefinitionAnswer):
     """MCP servers by name. Secrets that are written out are masked."""
 
     servers: dict[str, McpServer]
     count: int
 
 
-class FoundMcpServer(Answer):
+class FoundMcpServer(DefinitionAnswer):
     """An MCP server, or null."""
 
     server: McpServer | None
@@ -55,7 +55,9 @@ async def agent_get_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: S
 
 
 @definition_op()
-async def agent_add_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: NewServerName, config: Config) -> Done:
+async def agent_add_mcp_server(
+    ctx: Ctx, agentTarget: AgentTarget, serverName: NewServerName, config: Config
+) -> DefinitionChanged:
     """Add an MCP server to an agent definition. It is not started."""
 
     def edit(definition: Definition) -> Definition:
@@ -71,7 +73,9 @@ async def agent_add_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: N
 
 
 @definition_op()
-async def agent_update_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName, config: Config) -> Done:
+async def agent_update_mcp_server(
+    ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName, config: Config
+) -> DefinitionChanged:
     """Replace the configuration of an MCP server. A secret that was shown masked can be sent back masked."""
 
     def edit(definition: Definition) -> Definition:
@@ -83,7 +87,7 @@ async def agent_update_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName
 
 
 @definition_op(destructive=True)
-async def agent_delete_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName) -> Done:
+async def agent_delete_mcp_server(ctx: Ctx, agentTarget: AgentTarget, serverName: ServerName) -> DefinitionChanged:
     """Remove an MCP server from an agent definition."""
 
     def edit(definition: Definition) -> Definition:

@@ -16,7 +16,7 @@ from workbench.rules.definitions.secrets.masked_updates import provider_config
 from workbench.rules.definitions.secrets.written_out import masked
 from workbench.services.definitions import changes, secrets
 from workbench.services.definitions.changes import updated
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
 
 ProviderType = Annotated[str, Field(max_length=1_000, description="Such as openai; see agent_list_providers.")]
 Config = Annotated[
@@ -25,7 +25,7 @@ Config = Annotated[
 ]
 
 
-class Providers(Answer):
+class ProviderList(DefinitionAnswer):
     """The providers that are installed, and those that can be."""
 
     installed: list[str]
@@ -33,7 +33,7 @@ class Providers(Answer):
     provider_info: dict[str, ProviderInfo]
 
 
-class ProviderConfig(Answer):
+class ProviderConfig(DefinitionAnswer):
     """The configuration of a provider, null if it is not installed. Secrets that are written out are masked.
 
     `resolvedConfig`: the same with its secrets; null unless the operator asked for it.
@@ -44,7 +44,7 @@ class ProviderConfig(Answer):
     resolved_config: dict[str, str] | None
 
 
-class Validity(Answer):
+class Validity(DefinitionAnswer):
     """Whether a configuration is valid, and why not. `live`: whether the provider was asked."""
 
     is_valid: bool
@@ -53,10 +53,10 @@ class Validity(Answer):
 
 
 @definition_op(reads=True)
-async def agent_list_providers(ctx: Ctx, agentTarget: AgentTarget) -> Providers:
+async def agent_list_providers(ctx: Ctx, agentTarget: AgentTarget) -> ProviderList:
     """List the model providers that an agent definition is configured for, and those available with their keys."""
     installed = sorted((await changes.read(ctx, agentTarget)).definition.providers)
-    return Providers(installed=installed, available=sorted(PROVIDERS), provider_info=dict(PROVIDERS))
+    return ProviderList(installed=installed, available=sorted(PROVIDERS), provider_info=dict(PROVIDERS))
 
 
 @definition_op(reads=True)
@@ -79,7 +79,7 @@ async def agent_get_provider_config(
 @definition_op()
 async def agent_install_provider(
     ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType, config: Config
-) -> Done:
+) -> DefinitionChanged:
     """Configure a model provider for an agent definition. The configuration is checked without a network."""
 
     def edit(definition: Definition) -> Definition:
@@ -92,7 +92,9 @@ async def agent_install_provider(
 
 
 @definition_op()
-async def agent_update_provider(ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType, config: Config) -> Done:
+async def agent_update_provider(
+    ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType, config: Config
+) -> DefinitionChanged:
     """Replace the configuration of a model provider. A secret that was shown masked can be sent back masked."""
 
     def edit(definition: Definition) -> Definition:
@@ -103,7 +105,7 @@ async def agent_update_provider(ctx: Ctx, agentTarget: AgentTarget, providerType
 
 
 @definition_op(destructive=True)
-async def agent_uninstall_provider(ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType) -> Done:
+async def agent_uninstall_provider(ctx: Ctx, agentTarget: AgentTarget, providerType: ProviderType) -> DefinitionChanged:
     """Remove a model provider and its configuration from an agent definition."""
 
     def edit(definition: Definition) -> Definition:

@@ -7,34 +7,34 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.ops import Ctx
-from workbench.rules.definitions.model import Entry, EntryChanges
+from workbench.rules.definitions.model import EntryChanges, PromptEntry
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
 from workbench.services.definitions.sections import entries
 
 ReferenceName = Annotated[str, Field(max_length=1_000, description="The reference's name; see agent_list_references.")]
-NewReference = Annotated[Entry, Field(description="Name, text, description, priorityLevel and include.")]
+NewReference = Annotated[PromptEntry, Field(description="Name, text, description, priorityLevel and include.")]
 ReferenceChanges = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
 
 
-class References(Answer):
+class ReferenceList(DefinitionAnswer):
     """References, by priority level and name."""
 
-    references: list[Entry]
+    references: list[PromptEntry]
     count: int
 
 
-class FoundReference(Answer):
+class FoundReference(DefinitionAnswer):
     """A reference, or null."""
 
-    reference: Entry | None
+    reference: PromptEntry | None
 
 
 @definition_op(reads=True)
-async def agent_list_references(ctx: Ctx, agentTarget: AgentTarget) -> References:
+async def agent_list_references(ctx: Ctx, agentTarget: AgentTarget) -> ReferenceList:
     """List the references of an agent definition."""
     references = (await changes.without_secrets(ctx, agentTarget)).references
-    return References(references=references, count=len(references))
+    return ReferenceList(references=references, count=len(references))
 
 
 @definition_op(reads=True)
@@ -45,7 +45,7 @@ async def agent_get_reference(ctx: Ctx, agentTarget: AgentTarget, referenceName:
 
 
 @definition_op()
-async def agent_add_reference(ctx: Ctx, agentTarget: AgentTarget, reference: NewReference) -> Done:
+async def agent_add_reference(ctx: Ctx, agentTarget: AgentTarget, reference: NewReference) -> DefinitionChanged:
     """Add a reference to an agent definition."""
     edit = entries.adding("references", reference)
     return await changes.change(ctx, agentTarget, edit, f"reference {reference.name} added")
@@ -54,14 +54,14 @@ async def agent_add_reference(ctx: Ctx, agentTarget: AgentTarget, reference: New
 @definition_op()
 async def agent_update_reference(
     ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName, reference: ReferenceChanges
-) -> Done:
+) -> DefinitionChanged:
     """Change a reference of an agent definition."""
     edit = entries.updating("references", referenceName, reference)
     return await changes.change(ctx, agentTarget, edit, f"reference {referenceName} changed")
 
 
 @definition_op(destructive=True)
-async def agent_delete_reference(ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName) -> Done:
+async def agent_delete_reference(ctx: Ctx, agentTarget: AgentTarget, referenceName: ReferenceName) -> DefinitionChanged:
     """Delete a reference from an agent definition."""
     edit = entries.deleting("references", referenceName)
     return await changes.change(ctx, agentTarget, edit, f"reference {referenceName} deleted")

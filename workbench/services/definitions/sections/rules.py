@@ -7,34 +7,34 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.ops import Ctx
-from workbench.rules.definitions.model import Entry, EntryChanges
+from workbench.rules.definitions.model import EntryChanges, PromptEntry
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import AgentTarget, Answer, Done, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
 from workbench.services.definitions.sections import entries
 
 RuleName = Annotated[str, Field(max_length=1_000, description="The rule's name; see agent_list_rules.")]
-NewRule = Annotated[Entry, Field(description="Name, text, description, priorityLevel and include.")]
+NewRule = Annotated[PromptEntry, Field(description="Name, text, description, priorityLevel and include.")]
 RuleChanges = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
 
 
-class Rules(Answer):
+class RuleList(DefinitionAnswer):
     """Rules, by priority level and name."""
 
-    rules: list[Entry]
+    rules: list[PromptEntry]
     count: int
 
 
-class FoundRule(Answer):
+class FoundRule(DefinitionAnswer):
     """A rule, or null."""
 
-    rule: Entry | None
+    rule: PromptEntry | None
 
 
 @definition_op(reads=True)
-async def agent_list_rules(ctx: Ctx, agentTarget: AgentTarget) -> Rules:
+async def agent_list_rules(ctx: Ctx, agentTarget: AgentTarget) -> RuleList:
     """List the rules of an agent definition."""
     rules = (await changes.without_secrets(ctx, agentTarget)).rules
-    return Rules(rules=rules, count=len(rules))
+    return RuleList(rules=rules, count=len(rules))
 
 
 @definition_op(reads=True)
@@ -44,19 +44,21 @@ async def agent_get_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName)
 
 
 @definition_op()
-async def agent_add_rule(ctx: Ctx, agentTarget: AgentTarget, rule: NewRule) -> Done:
+async def agent_add_rule(ctx: Ctx, agentTarget: AgentTarget, rule: NewRule) -> DefinitionChanged:
     """Add a rule to an agent definition."""
     return await changes.change(ctx, agentTarget, entries.adding("rules", rule), f"rule {rule.name} added")
 
 
 @definition_op()
-async def agent_update_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName, rule: RuleChanges) -> Done:
+async def agent_update_rule(
+    ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName, rule: RuleChanges
+) -> DefinitionChanged:
     """Change a rule of an agent definition."""
     edit = entries.updating("rules", ruleName, rule)
     return await changes.change(ctx, agentTarget, edit, f"rule {ruleName} changed")
 
 
 @definition_op(destructive=True)
-async def agent_delete_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName) -> Done:
+async def agent_delete_rule(ctx: Ctx, agentTarget: AgentTarget, ruleName: RuleName) -> DefinitionChanged:
     """Delete a rule from an agent definition."""
     return await changes.change(ctx, agentTarget, entries.deleting("rules", ruleName), f"rule {ruleName} deleted")

@@ -34,7 +34,7 @@ from workbench.services.personalities.calls.permissions import blocked
 from workbench.services.personalities.calls.progress import Send, reporting
 from workbench.services.personalities.exchange import handshake
 from workbench.services.tools import calls
-from workbench.services.tools.tool import Origin, Permission, Scope
+from workbench.services.tools.tool import PeerOrigin, Permission, ToolScope
 from workbench.store.queries import beside
 
 T = TypeVar("T")
@@ -197,10 +197,10 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: S
         capabilities=frozenset({Capability.TOOLS}),
         tools=frozenset({name}),
     )
-    origin = Origin(str(sender), call.call_id, inert(call.caller), permission)
+    origin = PeerOrigin(str(sender), call.call_id, inert(call.caller), permission)
     with reporting(ctx, handshake.present(ctx).identity, sender, call.call_id, send) as progress:
         around = Surroundings(progress=progress)
-        done = await calls.call(ctx, Scope(caller, origin=origin), name, call.arguments, around)
+        done = await calls.call(ctx, ToolScope(caller, origin=origin), name, call.arguments, around)
     schema = done.tool.result if done.tool.result is not None else True
     mask = partial(ctx.secrets.masked, done.outcome.structured, schema)
     return TraitResult(

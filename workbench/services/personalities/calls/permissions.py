@@ -16,7 +16,7 @@ from workbench.errors import BadInput, Refused
 from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.services import approvals
-from workbench.services.approvals import Approval
+from workbench.services.approvals import ApprovalInfo
 from workbench.services.personalities.peers.operations import PeerDetails, PeerRef, get_peer, resolve
 from workbench.services.tools import lost_calls
 from workbench.services.tools.permission_requests import ONCE, PEER_KIND
@@ -34,7 +34,7 @@ TraitName = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TraitRule:
     """What a node may do with a trait. `trait`: of the rule, `*` also if there is none."""
 
     trait: str
@@ -66,7 +66,7 @@ async def set_peer_permission(
     return await get_peer(ctx, await ctx.write(change))
 
 
-async def require(ctx: Ctx, node: str, trait: str) -> Rule:
+async def require(ctx: Ctx, node: str, trait: str) -> TraitRule:
     """What a node may do with a trait now.
 
     Raises:
@@ -83,14 +83,14 @@ def blocked() -> Refused:
     return Refused("KOI_BLOCKED", "This node accepts no calls from the node that sent this one.")
 
 
-def _rule(tx: Reader, node: str, trait: str, default_rate: int = 0) -> Rule | None:
+def _rule(tx: Reader, node: str, trait: str, default_rate: int = 0) -> TraitRule | None:
     """What a node may do with a trait; None if it is blocked, or not known."""
     row = tx.one(SQL.of, node=node, trait=trait)
     if row is None or row["blocked_at"] is not None:
         return None
     if row["permission"] is None:
-        return Rule(OTHERS, Permission.ASK, default_rate)
-    return Rule(row["trait"], Permission(row["permission"]), row["calls_per_minute"])
+        return TraitRule(OTHERS, Permission.ASK, default_rate)
+    return TraitRule(row["trait"], Permission(row["permission"]), row["calls_per_minute"])
 
 
 def _set(tx: Tx, node: str, trait: str, permission: Permission | None, rate: int | None, default_rate: int) -> None:
@@ -103,7 +103,7 @@ def _set(tx: Tx, node: str, trait: str, permission: Permission | None, rate: int
 
 
 @approvals.decision_handler(PEER_KIND)
-async def decide_peer_call(ctx: Ctx, approval: Approval, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
+async def decide_peer_call(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Mapping[str, Any]) -> dict[str, Any]:
     """Let a call of another node that waits go on, or refuse it; `remember`: always (approved) or never (rejected)
     decides about all later calls of the trait by this node, too."""
     approvals.check_choices(choices, {"remember"} if yes else {"reason", "remember"})
@@ -137,7 +137,7 @@ def _settle(tx: Tx, node: str) -> None:
 
 
 def _decide(
-    tx: Tx, question: Approval, yes: bool, reason: str, remember: str, person: str | None = None
+    tx: Tx, question: ApprovalInfo, yes: bool, reason: str, remember: str, person: str | None = None
 ) -> dict[str, Any]:
     outcome = {"tool": question.payload["tool"], "state": "allowed" if yes else "refused", "remember": remember}
     return approvals.decide(tx, question, "approved" if yes else "rejected", reason, outcome, person)

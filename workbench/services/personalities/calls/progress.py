@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from rid_lib.types import KoiNetNode
 
-from workbench.functions.progress import Report, Reports
+from workbench.functions.progress import CallReports, Report
 from workbench.koi.envelope import signed
-from workbench.koi.identity import Identity
+from workbench.koi.identity import NodeIdentity
 from workbench.koi.payloads import LONGEST_MESSAGE, TraitProgress
 from workbench.ops import Ctx
-from workbench.rules.tools.progress import Progress
+from workbench.rules.tools.progress import ProgressReceiver
 from workbench.rules.tools.results import shortened
 
 PAUSE_SECONDS = 0.5
@@ -24,7 +24,9 @@ Send = Callable[[bytes], Awaitable[None]]
 
 
 @contextmanager
-def reporting(ctx: Ctx, me: Identity, caller: KoiNetNode, call_id: str, send: Send | None) -> Iterator[Progress | None]:
+def reporting(
+    ctx: Ctx, me: NodeIdentity, caller: KoiNetNode, call_id: str, send: Send | None
+) -> Iterator[ProgressReceiver | None]:
     """What a tool reports to within the block: it is sent to the caller, signed, with secrets masked, without waiting.
 
     Args:
@@ -47,7 +49,7 @@ def reporting(ctx: Ctx, me: Identity, caller: KoiNetNode, call_id: str, send: Se
         if math.isfinite(progress) and (total is None or math.isfinite(total)):
             reports.write((progress, total, message))
 
-    reports = Reports(pass_on, PAUSE_SECONDS)
+    reports = CallReports(pass_on, PAUSE_SECONDS)
     try:
         yield note
     finally:

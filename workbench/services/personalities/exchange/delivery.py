@@ -8,11 +8,11 @@ from functools import partial
 
 from workbench.errors import Refused, Unavailable
 from workbench.koi.payloads import ErrorType, EventsPayload
-from workbench.koi.requests import BROADCAST, Peer
+from workbench.koi.requests import BROADCAST, KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities.exchange import handshake
 from workbench.services.personalities.peers import outbox, rejections
-from workbench.services.personalities.peers.outbox import Waiting
+from workbench.services.personalities.peers.outbox import WaitingEvent
 
 FAULT_OF_EVENTS = frozenset({400, 413, 415, 422})
 """Statuses of answers by which a peer says that it will never accept the same request."""
@@ -22,7 +22,7 @@ FAILED = 500
 log = logging.getLogger(__name__)
 
 
-async def deliver(ctx: Ctx, peer: Peer) -> None:
+async def deliver(ctx: Ctx, peer: KoiPeer) -> None:
     """Send everything that waits for a peer, in order.
 
     Raises: as `PeerClient.exchange`; what was not sent waits.
@@ -35,7 +35,7 @@ async def deliver(ctx: Ctx, peer: Peer) -> None:
         await ctx.write(lambda tx: outbox.remove(tx, sent))  # noqa: B023 (it runs before the next round)
 
 
-def _within(waiting: Sequence[Waiting], largest: int) -> Iterator[Waiting]:
+def _within(waiting: Sequence[WaitingEvent], largest: int) -> Iterator[WaitingEvent]:
     """The first events, up to a size together; at least one."""
     size = 0
     for one in waiting:
@@ -45,7 +45,7 @@ def _within(waiting: Sequence[Waiting], largest: int) -> Iterator[Waiting]:
         yield one
 
 
-async def _send(ctx: Ctx, peer: Peer, batch: Sequence[Waiting]) -> None:
+async def _send(ctx: Ctx, peer: KoiPeer, batch: Sequence[WaitingEvent]) -> None:
     """Send events together; one by one if they are rejected together. One that is rejected alone is recorded."""
     events = [one.event for one in batch if one.event is not None]
     if not events:
@@ -65,7 +65,7 @@ async def _send(ctx: Ctx, peer: Peer, batch: Sequence[Waiting]) -> None:
         await ctx.write(note)
 
 
-async def _is_about_events(ctx: Ctx, peer: Peer, error: Refused | Unavailable) -> bool:
+async def _is_about_events(ctx: Ctx, peer: KoiPeer, error: Refused | Unavailable) -> bool:
     """Whether a peer rejects what is in a request, and not all requests of this node.
 
     A signature does not fit, and a peer fails, for either reason: so it is asked to accept a request without events.

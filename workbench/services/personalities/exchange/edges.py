@@ -13,7 +13,7 @@ from rid_lib.types import KoiNetNode
 
 from workbench.koi import rids
 from workbench.koi.nodes import EdgeProfile, EdgeStatus, EdgeType, NodeProfile, NodeType, edge_rid
-from workbench.koi.payloads import Event, EventType
+from workbench.koi.payloads import EventType, KoiEvent
 from workbench.ops import Ctx
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline import run
@@ -63,7 +63,7 @@ async def propose(ctx: Ctx, me: KoiNetNode, source: KoiNetNode, types: list[str]
             outbox.put(tx, str(source), rid, EventType.NEW)
         return is_so
 
-    await run.handle(ctx, [Event(rid=rid, event_type=EventType.NEW, contents=contents)], None, queue)
+    await run.handle(ctx, [KoiEvent(rid=rid, event_type=EventType.NEW, contents=contents)], None, queue)
     ctx.node.has_mail.set()
 
 
@@ -88,7 +88,7 @@ async def decide(ctx: Ctx, me: KoiNetNode, proposal: Row) -> None:
 
     approved = {**json.loads(proposal["contents"]), "status": EdgeStatus.APPROVED}
     event_type, contents = (EventType.UPDATE, approved) if is_possible else (EventType.FORGET, None)
-    await run.handle(ctx, [Event(rid=rid, event_type=event_type, contents=contents)], None, is_still_proposed)
+    await run.handle(ctx, [KoiEvent(rid=rid, event_type=event_type, contents=contents)], None, is_still_proposed)
 
 
 def _is_wanted(me: KoiNetNode, source: KoiNetNode, types: list[str], tx: Reader) -> bool:

@@ -9,8 +9,8 @@ from rid_lib.types import KoiNetNode
 
 from workbench.errors import Refused, Unavailable
 from workbench.koi.node import Presence
-from workbench.koi.payloads import Event, EventType
-from workbench.koi.requests import Peer
+from workbench.koi.payloads import EventType, KoiEvent
+from workbench.koi.requests import KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities.exchange import delivery
 from workbench.services.personalities.peers import outbox, rows
@@ -23,14 +23,14 @@ async def say(ctx: Ctx, presence: Presence) -> None:
     await presence.tasks.close()
     me = presence.identity.rid
     known = await ctx.read(lambda tx: network.neighbours(tx, str(me)).all)
-    await run.handle(ctx, [Event(rid=me, event_type=EventType.FORGET)], None)
+    await run.handle(ctx, [KoiEvent(rid=me, event_type=EventType.FORGET)], None)
     peers = await ctx.write(lambda tx: _queue(tx, me, sorted(known)))
     with suppress(TimeoutError):
         async with asyncio.timeout(ctx.settings.koi_leave_seconds):
             await asyncio.gather(*(_deliver(ctx, peer) for peer in peers))
 
 
-def _queue(tx: Tx, me: KoiNetNode, nodes: list[str]) -> list[Peer]:
+def _queue(tx: Tx, me: KoiNetNode, nodes: list[str]) -> list[KoiPeer]:
     """Also for those whose edges have just been forgotten."""
     for node in nodes:
         outbox.put(tx, node, me, EventType.FORGET)
@@ -38,6 +38,6 @@ def _queue(tx: Tx, me: KoiNetNode, nodes: list[str]) -> list[Peer]:
     return [peer for row in found if row is not None and (peer := rows.address(row)) is not None]
 
 
-async def _deliver(ctx: Ctx, peer: Peer) -> None:
+async def _deliver(ctx: Ctx, peer: KoiPeer) -> None:
     with suppress(Refused, Unavailable):
         await delivery.deliver(ctx, peer)

@@ -11,8 +11,8 @@ from rid_lib.types import KoiNetNode
 from workbench.errors import Refused, Unavailable
 from workbench.koi import rids
 from workbench.koi.node import Presence
-from workbench.koi.payloads import ErrorType, Event, EventsPayload, EventType, Payload
-from workbench.koi.requests import BROADCAST, Peer
+from workbench.koi.payloads import ErrorType, EventsPayload, EventType, KoiEvent, Payload
+from workbench.koi.requests import BROADCAST, KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
 from workbench.services.personalities.exchange import edges
@@ -37,7 +37,7 @@ def present(ctx: Ctx) -> Presence:
     return ctx.node.presence
 
 
-async def ask(ctx: Ctx, peer: Peer, path: str, payload: Payload) -> Payload | None:
+async def ask(ctx: Ctx, peer: KoiPeer, path: str, payload: Payload) -> Payload | None:
     """Ask a peer; if it does not know this node, greet it first.
 
     Raises: as `PeerClient.exchange`.
@@ -52,7 +52,7 @@ async def ask(ctx: Ctx, peer: Peer, path: str, payload: Payload) -> Payload | No
     return await _known(lambda: client.ask(peer, path, payload))
 
 
-async def greet(ctx: Ctx, peer: Peer) -> None:
+async def greet(ctx: Ctx, peer: KoiPeer) -> None:
     """Introduce this node to a peer, and agree on the edge with it anew, for it may have forgotten both.
 
     Raises: as `PeerClient.exchange`.
@@ -91,7 +91,7 @@ async def meet(ctx: Ctx, base_url: str, rid: KoiNetNode) -> None:
     """
     presence, me = present(ctx), str(present(ctx).identity.rid)
     try:
-        await _introduce(ctx, Peer(rid, base_url, ""), forget=True)
+        await _introduce(ctx, KoiPeer(rid, base_url, ""), forget=True)
         found = await _known(lambda: presence.client.meet(rid, base_url))
     except Refused as refusal:
         if refusal.details.get("error") != ErrorType.INVALID_TARGET:
@@ -101,7 +101,7 @@ async def meet(ctx: Ctx, base_url: str, rid: KoiNetNode) -> None:
             f"The node at {base_url} is not {rid}, which was the first contact. If it is meant, leave the network and "
             "join again.",
         ) from None
-    event = Event(rid=rid, event_type=EventType.NEW, manifest=found.manifest, contents=found.contents)
+    event = KoiEvent(rid=rid, event_type=EventType.NEW, manifest=found.manifest, contents=found.contents)
     await run.handle(ctx, [event], rid)
 
     def queue(tx: Tx) -> None:
@@ -112,7 +112,7 @@ async def meet(ctx: Ctx, base_url: str, rid: KoiNetNode) -> None:
     ctx.node.has_mail.set()
 
 
-async def _introduce(ctx: Ctx, peer: Peer, *, forget: bool) -> None:
+async def _introduce(ctx: Ctx, peer: KoiPeer, *, forget: bool) -> None:
     """Tell a node who this one is.
 
     Args:
@@ -124,8 +124,8 @@ async def _introduce(ctx: Ctx, peer: Peer, *, forget: bool) -> None:
     own = await ctx.read(lambda tx: bundles.find(tx, me))
     if own is None:
         raise Unavailable("KOI_NOT_JOINED", "This node has just left the network.")
-    new = Event(rid=me, event_type=EventType.NEW, manifest=own.bundle.manifest, contents=own.bundle.contents)
-    before = [Event(rid=me, event_type=EventType.FORGET)] if forget else []
+    new = KoiEvent(rid=me, event_type=EventType.NEW, manifest=own.bundle.manifest, contents=own.bundle.contents)
+    before = [KoiEvent(rid=me, event_type=EventType.FORGET)] if forget else []
     await presence.client.ask(peer, BROADCAST, EventsPayload(events=[*before, new]))
 
 

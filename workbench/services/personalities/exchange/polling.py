@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rid_lib.types import KoiNetNode
 
-from workbench.koi.payloads import Event, EventsPayload, PollEvents
-from workbench.koi.requests import POLL, Peer
+from workbench.koi.payloads import EventsPayload, KoiEvent, PollEvents
+from workbench.koi.requests import POLL, KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities.exchange import handshake
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline import run
 
 
-async def answer(ctx: Ctx, node: KoiNetNode, limit: int) -> list[Event]:
+async def answer(ctx: Ctx, node: KoiNetNode, limit: int) -> list[KoiEvent]:
     """What waits for a node that polls.
 
     The protocol has no acknowledgement: an answer may be lost on its way. So each event is in two answers; whoever has
@@ -31,7 +31,7 @@ async def answer(ctx: Ctx, node: KoiNetNode, limit: int) -> list[Event]:
     return [one.event for one in waiting if one.event is not None]
 
 
-async def poll(ctx: Ctx, peer: Peer) -> None:
+async def poll(ctx: Ctx, peer: KoiPeer) -> None:
     """Fetch what waits at a peer for this node.
 
     Raises: as `PeerClient.exchange`.

@@ -13,8 +13,8 @@ from rid_lib.types import KoiNetNode
 
 from workbench.koi import rids
 from workbench.koi.nodes import edge_rid
-from workbench.koi.payloads import Event, EventType, FetchManifests, Manifest, ManifestsPayload
-from workbench.koi.requests import MANIFESTS, Peer
+from workbench.koi.payloads import EventType, FetchManifests, KoiEvent, Manifest, ManifestsPayload
+from workbench.koi.requests import MANIFESTS, KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
 from workbench.services.personalities.exchange import edges, handshake
@@ -27,14 +27,14 @@ SQL = beside(__file__)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownState:
     """What this node knows: personalities, and those that were forgotten, by RID."""
 
     bundles: Mapping[str, Row]
     forgotten: Mapping[str, Row]
 
 
-async def compare(ctx: Ctx, peer: Peer) -> None:
+async def compare(ctx: Ctx, peer: KoiPeer) -> None:
     """Compare what a peer has with what is known here, and heal the differences.
 
     Raises: as `PeerClient.exchange`.
@@ -55,19 +55,21 @@ async def compare(ctx: Ctx, peer: Peer) -> None:
     ctx.node.has_mail.set()
 
 
-def _known(tx: Reader) -> Known:
-    return Known({row["rid"]: row for row in tx.all(SQL.known)}, {row["rid"]: row for row in tx.all(SQL.forgotten)})
+def _known(tx: Reader) -> KnownState:
+    return KnownState(
+        {row["rid"]: row for row in tx.all(SQL.known)}, {row["rid"]: row for row in tx.all(SQL.forgotten)}
+    )
 
 
-def _lost(known: Known, theirs: Mapping[str, Manifest], node: str) -> Iterator[Event]:
+def _lost(known: KnownState, theirs: Mapping[str, Manifest], node: str) -> Iterator[KoiEvent]:
     """What a node owns, as known here, and has no more: it is forgotten, unless there is something newer by then."""
     for rid, row in known.bundles.items():
         if row["owner"] == node and rid not in theirs:
             manifest = bundles.manifest_of(rids.parse(rid), row["manifest_at"], outbox.NOTHING)
-            yield Event(rid=rids.parse(rid), event_type=EventType.FORGET, manifest=manifest)
+            yield KoiEvent(rid=rids.parse(rid), event_type=EventType.FORGET, manifest=manifest)
 
 
-def _missed(known: Known, theirs: Mapping[str, Manifest], me: str) -> Iterator[Event]:
+def _missed(known: KnownState, theirs: Mapping[str, Manifest], me: str) -> Iterator[KoiEvent]:
     """What a node has and is not known here, or older. Its contents are fetched."""
     for rid, manifest in theirs.items():
         row, forgotten = known.bundles.get(rid), known.forgotten.get(rid)
@@ -76,10 +78,10 @@ def _missed(known: Known, theirs: Mapping[str, Manifest], me: str) -> Iterator[E
         if row is None or (
             row["owner"] != me and row["sha256"] != manifest.sha256_hash and row["manifest_at"] < manifest.at
         ):
-            yield Event(rid=manifest.rid, event_type=EventType.UPDATE, manifest=manifest)
+            yield KoiEvent(rid=manifest.rid, event_type=EventType.UPDATE, manifest=manifest)
 
 
-async def _take(ctx: Ctx, source: KoiNetNode, events: list[Event]) -> None:
+async def _take(ctx: Ctx, source: KoiNetNode, events: list[KoiEvent]) -> None:
     size = ctx.settings.max_koi_batch_events
     for start in range(0, len(events), size):
         await run.handle(ctx, events[start : start + size], source)
@@ -106,14 +108,14 @@ def _send(tx: Tx, theirs: Mapping[str, Manifest], *, me: str, node: str) -> None
             outbox.put(tx, node, rids.parse(rid), EventType.FORGET)
 
 
-def _absent_owners(tx: Reader, known: Known, theirs: Mapping[str, Manifest], node: str) -> list[Peer]:
+def _absent_owners(tx: Reader, known: KnownState, theirs: Mapping[str, Manifest], node: str) -> list[KoiPeer]:
     """The owners of what came from a relay that has it no more: it may have missed or lost it, so they are asked."""
     owners = {row["owner"] for rid, row in known.bundles.items() if row["origin"] == node and rid not in theirs}
     found = (rows.find(tx, owner) for owner in sorted(owners - {node}))
     return [peer for row in found if row is not None and (peer := rows.address(row)) is not None]
 
 
-async def _compare_edge(ctx: Ctx, peer: Peer) -> None:
+async def _compare_edge(ctx: Ctx, peer: KoiPeer) -> None:
     """Propose the edge from a peer again if it has none: it has lost it, or forgotten it when it was told to forget us.
 
     A peer that does not want to send anything refuses it again, which costs little, as peers are seldom compared.
@@ -130,7 +132,7 @@ async def _compare_edge(ctx: Ctx, peer: Peer) -> None:
     await edges.renew(ctx, me, peer.rid, lambda tx: bundles.find(tx, rid) == before)
 
 
-async def _ask_owner(ctx: Ctx, owner: Peer, known: Known) -> None:
+async def _ask_owner(ctx: Ctx, owner: KoiPeer, known: KnownState) -> None:
     answer = await handshake.ask(ctx, owner, MANIFESTS, FetchManifests(rid_types=[rids.PERSONALITY]))
     if isinstance(answer, ManifestsPayload):
         theirs = {str(one.rid): one for one in answer.manifests}

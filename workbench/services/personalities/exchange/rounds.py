@@ -12,7 +12,7 @@ from rid_lib.types import KoiNetNode
 from workbench.errors import Refused, Unavailable
 from workbench.koi import rids
 from workbench.koi.node import Node, Presence
-from workbench.koi.requests import Peer
+from workbench.koi.requests import KoiPeer
 from workbench.model import SECOND
 from workbench.ops import Ctx
 from workbench.rules.tasks.lifecycle import backoff
@@ -27,7 +27,7 @@ HURRY = 1.0
 NOTED = 10 * SECOND
 """The least time between two records that a peer was reached."""
 
-Work = Callable[[Ctx, Peer], Awaitable[None]]
+Work = Callable[[Ctx, KoiPeer], Awaitable[None]]
 
 
 async def attend(ctx: Ctx) -> None:
@@ -94,13 +94,13 @@ def _is_due(done: dict[str, float], peer: str, now: float, seconds: float) -> bo
     return peer not in done or now - done[peer] >= seconds
 
 
-async def _compare(ctx: Ctx, peer: Peer) -> None:
+async def _compare(ctx: Ctx, peer: KoiPeer) -> None:
     began = asyncio.get_running_loop().time()
     await reconciliation.compare(ctx, peer)
     handshake.present(ctx).compared[str(peer.rid)] = began
 
 
-async def _attempt(ctx: Ctx, presence: Presence, peer: Peer, row: Row, work: Work) -> None:
+async def _attempt(ctx: Ctx, presence: Presence, peer: KoiPeer, row: Row, work: Work) -> None:
     """Do something with a peer, and record whether it could be reached."""
     rid, settings = str(peer.rid), ctx.settings
     try:

@@ -17,7 +17,7 @@ LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class NetworkMembership:
     """That this project takes part.
 
     Args:
@@ -31,12 +31,12 @@ class Membership:
     by_settings: bool = False
 
 
-async def of(ctx: Ctx) -> Membership | None:
+async def of(ctx: Ctx) -> NetworkMembership | None:
     """What the operator has decided; otherwise, what the settings say. None: it takes no part."""
     return await ctx.read(lambda tx: _chosen(tx, ctx.settings))
 
 
-def save(tx: Tx, chosen: Membership, by: str) -> None:
+def save(tx: Tx, chosen: NetworkMembership, by: str) -> None:
     """Record that this project takes part."""
     tx.run(SQL.set, name=chosen.name, url=chosen.url, rid=chosen.rid, by=by, now=tx.now)
 
@@ -56,13 +56,17 @@ def endpoints(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def _chosen(tx: Reader, settings: Settings) -> Membership | None:
+def _chosen(tx: Reader, settings: Settings) -> NetworkMembership | None:
     row = tx.one(SQL.get)
     if row is not None and row["changed_by"] != SETTINGS:
-        return Membership(row["name"], row["first_contact_url"], row["first_contact_rid"]) if row["joined"] else None
+        return (
+            NetworkMembership(row["name"], row["first_contact_url"], row["first_contact_rid"])
+            if row["joined"]
+            else None
+        )
     if not settings.koi:
         return None
     url = endpoints(settings.koi_first_contact) or None
     pinned = row["first_contact_rid"] if row is not None and row["first_contact_url"] == url else None
     name = row["name"] if row is not None else default_name(settings)
-    return Membership(name, url, settings.koi_first_contact_rid or pinned, by_settings=True)
+    return NetworkMembership(name, url, settings.koi_first_contact_rid or pinned, by_settings=True)

@@ -14,7 +14,7 @@ from workbench.koi import rids
 from workbench.koi.identity import load_or_create
 from workbench.koi.node import Presence
 from workbench.koi.nodes import EdgeStatus, EdgeType, NodeProfile, NodeProvides, NodeType
-from workbench.koi.payloads import Event, EventType
+from workbench.koi.payloads import EventType, KoiEvent
 from workbench.koi.peer_tasks import PeerTasks
 from workbench.koi.requests import PeerClient
 from workbench.model import Level, Wire
@@ -22,7 +22,7 @@ from workbench.ops import Ctx, op
 from workbench.services.personalities import self_node
 from workbench.services.personalities.exchange import farewell, first_contact, handshake
 from workbench.services.personalities.network import membership
-from workbench.services.personalities.network.membership import Membership
+from workbench.services.personalities.network.membership import NetworkMembership
 from workbench.services.personalities.peers import outbox, rows
 from workbench.services.personalities.pipeline import directory, run
 from workbench.store.base import Reader, Tx
@@ -172,7 +172,7 @@ async def closed(ctx: Ctx) -> None:
         await presence.client.close()
 
 
-def _checked(ctx: Ctx, url: str | None, rid: str | None, name: str | None) -> Membership:
+def _checked(ctx: Ctx, url: str | None, rid: str | None, name: str | None) -> NetworkMembership:
     """What the operator has decided.
 
     Raises:
@@ -188,7 +188,7 @@ def _checked(ctx: Ctx, url: str | None, rid: str | None, name: str | None) -> Me
             rids.parse_node(rid)
         except ValueError as error:
             raise BadInput("BAD_FIRST_CONTACT", f"{rid!r} is not the RID of a node: {error}.") from None
-    return Membership(name or membership.default_name(ctx.settings), contact, rid)
+    return NetworkMembership(name or membership.default_name(ctx.settings), contact, rid)
 
 
 async def _identify(ctx: Ctx, url: str) -> None:
@@ -206,7 +206,7 @@ async def _identify(ctx: Ctx, url: str) -> None:
         raise
 
 
-async def _opened(ctx: Ctx, chosen: Membership) -> None:
+async def _opened(ctx: Ctx, chosen: NetworkMembership) -> None:
     settings, server = ctx.settings, ctx.server
     if server is None:
         return
@@ -224,7 +224,7 @@ async def _opened(ctx: Ctx, chosen: Membership) -> None:
         raise
 
 
-async def _announce(ctx: Ctx, presence: Presence, chosen: Membership) -> None:
+async def _announce(ctx: Ctx, presence: Presence, chosen: NetworkMembership) -> None:
     """Publish this node, which may have another address than before, and what it owns to the first contact."""
     me = presence.identity.rid
     types = [rids.PERSONALITY] if chosen.url else [rids.PERSONALITY, rids.NODE, rids.EDGE]
@@ -241,7 +241,7 @@ async def _announce(ctx: Ctx, presence: Presence, chosen: Membership) -> None:
         outbox.empty_of_strangers(tx)
 
     await ctx.write(prepare)
-    event = Event(rid=me, event_type=EventType.NEW, contents=profile.model_dump(mode="json", by_alias=True))
+    event = KoiEvent(rid=me, event_type=EventType.NEW, contents=profile.model_dump(mode="json", by_alias=True))
     await run.handle(ctx, [event], None)
     if chosen.rid is not None:
         contact = chosen.rid

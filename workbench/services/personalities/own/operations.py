@@ -69,7 +69,7 @@ class OwnPersonality(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedProfile:
     """A profile that was changed. `before`: what was decided about it before; None: nothing."""
 
     name: str
@@ -103,7 +103,7 @@ async def publish_personality(
     by_hand = parse(traits) if traits is not None else None
     me = await own_hash(ctx)
 
-    def change(tx: Tx) -> Saved:
+    def change(tx: Tx) -> SavedProfile:
         _require_own_name(tx, name, me)
         before = tx.one(SQL.get, name=name) or {}
         made = {
@@ -128,7 +128,7 @@ async def update_traits(
     functions = publishing.bound(ctx)
     me = await own_hash(ctx)
 
-    def change(tx: Tx) -> Saved:
+    def change(tx: Tx) -> SavedProfile:
         target = _target(tx, ctx, name)
         own = publishing.find(tx, functions, target)
         if own is None:
@@ -177,7 +177,7 @@ async def get_own_personality(ctx: Ctx, name: OwnName) -> OwnPersonality:
     return await ctx.read(question)
 
 
-async def _published(ctx: Ctx, change: Callable[[Tx], Saved]) -> OwnPersonality:
+async def _published(ctx: Ctx, change: Callable[[Tx], SavedProfile]) -> OwnPersonality:
     """Change a profile and publish it; if it is refused, everything is as it was before. One change at a time."""
     async with ctx.node.publishing:
         saved = await ctx.write(change)
@@ -191,21 +191,21 @@ async def _published(ctx: Ctx, change: Callable[[Tx], Saved]) -> OwnPersonality:
     return await get_own_personality(ctx, saved.name)
 
 
-def _restore(tx: Tx, saved: Saved) -> None:
+def _restore(tx: Tx, saved: SavedProfile) -> None:
     if saved.before is None:
         tx.run(SQL.delete, name=saved.name)
     else:
         tx.run(SQL.save, {**saved.before}, now=tx.now)
 
 
-def _save(tx: Tx, name: str, made: Mapping[str, Any], by_hand: list[PersonalityTrait]) -> Saved:
+def _save(tx: Tx, name: str, made: Mapping[str, Any], by_hand: list[PersonalityTrait]) -> SavedProfile:
     """Store what was decided about a profile."""
     require_room(by_hand)
     before = tx.one(SQL.get, name=name)
     traits = json.dumps([trait.model_dump(mode="json") for trait in by_hand], ensure_ascii=False)
     kept = {column: made[column] for column in ("version", "agent_id", "definition_id")}
     tx.run(SQL.save, kept, name=name, traits=traits, now=tx.now)
-    return Saved(name, before)
+    return SavedProfile(name, before)
 
 
 def _by_hand(row: Mapping[str, Any]) -> list[PersonalityTrait]:

@@ -17,17 +17,17 @@ from pydantic import ValidationError
 from workbench.errors import WorkbenchError
 from workbench.functions.hosts import OfferedTool
 from workbench.koi.node import Presence
-from workbench.koi.payloads import Event, EventType
+from workbench.koi.payloads import EventType, KoiEvent
 from workbench.koi.rids import PERSONALITY, parse
 from workbench.ops import Ctx
-from workbench.rules.definitions.model import Metadata
+from workbench.rules.definitions.model import DefinitionMetadata
 from workbench.rules.personalities.composition import Home, Sources, compose, function_trait
 from workbench.rules.personalities.profile import PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.definitions import changes as definitions
 from workbench.services.personalities import bundles
 from workbench.services.personalities.pipeline.run import handle
-from workbench.services.personalities.refusals import Refused
+from workbench.services.personalities.refusals import RefusedEvent
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -92,7 +92,7 @@ async def note_definitions(ctx: Ctx) -> None:
             await definitions.current(ctx, row["id"], row["path"])
 
 
-async def publish(ctx: Ctx) -> list[Refused]:
+async def publish(ctx: Ctx) -> list[RefusedEvent]:
     """Publish the profiles that differ from what is published, and forget those of agents that have none any more.
 
     Does nothing while this node takes no part in a network. Returns those that were refused.
@@ -104,7 +104,7 @@ async def publish(ctx: Ctx) -> list[Refused]:
         return await publish_held(ctx)
 
 
-async def publish_held(ctx: Ctx) -> list[Refused]:
+async def publish_held(ctx: Ctx) -> list[RefusedEvent]:
     """As `publish`, for who holds `Node.publishing`."""
     presence = ctx.node.presence
     if presence is None:
@@ -136,7 +136,7 @@ def find(tx: Reader, functions: Functions, name: str) -> Own | None:
     return _of_functions(name, functions) if name in functions else None
 
 
-def _events(tx: Reader, presence: Presence, functions: Functions) -> list[Event]:
+def _events(tx: Reader, presence: Presence, functions: Functions) -> list[KoiEvent]:
     """What has to be published: new versions before the former ones are forgotten."""
     me = presence.identity.rid
     home = Home(me, presence.base_url.removesuffix("/koi-net"))
@@ -148,8 +148,8 @@ def _events(tx: Reader, presence: Presence, functions: Functions) -> list[Event]
         contents = _contents(home, one)
         if contents is not None and contents != known.get(str(rid)):
             event_type = EventType.UPDATE if str(rid) in known else EventType.NEW
-            changed.append(Event(rid=rid, event_type=event_type, contents=contents))
-    return [*changed, *(Event(rid=parse(rid), event_type=EventType.FORGET) for rid in known.keys() - kept)]
+            changed.append(KoiEvent(rid=rid, event_type=event_type, contents=contents))
+    return [*changed, *(KoiEvent(rid=parse(rid), event_type=EventType.FORGET) for rid in known.keys() - kept)]
 
 
 def _contents(home: Home, one: Own) -> dict[str, Any] | None:
@@ -169,7 +169,7 @@ def _all(tx: Reader, functions: Functions) -> Iterator[Own]:
 
 
 def _own(row: Row, functions: Functions) -> Own:
-    metadata = Metadata.model_validate(json.loads(row["content"])["metadata"]) if row["content"] else None
+    metadata = DefinitionMetadata.model_validate(json.loads(row["content"])["metadata"]) if row["content"] else None
     sources = Sources(
         definition=metadata,
         persona=(row["persona"], row["role"]) if row["persona"] else None,

@@ -22,7 +22,7 @@ SQL = beside(__file__)
 PeerRef = Annotated[str, Field(min_length=1, max_length=300, description="RID of the peer, or its name if unique.")]
 
 
-class Peer(Wire):
+class PeerInfo(Wire):
     """A node of the network.
 
     `state`: reachable; unreachable since its last error, and tried again at `retry_at`; blocked; polling: it fetches
@@ -55,10 +55,10 @@ class Peer(Wire):
 class Peers(Wire):
     """Peers, by name."""
 
-    peers: list[Peer]
+    peers: list[PeerInfo]
 
 
-class Refusal(Wire):
+class RefusalCount(Wire):
     """How many messages and calls of a peer were refused for a reason."""
 
     code: str
@@ -94,8 +94,8 @@ class PeerPermission(Wire):
 class PeerDetails(Wire):
     """A peer, what was refused of it, what it rejects, and what it may call."""
 
-    peer: Peer
-    refusals: list[Refusal]
+    peer: PeerInfo
+    refusals: list[RefusalCount]
     rejections: list[Rejection]
     permissions: list[PeerPermission]
 
@@ -179,15 +179,15 @@ def _details(tx: Reader, rid: str, me: str | None) -> PeerDetails:
     [row] = tx.all(SQL.list, me=me, rid=rid)
     return PeerDetails(
         peer=_peer(row),
-        refusals=[Refusal.model_validate(one) for one in tx.all(SQL.refusals, rid=rid)],
+        refusals=[RefusalCount.model_validate(one) for one in tx.all(SQL.refusals, rid=rid)],
         rejections=[Rejection.model_validate(one) for one in tx.all(SQL.rejections, rid=rid)],
         permissions=[PeerPermission.model_validate(one) for one in tx.all(SQL.permissions, rid=rid)],
     )
 
 
-def _peer(row: Row) -> Peer:
-    described = {name: row[name] for name in Peer.model_fields if name in row}
-    return Peer.model_validate({**described, "is_relay": bool(row["is_relay"]), "state": _state(row)})
+def _peer(row: Row) -> PeerInfo:
+    described = {name: row[name] for name in PeerInfo.model_fields if name in row}
+    return PeerInfo.model_validate({**described, "is_relay": bool(row["is_relay"]), "state": _state(row)})
 
 
 def _state(row: Row) -> str:

@@ -17,7 +17,7 @@ from rid_lib import RID
 from rid_lib.ext.utils import sha256_hash
 
 from workbench.koi import rids
-from workbench.koi.payloads import Event, EventType, Manifest
+from workbench.koi.payloads import EventType, KoiEvent, Manifest
 from workbench.services.personalities import bundles
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -27,11 +27,11 @@ NOTHING = sha256_hash("{}")
 """The hash of empty contents."""
 
 
-class Waiting(NamedTuple):
+class WaitingEvent(NamedTuple):
     """An event that waits. `event`: None if there is nothing to send any more. `size`: characters of its contents."""
 
     id: int
-    event: Event | None
+    event: KoiEvent | None
     size: int
 
 
@@ -51,7 +51,7 @@ def put_known(tx: Tx, node: str, types: Iterable[str], *, me: str, everything: b
     tx.run(SQL.put_known, node=node, types=json.dumps(sorted(types)), me=me, everything=int(everything), now=tx.now)
 
 
-def first(tx: Reader, node: str, limit: int) -> list[Waiting]:
+def first(tx: Reader, node: str, limit: int) -> list[WaitingEvent]:
     """The first events that wait for a node."""
     return [_waiting(row) for row in tx.all(SQL.first, node=node, limit=limit)]
 
@@ -76,21 +76,21 @@ def empty_of_strangers(tx: Tx) -> None:
     tx.run(SQL.empty_of_strangers)
 
 
-def _forget(rid: RID, at: int | None) -> Event:
+def _forget(rid: RID, at: int | None) -> KoiEvent:
     """A FORGET. Its manifest, which koi-net ignores, tells a receiver whether what it knows is newer."""
     manifest = None if at is None else bundles.manifest_of(rid, at, NOTHING)
-    return Event(rid=rid, event_type=EventType.FORGET, manifest=manifest)
+    return KoiEvent(rid=rid, event_type=EventType.FORGET, manifest=manifest)
 
 
-def _waiting(row: Row) -> Waiting:
+def _waiting(row: Row) -> WaitingEvent:
     rid, event_type = rids.parse(row["rid"]), EventType(row["event_type"])
     is_forget = event_type is EventType.FORGET
     if row["manifest"] is None:
-        return Waiting(row["id"], _forget(rid, row["forgotten_at"]) if is_forget else None, 0)
-    made = Event(
+        return WaitingEvent(row["id"], _forget(rid, row["forgotten_at"]) if is_forget else None, 0)
+    made = KoiEvent(
         rid=rid,
         event_type=EventType.NEW if is_forget else event_type,
         manifest=Manifest.model_validate_json(row["manifest"]),
         contents=json.loads(row["contents"]),
     )
-    return Waiting(row["id"], made, len(row["contents"]))
+    return WaitingEvent(row["id"], made, len(row["contents"]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from workbench.errors import WorkbenchError
 from workbench.koi import rids
-from workbench.koi.payloads import Event, EventType
+from workbench.koi.payloads import EventType, KoiEvent
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.peers.rows import MAX_ERROR
 from workbench.store.base import Reader, Tx
@@ -17,7 +17,7 @@ FORGOTTEN = ""
 """In place of the hash of contents, for a FORGET."""
 
 
-def note(tx: Tx, node: str, event: Event, error: WorkbenchError, *, is_final: bool) -> None:
+def note(tx: Tx, node: str, event: KoiEvent, error: WorkbenchError, *, is_final: bool) -> None:
     """Record that a peer does not accept an event.
 
     Args:
@@ -46,7 +46,7 @@ def clear(tx: Tx, node: str) -> None:
     tx.run(SQL.clear, node=node)
 
 
-def _hash(event: Event) -> str:
+def _hash(event: KoiEvent) -> str:
     if event.event_type is EventType.FORGET or event.manifest is None:
         return FORGOTTEN
     return str(event.manifest.sha256_hash)

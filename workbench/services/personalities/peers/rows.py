@@ -6,7 +6,7 @@ from rid_lib.types import KoiNetNode
 
 from workbench.koi import rids
 from workbench.koi.nodes import NodeProfile, NodeType
-from workbench.koi.requests import Peer
+from workbench.koi.requests import KoiPeer
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -38,11 +38,11 @@ def find(tx: Reader, rid: KoiNetNode | str) -> Row | None:
     return tx.one(SQL.get, rid=str(rid))
 
 
-def address(row: Row) -> Peer | None:
+def address(row: Row) -> KoiPeer | None:
     """How to reach a node; None if it cannot be reached: it only polls, or is blocked."""
     if row["node_type"] != NodeType.FULL or not row["base_url"] or row["blocked_at"] is not None:
         return None
-    return Peer(rids.parse_node(row["rid"]), row["base_url"].rstrip("/"), row["public_key"])
+    return KoiPeer(rids.parse_node(row["rid"]), row["base_url"].rstrip("/"), row["public_key"])
 
 
 def due(tx: Reader, me: str) -> list[Row]:

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from rid_lib.types import KoiNetNode
 
 from workbench.errors import WorkbenchError
-from workbench.koi.directory import Directory, Known
+from workbench.koi.directory import KnownPersonality, PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.koi.payloads import EventType
 from workbench.koi.rids import PERSONALITY
 from workbench.ops import Ctx
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities.pipeline.item import Change
+from workbench.services.personalities.pipeline.item import ItemChange
 from workbench.services.personalities.self_node import hash_of, own_hash
 from workbench.store.base import Row
 from workbench.store.queries import beside
@@ -52,7 +52,7 @@ async def _refresh(ctx: Ctx, references: frozenset[str]) -> None:
         ctx.node.directory.put(one)
 
 
-def apply(known: Directory, me: KoiNetNode, changes: Iterable[Change]) -> None:
+def apply(known: PersonalityDirectory, me: KoiNetNode, changes: Iterable[ItemChange]) -> None:
     """Note changes that have been committed."""
     for change in changes:
         if not isinstance(change.rid, AgentPersonality):
@@ -60,13 +60,15 @@ def apply(known: Directory, me: KoiNetNode, changes: Iterable[Change]) -> None:
         if change.event_type is EventType.FORGET:
             known.remove(change.rid.name, change.rid.version)
         elif isinstance(change.profile, PersonalityProfile):
-            known.put(Known(change.profile, change.manifest_at, change.owner == str(me)))
+            known.put(KnownPersonality(change.profile, change.manifest_at, change.owner == str(me)))
 
 
-async def _known(ctx: Ctx, rows: Sequence[Row]) -> list[Known]:
+async def _known(ctx: Ctx, rows: Sequence[Row]) -> list[KnownPersonality]:
     me = await _own_hash(ctx) if rows else None
     return [
-        Known(PersonalityProfile.model_validate_json(row["contents"]), row["manifest_at"], hash_of(row["owner"]) == me)
+        KnownPersonality(
+            PersonalityProfile.model_validate_json(row["contents"]), row["manifest_at"], hash_of(row["owner"]) == me
+        )
         for row in rows
     ]
 

@@ -12,15 +12,15 @@ from workbench.errors import Refused, Unavailable
 from workbench.koi.payloads import (
     Bundle,
     BundlesPayload,
-    Event,
     EventType,
     FetchBundles,
     FetchManifests,
+    KoiEvent,
     Manifest,
     ManifestsPayload,
     Payload,
 )
-from workbench.koi.requests import BUNDLES, MANIFESTS, Peer
+from workbench.koi.requests import BUNDLES, MANIFESTS, KoiPeer
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
 from workbench.services.personalities.peers import rows
@@ -39,7 +39,7 @@ class Fetched:
     problem: str = "the sender does not have it"
 
 
-async def missing(ctx: Ctx, source: KoiNetNode, events: Sequence[Event]) -> Fetched:
+async def missing(ctx: Ctx, source: KoiNetNode, events: Sequence[KoiEvent]) -> Fetched:
     """The manifests and the bundles that events lack, as far as their sender provides them.
 
     The contents of a bundle that is known already are not fetched.
@@ -61,7 +61,7 @@ async def missing(ctx: Ctx, source: KoiNetNode, events: Sequence[Event]) -> Fetc
         return Fetched({}, {}, f"the sender did not provide it ({error.code})")
 
 
-async def _fetched(ctx: Ctx, peer: Peer, events: Sequence[Event]) -> Fetched:
+async def _fetched(ctx: Ctx, peer: KoiPeer, events: Sequence[KoiEvent]) -> Fetched:
     without = [event.rid for event in events if event.manifest is None]
     manifests = await _manifests(ctx, peer, without) if without else {}
     stated = {event.rid: event.manifest for event in events if event.manifest is not None} | manifests
@@ -76,18 +76,18 @@ async def _wanted(ctx: Ctx, stated: Mapping[RID, Manifest]) -> list[RID]:
     return [rid for rid, manifest in stated.items() if known.get(str(rid)) != manifest.sha256_hash]
 
 
-async def _manifests(ctx: Ctx, peer: Peer, rids: list[RID]) -> dict[RID, Manifest]:
+async def _manifests(ctx: Ctx, peer: KoiPeer, rids: list[RID]) -> dict[RID, Manifest]:
     answer = await _ask(ctx, peer, MANIFESTS, FetchManifests(rids=rids))
     found = answer.manifests if isinstance(answer, ManifestsPayload) else []
     return {one.rid: one for one in found if one.rid in rids}
 
 
-async def _bundles(ctx: Ctx, peer: Peer, rids: list[RID]) -> dict[RID, Bundle]:
+async def _bundles(ctx: Ctx, peer: KoiPeer, rids: list[RID]) -> dict[RID, Bundle]:
     answer = await _ask(ctx, peer, BUNDLES, FetchBundles(rids=rids))
     found = answer.bundles if isinstance(answer, BundlesPayload) else []
     return {one.manifest.rid: one for one in found if one.manifest.rid in rids}
 
 
-async def _ask(ctx: Ctx, peer: Peer, path: str, payload: Payload) -> Payload | None:
+async def _ask(ctx: Ctx, peer: KoiPeer, path: str, payload: Payload) -> Payload | None:
     presence = ctx.node.presence
     return await presence.client.ask(peer, path, payload) if presence else None

@@ -11,7 +11,7 @@ from rid_lib.types import KoiNetNode
 from workbench.koi.nodes import EdgeProfile, NodeProfile
 from workbench.koi.payloads import EventType, Manifest
 from workbench.rules.personalities.profile import PersonalityProfile
-from workbench.services.personalities.refusals import Refusal
+from workbench.services.personalities.refusals import RefusalReason
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
 
@@ -27,7 +27,7 @@ def always(tx: Tx) -> bool:
 class Dropped(Exception):
     """An event is refused."""
 
-    def __init__(self, code: Refusal, reason: str) -> None:
+    def __init__(self, code: RefusalReason, reason: str) -> None:
         super().__init__(f"{code}: {reason}")
         self.code = code
         self.reason = reason
@@ -69,7 +69,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PipelineItem:
     """An event, with what is known about it so far.
 
     Args:
@@ -84,7 +84,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ItemChange:
     """What an event has changed.
 
     Args:

@@ -8,7 +8,7 @@ from workbench.koi.payloads import EventType, Manifest
 from workbench.model import SECOND, iso
 from workbench.services.personalities.bundles import Stored
 from workbench.services.personalities.pipeline.item import Batch, Dropped
-from workbench.services.personalities.refusals import Refusal
+from workbench.services.personalities.refusals import RefusalReason
 
 
 def check(rid: RID, manifest: Manifest, batch: Batch, now: int) -> None:
@@ -18,10 +18,12 @@ def check(rid: RID, manifest: Manifest, batch: Batch, now: int) -> None:
         Dropped: `WRONG_RID`, `FROM_THE_FUTURE`.
     """
     if str(manifest.rid) != str(rid):
-        raise Dropped(Refusal.WRONG_RID, f"the manifest is of {str(manifest.rid)[:100]}")
+        raise Dropped(RefusalReason.WRONG_RID, f"the manifest is of {str(manifest.rid)[:100]}")
     at = manifest.at
     if at > now + batch.settings.koi_skew_seconds * SECOND:
-        raise Dropped(Refusal.FROM_THE_FUTURE, f"its manifest is dated {manifest.timestamp}, and it is {iso(now)}")
+        raise Dropped(
+            RefusalReason.FROM_THE_FUTURE, f"its manifest is dated {manifest.timestamp}, and it is {iso(now)}"
+        )
 
 
 def compare(sha256: str, at: int, known: Stored | None, forgotten_at: int | None) -> EventType | None:
@@ -35,10 +37,10 @@ def compare(sha256: str, at: int, known: Stored | None, forgotten_at: int | None
     """
     if known is None:
         if forgotten_at is not None and at <= forgotten_at:
-            raise Dropped(Refusal.FORGOTTEN, f"it was forgotten, up to {iso(forgotten_at)}")
+            raise Dropped(RefusalReason.FORGOTTEN, f"it was forgotten, up to {iso(forgotten_at)}")
         return EventType.NEW
     if sha256 == known.sha256:
         return None
     if at <= known.manifest_at:
-        raise Dropped(Refusal.OUTDATED, f"it is of {iso(at)}, and what is known of {iso(known.manifest_at)}")
+        raise Dropped(RefusalReason.OUTDATED, f"it is of {iso(at)}, and what is known of {iso(known.manifest_at)}")
     return EventType.UPDATE

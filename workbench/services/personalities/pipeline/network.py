@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from workbench.koi.nodes import EdgeProfile
-from workbench.services.personalities.pipeline.item import Batch, Change
+from workbench.services.personalities.pipeline.item import Batch, ItemChange
 from workbench.store.base import Reader
 from workbench.store.queries import beside
 
@@ -39,7 +39,7 @@ def neighbours(tx: Reader, me: str) -> Neighbours:
     )
 
 
-def recipients(batch: Batch, nodes: Neighbours, change: Change) -> set[str]:
+def recipients(batch: Batch, nodes: Neighbours, change: ItemChange) -> set[str]:
     """Who learns of a change: of this node's own all neighbours, of an edge its other end, of others' subscribers."""
     found, not_to = nodes.of(str(type(change.rid))), {batch.origin, str(batch.me)}
     if isinstance(change.profile, EdgeProfile):

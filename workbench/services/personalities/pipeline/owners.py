@@ -12,7 +12,7 @@ from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.bundles import Stored
 from workbench.services.personalities.pipeline.item import Batch, Dropped, Profile
-from workbench.services.personalities.refusals import Refusal
+from workbench.services.personalities.refusals import RefusalReason
 from workbench.services.personalities.self_node import hash_of
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
@@ -21,7 +21,7 @@ SQL = beside(__file__)
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class SenderTrust:
     """What the sender of a batch may do.
 
     Args:
@@ -34,28 +34,28 @@ class Trust:
     is_known: bool
 
 
-def trust_in(tx: Reader, batch: Batch) -> Trust:
+def trust_in(tx: Reader, batch: Batch) -> SenderTrust:
     """What the sender of a batch may do.
 
     Raises:
         Dropped: `BLOCKED`.
     """
     if batch.source is None:
-        return Trust(batch, relays=False, is_known=True)
+        return SenderTrust(batch, relays=False, is_known=True)
     row = tx.one(SQL.node, rid=str(batch.source))
     if row and row["blocked_at"] is not None:
-        raise Dropped(Refusal.BLOCKED, "the sender is blocked")
-    return Trust(batch, relays=bool(row and row["is_relay"]), is_known=row is not None)
+        raise Dropped(RefusalReason.BLOCKED, "the sender is blocked")
+    return SenderTrust(batch, relays=bool(row and row["is_relay"]), is_known=row is not None)
 
 
-def authorise(tx: Reader, trust: Trust, rid: RID, profile: Profile) -> str:
+def authorise(tx: Reader, trust: SenderTrust, rid: RID, profile: Profile) -> str:
     """The owner of what an event is about, if the sender may change it.
 
     Raises:
         Dropped: `NOT_THE_OWNER`, `NAME_TAKEN`, `NAME_RELEASED`, `OWN_RID`, `BLOCKED`, `UNKNOWN_NODE`.
     """
     if not trust.is_known and rid != trust.batch.source:
-        raise Dropped(Refusal.UNKNOWN_NODE, "the sender has not introduced itself")
+        raise Dropped(RefusalReason.UNKNOWN_NODE, "the sender has not introduced itself")
     if isinstance(profile, EdgeProfile):
         return _edge_owner(tx, trust, profile)
     owner = str(profile.node_rid) if isinstance(profile, PersonalityProfile) else str(rid)
@@ -63,13 +63,13 @@ def authorise(tx: Reader, trust: Trust, rid: RID, profile: Profile) -> str:
     if isinstance(rid, AgentPersonality):
         pinned = owner_of(tx, rid.name)
         if pinned is not None and not is_same(pinned, owner):
-            raise Dropped(Refusal.NAME_TAKEN, f"the name belongs to {pinned}")
+            raise Dropped(RefusalReason.NAME_TAKEN, f"the name belongs to {pinned}")
         if pinned is None and tx.one(SQL.released, name=rid.name, key_hash=hash_of(owner)):
-            raise Dropped(Refusal.NAME_RELEASED, f"the name was taken from {owner}")
+            raise Dropped(RefusalReason.NAME_RELEASED, f"the name was taken from {owner}")
     return owner
 
 
-def authorise_forget(tx: Reader, trust: Trust, rid: RID, known: Stored | None) -> str | None:
+def authorise_forget(tx: Reader, trust: SenderTrust, rid: RID, known: Stored | None) -> str | None:
     """The owner of what is to be forgotten, if the sender may do that; None if nobody is known to own it.
 
     Raises:
@@ -110,12 +110,14 @@ def limit(tx: Reader, batch: Batch, rid: RID, owner: str) -> None:
     kind, settings = str(type(rid)), batch.settings
     if kind == PERSONALITY:
         if max(_count(tx, kind, owner), _names(tx, rid, owner)) >= settings.max_koi_personalities_per_node:
-            raise Dropped(Refusal.TOO_MANY, f"its owner has {settings.max_koi_personalities_per_node:,} personalities")
+            raise Dropped(
+                RefusalReason.TOO_MANY, f"its owner has {settings.max_koi_personalities_per_node:,} personalities"
+            )
         largest = settings.max_koi_personalities
     else:
         largest = settings.max_koi_nodes * (1 if kind == NODE else EDGES_PER_NODE)
     if _count(tx, kind, None) >= largest:
-        raise Dropped(Refusal.TOO_MANY, f"there are {largest:,} of {kind}")
+        raise Dropped(RefusalReason.TOO_MANY, f"there are {largest:,} of {kind}")
 
 
 def require_room(tx: Reader, batch: Batch, rid: RID, owner: str, contents: str, known: Stored | None) -> None:
@@ -141,7 +143,7 @@ def require_room(tx: Reader, batch: Batch, rid: RID, owner: str, contents: str, 
     row, most = tx.one(SQL.bytes_of, node=node), batch.settings.max_koi_bytes_per_node
     assert row is not None
     if (total := row["n"] + more) > most:
-        raise Dropped(Refusal.QUOTA_EXCEEDED, f"all of {node} would have {total:,} bytes, and may have {most:,}")
+        raise Dropped(RefusalReason.QUOTA_EXCEEDED, f"all of {node} would have {total:,} bytes, and may have {most:,}")
 
 
 EDGES_PER_NODE = 4
@@ -164,29 +166,29 @@ def _names(tx: Reader, rid: RID, owner: str) -> int:
     return int(row["n"])
 
 
-def _edge_owner(tx: Reader, trust: Trust, edge: EdgeProfile) -> str:
+def _edge_owner(tx: Reader, trust: SenderTrust, edge: EdgeProfile) -> str:
     """The source of an edge. Either end may change it; of edges between others a relay may tell."""
     batch, ends = trust.batch, (edge.source, edge.target)
     sender = batch.source or batch.me
     if sender not in ends:
         if batch.me in ends:
-            raise Dropped(Refusal.OWN_RID, "an edge of this node is changed by its two ends only")
+            raise Dropped(RefusalReason.OWN_RID, "an edge of this node is changed by its two ends only")
         if not trust.relays:
-            raise Dropped(Refusal.NOT_THE_OWNER, "an edge is changed by its two ends only")
+            raise Dropped(RefusalReason.NOT_THE_OWNER, "an edge is changed by its two ends only")
     return str(edge.source)
 
 
-def _require(tx: Reader, trust: Trust, owner: str) -> None:
+def _require(tx: Reader, trust: SenderTrust, owner: str) -> None:
     """Refuse the sender unless it is the owner, or relays."""
     batch = trust.batch
     if is_same(owner, batch.origin):
         return
     if batch.source is None:
-        raise Dropped(Refusal.NOT_THE_OWNER, f"it belongs to {owner}")
+        raise Dropped(RefusalReason.NOT_THE_OWNER, f"it belongs to {owner}")
     if is_same(owner, str(batch.me)):
-        raise Dropped(Refusal.OWN_RID, "it belongs to this node")
+        raise Dropped(RefusalReason.OWN_RID, "it belongs to this node")
     if not trust.relays:
-        raise Dropped(Refusal.NOT_THE_OWNER, f"it belongs to {owner}")
+        raise Dropped(RefusalReason.NOT_THE_OWNER, f"it belongs to {owner}")
     row = tx.one(SQL.node, rid=owner)
     if row and row["blocked_at"] is not None:
-        raise Dropped(Refusal.BLOCKED, f"its owner {owner} is blocked")
+        raise Dropped(RefusalReason.BLOCKED, f"its owner {owner} is blocked")

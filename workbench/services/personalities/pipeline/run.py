@@ -12,7 +12,7 @@ from rid_lib import RID
 from rid_lib.types import KoiNetNode
 
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.koi.payloads import Event, EventType, Manifest
+from workbench.koi.payloads import EventType, KoiEvent, Manifest
 from workbench.koi.rids import EDGE, PERSONALITY, parse
 from workbench.ops import Ctx
 from workbench.rules.personalities.addresses import node_label
@@ -22,10 +22,18 @@ from workbench.services.personalities.bundles import Stored
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline import bundle, directory, fetch, final, manifest, network, owners, rid
 from workbench.services.personalities.pipeline.fetch import Fetched
-from workbench.services.personalities.pipeline.item import Batch, Change, Condition, Contents, Dropped, Item, always
+from workbench.services.personalities.pipeline.item import (
+    Batch,
+    Condition,
+    Contents,
+    Dropped,
+    ItemChange,
+    PipelineItem,
+    always,
+)
 from workbench.services.personalities.pipeline.network import Neighbours
-from workbench.services.personalities.pipeline.owners import Trust
-from workbench.services.personalities.refusals import Refusal, Refused
+from workbench.services.personalities.pipeline.owners import SenderTrust
+from workbench.services.personalities.refusals import RefusalReason, RefusedEvent
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -46,14 +54,16 @@ class Handled:
         noted: the changes, and what has only a newer date; in order.
     """
 
-    changes: list[Change] = field(default_factory=list)
-    noted: list[Change] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    changes: list[ItemChange] = field(default_factory=list)
+    noted: list[ItemChange] = field(default_factory=list)
+    refused: list[RefusedEvent] = field(default_factory=list)
     introduced: bool = False
     queued: bool = False
 
 
-async def handle(ctx: Ctx, events: Sequence[Event], source: KoiNetNode | None, only_if: Condition = always) -> Handled:
+async def handle(
+    ctx: Ctx, events: Sequence[KoiEvent], source: KoiNetNode | None, only_if: Condition = always
+) -> Handled:
     """Take in events: check them, store what is new, tell the neighbours, announce it.
 
     An event that is refused is counted, and harms no other. What events lack is fetched from their sender.
@@ -79,7 +89,9 @@ async def handle(ctx: Ctx, events: Sequence[Event], source: KoiNetNode | None, o
     return await asyncio.shield(asyncio.create_task(_committed(ctx, batch, items, refused, handshake)))
 
 
-async def _committed(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[Refused], handshake: bool) -> Handled:
+async def _committed(
+    ctx: Ctx, batch: Batch, items: Sequence[PipelineItem], refused: list[RefusedEvent], handshake: bool
+) -> Handled:
     """Run the other stages, and note in memory what they have changed."""
     handled = await _stored(ctx, batch, items, refused)
     handled.introduced = handshake or any(
@@ -94,11 +106,11 @@ async def _committed(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: lis
 
 
 async def _checked(
-    events: Sequence[Event], fetched: Fetched, batch: Batch, now: int
-) -> tuple[list[Item], list[Refused]]:
+    events: Sequence[KoiEvent], fetched: Fetched, batch: Batch, now: int
+) -> tuple[list[PipelineItem], list[RefusedEvent]]:
     """The events that pass all checks that need no store."""
-    items: list[Item] = []
-    refused: list[Refused] = []
+    items: list[PipelineItem] = []
+    refused: list[RefusedEvent] = []
     for number, event in enumerate(events):
         if number % CHECKED_AT_ONCE == 0:
             await asyncio.sleep(0)  # others may use the loop meanwhile
@@ -108,11 +120,11 @@ async def _checked(
             refused.append(_refused(event.rid, dropped))
         except Exception:
             log.exception("an event about %s could not be checked", event.rid)
-            refused.append(Refused(str(event.rid), Refusal.FAILED, "it could not be checked"))
+            refused.append(RefusedEvent(str(event.rid), RefusalReason.FAILED, "it could not be checked"))
     return items, refused
 
 
-def _item(event: Event, fetched: Fetched, batch: Batch, now: int) -> Item:
+def _item(event: KoiEvent, fetched: Fetched, batch: Batch, now: int) -> PipelineItem:
     rid.check(event.rid, batch)
     stated = event.manifest or fetched.manifests.get(event.rid)
     contents = event.contents
@@ -123,14 +135,14 @@ def _item(event: Event, fetched: Fetched, batch: Batch, now: int) -> Item:
     elif stated is not None:
         manifest.check(event.rid, stated, batch, now)
     if event.event_type is EventType.FORGET:
-        return Item(event.rid, event.event_type, stated)
+        return PipelineItem(event.rid, event.event_type, stated)
     if stated is None and batch.source is not None:
-        raise Dropped(Refusal.NO_MANIFEST, fetched.problem)
+        raise Dropped(RefusalReason.NO_MANIFEST, fetched.problem)
     read = None if contents is None else bundle.read(event.rid, stated, contents, batch)
-    return Item(event.rid, event.event_type, stated, read)
+    return PipelineItem(event.rid, event.event_type, stated, read)
 
 
-async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[Refused]) -> Handled:
+async def _stored(ctx: Ctx, batch: Batch, items: Sequence[PipelineItem], refused: list[RefusedEvent]) -> Handled:
     """Run the other stages, all items in one transaction. If one fails, each gets one of its own."""
     actor = f"peer:{node_label(str(batch.source))}" if batch.source else ctx.caller.name
     try:
@@ -146,7 +158,7 @@ async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[R
         except WorkbenchError:
             raise
         except Exception:
-            failed = Refused(str(item.rid), Refusal.FAILED, "an error in this node")
+            failed = RefusedEvent(str(item.rid), RefusalReason.FAILED, "an error in this node")
             alone = await ctx.store.write(partial(_run, batch, (), (failed,)), actor=actor)
         handled.changes += alone.changes
         handled.noted += alone.noted
@@ -155,7 +167,7 @@ async def _stored(ctx: Ctx, batch: Batch, items: Sequence[Item], refused: list[R
     return handled
 
 
-def _run(batch: Batch, items: Sequence[Item], refused: Sequence[Refused], tx: Tx) -> Handled:
+def _run(batch: Batch, items: Sequence[PipelineItem], refused: Sequence[RefusedEvent], tx: Tx) -> Handled:
     handled = Handled(refused=list(refused))
     if items and batch.only_if(tx):
         _Run(tx, batch, handled).all(items)
@@ -164,8 +176,8 @@ def _run(batch: Batch, items: Sequence[Item], refused: Sequence[Refused], tx: Tx
     return handled
 
 
-def _refused(rid: RID, dropped: Dropped) -> Refused:
-    return Refused(str(rid), dropped.code, dropped.reason)
+def _refused(rid: RID, dropped: Dropped) -> RefusedEvent:
+    return RefusedEvent(str(rid), dropped.code, dropped.reason)
 
 
 class _Run:
@@ -177,7 +189,7 @@ class _Run:
         self._handled = handled
         self._nodes: Neighbours | None = None
 
-    def all(self, items: Sequence[Item]) -> None:
+    def all(self, items: Sequence[PipelineItem]) -> None:
         for item in items:
             try:
                 trust = owners.trust_in(self._tx, self._batch)
@@ -188,7 +200,7 @@ class _Run:
             except Dropped as dropped:
                 self._handled.refused.append(_refused(item.rid, dropped))
 
-    def _take(self, trust: Trust, item: Item) -> None:
+    def _take(self, trust: SenderTrust, item: PipelineItem) -> None:
         """Take in a bundle that is NEW or an UPDATE."""
         known = bundles.find(self._tx, item.rid)
         if item.contents is None:
@@ -214,12 +226,12 @@ class _Run:
         """Note that contents are as they were. As in koi-net, others are not told of a newer date alone."""
         if bundles.touch(self._tx, rid, stated):
             final.dated(self._tx, rid)
-            self._handled.noted.append(Change(rid, EventType.UPDATE, stated.at, owner, contents.profile))
+            self._handled.noted.append(ItemChange(rid, EventType.UPDATE, stated.at, owner, contents.profile))
 
-    def _require_known(self, item: Item, known: Stored | None) -> None:
+    def _require_known(self, item: PipelineItem, known: Stored | None) -> None:
         """Refuse an event without contents, unless those that its manifest states are known."""
         if known is None or item.manifest is None or known.sha256 != item.manifest.sha256_hash:
-            raise Dropped(Refusal.NO_CONTENTS, "the sender does not provide them")
+            raise Dropped(RefusalReason.NO_CONTENTS, "the sender does not provide them")
 
     def _own_manifest(self, rid: RID, contents: Contents, known: Stored | None) -> Manifest:
         """A manifest that is newer than all that was known of a RID."""
@@ -239,9 +251,9 @@ class _Run:
         )
         bundles.put(self._tx, made)
         final.stored(self._tx, self._batch, rid, event_type, made, contents.profile)
-        self._changed(Change(rid, event_type, made.manifest_at, owner, contents.profile))
+        self._changed(ItemChange(rid, event_type, made.manifest_at, owner, contents.profile))
 
-    def _forget(self, trust: Trust, item: Item) -> None:
+    def _forget(self, trust: SenderTrust, item: PipelineItem) -> None:
         known = bundles.find(self._tx, item.rid)
         owner = owners.authorise_forget(self._tx, trust, item.rid, known)
         at = item.manifest.at if item.manifest else None
@@ -250,7 +262,7 @@ class _Run:
                 bundles.bury(self._tx, str(item.rid), str(type(item.rid)), owner, at)
             return
         if at is not None and at < known.manifest_at:
-            raise Dropped(Refusal.OUTDATED, "what is known is newer")
+            raise Dropped(RefusalReason.OUTDATED, "what is known is newer")
         if isinstance(item.rid, KoiNetNode):
             if item.rid != self._batch.source and self._has_edge(item.rid):
                 return  # this node knows better than a relay whether its neighbours are there
@@ -282,10 +294,10 @@ class _Run:
         if known.owner == str(self._batch.me) and known.rid_type != EDGE:  # only this node dates it
             until = max(until, self._tx.now)
         profile = final.forgotten(self._tx, self._batch, rid, known)
-        self._changed(Change(rid, EventType.FORGET, until, known.owner, profile))
+        self._changed(ItemChange(rid, EventType.FORGET, until, known.owner, profile))
         bundles.forget(self._tx, known, until)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: ItemChange) -> None:
         """Tell the neighbours."""
         to = network.recipients(self._batch, self._neighbours(), change)
         for node in sorted(to):

@@ -34,8 +34,8 @@ from workbench.services.personalities import bundles, refusals
 from workbench.services.personalities.exchange import polling, rounds
 from workbench.services.personalities.pipeline import run
 from workbench.services.personalities.receiving.replays import is_replayed
-from workbench.services.personalities.refusals import Refusal
-from workbench.services.personalities.refusals import Refused as Counted
+from workbench.services.personalities.refusals import RefusalReason
+from workbench.services.personalities.refusals import RefusedEvent as Counted
 from workbench.store.base import Reader
 from workbench.store.queries import beside
 
@@ -46,10 +46,10 @@ MOST_BYTES = 4_194_304
 
 
 _PROTOCOL: Mapping[str, ErrorType] = {
-    Refusal.UNKNOWN_NODE: ErrorType.UNKNOWN_NODE,
-    Refusal.INVALID_KEY: ErrorType.INVALID_KEY,
-    Refusal.INVALID_SIGNATURE: ErrorType.INVALID_SIGNATURE,
-    Refusal.INVALID_TARGET: ErrorType.INVALID_TARGET,
+    RefusalReason.UNKNOWN_NODE: ErrorType.UNKNOWN_NODE,
+    RefusalReason.INVALID_KEY: ErrorType.INVALID_KEY,
+    RefusalReason.INVALID_SIGNATURE: ErrorType.INVALID_SIGNATURE,
+    RefusalReason.INVALID_TARGET: ErrorType.INVALID_TARGET,
 }
 
 
@@ -108,15 +108,15 @@ async def check(ctx: Ctx, incoming: Incoming) -> None:
     key = row["public_key"] if row and known else _introduced_key(incoming)
     code = None
     if key is None:
-        code, reason = Refusal.UNKNOWN_NODE, "the sender is not known"
+        code, reason = RefusalReason.UNKNOWN_NODE, "the sender is not known"
     elif not belongs(key, envelope.source_node):
-        code, reason = Refusal.INVALID_KEY, "the key is not that of the sender's RID"
+        code, reason = RefusalReason.INVALID_KEY, "the key is not that of the sender's RID"
     elif not incoming.is_signed_with(key):
-        code, reason = Refusal.INVALID_SIGNATURE, "the signature does not fit"
+        code, reason = RefusalReason.INVALID_SIGNATURE, "the signature does not fit"
     elif envelope.target_node != presence.identity.rid:
-        code, reason = Refusal.INVALID_TARGET, f"it is for {envelope.target_node}"
+        code, reason = RefusalReason.INVALID_TARGET, f"it is for {envelope.target_node}"
     elif row and row["blocked_at"] is not None:
-        code, reason = Refusal.BLOCKED, "the sender is blocked"
+        code, reason = RefusalReason.BLOCKED, "the sender is blocked"
     if code is None:
         if row and row["retry_at"] is not None:
             await rounds.hurry(ctx, presence, envelope.source_node)
@@ -150,9 +150,9 @@ async def _admitted(ctx: Ctx, path: str, raw: bytes) -> Incoming:
     try:
         incoming = await received(raw)
         if not isinstance(incoming.envelope.payload, _REQUESTS[path]):
-            raise BadInput(Refusal.MALFORMED, f"A request to {path} has another payload.")
+            raise BadInput(RefusalReason.MALFORMED, f"A request to {path} has another payload.")
     except BadInput as error:
-        await _count(ctx, refusals.UNKNOWN, Refusal.MALFORMED, error.message)
+        await _count(ctx, refusals.UNKNOWN, RefusalReason.MALFORMED, error.message)
         raise
     try:
         await check(ctx, incoming)
@@ -161,15 +161,15 @@ async def _admitted(ctx: Ctx, path: str, raw: bytes) -> Incoming:
             raise _Turned(protocol) from None
         raise
     if await is_replayed(ctx, incoming.envelope):
-        await _count(ctx, str(incoming.envelope.source_node), Refusal.REPLAYED, "it was received before")
-        raise Refused(str(Refusal.REPLAYED), "The message is refused: it was received before.")
+        await _count(ctx, str(incoming.envelope.source_node), RefusalReason.REPLAYED, "it was received before")
+        raise Refused(str(RefusalReason.REPLAYED), "The message is refused: it was received before.")
     return incoming
 
 
 async def _answered(ctx: Ctx, path: str, incoming: Incoming) -> bytes:
     presence, envelope = _presence(ctx), incoming.envelope
     for part in incoming.malformed:
-        await _count(ctx, str(envelope.source_node), Refusal.MALFORMED, part.reason)
+        await _count(ctx, str(envelope.source_node), RefusalReason.MALFORMED, part.reason)
     payload = await _ANSWERS[path](Received(ctx, envelope.source_node), envelope.payload)
     return b"null" if payload is None else signed(presence.identity, payload, envelope.source_node)
 
@@ -220,7 +220,7 @@ def _bundles(tx: Reader, request: FetchBundles) -> BundlesPayload:
     return found
 
 
-async def _count(ctx: Ctx, node: str, code: Refusal, reason: str) -> None:
+async def _count(ctx: Ctx, node: str, code: RefusalReason, reason: str) -> None:
     await refusals.note(ctx, node, Counted("", code, reason))
 
 

@@ -15,7 +15,7 @@ from workbench.services.tasks.changes import require_possible, revive
 from workbench.services.tasks.creation import add_task
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal
 from workbench.services.tasks.rows import require_row
-from workbench.services.tasks.task import PlannedTask, bounded_json, warnings_of
+from workbench.services.tasks.task import TaskToCreate, bounded_json, warnings_of
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -76,8 +76,8 @@ def _added(tx: Tx, ctx: Ctx, proposal: Proposal) -> dict[str, int]:
     return ids
 
 
-def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -> PlannedTask:
-    return PlannedTask(
+def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -> TaskToCreate:
+    return TaskToCreate(
         title=task.title,
         description=task.description,
         persona_id=task.persona,

@@ -23,7 +23,7 @@ from workbench.services.tasks.plans.proposal import (
     require_changeable,
     require_own,
 )
-from workbench.services.tasks.plans.standing import Standing, defaults_of, numbered, read_standing, without_defaults
+from workbench.services.tasks.plans.standing import PlanStanding, defaults_of, numbered, read_standing, without_defaults
 from workbench.services.tasks.rows import task_scope
 from workbench.store.base import Reader
 from workbench.store.queries import beside
@@ -50,7 +50,7 @@ class PlanSummary(Wire):
     open: int
 
 
-class Plans(Wire):
+class PlanPage(Wire):
     """Plans, oldest first."""
 
     plans: list[PlanSummary]
@@ -102,10 +102,10 @@ async def create_plan(
 
 
 @op(allow=Level.READ, reads=True)
-async def list_plans(ctx: Ctx) -> Plans:
+async def list_plans(ctx: Ctx) -> PlanPage:
     """List the plans of this project and their progress."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list, task_scope(tx, ctx.caller)))
-    return Plans(plans=[PlanSummary(**row) for row in rows])
+    return PlanPage(plans=[PlanSummary(**row) for row in rows])
 
 
 @op(allow=Level.READ, reads=True, tool=False)
@@ -122,7 +122,7 @@ async def export_plan(
     Secrets in it are masked; in an update of the plan, their masks stand for them.
     """
 
-    def query(tx: Reader) -> tuple[Standing, rules.Defaults]:
+    def query(tx: Reader) -> tuple[PlanStanding, rules.Defaults]:
         task_scope(tx, ctx.caller)
         return read_standing(tx, ctx.caller, plan), defaults_of(tx, ctx)
 

@@ -12,7 +12,7 @@ from workbench.ops import Caller, Ctx
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks.creation import session_for
-from workbench.services.tasks.plans.standing import Standing, read_standing
+from workbench.services.tasks.plans.standing import PlanStanding, read_standing
 from workbench.services.tasks.rows import is_own_name, require_own_row
 from workbench.store.base import Reader
 
@@ -39,7 +39,7 @@ class Proposal:
 
     plan: rules.Plan
     sha256: str
-    found: Standing
+    found: PlanStanding
     diff: PlanDiff
 
     def answer(self) -> PlanMade:
@@ -71,7 +71,7 @@ def propose(tx: Reader, ctx: Ctx, plan: rules.Plan, defaults: rules.Defaults) ->
 
 
 def _settled(
-    tx: Reader, ctx: Ctx, plan: rules.Plan, done: set[str], found: Standing, defaults: rules.Defaults
+    tx: Reader, ctx: Ctx, plan: rules.Plan, done: set[str], found: PlanStanding, defaults: rules.Defaults
 ) -> list[rules.PlannedTask]:
     """The tasks with defaults filled in, and without dependencies on ticked items that never were tasks."""
     known = done | {task.name for task in plan.tasks}

@@ -17,7 +17,7 @@ SQL = beside(__file__)
 
 
 @dataclass(frozen=True)
-class Standing:
+class PlanStanding:
     """A stored plan, read from its current tasks; one that does not exist has none."""
 
     exists: bool
@@ -34,7 +34,7 @@ class Standing:
         return {name: row["id"] for name, row in self.rows.items()}
 
 
-def read_standing(tx: Reader, caller: Caller, name: str) -> Standing:
+def read_standing(tx: Reader, caller: Caller, name: str) -> PlanStanding:
     """Read a plan from its tasks; check `visible` before showing it to the caller."""
     plan = tx.one(SQL.find, name=name)
     rows = tx.all(SQL.tasks, plan=name)
@@ -43,7 +43,7 @@ def read_standing(tx: Reader, caller: Caller, name: str) -> Standing:
     for edge in tx.all(SQL.edges, plan=name):
         after.setdefault(edge["task_id"], []).append(names[edge["depends_on"]])
     board = (None, caller.session)
-    return Standing(
+    return PlanStanding(
         exists=plan is not None,
         sha256=plan["sha256"] if plan else "",
         created_by=plan["created_by"] if plan else "",

@@ -21,9 +21,9 @@ from workbench.services.processes import sandbox, server_programs
 from workbench.services.tools.servers import project
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
-from workbench.upstream.connection import Connect, Handlers, Limits, Upstream
+from workbench.upstream.connection import Connect, Handlers, Upstream, UpstreamLimits
 from workbench.upstream.connections import Key, Knowledge
-from workbench.upstream.target import Address, Target
+from workbench.upstream.target import ServerAddress, Target
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -130,8 +130,8 @@ def _start(ctx: Ctx, key: Key, snapshot: Snapshot, fingerprint: str) -> Upstream
     return ctx.upstreams.start(key, fingerprint, _connecting(ctx, key.name, snapshot), _limits(ctx.settings))
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
+def _limits(settings: Settings) -> UpstreamLimits:
+    return UpstreamLimits(
         start=settings.tool_server_start_seconds,
         answer=settings.tool_server_answer_seconds,
         largest=settings.max_tool_result_bytes,
@@ -170,7 +170,7 @@ async def _target(ctx: Ctx, name: str, snapshot: Snapshot, knowledge: Knowledge)
     knowledge.secrets = known.values
     server = known.mcp_servers[name]
     if isinstance(server, HttpServer):
-        yield Address(server.url, server.headers, server.type == "sse")
+        yield ServerAddress(server.url, server.headers, server.type == "sse")
         return
     knowledge.confined = sandbox.confinement_of(ctx.settings).enforced
     async with server_programs.scratch(ctx) as place:

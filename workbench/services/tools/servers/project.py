@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workbench.definition_files import Snapshot
 from workbench.ops import Ctx
-from workbench.rules.definitions.model import Definition, Metadata
+from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.rules.tools.servers import ServerList
 
 OWNER = ""
@@ -34,7 +34,7 @@ async def read(ctx: Ctx) -> ProjectServers:
 def snapshot_of(ctx: Ctx, listed: ServerList) -> Snapshot:
     """The servers that are not switched off, as a definition."""
     # An identity that no file can give itself.
-    metadata = Metadata(id="project", name="project").model_copy(update={"id": _ID, "name": _NAME})
+    metadata = DefinitionMetadata(id="project", name="project").model_copy(update={"id": _ID, "name": _NAME})
     servers = {name: server for name, server in listed.servers.items() if name not in listed.disabled}
     definition = Definition(metadata=metadata, mcp_servers=servers)
     return Snapshot(ctx.upstreams.file.path, definition, "", (), True)

@@ -10,17 +10,17 @@ from typing import Protocol
 
 from workbench.ops import Ctx
 from workbench.services.tools.sources import definitions, functions, operations, traits, upstream
-from workbench.services.tools.tool import Scope, Tool
+from workbench.services.tools.tool import ToolInfo, ToolScope
 
 
 class ToolSource(Protocol):
     """Finds the tools of one kind."""
 
-    async def tools(self, ctx: Ctx, scope: Scope) -> list[Tool]:
+    async def tools(self, ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
         """All tools for a scope, in a fixed order."""
         ...
 
-    async def find(self, ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+    async def find(self, ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
         """The tool with a name, if this source has it."""
         ...
 

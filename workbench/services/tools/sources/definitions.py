@@ -14,25 +14,35 @@ from workbench.model import Level
 from workbench.ops import Ctx
 from workbench.providers.answers import answer
 from workbench.providers.frames import Completed
-from workbench.providers.question import Question
+from workbench.providers.question import ModelQuestion
 from workbench.providers.tools import NoTools
 from workbench.rules.chat.endings import remark
 from workbench.rules.definitions import composition, templates
-from workbench.rules.definitions.model import AgentTool, Mode
+from workbench.rules.definitions.model import ExportedTool, Mode
 from workbench.rules.tools.names import SEPARATOR, qualified
 from workbench.services.definitions import changes, models, tool_names
 from workbench.services.tools.sources import upstream
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 
 
-async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The tools of all definitions, unless the caller is granted none: reading definitions takes time. Those of two
     definitions, or of a definition and an MCP server, that are called the same cannot be called."""
     if scope.caller.level is not Level.OPERATOR and not scope.caller.tools:
         return []
     exporting = await to_thread(_exporting, ctx.definitions)
     servers = {name.lower(): name for name in upstream.server_names(ctx, scope)}
-    found: dict[str, Tool] = {}
+    found: dict[str, ToolInfo] = {}
     for place, alike in groupby(sorted(exporting, key=_place), _place):
         first, *others = alike
         paths = ", ".join(ctx.definitions.display_path(one.path) for one in (first, *others))
@@ -43,7 +53,7 @@ async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     return list(found.values())
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The tool with a name. That reads all definitions, so names that no such tool has are not looked up."""
     if SEPARATOR not in name and "-" not in name:
         return None
@@ -66,17 +76,17 @@ def _place(snapshot: Snapshot) -> str:
     return tool_names.place(snapshot.definition.metadata).lower()
 
 
-def _tool(snapshot: Snapshot, tool: AgentTool, problem: str | None) -> Tool:
+def _tool(snapshot: Snapshot, tool: ExportedTool, problem: str | None) -> ToolInfo:
     definition, place = snapshot.definition, tool_names.place(snapshot.definition.metadata)
-    return Tool(
+    return ToolInfo(
         name=qualified(place, tool.name),
         server=place,
         own_name=tool.name,
         title=f"{definition.metadata.name}: {tool.name}",
         description=tool.description,
         parameters=tool.parameters,
-        source=Source.LOCAL,
-        kind=Kind.DEFINITION,
+        source=ToolPlace.LOCAL,
+        kind=ToolKind.DEFINITION,
         hints=Hints(destructive=False),
         version=snapshot.hash,
         problem=problem or (None if definition.settings.model else "its definition names no model"),
@@ -85,7 +95,7 @@ def _tool(snapshot: Snapshot, tool: AgentTool, problem: str | None) -> Tool:
     )
 
 
-async def _run(path: str, name: str, ctx: Ctx, call: Call) -> Outcome:
+async def _run(path: str, name: str, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Ask the model of the definition, as both are now.
 
     Raises:
@@ -97,7 +107,7 @@ async def _run(path: str, name: str, ctx: Ctx, call: Call) -> Outcome:
     if tool is None:
         raise NotFound("UNKNOWN_TOOL", f"The definition {definition.metadata.name} has no tool {name!r} any more.")
     ready = await models.ready(ctx, snapshot)
-    question = Question(
+    question = ModelQuestion(
         instructions=composition.system_prompt(definition),
         prompt=templates.fill(tool.prompt, {**call.arguments, "name": tool.name}),
         **models.sampling(definition),
@@ -109,8 +119,8 @@ async def _run(path: str, name: str, ctx: Ctx, call: Call) -> Outcome:
         raise
 
 
-def _outcome(last: object) -> Outcome:
+def _outcome(last: object) -> ToolOutcome:
     assert isinstance(last, Completed)
     models.require_whole(last)
     said = filter(None, (last.text, remark(last.end, last.cut_at, last.text)))
-    return Outcome([{"type": "text", "text": text} for text in said], usage=last.usage)
+    return ToolOutcome([{"type": "text", "text": text} for text in said], usage=last.usage)

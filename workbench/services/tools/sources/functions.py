@@ -7,31 +7,41 @@ from typing import cast
 
 from workbench.functions.hosts import Found, HostedCall
 from workbench.ops import Ctx
-from workbench.rules.tools.returned import Answer
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.rules.tools.returned import ToolAnswer
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 
 
-async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The functions that processes offer."""
     return [_tool(found) for found in ctx.tool_hosts.tools()]
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The function with a name."""
     found = ctx.tool_hosts.find(name)
     return _tool(found) if found else None
 
 
-def _tool(found: Found) -> Tool:
+def _tool(found: Found) -> ToolInfo:
     offered = found.tool
-    return Tool(
+    return ToolInfo(
         name=offered.name,
         title=offered.title or offered.name.replace("_", " ").capitalize(),
         description=offered.description,
         parameters=offered.parameters,
         result=offered.result,
-        source=Source.LOCAL,
-        kind=Kind.FUNCTION,
+        source=ToolPlace.LOCAL,
+        kind=ToolKind.FUNCTION,
         hints=Hints(read_only=offered.read_only, destructive=not offered.read_only),
         version=offered.version or None,
         problem=found.problem,
@@ -40,12 +50,12 @@ def _tool(found: Found) -> Tool:
     )
 
 
-async def run(found: Found, ctx: Ctx, call: Call) -> Outcome:
+async def run(found: Found, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Run a function in the process that offers it.
 
     Raises:
         Unavailable: ``TOOL_HOST_GONE``. WorkbenchError: what the process answered.
     """
     hosted = HostedCall(call_id=call.id, tool=found.tool.name, arguments=dict(call.arguments))
-    answer = cast(Answer, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
-    return Outcome(answer.content, answer.structured)
+    answer = cast(ToolAnswer, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
+    return ToolOutcome(answer.content, answer.structured)

@@ -8,7 +8,17 @@ from importlib import metadata
 
 from workbench.model import Level
 from workbench.ops import Ctx, Op, dispatch
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 
 DISTRIBUTION = "workbench-agents"
 """The package that has the operations, and whose version is theirs."""
@@ -16,18 +26,18 @@ MOST = 500
 """Operations of which the tools are kept: more than there are."""
 
 
-async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The operations that a caller is offered."""
     return [of(op) for op in ctx.catalogue.values() if _is_offered(op, scope)]
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """An operation that a caller is offered."""
     op = ctx.catalogue.get(name)
     return of(op) if op is not None and _is_offered(op, scope) else None
 
 
-def _is_offered(op: Op, scope: Scope) -> bool:
+def _is_offered(op: Op, scope: ToolScope) -> bool:
     """Whether an operation is a tool for a scope. The model of a conversation gets what planners get."""
     if not op.tool or not op.permits(scope.caller):
         return False
@@ -36,16 +46,16 @@ def _is_offered(op: Op, scope: Scope) -> bool:
 
 
 @lru_cache(MOST)
-def of(op: Op) -> Tool:
+def of(op: Op) -> ToolInfo:
     """An operation as a tool."""
-    return Tool(
+    return ToolInfo(
         name=op.name,
         title=op.title,
         description=op.help,
         parameters=op.input_schema,
         result=op.output_schema,
-        source=Source.LOCAL,
-        kind=Kind.OPERATION,
+        source=ToolPlace.LOCAL,
+        kind=ToolKind.OPERATION,
         hints=Hints(read_only=op.reads, destructive=op.destructive, open_world=False),
         version=metadata.version(DISTRIBUTION),
         run=partial(_run, op),
@@ -53,6 +63,6 @@ def of(op: Op) -> Tool:
     )
 
 
-async def _run(op: Op, ctx: Ctx, call: Call) -> Outcome:
+async def _run(op: Op, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     done = await dispatch(ctx.catalogue, ctx.of(call.scope.caller), op.name, call.arguments, decoded=True)
-    return Outcome([{"type": "text", "text": json.dumps(done, ensure_ascii=False)}], done)
+    return ToolOutcome([{"type": "text", "text": json.dumps(done, ensure_ascii=False)}], done)

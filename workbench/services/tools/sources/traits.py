@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from workbench.functions.hosts import Found, OfferedTool
-from workbench.koi.directory import Known
+from workbench.koi.directory import KnownPersonality
 from workbench.ops import Ctx
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityTrait
@@ -22,7 +22,17 @@ from workbench.rules.tools.names import SEPARATOR, qualified
 from workbench.rules.tools.results import as_json
 from workbench.services.tools import peers
 from workbench.services.tools.sources import functions, upstream
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
 from workbench.store.base import Row
 
 VERSION_LENGTH = 12
@@ -32,18 +42,18 @@ ANYTHING: Mapping[str, Any] = {"type": "object"}
 """The schema of the arguments of a trait that has none."""
 
 
-async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The traits of the latest versions of all personalities; for a call of another node, this node's own."""
     nodes = {row["rid"]: row for row in await ctx.read(lambda tx: tx.all(peers.SQL.nodes))}
     taken = upstream.server_names(ctx, scope)
-    found: dict[str, Tool] = {}
+    found: dict[str, ToolInfo] = {}
     for known, trait in _callable(ctx, scope):
         made = _tool(ctx, known, trait, nodes.get(str(known.profile.node_rid)), taken)
         found.setdefault(made.name, made)
     return list(found.values())
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The trait with this name as a tool."""
     if SEPARATOR not in name and "-" not in name:
         return None
@@ -54,7 +64,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     return None
 
 
-def _callable(ctx: Ctx, scope: Scope) -> Iterator[tuple[Known, PersonalityTrait]]:
+def _callable(ctx: Ctx, scope: ToolScope) -> Iterator[tuple[KnownPersonality, PersonalityTrait]]:
     return (found for found in ctx.node.directory.callable() if scope.origin is None or found[0].is_own)
 
 
@@ -63,13 +73,15 @@ def _name(agent: str, trait: str) -> str:
     return qualified(agent, trait)
 
 
-def _tool(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None, taken: Container[str]) -> Tool:
+def _tool(
+    ctx: Ctx, known: KnownPersonality, trait: PersonalityTrait, node: Row | None, taken: Container[str]
+) -> ToolInfo:
     made = _own(ctx, known, trait) if known.is_own else _others(ctx, known, trait, node)
     agent = known.profile.rid.name
     return replace(made, problem=f"an MCP server is named {agent}, too", is_tried=False) if agent in taken else made
 
 
-def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
+def _own(ctx: Ctx, known: KnownPersonality, trait: PersonalityTrait) -> ToolInfo:
     """A trait of this node: of a function if there is one, or of its value.
 
     A trait with a version had a function, so it has no value to return without it.
@@ -79,12 +91,12 @@ def _own(ctx: Ctx, known: Known, trait: PersonalityTrait) -> Tool:
     if bound is None:
         problem = None if trait.version is None else "no running process offers its function"
         made = _described(
-            agent, trait, Source.LOCAL, problem, partial(_valued, trait.value), Offerer(OffererKind.PROJECT)
+            agent, trait, ToolPlace.LOCAL, problem, partial(_valued, trait.value), Offerer(OffererKind.PROJECT)
         )
         return replace(made, version=trait.version or _identified(trait.value))
     offerer = Offerer(OffererKind.NOTEBOOK, name=bound.host)
     now = _current(trait, bound.tool)
-    return _described(agent, now, Source.LOCAL, bound.problem, partial(functions.run, bound), offerer)
+    return _described(agent, now, ToolPlace.LOCAL, bound.problem, partial(functions.run, bound), offerer)
 
 
 def _bound(ctx: Ctx, agent: str, trait: str) -> Found | None:
@@ -105,28 +117,30 @@ def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait
     return trait.model_copy(update=now)
 
 
-def _others(ctx: Ctx, known: Known, trait: PersonalityTrait, node: Row | None) -> Tool:
+def _others(ctx: Ctx, known: KnownPersonality, trait: PersonalityTrait, node: Row | None) -> ToolInfo:
     run = partial(peers.call_trait, known.profile, trait.name)
     rid = known.profile.node_rid
     offerer = Offerer(OffererKind.NODE, str(rid), addresses.node_label(str(rid)))
-    made = _described(known.profile.rid.name, trait, Source.MCP, peers.problem(ctx, known.profile, node), run, offerer)
+    made = _described(
+        known.profile.rid.name, trait, ToolPlace.MCP, peers.problem(ctx, known.profile, node), run, offerer
+    )
     doubt = None if made.problem else peers.doubt(ctx, node)
     made = replace(made, hints=replace(made.hints, read_only=False))  # a stranger's word spares nobody a question
     return replace(made, problem=doubt, is_tried=True) if doubt else made
 
 
 def _described(
-    agent: str, trait: PersonalityTrait, source: Source, problem: str | None, run: Any, offerer: Offerer
-) -> Tool:
+    agent: str, trait: PersonalityTrait, source: ToolPlace, problem: str | None, run: Any, offerer: Offerer
+) -> ToolInfo:
     schema = trait.output_schema
-    return Tool(
+    return ToolInfo(
         name=_name(agent, trait.name),
         title=f"{agent}: {trait.name}",
         description=trait.description,
         parameters=trait.input_schema if trait.input_schema is not None else ANYTHING,
         result=schema if schema is not None and schema.get("type") == "object" else None,
         source=source,
-        kind=Kind.TRAIT,
+        kind=ToolKind.TRAIT,
         server=agent,
         own_name=trait.name,
         hints=Hints(read_only=trait.read_only, destructive=not trait.read_only),
@@ -142,7 +156,7 @@ def _identified(value: Any) -> str:
     return hashlib.sha256(as_json(value).encode()).hexdigest()[:VERSION_LENGTH]
 
 
-async def _valued(value: Any, ctx: Ctx, call: Call) -> Outcome:
+async def _valued(value: Any, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """The value of a trait that has no function (spec 5, 4.9)."""
     text = value if isinstance(value, str) else as_json(value)
-    return Outcome([{"type": "text", "text": text}], value if isinstance(value, dict) else None)
+    return ToolOutcome([{"type": "text", "text": text}], value if isinstance(value, dict) else None)

@@ -18,22 +18,32 @@ from workbench.rules.tools.content import masked
 from workbench.rules.tools.surroundings import Elicit
 from workbench.services.definitions import tool_names
 from workbench.services.tools.servers import connections, project
-from workbench.services.tools.tool import Call, Hints, Kind, Offerer, OffererKind, Outcome, Scope, Source, Tool
-from workbench.upstream.call import Ask, Reply
-from workbench.upstream.connection import State, Upstream
+from workbench.services.tools.tool import (
+    Hints,
+    Offerer,
+    OffererKind,
+    ToolInfo,
+    ToolInvocation,
+    ToolKind,
+    ToolOutcome,
+    ToolPlace,
+    ToolScope,
+)
+from workbench.upstream.call import Ask, ElicitationReply
+from workbench.upstream.connection import ServerState, Upstream
 from workbench.upstream.connections import Key
-from workbench.upstream.offers import Offer
+from workbench.upstream.offers import ServerToolOffer
 
 _TWOFOLD = "the project and the definition both have an MCP server named {}; give one of them another name"
 
 
-def server_names(ctx: Ctx, scope: Scope) -> set[str]:
+def server_names(ctx: Ctx, scope: ToolScope) -> set[str]:
     """The names of the servers for a scope: definitions and agents offer tools with names of the same form."""
     of_definition = scope.definition.definition.mcp_servers if scope.definition is not None else {}
     return {*ctx.upstreams.all(project.OWNER), *of_definition}
 
 
-async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
+async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The tools that the servers listed last, also of those that are down. A name that servers of the definition and of
     the project have means neither, so that no grant or permission for one is used for the other."""
     twofold = await _twofold(ctx, scope)
@@ -44,7 +54,7 @@ async def tools(ctx: Ctx, scope: Scope) -> list[Tool]:
     ]
 
 
-async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
+async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The tool with a name; waits for a server that is being started and could have it."""
     for key, upstream in (await _servers(ctx, scope)).items():
         if name not in upstream.offers.names and not name.startswith(f"{key.name}__"):
@@ -57,7 +67,7 @@ async def find(ctx: Ctx, scope: Scope, name: str) -> Tool | None:
     return None
 
 
-async def _twofold(ctx: Ctx, scope: Scope) -> set[str]:
+async def _twofold(ctx: Ctx, scope: ToolScope) -> set[str]:
     """The names that mean two servers in a scope, in lower case."""
     if scope.definition is None:
         return set()
@@ -65,7 +75,7 @@ async def _twofold(ctx: Ctx, scope: Scope) -> set[str]:
     return {name.lower() for name in shared}
 
 
-async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
+async def _servers(ctx: Ctx, scope: ToolScope) -> Mapping[Key, Upstream]:
     """The servers for a scope, by name; one of the definition stands for both that have a name."""
     found = {name: (project.OWNER, upstream) for name, upstream in ctx.upstreams.all(project.OWNER).items()}
     if scope.definition is not None:
@@ -75,23 +85,23 @@ async def _servers(ctx: Ctx, scope: Scope) -> Mapping[Key, Upstream]:
     return {Key(owner, name): upstream for name, (owner, upstream) in sorted(found.items())}
 
 
-def _tools(ctx: Ctx, scope: Scope, key: Key, upstream: Upstream) -> Iterator[Tool]:
+def _tools(ctx: Ctx, scope: ToolScope, key: Key, upstream: Upstream) -> Iterator[ToolInfo]:
     offerer = _offerer(ctx, scope, key)
     for name, offer in zip(upstream.offers.names, upstream.offers.tools.values(), strict=True):
         yield _tool(ctx, offerer, key, upstream, name, offer)
 
 
-def _tool(ctx: Ctx, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: Offer) -> Tool:
+def _tool(ctx: Ctx, offerer: Offerer, key: Key, upstream: Upstream, name: str, offer: ServerToolOffer) -> ToolInfo:
     """A tool of a server. Nothing that the server says of it shows secrets."""
     mask, shown = ctx.secrets.mask, ctx.upstreams.knowledge(key).without_secrets(offer, ctx.secrets.mask)
-    return Tool(
+    return ToolInfo(
         name=name,
         title=shown.title or offer.name,
         description=shown.description,
         parameters=shown.parameters,
         result=shown.result,
-        source=Source.MCP,
-        kind=Kind.MCP,
+        source=ToolPlace.MCP,
+        kind=ToolKind.MCP,
         server=key.name,
         own_name=offer.name,
         hints=_hints(offer.hints),
@@ -102,7 +112,7 @@ def _tool(ctx: Ctx, offerer: Offerer, key: Key, upstream: Upstream, name: str, o
     )
 
 
-def _offerer(ctx: Ctx, scope: Scope, key: Key) -> Offerer:
+def _offerer(ctx: Ctx, scope: ToolScope, key: Key) -> Offerer:
     """Who has configured a server, and how."""
     configuration = ctx.upstreams.fingerprint(key)
     if key.owner == project.OWNER or scope.definition is None:
@@ -118,7 +128,7 @@ def _mask(ctx: Ctx, key: Key) -> Mask:
 
 def _problem(name: str, upstream: Upstream) -> str:
     """Why a server's tools cannot be called now; empty if they can."""
-    if upstream.state is State.READY:
+    if upstream.state is ServerState.READY:
         return ""
     return f"the MCP server {name} is {upstream.state}{f': {upstream.problem}' if upstream.problem else ''}"
 
@@ -134,7 +144,7 @@ def _hints(said: Mapping[str, bool]) -> Hints:
     )
 
 
-async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
+async def _run(key: Key, tool: str, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     upstream = ctx.upstreams.use(key)
     if upstream is None:
         raise Unavailable("TOOL_SERVER_DOWN", f"The MCP server {key.name} was stopped.", server=key.name)
@@ -145,7 +155,7 @@ async def _run(key: Key, tool: str, ctx: Ctx, call: Call) -> Outcome:
     structured = structured_content(answer)
     if not answer.is_error and structured is not None and (wrong := await _wrong(upstream, tool, structured)):
         content.append({"type": "text", "text": f"[The structured content does not fit its schema: {wrong}.]"})
-    return Outcome(masked(content, mask.data), mask.data(structured), bool(answer.is_error))
+    return ToolOutcome(masked(content, mask.data), mask.data(structured), bool(answer.is_error))
 
 
 async def _wrong(upstream: Upstream, tool: str, structured: Any) -> str:
@@ -160,8 +170,8 @@ def _asking(elicit: Elicit | None) -> Ask | None:
     if elicit is None:
         return None
 
-    async def ask(message: str, schema: Mapping[str, Any]) -> Reply:
+    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
         answer = await elicit(message, schema)
-        return Reply(answer["action"], answer.get("content"))
+        return ElicitationReply(answer["action"], answer.get("content"))
 
     return ask
