@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +25,7 @@ from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
+from workbench.ops.duties import Duties, Duty, Role
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
 from workbench.providers.running import RunningAnswers
@@ -32,37 +33,20 @@ from workbench.rules import access
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services import SERVICES
-from workbench.services.access import authentication, personas, revocations, secret_marks
-from workbench.services.agents import expiry as agent_expiry
+from workbench.services.access import authentication, personas, revocations
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
-from workbench.services.conversations import recovery as chat_recovery
-from workbench.services.definitions import changes as definition_changes
-from workbench.services.integration import conflicts as integration_conflicts
-from workbench.services.integration import gate_runner, recovery
-from workbench.services.integration import queue as merge_queue
 from workbench.services.personalities import receiving
 from workbench.services.personalities.calls import incoming as trait_calls
-from workbench.services.personalities.exchange import rounds as koi_rounds
 from workbench.services.personalities.network import operations as koi_network
-from workbench.services.personalities.own import publishing
-from workbench.services.personalities.pipeline import directory as koi_directory
-from workbench.services.personalities.pipeline import retention as koi_retention
-from workbench.services.processes import reattach, samples, termination
-from workbench.services.runs import ending as run_ends
-from workbench.services.runs import recording as run_metrics
-from workbench.services.spawning import older_records
-from workbench.services.spawning import queue as spawn_queue
-from workbench.services.spawning import request as spawn_request
+from workbench.services.processes import reattach, termination
 from workbench.services.tasks import expiry as task_expiry
-from workbench.services.tools import call_log, lost_calls, refused_calls
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
-from workbench.services.tools import hosts as tool_hosts
-from workbench.services.tools.servers import connections as tool_servers
+from workbench.services.tools import refused_calls
 from workbench.services.tools.tool import ToolInfo, ToolKind, ToolOutcome
 from workbench.services.tools.tool import ToolScope as ToolScope
-from workbench.services.worktrees import conflicts, journal, kept_work
+from workbench.services.worktrees import kept_work
 from workbench.state.root import OpenedState
 from workbench.state.settings import Settings
 from workbench.store.feed import Feed
@@ -78,7 +62,6 @@ PRESENCE = 15 * SECOND
 """The least time between two records of an agent's presence."""
 AGENTS_NOTED = 10_000
 RESTART_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +76,8 @@ class Workbench:
         services: Iterable[ModuleType],
         steady: Callable[[], int] | None = None,
     ) -> None:
-        modules = tuple(services)
+        modules = (*services, leftovers)
+        duties = Duties.of(modules)
         self.settings = settings
         self._state = OpenedState(settings.home)
         self.store = store
@@ -103,13 +87,8 @@ class Workbench:
         store.on_visible(self._callers.forget)
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
-        self.feed.on_foreign(lambda events: koi_directory.note(self._ctx.node, events))
-        self.feed.on_foreign(lambda events: secret_marks.note(self._ctx.secrets, events))
         self.revocations = revocations.Revocations()
         self.feed.on_event(self.revocations.note, *revocations.REASONS)
-        self.feed.on_event(
-            lambda event: call_log.note_cancellation(self._ctx.running_calls, event), "tool.cancellation_requested"
-        )
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
         self._ctx = Ctx(
@@ -132,48 +111,18 @@ class Workbench:
             tool_hosts=ToolHosts(),
             node=Node(),
             decision_handlers=_decision_handlers(modules),
-            approval_refreshers=(integration_conflicts.refresh,),
-            repairs=(journal.settle_steps, recovery.settle_merges),
+            approval_refreshers=duties.all(Role.REFRESHES_APPROVALS),
+            repairs=duties.all(Role.REPAIRS),
             require_tools=tool_catalogue.require_known,
         )
         self.leases = task_expiry.LeaseWatch(store.now, steady)
-        self.duties = {
-            "ending leases": Duty(0.25, self.leases.end_due),
-            "expiring registrations": Duty(0.25, agent_expiry.expire_due),
-            "expiring presence": Duty(min(5.0, settings.silent_seconds / 4), presence.expire_due),
-            "noting ended processes": Duty(0.25, termination.reap, serving=True),
-            "keeping the work of ended attempts": Duty(0.5, kept_work.put_away_ended, serving=True),
-            "sampling processes": Duty(
-                settings.process_sample_seconds or 5.0, samples.sample, serving=True, share=0.01
-            ),
-            "pruning samples of processes": Duty(600.0, samples.prune, serving=True),
-            "ending survivors": Duty(5.0, termination.end_survivors, serving=True),
-            "starting queued agents": Duty(0.25, spawn_queue.start_queued, serving=True),
-            "merging what is approved": Duty(0.25, merge_queue.advance, serving=True),
-            "running gates": Duty(0.25, gate_runner.check_all, serving=True),
-            "predicting conflicts": Duty(1.0, conflicts.watch, serving=True, share=0.05),
-            "noting definitions": Duty(
-                settings.definition_watch_seconds, definition_changes.note_unseen, serving=True, share=0.05
-            ),
-            "interrupting lost calls": Duty(5.0, lost_calls.interrupt, serving=True, share=0.05),
-            "connecting MCP servers": Duty(0.5, tool_servers.sync, serving=True, share=0.05),
-            "announcing MCP servers": Duty(0.25, tool_servers.announce, serving=True),
-            "watching hosts of tools": Duty(1.0, tool_hosts.watch, serving=True),
-            "pruning logs of tools": Duty(600.0, tool_hosts.prune_logs, serving=True),
-            "pruning what other nodes sent": Duty(600.0, koi_retention.prune, serving=True),
-            "attending to KOI peers": Duty(0.01, koi_rounds.attend, serving=True),
-            "publishing personalities": Duty(0.25, publishing.follow, serving=True),
-            "reading personalities again": Duty(0.1, koi_directory.refresh),
-            "noting published definitions": Duty(
-                settings.definition_watch_seconds, publishing.note_definitions, serving=True, share=0.05
-            ),
-            "learning the secrets of other processes": Duty(0.1, secret_marks.refresh),
-            "ending lost runs": Duty(2.0, run_ends.settle_lost, serving=True, share=0.05),
-            "ending agents of lost runs": Duty(2.0, run_ends.end_left_agents, serving=True, share=0.05),
-            "ending what killed sweeps left": Duty(5.0, leftovers.end_killed, serving=True, share=0.05),
-            "announcing metrics": Duty(1.0, run_metrics.announce, serving=True),
-            "refreshing approvals": Duty(1.0, integration_conflicts.refresh, serving=True, share=0.05),
-        }
+        for listener, kinds in duties.events():
+            self.feed.on_event(lambda event, listener=listener: listener(self._ctx, event), *kinds)  # type: ignore[misc]
+        for note in duties.all(Role.ON_FOREIGN):
+            self.feed.on_foreign(lambda events, note=note: note(self._ctx, events))  # type: ignore[misc]
+        self._prepare, self._recover = duties.all(Role.PREPARES), duties.all(Role.RECOVERS)
+        lease_ends = Duty("ending leases", 0.25, self.leases.end_due, serving=False)
+        self.duties = {duty.name: duty for duty in (lease_ends, *duties.periodic(settings))}
         """Periodic work. Each duty is supervised separately, so none waits for another."""
 
     @classmethod
@@ -216,7 +165,7 @@ class Workbench:
         """Follow the feed and perform the duties until the block ends."""
         await personas.sync(self.store, self.settings)
         await self.feed.begin()
-        for prepare in (koi_directory.fill, secret_marks.load, older_records.mask):
+        for prepare in self._prepare:
             await prepare(self._ctx)
         side_tasks: dict[str, Callable[[], Awaitable[None]]] = {
             "the feed": self.feed.run,
@@ -404,10 +353,8 @@ class Workbench:
         if server is not None:
             await asyncio.to_thread(self.store.open_readers)
             await reattach.recover(self._ctx, end_workers=end_workers)
-            await spawn_request.recover(self._ctx)
-            await recovery.recover(self._ctx)
-            await chat_recovery.recover(self._ctx)
-            await lost_calls.interrupt(self._ctx)
+            for recover in self._recover:
+                await recover(self._ctx)
             nonce = server.nonce
             await self.store.write(lambda tx: presence.close_others(tx, nonce))
         self._ctx = self._ctx._replace(server=server)
@@ -461,27 +408,6 @@ async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
 def _monotonic(clock: Callable[[], int]) -> Callable[[], int] | None:
     """A monotonic clock, in microseconds, beside the system's, which can be set; none beside another clock."""
     return (lambda: time.monotonic_ns() // 1_000) if clock is wall_clock else None
-
-
-@dataclass(frozen=True, slots=True)
-class Duty:
-    """Periodic work.
-
-    Args:
-        seconds: the pause before each run, at least.
-        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
-        perform: does the work once.
-        serving: run it only while the servers run.
-    """
-
-    seconds: float
-    perform: Callable[[Ctx], Awaitable[None]]
-    serving: bool = False
-    share: float = 1.0
-
-    def pause(self, took: float) -> float:
-        """Seconds until the next run, after one that took some seconds."""
-        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

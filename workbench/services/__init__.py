@@ -1,4 +1,6 @@
-"""One noun, one package: its operations, its SQL beside them, its events. `SERVICES` is the only list of them."""
+"""One noun, one package: its operations, its SQL beside them, its events. `SERVICES` is the only list
+of them: each comes after those that it builds on, and what they do one after another is done in this order.
+"""
 
 from types import ModuleType
 
@@ -27,23 +29,23 @@ from workbench.services import (
 
 SERVICES: tuple[ModuleType, ...] = (
     access,
-    agents,
     approvals,
-    attempts,
-    conversations,
-    definitions,
-    insight,
-    integration,
-    personalities,
-    processes,
-    reviews,
-    runs,
     saved_views,
-    sharing,
     spaces,
-    spawning,
+    agents,
     tasks,
+    sharing,
+    processes,
+    insight,
+    definitions,
     tools,
-    undo,
+    conversations,
+    personalities,
+    runs,
     worktrees,
+    integration,
+    spawning,
+    reviews,
+    attempts,
+    undo,
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from workbench.errors import Conflict, Unavailable
+from workbench.ops.duties import duty
 from workbench.process import MARK, process_identity, process_named
 from workbench.rules.sweeps.marks import sweep_mark
 from workbench.state.settings import Settings
@@ -73,6 +74,7 @@ def end_leftovers(settings: Settings) -> None:
                     _remove(lock)
 
 
+@duty("ending what killed sweeps left", 5.0, share=0.05)
 async def end_killed(ctx: Ctx) -> None:
     """The same, if there is a sweep that runs or was killed: what the project's server does regularly."""
     settings = ctx.settings

@@ -5,7 +5,8 @@ from workbench.services.access import (
     authentication,
     permissions,
     personas,
+    secret_marks,
     trust,
 )
 
-__all__ = ["allowlist", "authentication", "permissions", "personas", "trust"]
+__all__ = ["allowlist", "authentication", "permissions", "personas", "secret_marks", "trust"]

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
 from workbench.ops import Ctx
+from workbench.ops.duties import duty, on_foreign, prepares
 from workbench.rules.secrets.marks import Mark
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
-from workbench.trust.known_secrets import MOST, KnownSecrets
+from workbench.trust.known_secrets import MOST
 
 SQL = beside(__file__)
 LEARNED = "secret.learned"
@@ -28,6 +29,7 @@ async def learn(ctx: Ctx, values: Collection[str]) -> None:
         ctx.secrets.marked(fresh)
 
 
+@prepares
 async def load(ctx: Ctx) -> None:
     """Learn what other processes have recorded."""
     ctx.secrets.is_outdated = False
@@ -36,11 +38,13 @@ async def load(ctx: Ctx) -> None:
         await asyncio.to_thread(ctx.secrets.know, [Mark(**row) for row in rows])
 
 
-def note(known: KnownSecrets, events: Sequence[Row]) -> None:
+@on_foreign
+def note(ctx: Ctx, events: Sequence[Row]) -> None:
     """Note that another process has recorded more."""
-    known.is_outdated |= any(event["kind"] == LEARNED for event in events)
+    ctx.secrets.is_outdated |= any(event["kind"] == LEARNED for event in events)
 
 
+@duty("learning the secrets of other processes", 0.1, serving=False)
 async def refresh(ctx: Ctx) -> None:
     """Learn what another process has recorded since."""
     if ctx.secrets.is_outdated:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import SECOND, Registration
 from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty
 from workbench.rules import access
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
@@ -17,6 +18,7 @@ from workbench.services.agents.status import on_agent_exit, set_status
 SQL = beside(__file__)
 
 
+@duty("expiring registrations", 0.25, serving=False)
 async def expire_due(ctx: Ctx) -> None:
     """Reject registrations that were not decided in time, and end expired grants."""
     if await ctx.read(lambda tx: something_due(tx, ctx.settings)):

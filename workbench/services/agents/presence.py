@@ -9,6 +9,7 @@ from typing import Literal
 
 from workbench.model import SECOND
 from workbench.ops import SYSTEM, Caller, Ctx
+from workbench.ops.duties import duty
 from workbench.services.agents.rows import session_of
 from workbench.services.agents.status import activate, deactivate
 from workbench.store.base import Reader, Tx
@@ -55,6 +56,7 @@ def touch_presence(tx: Tx, agent_uid: str) -> None:
     activate(tx, agent_uid)
 
 
+@duty("expiring presence", lambda settings: min(5.0, settings.silent_seconds / 4), serving=False)
 async def expire_due(ctx: Ctx) -> None:
     """Make agents inactive that have no connection, process or lease and have sent nothing for `silent_seconds`."""
     silent = int(ctx.settings.silent_seconds * SECOND)

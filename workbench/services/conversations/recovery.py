@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from workbench.ops import Ctx
+from workbench.ops.duties import recovers
 from workbench.providers.frames import AnswerUsage
 from workbench.services.conversations import ending, messages
 from workbench.store.base import Tx
 
 
+@recovers
 async def recover(ctx: Ctx) -> None:
     """Record answers as interrupted that are running, but not here: now this server is the only one that makes any."""
     await ctx.write(lambda tx: _settle(tx, ctx, None))

@@ -3,6 +3,7 @@
 from workbench.services.definitions import (
     analytics,
     bulk,
+    changes,
     completeness,
     formats,
     lifecycle,
@@ -19,6 +20,7 @@ from workbench.services.definitions import (
 __all__ = [
     "analytics",
     "bulk",
+    "changes",
     "completeness",
     "formats",
     "lifecycle",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from workbench.definition_files import DefinitionChange, DefinitionDirectory, RegistryDraft, Snapshot
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
@@ -70,6 +71,7 @@ async def current(ctx: Ctx, definition_id: str, path: str | None) -> Snapshot:
     return await read(ctx, found.key)
 
 
+@duty("noting definitions", lambda settings: settings.definition_watch_seconds, share=0.05)
 async def note_unseen(ctx: Ctx) -> None:
     """Record the definitions that no operation has read yet, such as those that git brought: grants may name them."""
     listing = await to_thread(ctx.definitions.listing)

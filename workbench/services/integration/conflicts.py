@@ -13,6 +13,7 @@ from typing import Any
 from workbench.errors import BadInput, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty, refreshes_approvals
 from workbench.rules.integration import with_lines
 from workbench.rules.tasks.lifecycle import OPEN
 from workbench.services import approvals
@@ -32,6 +33,8 @@ SHOWN_FILES = 20
 log = logging.getLogger(__name__)
 
 
+@refreshes_approvals
+@duty("refreshing approvals", 1.0, share=0.05)
 async def refresh(ctx: Ctx) -> None:
     """Bring all pending integrations up to date. A change is announced by `approval.updated`."""
     try:

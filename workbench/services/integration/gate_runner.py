@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.rules import integration as rules
 from workbench.rules.integration import GateState
 from workbench.services import approvals
@@ -22,6 +23,7 @@ SQL = beside(__file__)
 _ENDED = frozenset({GateState.PASSED, GateState.FAILED, GateState.TIMEOUT})
 
 
+@duty("running gates", 0.25)
 async def check_all(ctx: Ctx) -> None:
     """Run the gates of every integration that has not been checked yet, oldest first."""
     for row in await ctx.read(lambda tx: tx.all(SQL.unchecked)):

@@ -7,6 +7,7 @@ from typing import Any
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.rules.integration import Next, WorktreeAction
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
@@ -36,6 +37,7 @@ def enqueue(tx: Tx, approval: ApprovalInfo, despite: bool, person: str | None) -
     return approvals.decide(tx, approval, "approved", outcome=outcome, person=person)
 
 
+@duty("merging what is approved", 0.25)
 async def advance(ctx: Ctx) -> None:
     """Work off the queue from its front: run the gates that must run, merge what is ready.
 

@@ -6,6 +6,7 @@ from asyncio import to_thread
 
 from workbench.git import Repository
 from workbench.ops import Ctx
+from workbench.ops.duties import recovers, repairs
 from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
@@ -20,6 +21,7 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 
+@repairs
 async def settle_merges(ctx: Ctx, repository: Repository) -> None:
     """Settle interrupted merges: finish those that are in the target, undo the others."""
     for row in await ctx.read(lambda tx: tx.all(SQL.cut_off)):
@@ -54,6 +56,7 @@ async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int 
     await ctx.write(change)
 
 
+@recovers
 async def recover(ctx: Ctx) -> None:
     """Settle everything that a crash interrupted, if there has ever been a worktree."""
     if await ctx.read(lambda tx: unfinished(tx) or tx.all(proposal.SQL.branches)):

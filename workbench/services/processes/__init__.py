@@ -6,8 +6,9 @@ from workbench.services.processes import (
     processes,
     profiles,
     reattach,
+    samples,
     sandbox,
     termination,
 )
 
-__all__ = ["departures", "environments", "processes", "profiles", "reattach", "sandbox", "termination"]
+__all__ = ["departures", "environments", "processes", "profiles", "reattach", "samples", "sandbox", "termination"]

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from workbench.model import SECOND
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.process import ProcessRef, ProcessTable, TreeUsage, process_named
 from workbench.process.tree import running_processes
 from workbench.rules.sweeps.marks import run_mark
@@ -41,6 +42,7 @@ class Sampled(NamedTuple):
     ref: ProcessRef
 
 
+@duty("sampling processes", lambda settings: settings.process_sample_seconds or 5.0, share=0.01)
 async def sample(ctx: Ctx) -> None:
     """Record what the running processes use, of those for which it has changed."""
     if not ctx.settings.process_sample_seconds:
@@ -81,6 +83,7 @@ def _kernels(runs: Sequence[Row], project: str) -> Iterator[Sampled]:
             yield Sampled("run", str(row["id"]), named)
 
 
+@duty("pruning samples of processes", 600.0)
 async def prune(ctx: Ctx) -> None:
     """Thin what is older than an hour, and delete what is no longer kept."""
     now = ctx.store.now()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.services.agents.status import on_agent_exit
@@ -82,6 +83,7 @@ async def record_exits(ctx: Ctx, rows: Sequence[Row]) -> None:
     await _for_each(rows, lambda row: _terminate(ctx, checked(row), "agent.exited", ""))
 
 
+@duty("noting ended processes", 0.25)
 async def reap(ctx: Ctx) -> None:
     """Record the processes that exited by themselves, and end what they left running.
 
@@ -92,6 +94,7 @@ async def reap(ctx: Ctx) -> None:
     await _for_each(exited, lambda row: _terminate(ctx, row, "agent.exited", ""))
 
 
+@duty("ending survivors", 5.0)
 async def end_survivors(ctx: Ctx) -> None:
     """Try again to end the survivors, and record those that have ended since."""
     rows = await ctx.read(lambda tx: tx.all(SQL.survivors))

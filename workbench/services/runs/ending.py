@@ -11,6 +11,7 @@ from pydantic import Field
 from workbench.errors import Conflict, Unavailable
 from workbench.model import Int64, Json, Level
 from workbench.ops import SYSTEM, Ctx, op
+from workbench.ops.duties import duty
 from workbench.process import has_ended
 from workbench.services.processes import termination
 from workbench.services.runs.run import RunInfo, RunRef, find, require_small, runs_of
@@ -83,6 +84,7 @@ def require_try(row: Row, tries: int | None) -> None:
         )
 
 
+@duty("ending lost runs", 2.0, share=0.05)
 async def settle_lost(ctx: Ctx) -> None:
     """Record runs as lost whose process has ended."""
     rows = [row for row in await ctx.read(lambda tx: tx.all(SQL.watched)) if has_ended(row["process"])]
@@ -90,6 +92,7 @@ async def settle_lost(ctx: Ctx) -> None:
         await ctx.store.write(lambda tx: _settle(tx, rows), actor=SYSTEM.name)
 
 
+@duty("ending agents of lost runs", 2.0, share=0.05)
 async def end_left_agents(ctx: Ctx) -> None:
     """End the agents that lost runs of sweeps started in sessions of their own; who would have, has ended itself."""
     rows = await ctx.read(lambda tx: tx.all(SQL.left))

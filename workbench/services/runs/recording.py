@@ -12,6 +12,7 @@ from pydantic import Field
 from workbench.errors import Conflict
 from workbench.model import LARGEST_INT, SECOND, Level, Wire
 from workbench.ops import SYSTEM, Ctx, op
+from workbench.ops.duties import duty
 from workbench.rules.runs.values import LONGEST_TEXT, Point, points
 from workbench.services.runs.ending import Tries, require_try
 from workbench.services.runs.run import MetricName, MetricValue, RunRef, find, value_of
@@ -116,6 +117,7 @@ async def get_run_series(
     return await ctx.read(question)
 
 
+@duty("announcing metrics", 1.0)
 async def announce(ctx: Ctx) -> None:
     """Announce values that were recorded since their runs were announced last."""
     if await ctx.store.read_inline(lambda tx: tx.one(SQL.unannounced)):

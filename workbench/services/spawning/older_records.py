@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
+from workbench.ops.duties import prepares
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
 from workbench.services.access import secret_marks
@@ -29,6 +30,7 @@ SCRIPT = Script("older_records", Path(__file__).with_suffix(".sql").read_text("u
 log = logging.getLogger(__name__)
 
 
+@prepares
 async def mask(ctx: Ctx) -> None:
     """Mask older records and logs, unless that was done before. What fails is done when the project is opened next."""
     if await ctx.read(lambda tx: tx.one(SQL.masked_records)):

@@ -8,6 +8,7 @@ from collections import Counter
 from workbench.errors import WorkbenchError
 from workbench.model import Registration
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.rules import access
 from workbench.services.processes import termination
 from workbench.services.spawning.launch import launch
@@ -17,6 +18,7 @@ from workbench.store.base import Reader, Row, Tx
 log = logging.getLogger(__name__)
 
 
+@duty("starting queued agents", 0.25)
 async def start_queued(ctx: Ctx) -> None:
     """Start queued agents while there are free slots; one that cannot be started leaves the queue."""
     if not await ctx.read(lambda tx: _startable(tx, ctx)):

@@ -17,6 +17,7 @@ from workbench.drivers import Fit
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
 from workbench.model import Int64
 from workbench.ops import Ctx
+from workbench.ops.duties import recovers
 from workbench.rules.profile import RESERVED
 from workbench.services.access import secret_marks
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
@@ -152,6 +153,7 @@ async def learn_secrets(ctx: Ctx, request: SpawnRequest, environment: Mapping[st
     await secret_marks.learn(ctx, await asyncio.to_thread(found))
 
 
+@recovers
 async def recover(ctx: Ctx) -> None:
     """Learn the secrets of the workers that an earlier server left running."""
     for spawn in await ctx.read(lambda tx: tx.all(SQL.running)):

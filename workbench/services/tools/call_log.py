@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.model import SECOND, iso
-from workbench.ops.running_calls import RunningCalls
+from workbench.ops import Ctx
+from workbench.ops.duties import on_event
 from workbench.providers.frames import AnswerUsage
 from workbench.rules.tools.progress import ProgressReport
 from workbench.rules.tools.results import shortened
@@ -178,9 +179,10 @@ def cancel_elsewhere(tx: Tx, call_id: str) -> None:
         _emit(tx, "tool.cancellation_requested", row)
 
 
-def note_cancellation(running: RunningCalls, event: Row) -> None:
+@on_event("tool.cancellation_requested")
+def note_cancellation(ctx: Ctx, event: Row) -> None:
     """Cancel a call of this process, which another one has asked for."""
-    running.cancel(event["subject"].removeprefix(SUBJECT), event["actor"])
+    ctx.running_calls.cancel(event["subject"].removeprefix(SUBJECT), event["actor"])
 
 
 def _row(tx: Tx, call_id: str) -> Row:

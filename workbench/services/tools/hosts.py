@@ -16,6 +16,7 @@ from workbench.errors import Unavailable, from_dict
 from workbench.functions.hosts import WORKBENCH, HostCalls, OfferedTool
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, Ok, op
+from workbench.ops.duties import duty
 from workbench.rules.tools.returned import ToolAnswer
 from workbench.system import atomic_file
 
@@ -137,12 +138,14 @@ def _log_of(ctx: Ctx, call_id: str) -> Path:
     return ctx.settings.tool_logs / f"{call_id}.log"
 
 
+@duty("watching hosts of tools", 1.0)
 async def watch(ctx: Ctx) -> None:
     """Note the hosts that no longer ask for calls."""
     ctx.tool_hosts.tick()
     await _announce(ctx)
 
 
+@duty("pruning logs of tools", 600.0)
 async def prune_logs(ctx: Ctx) -> None:
     """Delete what functions printed longer ago than it is kept."""
     before = ctx.store.now() / SECOND - ctx.settings.keep_tool_logs_days * DAY_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty, recovers
 from workbench.services import approvals
 from workbench.services.tools import call_log
 from workbench.services.tools.call_log import CallEnd
@@ -13,6 +14,8 @@ SQL = beside(__file__)
 REASON = "The program that called the tool, or ran it, has ended."
 
 
+@recovers
+@duty("interrupting lost calls", 5.0, share=0.05)
 async def interrupt(ctx: Ctx) -> None:
     """Record the end of calls that nothing runs any more."""
     rows = await ctx.read(lambda tx: tx.all(SQL.unfinished))

@@ -8,6 +8,7 @@ from workbench.git import Repository
 from workbench.git.predictions import Branches, PredictedConflict, Scan
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Ctx, op
+from workbench.ops.duties import duty
 from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import open_worktrees
 
@@ -63,6 +64,7 @@ async def _import_and_scan(ctx: Ctx) -> Scan:
     return await scan(ctx, repository)
 
 
+@duty("predicting conflicts", 1.0, share=0.05)
 async def watch(ctx: Ctx) -> None:
     """Scan, and emit an event if the predicted conflicts differ from those in the last event."""
     found = await _import_and_scan(ctx)

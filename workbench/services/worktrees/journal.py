@@ -9,6 +9,7 @@ from contextlib import suppress
 from workbench.errors import WorkbenchError
 from workbench.git import Repository
 from workbench.ops import Ctx
+from workbench.ops.duties import repairs
 from workbench.rules.integration import WorktreeState
 from workbench.services.worktrees.places import WorktreeLocation, place_of
 from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_is_nowhere_else
@@ -37,6 +38,7 @@ def end(tx: Tx, name: str) -> None:
     tx.run(SQL.end, name=name)
 
 
+@repairs
 async def settle_steps(ctx: Ctx, repository: Repository) -> None:
     """Finish or undo every unfinished step. Call with exclusive access."""
     for step in await ctx.read(unfinished):

@@ -13,6 +13,7 @@ from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import SECOND
 from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty
 from workbench.process import WriterLock
 from workbench.rules import integration
 from workbench.services.tasks import attempts
@@ -127,6 +128,7 @@ def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> str
     return ref
 
 
+@duty("keeping the work of ended attempts", 0.5)
 async def put_away_ended(ctx: Ctx, *, briefly: bool = False) -> None:
     """Put away the work of the attempts that have ended and whose supervisor has too, also after a crash."""
     tried_before = ctx.store.now() - RETRY_SECONDS * SECOND

@@ -15,6 +15,7 @@ from workbench.koi.node import Node, Presence
 from workbench.koi.requests import KoiPeer
 from workbench.model import SECOND
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.rules.tasks.lifecycle import backoff
 from workbench.services.personalities.exchange import delivery, edges, first_contact, handshake, polling, reconciliation
 from workbench.services.personalities.peers import rows
@@ -30,6 +31,7 @@ NOTED = 10 * SECOND
 Work = Callable[[Ctx, KoiPeer], Awaitable[None]]
 
 
+@duty("attending to KOI peers", 0.01)
 async def attend(ctx: Ctx) -> None:
     """Wait until something may be due for peers, and start it."""
     await _woken(ctx.node)

@@ -1,5 +1,8 @@
 """The profiles of this project's own agents: the operations, and how they are published."""
 
-from workbench.services.personalities.own import operations
+from workbench.services.personalities.own import (
+    operations,
+    publishing,
+)
 
-__all__ = ["operations"]
+__all__ = ["operations", "publishing"]

@@ -20,6 +20,7 @@ from workbench.koi.node import Presence
 from workbench.koi.payloads import EventType, KoiEvent
 from workbench.koi.rids import PERSONALITY, parse
 from workbench.ops import Ctx
+from workbench.ops.duties import duty
 from workbench.rules.definitions.model import DefinitionMetadata
 from workbench.rules.personalities.composition import Home, Sources, compose, function_trait
 from workbench.rules.personalities.profile import PersonalityTrait
@@ -65,6 +66,7 @@ class Own:
     definition_id: str | None = None
 
 
+@duty("publishing personalities", 0.25)
 async def follow(ctx: Ctx) -> None:
     """Publish what changes, as the feed says, as long as this node takes part in its network."""
     presence = ctx.node.presence
@@ -82,6 +84,7 @@ async def _publish(ctx: Ctx) -> None:
         log.warning("%s was not published: %s", one.rid, one.reason)
 
 
+@duty("noting published definitions", lambda settings: settings.definition_watch_seconds, share=0.05)
 async def note_definitions(ctx: Ctx) -> None:
     """Read the definitions that profiles show again. One that was edited outside of Workbench is recorded, and the
     event of that publishes it."""

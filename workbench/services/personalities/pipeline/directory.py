@@ -9,10 +9,10 @@ from rid_lib.types import KoiNetNode
 
 from workbench.errors import WorkbenchError
 from workbench.koi.directory import KnownPersonality, PersonalityDirectory
-from workbench.koi.node import Node
 from workbench.koi.payloads import EventType
 from workbench.koi.rids import PERSONALITY
 from workbench.ops import Ctx
+from workbench.ops.duties import duty, on_foreign, prepares
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.pipeline.item import ItemChange
@@ -24,18 +24,21 @@ SQL = beside(__file__)
 SUBJECT = "personality:"
 
 
+@prepares
 async def fill(ctx: Ctx) -> None:
     """Read all personalities from the store."""
     ctx.node.directory.replace(await _known(ctx, await ctx.read(lambda tx: tx.all(SQL.personalities))))
 
 
-def note(node: Node, events: Sequence[Row]) -> None:
+@on_foreign
+def note(ctx: Ctx, events: Sequence[Row]) -> None:
     """Note which personalities another process has changed."""
     for event in events:
         if event["subject"].startswith(SUBJECT):
-            node.changed_elsewhere.add(event["subject"].removeprefix(SUBJECT))
+            ctx.node.changed_elsewhere.add(event["subject"].removeprefix(SUBJECT))
 
 
+@duty("reading personalities again", 0.1, serving=False)
 async def refresh(ctx: Ctx) -> None:
     """Read those again that another process has changed."""
     if references := frozenset(ctx.node.changed_elsewhere):

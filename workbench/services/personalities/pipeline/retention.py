@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 
@@ -15,6 +16,7 @@ MOST_STRANGERS = 1_000
 """Nodes that are not known any more whose refusals are kept."""
 
 
+@duty("pruning what other nodes sent", 600.0)
 async def prune(ctx: Ctx) -> None:
     """Delete the oldest of what there is too much of."""
     most_bytes = ctx.settings.max_koi_bytes_per_node

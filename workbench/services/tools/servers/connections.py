@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from workbench.definition_files import Snapshot
 from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty
 from workbench.rules.definitions.mcp_servers import HttpServer
 from workbench.rules.definitions.trust import Need
 from workbench.services.definitions import secrets, trust
@@ -46,6 +47,7 @@ class Trusted:
     approval_id: int | None
 
 
+@duty("connecting MCP servers", 0.5, share=0.05)
 async def sync(ctx: Ctx) -> None:
     """Connect to the project's servers as the file lists them now, and disconnect from what is not used any more."""
     async with ctx.upstreams.starting:
@@ -104,6 +106,7 @@ def _servers_of(needs: Iterable[Need]) -> Iterator[tuple[str, Need]]:
             yield name, need
 
 
+@duty("announcing MCP servers", 0.25)
 async def announce(ctx: Ctx) -> None:
     """Record that the state or the tools of servers have changed, for those who follow the feed."""
     changes = ctx.upstreams.take_changes()

@@ -1,0 +1,35 @@
+"""What services mark to be done besides their operations, and how much of the time periodic work takes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import FunctionType
+
+import pytest
+
+from tests.test_house import ROOT, tracked
+from workbench.ops.duties import Duties, Duty
+from workbench.services import SERVICES
+from workbench.services.worktrees import conflicts
+
+
+@pytest.mark.parametrize(("took", "pause"), [(0.0, 1.0), (0.05, 1.0), (0.1, 1.9), (0.2, 3.8), (60.0, 10.0)])
+def test_costly_work_pauses_for_longer_but_not_for_ever(took: float, pause: float) -> None:
+    assert Duty("", 1.0, conflicts.watch, share=0.05).pause(took) == pytest.approx(pause)
+
+
+def test_other_work_pauses_as_long_as_it_is_told() -> None:
+    assert Duty("", 0.25, conflicts.watch).pause(60.0) == 0.25
+
+
+def test_what_a_service_marks_is_collected() -> None:
+    marked = {
+        fn
+        for module in tracked("workbench/services")
+        if module.suffix == ".py"
+        for fn in vars(import_module(".".join(module.relative_to(ROOT).with_suffix("").parts))).values()
+        if isinstance(fn, FunctionType) and hasattr(fn, "marks")
+    }
+    collected = {mark.fn for mark in Duties.of(SERVICES).marks}
+    assert marked == collected
+    assert len(marked) > 20

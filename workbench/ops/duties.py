@@ -1,0 +1,129 @@
+"""What services do besides their operations: they mark functions, and `workbench.app` collects these.
+
+`duty` is periodic work, `prepares` comes before all else in a project that is opened, `recovers` before its servers
+run, `repairs` before each exclusive use of the repository. `on_event` and `on_foreign` hear of what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from workbench.ops.context import Ctx
+from workbench.ops.operation import functions_of
+
+if TYPE_CHECKING:
+    from workbench.git import Repository
+    from workbench.model import FeedEvent
+    from workbench.state.settings import Settings
+
+LONGEST_PAUSE_SECONDS = 10.0
+
+Work = Callable[[Ctx], Awaitable[None]]
+Repair = Callable[[Ctx, "Repository"], Awaitable[None]]
+Seconds = float | Callable[["Settings"], float]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Periodic work.
+
+    Args:
+        name: what it is, for the log.
+        seconds: the pause before each run, at least.
+        share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
+        perform: does the work once.
+        serving: run it only while the servers run.
+    """
+
+    name: str
+    seconds: float
+    perform: Work
+    serving: bool = True
+    share: float = 1.0
+
+    def pause(self, took: float) -> float:
+        """Seconds until the next run, after one that took some seconds."""
+        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
+
+
+class Role(Enum):
+    """What a marked function is called for."""
+
+    DUTY = auto()
+    PREPARES = auto()
+    RECOVERS = auto()
+    REPAIRS = auto()
+    REFRESHES_APPROVALS = auto()
+    ON_EVENT = auto()
+    ON_FOREIGN = auto()
+
+
+class Mark(NamedTuple):
+    """One role of a function, and what was said about it."""
+
+    role: Role
+    fn: Callable[..., Any]
+    about: Any = None
+
+
+def _marking(role: Role, about: Any = None) -> Callable[[F], F]:
+    def mark(fn: F) -> F:
+        fn.marks = (*getattr(fn, "marks", ()), Mark(role, fn, about))  # type: ignore[attr-defined]
+        return fn
+
+    return mark
+
+
+def duty(name: str, seconds: Seconds, *, serving: bool = True, share: float = 1.0) -> Callable[[F], F]:
+    """Perform `(ctx)` periodically; see `Duty`. The pause may depend on the settings."""
+    return _marking(Role.DUTY, (name, seconds, serving, share))
+
+
+def on_event(*kinds: str) -> Callable[[F], F]:
+    """Call `(ctx, event)` for each event of these kinds that becomes visible."""
+    return _marking(Role.ON_EVENT, kinds)
+
+
+prepares = _marking(Role.PREPARES)
+"""Run `(ctx)` once when the project is opened, before anything else."""
+recovers = _marking(Role.RECOVERS)
+"""Run `(ctx)` before the servers run: it cleans up what a crash left."""
+repairs = _marking(Role.REPAIRS)
+"""Run `(ctx, repository)` before each exclusive use of the repository: it finishes or undoes what a crash left."""
+refreshes_approvals = _marking(Role.REFRESHES_APPROVALS)
+"""Run `(ctx)` before pending approvals are shown: it brings them up to date, and logs its failures."""
+on_foreign = _marking(Role.ON_FOREIGN)
+"""Call `(ctx, events)` for what other processes have changed."""
+
+
+@dataclass(frozen=True)
+class Duties:
+    """What some services have marked, in the order in which they are listed."""
+
+    marks: Sequence[Mark]
+
+    @classmethod
+    def of(cls, services: Iterable[ModuleType]) -> Duties:
+        """Collect the marks of services."""
+        return cls([mark for fn in functions_of(services) for mark in getattr(fn, "marks", ())])
+
+    def all(self, role: Role) -> list[Callable[..., Any]]:
+        """The functions in a role."""
+        return [mark.fn for mark in self.marks if mark.role is role]
+
+    def periodic(self, settings: Settings) -> list[Duty]:
+        """The duties of a project."""
+        about = [(mark.fn, *mark.about) for mark in self.marks if mark.role is Role.DUTY]
+        return [
+            Duty(name, seconds(settings) if callable(seconds) else seconds, fn, serving, share)
+            for fn, name, seconds, serving, share in about
+        ]
+
+    def events(self) -> list[tuple[Callable[[Ctx, FeedEvent], None], Sequence[str]]]:
+        """What hears of events, and their kinds."""
+        return [(mark.fn, mark.about) for mark in self.marks if mark.role is Role.ON_EVENT]
