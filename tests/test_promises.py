@@ -29,7 +29,7 @@ FILES = [path for top in (*PACKAGES, "data") for path in ROOT.glob(f"{top}/**/*"
 DEFINITIONS = {
     word
     for path in FILES
-    if path.parent.name in ("definitions", "chat")
+    if path.parent.name in ("definitions", "definition_files", "providers")
     for word in re.findall(r"\w+", path.read_text("utf-8"))
 }
 """Definitions of agents have settings of their own."""
