@@ -13,7 +13,7 @@ from typing import Any, cast
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import ModelConnectionError, UsageLimitExceeded
+from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -135,7 +135,7 @@ class _Answer:
                 raise self._reached() from None
             except Exception as error:
                 await self._report_step()
-                if self._length > self._length_before and isinstance(error, ModelConnectionError):
+                if self._length > self._length_before and coded(error).code == "PROVIDER_UNREACHABLE":
                     raise Unavailable("ANSWER_CUT", "The connection ended before the answer did. Try again.") from None
                 raise
 

@@ -57,8 +57,8 @@ async def test_requests_that_meet_wait_for_one_load_while_others_are_answered(
             made.append(self)
             super().__init__(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(in_process, "Endpoint", Counted)
-    monkeypatch.setattr(sys.modules[__name__], "Endpoint", Counted)
+    monkeypatch.setattr(in_process, "McpApplication", Counted)
+    monkeypatch.setattr(sys.modules[__name__], "McpApplication", Counted)
     importing, client = Import(monkeypatch), visit()
     first = [asyncio.create_task(initialize(client)) for _ in range(AT_ONCE)]
     await importing.begun()
