@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
-from workbench.ops.duties import Duties, Duty, Role
+from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, Role
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
 from workbench.providers.running import RunningAnswers
@@ -49,7 +49,7 @@ from workbench.services.tools.tool import ToolScope as ToolScope
 from workbench.services.worktrees import kept_work
 from workbench.state.root import OpenedState
 from workbench.state.settings import Settings
-from workbench.store.feed import Feed
+from workbench.store.feed import Feed, FeedSignal
 from workbench.store.sqlite import SqliteStore, open_store
 from workbench.sweeps import leftovers
 from workbench.trust import state_directory
@@ -124,6 +124,7 @@ class Workbench:
         lease_ends = Duty("ending leases", 0.25, self.leases.end_due, serving=False)
         self.duties = {duty.name: duty for duty in (lease_ends, *duties.periodic(settings))}
         """Periodic work. Each duty is supervised separately, so none waits for another."""
+        self._wakened: dict[str, FeedSignal] = {}
 
     @classmethod
     @asynccontextmanager
@@ -361,6 +362,8 @@ class Workbench:
         if server is not None:
             self._ctx.upstreams.open()
             await koi_network.opened(self._ctx)
+            for change in self._wakened.values():
+                change.wake()
         else:
             await koi_network.closed(self._ctx)
             await self._ctx.answers.interrupt_all()
@@ -385,13 +388,21 @@ class Workbench:
         self._ctx.processes.release()
 
     async def _repeat(self, duty: Duty) -> None:
-        pause = duty.seconds
-        while True:
-            await asyncio.sleep(pause)
-            began = time.monotonic()
-            if (self.server is not None or not duty.serving) and not self._state.has_moved():
-                await duty.perform(self._ctx)
-            pause = duty.pause(time.monotonic() - began)
+        pause = min(duty.seconds, SPACING_SECONDS) if duty.wakes else duty.seconds
+        with self.feed.changed() if duty.wakes else nullcontext() as change:
+            if change is not None:
+                self._wakened[duty.name] = change
+            while True:
+                if change is None:
+                    await asyncio.sleep(pause)
+                else:
+                    await change.next(pause)
+                began = time.monotonic()
+                if (self.server is not None or not duty.serving) and not self._state.has_moved():
+                    await duty.perform(self._ctx)
+                pause = duty.pause(time.monotonic() - began)
+                if change is not None:
+                    await asyncio.sleep(SPACING_SECONDS)
 
 
 async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:

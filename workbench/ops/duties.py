@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workbench.state.settings import Settings
 
 LONGEST_PAUSE_SECONDS = 10.0
+SPACING_SECONDS = 0.25
 
 Work = Callable[[Ctx], Awaitable[None]]
 Repair = Callable[[Ctx, "Repository"], Awaitable[None]]
@@ -38,6 +39,7 @@ class Duty:
         share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
         perform: does the work once.
         serving: run it only while the servers run.
+        wakes: run it also after events, at most every `SPACING_SECONDS`: what it does follows from what is stored.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Duty:
     perform: Work
     serving: bool = True
     share: float = 1.0
+    wakes: bool = False
 
     def pause(self, took: float) -> float:
         """Seconds until the next run, after one that took some seconds."""
@@ -79,9 +82,11 @@ def _marking(role: Role, about: Any = None) -> Callable[[F], F]:
     return mark
 
 
-def duty(name: str, seconds: Seconds, *, serving: bool = True, share: float = 1.0) -> Callable[[F], F]:
+def duty(
+    name: str, seconds: Seconds, *, serving: bool = True, share: float = 1.0, wakes: bool = False
+) -> Callable[[F], F]:
     """Perform `(ctx)` periodically; see `Duty`. The pause may depend on the settings."""
-    return _marking(Role.DUTY, (name, seconds, serving, share))
+    return _marking(Role.DUTY, (name, seconds, serving, share, wakes))
 
 
 def on_event(*kinds: str) -> Callable[[F], F]:
@@ -120,8 +125,8 @@ class Duties:
         """The duties of a project."""
         about = [(mark.fn, *mark.about) for mark in self.marks if mark.role is Role.DUTY]
         return [
-            Duty(name, seconds(settings) if callable(seconds) else seconds, fn, serving, share)
-            for fn, name, seconds, serving, share in about
+            Duty(name, seconds(settings) if callable(seconds) else seconds, fn, serving, share, wakes)
+            for fn, name, seconds, serving, share, wakes in about
         ]
 
     def events(self) -> list[tuple[Callable[[Ctx, FeedEvent], None], Sequence[str]]]:

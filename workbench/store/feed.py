@@ -165,6 +165,17 @@ class FeedSignal:
         self._newest = 0
         self._news = asyncio.Event()
 
+    def wake(self) -> None:
+        """End a wait for the next event."""
+        self._news.set()
+
+    async def next(self, seconds: float) -> None:
+        """Wait for an event since the last such wait."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        self._news.clear()
+
     def offer(self, event_id: int, subject: str) -> None:
         """Note an event, if it is about the subject."""
         if self._subject is None or self._subject == subject:

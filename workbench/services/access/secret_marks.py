@@ -44,7 +44,7 @@ def note(ctx: Ctx, events: Sequence[Row]) -> None:
     ctx.secrets.is_outdated |= any(event["kind"] == LEARNED for event in events)
 
 
-@duty("learning the secrets of other processes", 0.1, serving=False)
+@duty("learning the secrets of other processes", 5.0, serving=False, wakes=True)
 async def refresh(ctx: Ctx) -> None:
     """Learn what another process has recorded since."""
     if ctx.secrets.is_outdated:

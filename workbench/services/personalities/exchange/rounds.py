@@ -21,8 +21,8 @@ from workbench.services.personalities.exchange import delivery, edges, first_con
 from workbench.services.personalities.peers import rows
 from workbench.store.base import Row
 
-PAUSE = 0.25
-"""Seconds between rounds if nothing happens."""
+PAUSE, LONG_PAUSE = 0.25, 5.0
+"""Seconds between rounds if nothing happens; the latter while this node takes part in no network."""
 HURRY = 1.0
 """Seconds between two times that a peer is tried again early: one that sends something may still not be reachable."""
 NOTED = 10 * SECOND
@@ -37,6 +37,7 @@ async def attend(ctx: Ctx) -> None:
     await _woken(ctx.node)
     presence = ctx.node.presence
     if presence is None:
+        ctx.node.has_mail.clear()
         return
     async with presence.turn:
         if ctx.node.presence is presence:  # it may have left meanwhile
@@ -65,7 +66,7 @@ async def _round(ctx: Ctx, presence: Presence) -> None:
 
 async def _woken(node: Node) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(PAUSE):
+        async with asyncio.timeout(PAUSE if node.presence else LONG_PAUSE):
             await node.has_mail.wait()
 
 

@@ -66,7 +66,7 @@ class Own:
     definition_id: str | None = None
 
 
-@duty("publishing personalities", 0.25)
+@duty("publishing personalities", 5.0, wakes=True)
 async def follow(ctx: Ctx) -> None:
     """Publish what changes, as the feed says, as long as this node takes part in its network."""
     presence = ctx.node.presence

@@ -38,7 +38,7 @@ def note(ctx: Ctx, events: Sequence[Row]) -> None:
             ctx.node.changed_elsewhere.add(event["subject"].removeprefix(SUBJECT))
 
 
-@duty("reading personalities again", 0.1, serving=False)
+@duty("reading personalities again", 5.0, serving=False, wakes=True)
 async def refresh(ctx: Ctx) -> None:
     """Read those again that another process has changed."""
     if references := frozenset(ctx.node.changed_elsewhere):
