@@ -386,6 +386,8 @@ async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
 @pytest.mark.long
 @pytest.mark.timeout(240)
 @limited(confinement="off", integration_gates=(GATE,), tool_server_start_seconds=60.0)
-async def test_nor_of_what_programs_print_describe_and_return(lab: Lab, command: Command, tmp_path: Path) -> None:
+async def test_no_form_of_a_secret_comes_out_of_what_programs_print_or_return(
+    lab: Lab, command: Command, tmp_path: Path
+) -> None:
     leaks = await searched(lab, command, tmp_path, WAYS_IN_OF_PROGRAMS)
     assert sorted(leaks) == []

@@ -64,7 +64,9 @@ async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench
     assert await requests(workbench) == [], "they were of an earlier worktree of this name"
 
 
-async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workbench, admit: Admit) -> None:
+async def test_a_planner_waiting_for_the_decision_learns_of_requested_changes(
+    workbench: Workbench, admit: Admit
+) -> None:
     planner = await admit("planner", persona_id="planner")
     place = (await workbench.dispatch(planner.caller, "create_worktree", {"name": "lab"}))["path"]
     commit(Path(place), "model.py", MODEL)

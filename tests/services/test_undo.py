@@ -73,7 +73,7 @@ async def test_agents_that_were_moved_are_moved_back_unless_they_have_done_somet
     await is_refused(workbench, "agent:bob", "agent.updated", "counts from its next message on")
 
 
-async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(workbench: Workbench) -> None:
+async def test_undoing_a_cancelled_tree_restores_only_the_tasks_it_cancelled(workbench: Workbench) -> None:
     root = await given.task(workbench)
     done, open_one = [await given.task(workbench, parent_task_id=root) for _ in range(2)]
     waits = await given.task(workbench, dependencies=[open_one], on_failure="cancel")
@@ -90,7 +90,9 @@ async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(
     assert events[-1]["data"]["undoes"] == undone["event_id"] == events[-2]["id"]
 
 
-async def test_what_somebody_acted_on_or_lost_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+async def test_a_change_that_an_agent_acted_on_or_lost_a_task_by_is_not_undone(
+    workbench: Workbench, admit: Admit
+) -> None:
     ada = await admit("ada")
     await admit("bob")
     one, other = [await given.task(workbench) for _ in range(2)]
@@ -111,7 +113,7 @@ async def test_what_somebody_acted_on_or_lost_is_not_undone(workbench: Workbench
     assert [(await given.task_now(workbench, task))["status"] for task in (one, root)] == ["cancelled"] * 2
 
 
-async def test_what_another_has_done_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+async def test_a_change_by_another_caller_is_not_undone(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("planner", persona_id="planner", role="planner")
     task = await given.task(workbench, by=planner)
     await given.done_by(workbench, planner, "set_priority", task, priority=900)

@@ -61,7 +61,7 @@ async def test_permissions_that_make_no_sense_and_tools_that_are_not_there_are_r
 
 
 @pytest.mark.parametrize("noun", ["project", "session", "team"])
-async def test_what_a_tool_may_not_read_is_neither_listed_nor_shown(
+async def test_a_resource_that_the_tool_may_not_read_is_refused_to_list_and_get(
     workbench: Workbench, admit: Admit, noun: str
 ) -> None:
     ada = await admit("ada")
@@ -75,7 +75,7 @@ async def test_what_a_tool_may_not_read_is_neither_listed_nor_shown(
         await workbench.dispatch(ada.caller, f"list_{name}", {})
 
 
-async def test_who_may_not_read_tasks_reads_no_plans_either(workbench: Workbench, admit: Admit) -> None:
+async def test_a_tool_that_may_not_read_tasks_may_not_read_plans(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     await workbench.call("create_plan", text="plan: p\ntasks:\n- {name: a, title: Secret, persona: implementer}")
     await workbench.call("update_agent_tool", tool_id="write", permissions={"read": ["contexts"]})

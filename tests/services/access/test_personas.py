@@ -116,7 +116,7 @@ async def test_a_saved_persona_is_the_same_at_the_next_start(settings: Settings)
     assert len((await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
 
 
-async def test_of_two_files_for_a_persona_the_one_that_is_saved_counts(settings: Settings) -> None:
+async def test_a_saved_persona_overrides_its_older_settings_file(settings: Settings) -> None:
     write(settings, "planner_prompt", "You plan as before.")
     assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan as before."
     await opened(settings, "save_persona", persona_id="planner", text="You plan anew.")
@@ -149,7 +149,7 @@ NO_PERSONAS = [
 ]
 
 
-async def test_what_is_no_persona_is_not_saved_nor_by_anybody_else(
+async def test_an_invalid_persona_and_a_planner_who_saves_one_are_refused(
     workbench: Workbench, settings: Settings, admit: Admit
 ) -> None:
     for persona_id, text in NO_PERSONAS:
@@ -170,7 +170,7 @@ async def test_a_persona_whose_file_cannot_be_written_stays_as_it_is(workbench: 
     assert await workbench.call("get_persona", persona_id="tester") == before
 
 
-async def test_of_many_who_save_a_persona_at_once_the_file_and_the_project_have_the_same_one(
+async def test_concurrent_saves_of_a_persona_leave_the_file_and_the_project_equal(
     workbench: Workbench, settings: Settings
 ) -> None:
     texts = [f"You test {n} times.\n" * 2_000 for n in range(40)]

@@ -67,7 +67,7 @@ async def test_a_rule_fits_a_name_and_an_origin(workbench: Workbench) -> None:
         assert (caller.address, name, made["status"]) == (caller.address, name, status)
 
 
-async def test_a_removed_rule_admits_nobody_any_more_and_keeps_whom_it_admitted(workbench: Workbench) -> None:
+async def test_removing_an_admission_rule_keeps_the_agents_it_admitted(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="all", pattern="*")
     admitted = await come(workbench, "ada", HERE)
     assert [rule["name"] for rule in (await workbench.call("list_admission_rules"))["rules"]] == ["all"]
@@ -138,7 +138,7 @@ async def test_strangers_are_limited_in_all_and_for_each_address_and_the_person_
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
-async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: Workbench, listed: Path) -> None:
+async def test_an_admission_fails_when_the_allowlist_cannot_be_written(workbench: Workbench, listed: Path) -> None:
     listed.write_text("root\n")
     made = await come(workbench, "ada", HERE)
     listed.parent.chmod(0o500)
@@ -149,7 +149,7 @@ async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: W
     assert (await workbench.call("approve", approval_id=made["approval_id"]))["outcome"]["status"] == "assigned"
 
 
-async def test_who_is_not_on_the_allowlist_may_do_nothing_from_the_next_message_on(
+async def test_an_agent_missing_from_the_allowlist_is_refused_from_its_next_message(
     workbench: Workbench, admit: Admit, listed: Path
 ) -> None:
     ada, bob = await admit("ada"), await admit("bob")

@@ -65,7 +65,7 @@ async def lines(process: Process) -> list[str]:
     return out.decode().splitlines()
 
 
-async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, admit: Admit) -> None:
+async def test_connection_instructions_name_the_server_and_hold_no_token(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     told = await served.workbench.call("connection_instructions", agent_id="ada")
     assert (told["url"], told["mcp_url"]) == (served.info.url, served.info.mcp_url)
@@ -79,7 +79,7 @@ async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, a
         assert secret not in json.dumps(told)
 
 
-async def test_they_are_written_for_agents_that_there_are_and_a_server_that_runs(
+async def test_connection_instructions_need_an_existing_agent_and_a_running_server(
     served: Served, workbench: Workbench, admit: Admit
 ) -> None:
     await given.refuses("AGENT_NOT_FOUND", workbench.call("connection_instructions", agent_id="nobody"))

@@ -57,7 +57,7 @@ async def test_a_connection_that_is_given_up_while_it_opens_is_closed(workbench:
     ]
 
 
-async def test_what_a_killed_server_left_open_is_closed_by_the_next(settings: Settings) -> None:
+async def test_the_next_server_closes_the_connections_of_a_killed_one(settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
         ada = (await admitted(workbench, "ada")).caller
         gone = ServerInfo(pid=1, started=0.0, nonce="gone", url="", ws_url="", mcp_url="")

@@ -37,7 +37,9 @@ async def test_registering_for_a_persona_is_registering(workbench: Workbench) ->
     await given.refuses("PERSONA_NOT_FOUND", workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"}))
 
 
-async def test_who_is_there_holds_a_task_or_could_take_one(workbench: Workbench, admit: Admit) -> None:
+async def test_the_list_of_present_agents_says_who_is_active_and_who_is_idle(
+    workbench: Workbench, admit: Admit
+) -> None:
     ada, _ = (await admit("ada")).caller, await admit("bob", persona_id="tester")
     task_id = await given.task(workbench)
     async with workbench.connected(ada, "websocket", "a"):
@@ -100,9 +102,7 @@ async def test_an_agent_is_silent_when_it_has_sent_nothing_for_longer_than_the_s
     assert (event["actor"], event["data"]) == ("system", {"reason": "no heartbeat"})
 
 
-async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return_and_a_person_says_it_for_others(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_deregistered_agent_gives_its_tasks_back_and_may_return(workbench: Workbench, admit: Admit) -> None:
     ada, bob = (await admit("ada")).caller, (await admit("bob")).caller
     task_id = await given.task(workbench)
     await workbench.dispatch(ada, "heartbeat_and_get_tasks", {})

@@ -90,7 +90,7 @@ async def test_the_user_of_a_connection_is_told_while_it_is_open(host: str, to: 
         assert connected_user(client, ours) is None
 
 
-async def test_who_calls_within_this_process_is_this_user(served: Served) -> None:
+async def test_a_caller_in_this_process_is_this_user(served: Served) -> None:
     await served.workbench.dispatch(OPERATOR, "register", {"name": "mine"})
     (asked,) = (await served.workbench.call("list_approvals"))["approvals"]
     assert asked["payload"]["other_user"] is None

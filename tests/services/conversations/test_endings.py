@@ -68,7 +68,7 @@ async def test_an_answer_that_its_limit_cut_says_so_in_every_face(
         assert f"*{sentence}*" in (await chat.call("export_conversation", format=form))["content"]
 
 
-async def test_an_answer_of_nothing_says_so(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_empty_answer_is_reported_as_empty(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     _, answer = await asked(begin, monkeypatch, OLLAMA.reply(Step([])))
     assert (answer["state"], answer["end"], ending(answer)) == ("completed", "stop", "This answer is empty.")
     assert remark("stop", None, "Text.") is None

@@ -106,7 +106,7 @@ async def test_only_the_last_answer_is_retried_and_with_what_preceded_it_and_no_
     assert kept == [False, True, True]
 
 
-async def test_the_definition_of_an_answer_is_that_of_its_time_and_its_deletion_fails_the_answer_until_it_is_back(
+async def test_an_answer_uses_the_current_definition_and_fails_while_it_is_deleted(
     begin: Begin, settings: Settings
 ) -> None:
     chat = await begin([{"say": "Before."}])
@@ -134,7 +134,7 @@ async def test_a_provider_that_is_not_trusted_fails_the_answer_and_asks_the_oper
     assert (await chat.retry())["state"] == "completed"
 
 
-async def test_a_provider_without_a_key_says_what_is_missing(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_names_the_missing_key_of_its_provider(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     chat = await begin(model="anthropic:claude-opus")
     answer = await chat.ask("One")

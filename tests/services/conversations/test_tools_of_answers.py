@@ -60,7 +60,7 @@ async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_wo
     assert (part["state"], part["tool_name"], part["record_id"]) == ("completed", "list_tasks", complete["record_id"])
 
 
-async def test_operations_are_not_offered_without_a_choice_and_those_of_the_operator_and_definitions_never(
+async def test_a_conversation_is_offered_chosen_operations_but_never_the_operators(
     begin: Begin,
 ) -> None:
     operators = ("approve", "agent_create", "send_message", "update_agent")
@@ -90,7 +90,7 @@ async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answe
     assert [task["title"] for task in (await chat.workbench.call("list_tasks"))["tasks"]] == ["Tidy up"]
 
 
-async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: Begin, shelf: Shelf) -> None:
+async def test_the_progress_of_a_call_comes_as_frames_and_stays_with_the_call(begin: Begin, shelf: Shelf) -> None:
     go_on = asyncio.Event()
 
     async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:

@@ -135,7 +135,9 @@ async def test_a_dry_run_shows_the_differences_and_changes_nothing(workbench: Wo
         await bulk(workbench, tester, dryRun="true")
 
 
-async def test_what_was_created_and_deleted_again_leaves_nothing(workbench: Workbench, settings: Settings) -> None:
+async def test_a_definition_created_and_deleted_in_one_bulk_leaves_no_files(
+    workbench: Workbench, settings: Settings
+) -> None:
     done = await bulk(
         workbench,
         change("agent_create", agentPath="./agents/tester", name="Tester"),

@@ -71,7 +71,7 @@ async def test_a_rule_that_is_a_link_is_reported(reviewer: Reviewer) -> None:
     assert [severity for severity, _ in places(await reviewer("agent_validate"))] == ["error"]
 
 
-async def test_what_this_machine_lacks_is_reported_and_no_secret(reviewer: Reviewer) -> None:
+async def test_validation_reports_missing_personas_and_programs_but_no_secret(reviewer: Reviewer) -> None:
     text = reviewer.file.read_text().replace("metadata:\n", "metadata:\n  persona: no-such-persona\n", 1)
     servers = "{here: {command: git}, missing: {command: no-such-program}, path: {command: /no/such}}"
     reviewer.file.write_text(f"{text}mcpServers: {servers}\n")

@@ -47,7 +47,7 @@ async def test_a_directory_that_does_not_exist_has_no_definitions_and_the_list_s
     assert (await workbench.call("agent_list", basePath="./agents"))["count"] == 0
 
 
-async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake_is_said(reviewer: Reviewer) -> None:
+async def test_an_unreadable_definition_is_found_by_its_directory_only(reviewer: Reviewer) -> None:
     reviewer.file.write_text("name: [")
     for operation in ("agent_get_info", "agent_get_settings"):
         await reviewer.refused("INVALID_CONFIGURATION", operation)
@@ -107,7 +107,7 @@ async def test_only_true_confirms_a_deletion_which_keeps_and_names_foreign_files
     assert (await versions(reviewer.workbench))[-1] == ("definition.deleted", "deleted")
 
 
-async def test_what_an_editor_changes_is_read_and_recorded(reviewer: Reviewer) -> None:
+async def test_a_change_made_in_an_editor_is_read_and_recorded(reviewer: Reviewer) -> None:
     before = await reviewer("agent_get_info")
     (reviewer.folder / "prompt.md").write_text("Another prompt.\n")
     after = await reviewer("agent_get_info")
@@ -163,7 +163,7 @@ async def test_the_longest_text_that_is_accepted_is_read_again(reviewer: Reviewe
 # What others do at the wrong moment, or name alike
 
 
-async def test_what_somebody_else_writes_right_after_the_operator_is_not_trusted_as_the_operators(
+async def test_a_change_right_after_the_operators_own_is_not_trusted(
     reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Journal.commit

@@ -93,7 +93,7 @@ async def test_references_are_replaced_where_they_stand_in_arguments_and_address
     assert found["url"].model_dump()["url"] == f"https://x/{encoded}/mcp?a={encoded}&b=1"
 
 
-async def test_only_what_is_used_is_read_and_the_place_of_a_secret_that_cannot_be_read_is_named(
+async def test_only_used_secrets_are_read_and_an_unreadable_one_is_named_with_its_place(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("THEIR_KEY")
@@ -199,7 +199,9 @@ async def test_a_provider_is_asked_whether_it_accepts_the_key(workbench: Workben
     assert found["error"] == "OpenAI did not answer within 0.2 s."
 
 
-async def test_what_is_wrong_without_a_network_is_not_sent(workbench: Workbench, provider: Provider) -> None:
+async def test_a_configuration_with_an_unreadable_secret_is_not_sent_to_the_provider(
+    workbench: Workbench, provider: Provider
+) -> None:
     config = {"OPENAI_BASE_URL": provider.address}
     found = await validity(workbench, config)
     assert (found["isValid"], found["live"]) == (False, False)

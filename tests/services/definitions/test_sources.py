@@ -189,7 +189,7 @@ async def test_a_file_is_converted_to_a_directory_and_removed_if_that_is_asked_f
     assert (agents / "writer" / "rules" / "cite.md").read_text().endswith("\nCite.\n")
 
 
-async def test_what_was_left_out_is_named_and_secrets_are_masked(workbench: Workbench, agents: Path) -> None:
+async def test_a_migration_names_the_omitted_fields_and_masks_secrets(workbench: Workbench, agents: Path) -> None:
     more = {"supervisors": [], "providers": {"claude": {"ANTHROPIC_API_KEY": "sk-hidden"}}}
     (agents / "writer.yaml").write_text(write(YAML | more))
     made = await migrate(workbench, "./agents/writer.yaml")

@@ -58,7 +58,7 @@ SHADOWS: Mapping[str, tuple[dict[str, str], dict[str, bool]]] = {
 
 
 @pytest.mark.parametrize(("files", "twofold"), SHADOWS.values(), ids=SHADOWS.keys())
-async def test_what_a_clone_brings_is_never_taken_for_another(
+async def test_a_cloned_definition_is_never_taken_for_another(
     reviewer: Reviewer, files: dict[str, str], twofold: dict[str, bool]
 ) -> None:
     own = (await reviewer("agent_get_info"))["id"]

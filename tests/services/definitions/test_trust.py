@@ -97,7 +97,7 @@ async def mine(workbench: Workbench) -> str:
     return "./agents/mine"
 
 
-async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the_refusal_names_the_question(
+async def test_a_definition_from_a_repository_asks_for_trust_and_the_refusal_names_the_question(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -120,7 +120,9 @@ async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the
     assert await pending(workbench) == [question]
 
 
-async def test_what_is_trusted_is_used_until_it_changes(workbench: Workbench, theirs: str, settings: Settings) -> None:
+async def test_a_trusted_definition_is_used_until_it_changes(
+    workbench: Workbench, theirs: str, settings: Settings
+) -> None:
     error = await refused(workbench, theirs)
     assert (await decided(workbench, error))["outcome"] == {
         "definition": "Theirs",
@@ -135,7 +137,7 @@ async def test_what_is_trusted_is_used_until_it_changes(workbench: Workbench, th
     await require(workbench, theirs)
 
 
-async def test_an_answer_is_about_what_was_shown_and_a_question_about_what_changed_is_replaced(
+async def test_a_decision_covers_the_shown_definition_and_a_change_replaces_the_question(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
     first = await refused(workbench, theirs)
@@ -152,7 +154,7 @@ async def test_an_answer_is_about_what_was_shown_and_a_question_about_what_chang
     await require(workbench, theirs)
 
 
-async def test_only_the_operator_asks_again_for_what_was_refused(
+async def test_only_the_operator_reopens_a_refused_question_of_trust(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -167,7 +169,7 @@ async def test_only_the_operator_asks_again_for_what_was_refused(
     await require(workbench, theirs, ada)
 
 
-async def test_a_refusal_is_about_what_was_refused_and_nothing_else(
+async def test_a_refused_need_does_not_refuse_a_new_one(
     workbench: Workbench, theirs: str, settings: Settings, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -183,13 +185,13 @@ async def test_a_refusal_is_about_what_was_refused_and_nothing_else(
     assert [need.partition(":")[0] for need in still.details["needs"]] == ["mcpServers.files"]
 
 
-async def test_what_the_operator_writes_is_trusted_at_once(workbench: Workbench) -> None:
+async def test_a_definition_written_by_the_operator_is_trusted_at_once(workbench: Workbench) -> None:
     await create(workbench, "mine", initialSettings={"toolPermission": "never"})
     await require(workbench, "mine")
     assert await pending(workbench) == []
 
 
-async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, ada: Caller) -> None:
+async def test_a_server_written_by_an_agent_needs_the_operators_trust(workbench: Workbench, ada: Caller) -> None:
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})
     await require(workbench, "hers", ada)
     await written(workbench, ada, "hers", mcp_servers=SERVER)
@@ -200,7 +202,9 @@ async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, ada: Call
     assert waited["payload"] == question["payload"]
 
 
-async def test_an_agent_that_changes_what_is_trusted_asks_again(workbench: Workbench, ada: Caller, mine: str) -> None:
+async def test_an_agents_change_to_a_trusted_definition_needs_trust_again(
+    workbench: Workbench, ada: Caller, mine: str
+) -> None:
     await require(workbench, "mine")
     await written(workbench, ada, "mine", mcp_servers={"files": {"command": "npx", "args": ["-y", "evil"]}})
     await refused(workbench, "mine", ada)
@@ -251,7 +255,7 @@ async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with(workbe
     assert error.details["needs"] == ['mcpServers.other: starts "npx" "-y" "server"']
 
 
-async def test_what_was_imported_is_asked_for_even_if_it_was_here_before(workbench: Workbench, mine: str) -> None:
+async def test_an_imported_definition_needs_trust_even_if_it_existed_before(workbench: Workbench, mine: str) -> None:
     made = await workbench.call("agent_get_info", agentTarget=mine)
     file = (await workbench.call("agent_export", agentTarget=mine))["content"]
     await workbench.call("agent_import", agentPath="./agents/imported", content=file, newName="imported")
@@ -395,9 +399,7 @@ async def test_a_rule_or_reference_that_an_agent_wrote_is_asked_for(
     await require(workbench, "mine")
 
 
-async def test_what_comes_with_workbench_is_not_asked_for_when_an_agent_takes_it(
-    workbench: Workbench, ada: Caller
-) -> None:
+async def test_a_built_in_prompt_that_an_agent_uses_needs_no_trust(workbench: Workbench, ada: Caller) -> None:
     template = (await workbench.call("agent_list_templates"))["templates"][0]["name"]
     await workbench.dispatch(ada, "agent_create_from_template", {"templateName": template, "agentPath": "./agents/a"})
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/b", "name": "b"})

@@ -115,7 +115,7 @@ async def test_a_commit_that_broke_the_definition_has_no_hash(workbench: Workben
     assert hashes["Mend it"] == hashes["rule cite added"]
 
 
-async def test_without_versions_a_diff_shows_what_is_not_committed(workbench: Workbench, folder: Path) -> None:
+async def test_a_diff_without_versions_shows_uncommitted_changes(workbench: Workbench, folder: Path) -> None:
     committed = commit(folder, "Add the reviewer")
     assert (await diff(workbench))["equal"] is True
     (folder / "prompt.md").write_text("Review well.\n")
@@ -135,7 +135,7 @@ async def test_any_two_versions_are_compared(workbench: Workbench, folder: Path)
     assert changed(await diff(workbench, fromVersion=created)) == both
 
 
-async def test_a_version_that_states_former_defaults_states_only_what_was_sent(
+async def test_a_version_recorded_with_former_defaults_equals_the_current_files(
     workbench: Workbench, folder: Path
 ) -> None:
     await workbench.call("agent_set_setting", agentTarget="reviewer", key="temperature", value=0.2)

@@ -31,7 +31,7 @@ async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench
         yield opened
 
 
-async def test_of_a_new_project_every_chart_is_empty(workbench: Workbench) -> None:
+async def test_the_charts_of_a_new_project_are_empty(workbench: Workbench) -> None:
     found = await workbench.call("get_activity")
     assert len(found["intervals"]) == 60
     assert found["interval_seconds"] == 60
@@ -122,7 +122,7 @@ async def test_a_quiet_project_says_so(workbench: Workbench) -> None:
     assert found["database_bytes"] > 0
 
 
-async def test_what_is_going_on_is_measured(workbench: Workbench, admit: Admit) -> None:
+async def test_get_performance_counts_writes_connections_and_events(workbench: Workbench, admit: Admit) -> None:
     ada = (await admit("ada")).caller
     before = await workbench.call("get_performance")
     await asyncio.gather(*(given.task(workbench) for _ in range(50)))

@@ -106,7 +106,7 @@ NOT_WRITTEN: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_cannot_be_written_leaves_no_trace_and_the_largest_that_is_allowed_is_kept(hall: Workbench) -> None:
+async def test_a_refused_context_leaves_no_event_and_the_largest_allowed_is_kept(hall: Workbench) -> None:
     for content, code in NOT_WRITTEN:
         with pytest.raises(BadInput, match=code):
             await hall.call("write", session_id="one", content=content)
@@ -195,14 +195,14 @@ async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) 
 
 @ONCE_FOR_ALL
 @given_any(text=st.text(max_size=30) | st.text('ab"*:()-^+{}\0 NEAR', max_size=30))
-async def test_whatever_is_searched_for_is_text_and_nothing_else(hall: Workbench, text: str) -> None:
+async def test_any_search_text_is_taken_literally(hall: Workbench, text: str) -> None:
     try:
         assert await titles(hall, filters={"search": text}) == []
     except BadInput as error:
         assert error.code == "INVALID_ARGUMENTS"  # half a character is no JSON
 
 
-async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Settings, clock: Clock) -> None:
+async def test_contexts_changed_since_a_time_are_read_newest_first(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         await given.project(workbench)
         await given.session(workbench, "one")
@@ -358,7 +358,7 @@ async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
         await hall.dispatch(ada.caller, "get_task", {"task_id": made["of two"]})
 
 
-async def test_what_is_read_and_written_is_what_the_tool_permits_at_that_moment(hall: Workbench, admit: Admit) -> None:
+async def test_changed_permissions_of_a_tool_hold_from_the_next_read_and_write(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="one")
 
     async def code(name: str, **arguments: Any) -> str:

@@ -134,7 +134,7 @@ async def test_filters_of_the_person_run_over_a_workers_files_in_the_box_only(
 
 
 @confined
-async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_it_may_be_read(
+async def test_files_stay_as_stored_while_their_filter_cannot_run_in_the_box(
     settings: Settings, repository: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "store"
@@ -225,7 +225,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
         assert (await given.kinds(workbench, "worktree.*"))[-2:] == ["worktree.integrating", "worktree.integrated"]
 
 
-async def test_what_fails_after_it_was_approved_is_asked_again(settings: Settings, repository: Path) -> None:
+async def test_an_approved_merge_whose_gates_fail_is_asked_again(settings: Settings, repository: Path) -> None:
     async with asked(settings, f"{UNTIL_GO}; exit 1", served=True) as (workbench, question):
         await workbench.call("approve", approval_id=question)
         await at_work(workbench, question)

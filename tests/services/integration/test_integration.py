@@ -75,7 +75,7 @@ async def test_asking_again_is_the_same_question_until_there_is_a_new_commit(wor
     await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=first))
 
 
-async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) -> None:
+async def test_an_impossible_merge_creates_no_approval(workbench: Workbench) -> None:
     async def refusal(op: str = "integrate_worktree", name: str = "lab", **more: Any) -> str:
         return (await given.refusal(workbench.call(op, worktree_name=name, **more))).code
 
@@ -101,7 +101,7 @@ async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) ->
 # Merging
 
 
-async def test_a_yes_merges_what_was_shown_and_clears_up(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_merges_the_shown_commit_and_clears_up(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     (repository / "mine.txt").write_text("untracked\n")
@@ -211,7 +211,7 @@ async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(serve
     assert git("rev-parse", "main", cwd=repository) == merged
 
 
-async def test_what_is_refused_after_its_approval_is_asked_again_with_why(served: Served, repository: Path) -> None:
+async def test_a_merge_refused_after_approval_is_asked_again_with_the_reason(served: Served, repository: Path) -> None:
     workbench = served.workbench
     commit(await given.worktree(workbench))
     question = await ask(workbench)
@@ -263,7 +263,7 @@ async def test_without_a_persons_approval_needs_the_setting(repository: Path, se
     assert (repository / "new.txt").exists()
 
 
-async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbench, repository: Path) -> None:
+async def test_of_a_concurrent_approval_and_rejection_only_one_counts(workbench: Workbench, repository: Path) -> None:
     for name in ("a", "b", "c"):
         commit(await given.worktree(workbench, name), f"{name}.txt")
         question = await ask(workbench, name)
@@ -299,7 +299,9 @@ async def test_a_target_may_just_move_on(settings: Settings, repository: Path, b
         assert len(git("rev-list", "--parents", "-1", "main", cwd=repository).split()) == 3
 
 
-async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_lists_changes_to_git_configuration_hooks_and_tags(
+    workbench: Workbench, repository: Path
+) -> None:
     commit(await given.worktree(workbench))
     commit(await given.worktree(workbench, "other"), "other.txt")
     await workbench.call("approve", approval_id=await ask(workbench, "other"))

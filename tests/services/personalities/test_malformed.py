@@ -101,9 +101,7 @@ async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, mon
     assert published == ["personality:before/1", "personality:after/1"]
 
 
-async def test_what_is_no_envelope_and_a_request_at_the_wrong_endpoint_are_refused_and_counted(
-    here: Here, ada: Other
-) -> None:
+async def test_malformed_envelopes_and_requests_at_the_wrong_endpoint_are_refused(here: Here, ada: Other) -> None:
     wrong = [b"", b"null", b"[]", b'{"payload": {}}', b"\xff\xfe", b'{"payload":' * 500, b"{" + b'"a":1,' * 10]
     for raw in wrong:
         with pytest.raises(BadInput, match="KOI_MALFORMED"):
@@ -148,7 +146,7 @@ async def provider(here: Here, ada: Other) -> AsyncIterator[Provider]:
         yield made
 
 
-async def test_what_an_event_lacks_is_fetched_from_its_sender_at_once_unless_it_is_known_already(
+async def test_missing_parts_of_an_event_are_fetched_from_its_sender_unless_known(
     here: Here, ada: Other, provider: Provider
 ) -> None:
     known, first, second = (ada.personality(name) for name in ("known", "first", "second"))

@@ -49,7 +49,7 @@ async def test_a_node_with_a_new_key_gets_the_name_and_no_other_that_its_lost_ke
     assert await owner(here) == str(new.rid)
 
 
-async def test_what_the_former_owner_signed_is_refused_when_it_is_sent_again_and_when_it_is_new(
+async def test_old_and_new_messages_of_the_former_owner_of_a_name_are_refused(
     here: Here, ada: Other, bob: Other
 ) -> None:
     body = EventsPayload(events=[ada.personality("helper", "1"), ada.personality("helper", "2")])
@@ -96,7 +96,7 @@ async def test_a_permission_that_was_given_for_a_tool_of_the_former_owner_ends(h
     assert (await here.workbench.call("list_tool_permissions"))["permissions"] == []
 
 
-async def test_what_cannot_be_released_says_why(here: Here, ada: Other) -> None:
+async def test_a_name_that_cannot_be_released_is_refused_with_a_code(here: Here, ada: Other) -> None:
     assert await code_of(here, "nobody") == "NO_OWNER"
     await here.workbench.call("publish_personality", name="own")
     assert await code_of(here, "own") == "PERSONALITY_PUBLISHED"

@@ -40,7 +40,7 @@ async def sent(here: Here) -> set[tuple[str, str]]:
     return found
 
 
-async def test_what_one_node_owns_is_passed_on_to_subscribers_but_not_to_it(
+async def test_a_nodes_personality_is_passed_on_to_subscribers_but_not_to_its_owner(
     here: Here, ada: Other, bob: Other, cid: Other
 ) -> None:
     await subscribe(here, ada, PERSONALITY)
@@ -52,7 +52,7 @@ async def test_what_one_node_owns_is_passed_on_to_subscribers_but_not_to_it(
     assert await sent(here) == {("bob", "helper/1")}
 
 
-async def test_what_a_relay_sends_goes_neither_back_to_it_nor_to_the_owner(
+async def test_a_relayed_personality_returns_neither_to_the_relay_nor_to_the_owner(
     here: Here, ada: Other, bob: Other, cid: Other
 ) -> None:
     for one in (ada, bob, cid):
@@ -62,7 +62,7 @@ async def test_what_a_relay_sends_goes_neither_back_to_it_nor_to_the_owner(
     assert await sent(here) == {("cid", "helper/1")}
 
 
-async def test_what_this_node_owns_goes_to_all_neighbours_that_are_not_blocked(
+async def test_own_personalities_go_to_all_neighbours_that_are_not_blocked(
     here: Here, ada: Other, bob: Other, cid: Other
 ) -> None:
     await subscribe(here, ada, NODE)
@@ -77,7 +77,7 @@ async def test_what_this_node_owns_goes_to_all_neighbours_that_are_not_blocked(
     assert await sent(here) == {("ada", "own/1")}
 
 
-async def test_of_an_edge_of_this_node_its_other_end_is_told(here: Here, ada: Other, bob: Other) -> None:
+async def test_a_change_of_an_own_edge_is_sent_to_its_other_end(here: Here, ada: Other, bob: Other) -> None:
     await subscribe(here, ada, PERSONALITY)
     await here.meet(bob)
     rid = edge_rid(here.rid, ada.rid)
@@ -115,9 +115,7 @@ async def test_a_poll_gets_what_waits_and_a_forget_is_dated(here: Here, ada: Oth
     assert gone["manifest"]["timestamp"] > new["manifest"]["timestamp"]
 
 
-async def test_what_is_for_a_node_that_polls_waits_until_it_does_also_if_it_could_be_sent(
-    here: Here, ada: Other
-) -> None:
+async def test_events_for_a_polling_node_wait_until_it_polls(here: Here, ada: Other) -> None:
     async def is_to_be_sent() -> bool:
         [row] = await here.ctx.read(lambda tx: rows.due(tx, str(here.rid)))
         return bool(row["has_mail"])

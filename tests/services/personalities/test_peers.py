@@ -44,7 +44,7 @@ async def peer_now(workbench: Workbench, ref: str = "ada") -> dict[str, Any]:
     return dict((await workbench.call("get_peer", peer=ref))["peer"])
 
 
-async def test_a_node_whose_bundle_was_accepted_is_listed_and_keeps_what_is_known_of_it_at_another_address(
+async def test_a_peer_with_a_new_address_keeps_its_record(
     workbench: Workbench,
 ) -> None:
     await noted(workbench, BOB, ADA)

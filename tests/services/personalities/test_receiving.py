@@ -54,7 +54,7 @@ async def test_a_newer_version_of_the_contents_replaces_them_and_an_older_one_do
     assert [kind for kind, _ in await here.events()] == ["peer.met", "personality.published", "personality.updated"]
 
 
-async def test_what_was_forgotten_comes_back_only_if_it_is_newer(here: Here, ada: Other) -> None:
+async def test_a_forgotten_personality_returns_only_with_a_newer_manifest(here: Here, ada: Other) -> None:
     first = ada.personality("helper", mood="calm")
     await here.receive(ada, *ada.handshake(), first)
     await here.receive(ada, forget("helper"))

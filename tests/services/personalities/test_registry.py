@@ -65,7 +65,7 @@ async def test_some_are_found_by_their_names_or_by_text_in_their_traits_without_
     assert await names(names=[]) == []
 
 
-async def test_where_a_personality_comes_from(workbench: Workbench) -> None:
+async def test_a_listed_personality_says_whether_it_is_own_live_or_stale(workbench: Workbench) -> None:
     me = load_or_create(key_file(workbench.settings), "me").rid
     await know(workbench, profile("own", node=me))
     await know(workbench, profile("ada"), origin=COORDINATOR)

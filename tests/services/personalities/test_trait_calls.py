@@ -144,9 +144,7 @@ async def test_a_node_without_a_rule_is_asked_about_and_waits(here: Side, there:
     assert await code_of(again) == "TOOL_DENIED"
 
 
-async def test_what_is_allowed_for_good_is_not_asked_again_and_two_calls_run_side_by_side(
-    here: Side, there: Side
-) -> None:
+async def test_a_permanently_allowed_trait_call_is_not_asked_for_again(here: Side, there: Side) -> None:
     calls = [calling(there, values=[1]), calling(there, values=[2])]
     asked = await here.question(2)
     await here.call("approve", approval_id=asked[0]["id"], choices={"remember": "always"})

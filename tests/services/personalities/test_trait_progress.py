@@ -150,7 +150,7 @@ def by(one: Side, other: Side, payload: Payload) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [FOLLOWED, "application/json"])
-async def test_what_is_wrong_with_reports_harms_no_call(here: Side, there: Side, kind: str) -> None:
+async def test_malformed_progress_reports_harm_no_call(here: Side, there: Side, kind: str) -> None:
     made = TraitProgress(call_id="c1", number=1, progress=1)
     wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_REPORT + 1)]
     answer = by(here, there, TraitResult(call_id="c1", content=[{"type": "text", "text": "done"}]))

@@ -125,7 +125,7 @@ async def test_a_call_in_order_is_answered_and_is_not_run_again(
     assert (response.status_code, response.json()["error"]["code"]) == (503, "KOI_NOT_JOINED")
 
 
-async def test_what_no_node_has_signed_as_koi_net_does_is_refused_and_counted_for_nobody(
+async def test_an_unsigned_trait_call_is_refused_and_counted_for_no_node(
     here: Side, there: Side, tmp_path: Path
 ) -> None:
     unsigned = [b"", b"{}", b"[1]", b'{"payload": {"type": "trait_call"}}', b"\xff"]
@@ -208,7 +208,7 @@ async def test_a_call_waits_as_long_as_its_caller_and_is_counted_if_the_operator
     assert await refusals(here, there) == {"TOOL_DENIED": 1}
 
 
-async def test_who_has_a_token_sends_plain_arguments_an_agent_needs_the_grant_too(here: Side) -> None:
+async def test_a_caller_with_a_token_sends_plain_arguments_and_an_agent_needs_a_grant(here: Side) -> None:
     token = f"Bearer {here.workbench.operator_token}"
     response = await post(here, b'{"anything": 1}', Authorization=token)
     assert (response.status_code, response.json()["result"]) == (200, "calm")

@@ -82,7 +82,7 @@ async def test_a_command_goes_on_without_a_server_and_the_next_one_takes_its_wor
         await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
 
 
-async def test_what_is_secret_of_a_worker_that_is_taken_back_is_masked(settings: Settings) -> None:
+async def test_secrets_of_a_reattached_worker_are_masked(settings: Settings) -> None:
     variables = {"API_KEY": "plain words", "COLOUR": "green"}
     async with serving(settings, end_workers=False) as served:
         await spawn(served, name="walt", environment=variables | {"CITY": "Reykjavik"}, secret=["CITY"])

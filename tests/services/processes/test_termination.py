@@ -108,7 +108,7 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
     await given.refuses("NO_SERVER", spawn(served))
 
 
-async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
+async def test_the_next_server_ends_only_processes_that_a_crashed_one_left(settings: Settings, tmp_path: Path) -> None:
     table = ProcessTable()
     (left := tmp_path / f"workbench-{identity(settings.home)}-left").mkdir()
     sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")

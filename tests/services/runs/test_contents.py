@@ -69,7 +69,7 @@ async def test_a_file_that_was_changed_replaced_or_removed_since_says_so(lab: La
 
 
 @pytest.mark.parametrize("replaced", ["out", "out/secret.txt"])
-async def test_a_symbolic_link_in_place_of_what_was_recorded_is_not_followed(
+async def test_a_symbolic_link_in_place_of_an_artifact_is_not_followed(
     lab: Lab, project: Path, tmp_path: Path, replaced: str
 ) -> None:
     run = await recorded(lab, project / "out" / "secret.txt", b"mine")

@@ -55,7 +55,7 @@ NO_METRICS: list[Any] = [
 ]
 
 
-async def test_what_is_no_metric_is_refused(lab: Lab) -> None:
+async def test_an_invalid_metric_is_refused(lab: Lab) -> None:
     run = (await lab.start())["id"]
     for metrics in NO_METRICS:
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):

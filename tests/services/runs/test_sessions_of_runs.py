@@ -19,7 +19,7 @@ async def session(served: Served) -> str:
     return str((await given.session(served.workbench, "night 1", "sweep night"))["id"])
 
 
-async def test_what_a_runs_kernel_makes_is_in_the_runs_session(
+async def test_tasks_plans_and_agents_made_by_a_runs_kernel_belong_to_its_session(
     served: Served, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SESSION_VARIABLE, session)

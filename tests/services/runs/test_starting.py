@@ -139,7 +139,7 @@ async def test_an_end_is_recorded_once_and_only_a_lost_run_may_end_otherwise(lab
     assert [event["data"]["state"] for event in await lab.events("run.ended")] == ["failed", "lost", "completed"]
 
 
-async def test_what_does_not_exist_or_is_too_large_is_refused(lab: Lab) -> None:
+async def test_a_run_with_missing_references_or_too_large_parameters_is_refused(lab: Lab) -> None:
     with pytest.raises(NotFound, match="SWEEP_NOT_FOUND"):
         await lab.start(sweep_id=3)
     with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):

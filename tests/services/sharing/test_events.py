@@ -61,7 +61,7 @@ async def test_pages_neither_skip_nor_repeat_also_when_kinds_are_chosen(workbenc
 
 
 @pytest.mark.timeout(20)
-async def test_what_is_chosen_is_found_behind_what_is_not(
+async def test_a_filtered_page_of_events_skips_the_events_that_do_not_match(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = (await listed(workbench))["next_after"]
@@ -103,7 +103,7 @@ async def test_the_newest_events_come_in_pages_that_neither_skip_nor_repeat(
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_gets_the_first_event_of_its_kinds_and_not_longer_than_the_setting_allows(
+async def test_waiting_for_events_ends_with_the_first_match_or_at_the_limit(
     workbench: Workbench, settings: Settings
 ) -> None:
     last = (await listed(workbench))["next_after"]
@@ -135,7 +135,7 @@ async def test_an_event_is_there_exactly_when_its_change_is_and_no_stranger_read
         await listed(workbench, ANONYMOUS)
 
 
-async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_sessions(
+async def test_an_agent_sees_others_events_by_access_level_and_never_across_sessions(
     workbench: Workbench, admit: Admit
 ) -> None:
     await given.project(workbench)

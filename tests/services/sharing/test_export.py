@@ -42,7 +42,7 @@ async def rows(workbench: Workbench, resource: str, format: str = "json") -> lis
     return found
 
 
-async def test_json_is_a_list_of_objects_that_holds_what_was_said(filled: Workbench) -> None:
+async def test_a_json_export_holds_every_field_unchanged(filled: Workbench) -> None:
     found = await rows(filled, "contexts")
     assert [row["title"] for row in found] == NASTY
     one = (await filled.call("read", filters={"sequence_after": 10}))["data"][0]
@@ -86,7 +86,7 @@ async def test_an_export_of_nothing_is_a_header_or_an_empty_list(workbench: Work
             assert len(made["content"].split("\r\n")) == 2, resource
 
 
-async def test_what_is_deleted_is_not_exported_nor_what_is_under_it(filled: Workbench, admit: Admit) -> None:
+async def test_deleted_records_and_their_contents_are_not_exported(filled: Workbench, admit: Admit) -> None:
     await admit("ada", team_id="red")
     await filled.call("delete_agent", agent_id="ada")
     await filled.call("delete_project", project_id="alpha")

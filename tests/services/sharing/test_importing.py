@@ -71,7 +71,7 @@ async def copied(source: Workbench, target: Workbench, *resources: str) -> dict[
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
-async def test_what_was_exported_comes_back_as_it_was(filled: Workbench, other: Workbench, format: str) -> None:
+async def test_an_import_restores_an_export_unchanged(filled: Workbench, other: Workbench, format: str) -> None:
     for resource in ORDER:
         content = await exported(filled, resource, format)
         made = await imported(other, resource, content, format=format)
@@ -100,7 +100,7 @@ async def test_a_dry_run_says_the_same_and_changes_nothing(filled: Workbench, ot
     assert made["added"] == ["alpha"]
 
 
-async def test_what_has_the_same_name_here_is_the_same(filled: Workbench, other: Workbench) -> None:
+async def test_an_import_matches_an_existing_project_by_name(filled: Workbench, other: Workbench) -> None:
     alpha = await project(other)
     assert (await copied(filled, other, "projects"))["present"] == 1
     await copied(filled, other, "sessions")

@@ -71,7 +71,7 @@ async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Wor
     assert (await workbench.call("restore_project", project_id=first["id"]))["id"] == first["id"]
 
 
-async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock) -> None:
+async def test_an_update_of_a_project_keeps_the_fields_it_omits(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         made = await given.project(workbench, "alpha", description="First.")
         clock.forward(1)
@@ -86,7 +86,7 @@ async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock)
         assert told == [{"changes": ["name"]}, {"changes": ["description", "name"]}]
 
 
-async def test_what_is_deleted_is_gone_until_it_is_restored(workbench: Workbench) -> None:
+async def test_a_deleted_project_is_hidden_until_it_is_restored(workbench: Workbench) -> None:
     made = await given.project(workbench, "alpha")
     deleted = await workbench.call("delete_project", project_id="alpha")
     assert deleted["deleted_at"] is not None
@@ -111,7 +111,7 @@ async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(wor
     assert (await workbench.call("restore_project", project_id=ids[1]))["id"] == ids[1]
 
 
-async def test_projects_are_found_by_a_part_of_what_is_said_of_them(workbench: Workbench) -> None:
+async def test_projects_are_found_by_a_part_of_their_name_or_description(workbench: Workbench) -> None:
     await given.project(workbench, "Alpha", description="about 50% of it")
     await given.project(workbench, "beta", description="on alpha_2")
     assert sorted(await names(workbench, search="ALPHA")) == ["Alpha", "beta"]

@@ -59,9 +59,7 @@ async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(w
     assert await names(workbench, project_id="alpha", deleted=True) == ["two"]
 
 
-async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
-    workbench: Workbench, alpha: dict[str, Any]
-) -> None:
+async def test_sessions_are_listed_by_project_and_search_text(workbench: Workbench, alpha: dict[str, Any]) -> None:
     await workbench.call("create_project", name="beta")
     for name, project in (("one", "alpha"), ("two", "alpha"), ("one", "beta")):
         await given.session(workbench, name, project)
@@ -97,7 +95,7 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it(workbench: W
     assert again["sequence_number"] == 3
 
 
-async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(workbench: Workbench) -> None:
+async def test_sessions_are_deleted_and_restored_with_their_project(workbench: Workbench) -> None:
     made = await given.session(workbench, "one")
     gone = await given.session(workbench, "two")
     await workbench.call("delete_session", session_id="two")

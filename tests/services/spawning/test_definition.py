@@ -133,7 +133,7 @@ async def test_a_program_that_takes_a_prompt_gets_the_system_prompt_before_it(se
     assert all("# Your task: Do it" in text for text in texts.values())
 
 
-async def test_what_the_profile_does_not_use_is_said(served: Served, lab: Path) -> None:
+async def test_a_spawned_agent_names_the_settings_that_its_profile_ignores(served: Served, lab: Path) -> None:
     await define(served, initialSettings={"model": "anthropic:claude-test"})
     made = await spawn(served, definition="Reviewer", assigned_worktree="lab")
     assert made["unused"] == ["The profile script does not use a model."]
@@ -168,9 +168,7 @@ async def test_a_spawn_that_makes_no_sense_is_refused_before_anything_is_made(
     assert (await served.workbench.call("list_agents"))["agents"] == []
 
 
-async def test_what_an_agent_wrote_is_trusted_by_the_person_before_it_runs(
-    served: Served, admit: Admit, lab: Path
-) -> None:
+async def test_the_operator_trusts_an_agents_definition_before_it_runs(served: Served, admit: Admit, lab: Path) -> None:
     paula = await admit("paula", "planner", definitions=True)
     create = {"agentPath": "./agents/armed", "name": "Armed"}
     await served.workbench.dispatch(paula.caller, "agent_create", create)

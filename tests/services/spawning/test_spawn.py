@@ -261,7 +261,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served) -> None:
+async def test_a_refused_spawn_starts_nothing(served: Served) -> None:
     await served.workbench.call("create_worktree", name="old")
     await served.workbench.call("discard_worktree", worktree_name="old")
     for code, more in REFUSED:
@@ -280,9 +280,7 @@ async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Serve
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
-async def test_a_planners_agent_is_granted_no_more_tools_than_the_planner_and_the_person_sees_what_it_gets(
-    served: Served, admit: Admit
-) -> None:
+async def test_a_planners_agent_gets_no_more_tools_than_the_planner(served: Served, admit: Admit) -> None:
     call = served.workbench.call
     offered = [{"name": name, "description": "", "parameters": {"type": "object"}} for name in ("mail", "notes")]
     await call("offer_tools", host_id="k", name="kernel 1", tools=offered)

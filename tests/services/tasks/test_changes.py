@@ -36,7 +36,7 @@ async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str
 # Broken down
 
 
-async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Workbench, ada: Admitted) -> None:
+async def test_the_holder_of_a_task_creates_subtasks_that_inherit_from_it(workbench: Workbench, ada: Admitted) -> None:
     parent = await given.task(workbench, priority=7)
     await given.claim(workbench, ada)
     made = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
@@ -123,7 +123,7 @@ async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
     assert await given.claim(workbench, ada) == held
 
 
-async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench: Workbench, ada: Admitted) -> None:
+async def test_retrying_a_task_may_set_its_maximum_of_retries(workbench: Workbench, ada: Admitted) -> None:
     task = await given.task(workbench, max_retries=0)
     for retries, after in ((None, "failed"), (1, "pending")):
         await workbench.call("cancel_task", task_id=task)
@@ -180,7 +180,7 @@ async def test_a_task_is_given_to_one_agent_and_to_anybody_again(
         await given.task(workbench, assigned_agent_id="ada")
 
 
-async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
+async def test_reassigning_a_held_task_takes_it_from_its_holder_but_costs_no_retry(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     task = await given.task(workbench, max_retries=0)
@@ -236,7 +236,7 @@ async def test_workers_make_and_steer_no_tasks(workbench: Workbench, ada: Admitt
 
 
 @pytest.mark.parametrize("name", ["revoke_agent", "delete_agent"])
-async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
+async def test_a_task_reserved_for_a_departed_agent_is_open_to_all(
     workbench: Workbench, ada: Admitted, bob: Admitted, name: str
 ) -> None:
     waits, held = [await given.task(workbench, assigned_agent_id="ada") for _ in range(2)]

@@ -87,7 +87,9 @@ async def test_the_best_task_is_taken_from_the_session_and_from_nobodys_alike(
     assert await all_done(workbench, ada) == ["north 5", "None 4", "None 4", "north 3"]
 
 
-async def test_who_has_a_worktree_and_a_session_takes_what_fits_both(workbench: Workbench, settle: Admit) -> None:
+async def test_an_agent_with_a_worktree_and_a_session_takes_tasks_that_fit_both(
+    workbench: Workbench, settle: Admit
+) -> None:
     ada = await move(workbench, await settle("ada", "lab"), "north")
     for session in ("north", None, "south"):
         for worktree in ("lab", None, "attic"):
@@ -97,7 +99,7 @@ async def test_who_has_a_worktree_and_a_session_takes_what_fits_both(workbench: 
     assert await all_done(workbench, ada) == fitting
 
 
-async def test_what_is_reserved_for_an_agent_lies_where_it_can_see_it(workbench: Workbench, admit: Admit) -> None:
+async def test_a_task_is_reserved_only_for_an_agent_that_sees_its_session(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     with pytest.raises(Conflict, match="OTHER_SESSION"):
         await workbench.call("reassign_task", task_id=ids["south"], assigned_agent_id="ada")
@@ -179,7 +181,7 @@ async def test_events_of_tasks_say_their_session(workbench: Workbench, admit: Ad
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_work_hears_of_its_sessions(workbench: Workbench, admit: Admit) -> None:
+async def test_a_waiting_heartbeat_returns_only_tasks_of_the_agents_session(workbench: Workbench, admit: Admit) -> None:
     ada = await put(workbench, admit, "ada", "north")
     waiting = asyncio.create_task(workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {"wait_seconds": 30}))
     await followed(workbench)

@@ -223,7 +223,7 @@ async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, ada:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-async def test_who_waits_for_a_task_hears_of_its_end(
+async def test_wait_for_task_returns_when_the_task_ends(
     workbench: Workbench, ada: Admitted, admit: Admit, end: str
 ) -> None:
     eve, task, other = await admit("eve", tool="read"), await given.task(workbench), await given.task(workbench)
@@ -238,7 +238,7 @@ async def test_who_waits_for_a_task_hears_of_its_end(
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, ada: Admitted) -> None:
+async def test_wait_for_task_returns_at_the_first_change(workbench: Workbench, ada: Admitted) -> None:
     task, other = await given.task(workbench), await given.task(workbench)
     wait = {"until": "changed", "wait_seconds": 30}
     waiting = asyncio.create_task(given.done_by(workbench, ada, "wait_for_task", task, **wait))
@@ -249,7 +249,7 @@ async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench,
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_read(
+async def test_wait_for_task_sees_a_change_before_its_first_read(
     workbench: Workbench, ada: Admitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, read, may_read = await given.task(workbench), workbench.store.read, asyncio.Event()
@@ -268,7 +268,9 @@ async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_
     assert (await waiting)["status"] == "claimed"
 
 
-async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, ada: Admitted) -> None:
+async def test_wait_for_task_times_out_and_returns_at_once_for_an_ended_task(
+    workbench: Workbench, ada: Admitted
+) -> None:
     task = await given.task(workbench)
     assert (await workbench.call("wait_for_task", task_id=task, wait_seconds=0.05))["status"] == "pending"
     await given.end(workbench, ada, task)
@@ -277,7 +279,7 @@ async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Wo
         assert found["status"] == "completed"
 
 
-async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbench: Workbench) -> None:
+async def test_the_graph_has_the_dependencies_and_the_parents_of_tasks(workbench: Workbench) -> None:
     line = "- {name: a, title: a, persona: tester}\n"
     text = f"plan: p\ntasks:\n{line}{line.replace('a,', 'b,').replace('}', ', after: [a]}')}"
     planned = (await workbench.call("create_plan", text=text))["tasks"]
@@ -349,7 +351,7 @@ async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Work
     assert (await workbench.call("get_task_tree"))["counts"] == {"cancelled": 50}
 
 
-async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(
+async def test_cancelling_a_task_cancels_its_subtree_except_completed_tasks(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     root = await given.task(workbench, "root")
@@ -389,7 +391,7 @@ ENDED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-async def test_what_has_ended_is_not_changed(workbench: Workbench, ada: Admitted, end: str) -> None:
+async def test_an_ended_task_cannot_be_changed(workbench: Workbench, ada: Admitted, end: str) -> None:
     await given.task(workbench, "another")
     task = await given.task(workbench)
     await given.end(workbench, ada, task, end)

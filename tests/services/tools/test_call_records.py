@@ -106,7 +106,7 @@ async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Wo
     assert [kind for kind, _ in await events(workbench, "tool.*")] == ["tool.requested", "tool.abandoned"]
 
 
-async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Workbench, hanging: Hanging) -> None:
+async def test_cancelling_the_calling_coroutine_cancels_the_call(workbench: Workbench, hanging: Hanging) -> None:
     waiting = begin(workbench, "hub__wait")
     await hanging.begun.wait()
     waiting.cancel()
@@ -226,7 +226,9 @@ async def test_the_catalogue_and_calls_have_endpoints(served: Served, shelf: She
 
 
 @pytest.mark.parametrize("runs", [False, True])
-async def test_who_leaves_ends_the_call(served: Served, shelf: Shelf, agent: httpx2.AsyncClient, runs: bool) -> None:
+async def test_a_client_that_disconnects_ends_its_call(
+    served: Served, shelf: Shelf, agent: httpx2.AsyncClient, runs: bool
+) -> None:
     hanging = Hanging()
     shelf.put("hub__wait", hanging)
     calling = asyncio.create_task(agent.post("/api/tools/hub__wait/call", json={}))

@@ -127,7 +127,9 @@ async def records(workbench: Workbench) -> str:
     return json.dumps([kept, approvals, calls, whole, exported], ensure_ascii=False)
 
 
-async def test_what_a_schema_marks_is_masked_everywhere_but_in_the_call(workbench: Workbench, shelf: Shelf) -> None:
+async def test_arguments_that_a_schema_marks_secret_are_masked_except_in_the_call(
+    workbench: Workbench, shelf: Shelf
+) -> None:
     shelf.put("hub__post", parameters=MARKED, result=MARKED)
     asking = begin(workbench, "hub__post", {"key": "open-sesame", "to": "me"})
     asked = await question(workbench)

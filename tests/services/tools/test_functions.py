@@ -89,7 +89,7 @@ async def test_a_second_kernel_is_told_who_has_a_name_and_the_record_says_which_
         assert (record["offered_by"], record["offerer_name"]) == ("notebook", runs)
 
 
-async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(workbench: Workbench) -> None:
+async def test_logs_of_functions_are_deleted_after_their_days(workbench: Workbench) -> None:
     duty, settings = workbench.duties["pruning logs of tools"], workbench.settings
     await duty.perform(workbench._ctx)  # nothing was printed yet
     settings.tool_logs.mkdir(parents=True)
@@ -101,7 +101,7 @@ async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(
     assert [path.name for path in settings.tool_logs.iterdir()] == ["new.log"]
 
 
-async def test_what_a_function_printed_is_kept_without_secrets_that_its_process_does_not_know(
+async def test_the_log_of_a_function_is_masked_with_the_servers_secrets(
     workbench: Workbench,
 ) -> None:
     call_id, logs = "0" * 36, workbench.settings.tool_logs

@@ -212,7 +212,9 @@ async def test_a_server_is_switched_off_and_on_and_comes_back_if_it_dies(served:
     assert (restarted["state"], restarted["restarts"]) == ("ready", 0)
 
 
-async def test_what_is_wrong_is_refused_and_each_change_is_an_event(workbench: Workbench, settings: Settings) -> None:
+async def test_an_invalid_server_is_refused_and_each_change_is_an_event(
+    workbench: Workbench, settings: Settings
+) -> None:
     for name in ("a__b", "notebook", "-x", "a b"):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await workbench.call("add_tool_server", name=name, config=program(settings))

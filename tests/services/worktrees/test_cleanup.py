@@ -23,7 +23,7 @@ async def look(workbench: Workbench, **more: Any) -> dict[tuple[str, str], tuple
     return {(item["kind"], item["name"]): (item["safe"], item["reason"]) for item in found["items"]}
 
 
-async def test_what_is_in_use_stays_and_what_nobody_misses_goes(workbench: Workbench, repository: Path) -> None:
+async def test_cleanup_keeps_used_files_and_removes_unused_ones(workbench: Workbench, repository: Path) -> None:
     home = repository / ".aiswarm"
     place = await given.worktree(workbench)
     commit(place)

@@ -81,7 +81,7 @@ async def test_two_worktrees_cannot_have_the_same_name(workbench: Workbench, rep
     assert (repository / ".aiswarm" / "worktrees" / "old").is_dir()
 
 
-async def test_of_two_who_create_the_same_at_once_one_does(workbench: Workbench, repository: Path) -> None:
+async def test_one_of_two_concurrent_creations_of_a_worktree_succeeds(workbench: Workbench, repository: Path) -> None:
     calls = [
         given.worktree(workbench, "lab"),
         given.worktree(workbench, "lab"),

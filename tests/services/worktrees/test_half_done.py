@@ -221,7 +221,7 @@ async def test_a_merge_that_happened_counts(settings: Settings, repository: Path
         assert git("rev-parse", "main", cwd=repository) == reached
 
 
-async def test_what_was_queued_stays_so_and_is_merged_by_the_next_server(settings: Settings) -> None:
+async def test_a_queued_merge_is_merged_by_the_next_server(settings: Settings) -> None:
     question = await ready(settings)
 
     def change(tx: Any) -> None:

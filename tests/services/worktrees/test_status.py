@@ -65,7 +65,7 @@ async def test_the_difference_is_shown_file_by_file_also_once_merged(workbench: 
     assert (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"] == []
 
 
-async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -> None:
+async def test_the_diff_shows_uncommitted_files_on_request(workbench: Workbench) -> None:
     place = await given.worktree(workbench)
     assert (await one(workbench))["dirty"] == []
     (place / "README.md").write_text("# Changed\n")

@@ -123,7 +123,7 @@ async def test_events_wait_if_the_peer_rejects_every_request(here: Here, picky: 
 
 
 @pytest.mark.parametrize(("answer", "is_sent_again"), [(FAILED, True), (NEVER, False), (BAD_SIGNATURE, False)])
-async def test_what_a_peer_has_failed_with_is_sent_again_when_both_are_compared(
+async def test_a_comparison_resends_the_events_that_a_peer_failed_to_accept(
     here: Here, picky: Picky, answer: Answer, is_sent_again: bool
 ) -> None:
     picky.answers["bad"] = answer

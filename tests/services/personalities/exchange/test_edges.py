@@ -33,7 +33,7 @@ async def known_edges(here: Here) -> list[tuple[str, Any]]:
     return [(row["status"], json.loads(row["rid_types"])) for row in found]
 
 
-async def test_a_proposal_is_approved_and_what_is_known_is_sent_before_that_is_said(here: Here, ada: Other) -> None:
+async def test_approving_an_edge_sends_the_known_personalities_before_the_approval(here: Here, ada: Other) -> None:
     await here.publish("helper")
     await edges.decide(here.ctx, here.rid, await proposal(here, ada))
     assert await known_edges(here) == [("APPROVED", [PERSONALITY])]

@@ -86,7 +86,7 @@ async def test_a_blocked_peer_gets_nothing_and_what_it_published_is_dropped_unti
     await ada.has(guide={}, helper={}, scout={})
 
 
-async def test_who_leaves_is_forgotten_and_may_come_back(network: Network) -> None:
+async def test_a_node_that_leaves_the_network_is_forgotten_and_may_rejoin(network: Network) -> None:
     hub, ada = await pair(network)
     await hub.publish("guide")
     await ada.has(guide={}, helper={})

@@ -202,9 +202,7 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
     assert {rid, rid_of("early"), rid_of("helper")} <= set(polled)
 
 
-async def test_a_stock_agent_and_a_project_that_restart_know_each_other_again_and_what_was_forgotten_meanwhile(
-    network: Network, stock: Stock
-) -> None:
+async def test_a_restarted_stock_agent_and_project_catch_up_with_each_other(network: Network, stock: Stock) -> None:
     hub = await network("hub", koi_reconcile_seconds=2.0)
     agent = await stock("agent", first_contact=contact(hub))
     await approved(agent, agent.rid, hub.rid)

@@ -133,7 +133,7 @@ async def test_leases_that_end_together_are_retried_at_times_of_their_own(
 
 
 @pytest.mark.parametrize("name", HOLDING)
-async def test_who_does_not_hold_a_task_or_lost_its_lease_can_do_nothing_to_it(
+async def test_an_agent_without_the_lease_cannot_act_on_the_task(
     workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, name: str
 ) -> None:
     task = await given.task(workbench)

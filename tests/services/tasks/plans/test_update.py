@@ -63,9 +63,7 @@ async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench:
     assert len({text.partition("tasks:")[2].count("\n") for text in told}) == len(fresh["diff"]["added"]) + 1
 
 
-async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
-    workbench: Workbench, ada: Admitted
-) -> None:
+async def test_a_plan_update_that_changes_a_claimed_task_is_refused_whole(workbench: Workbench, ada: Admitted) -> None:
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
     await given.claim(workbench, ada, 1)
     before = await listed(workbench)
@@ -92,7 +90,7 @@ async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbenc
     assert (await given.task_now(workbench, 1))["priority"] == 900
 
 
-async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(workbench: Workbench) -> None:
+async def test_a_plan_update_may_drop_a_cancelled_task_and_reuse_its_name(workbench: Workbench) -> None:
     await workbench.call("create_plan", text=TEXT)
     await workbench.call("cancel_task", task_id=3)
     with pytest.raises(Conflict, match="line 4: 'last' is cancelled; retry it before title can change"):
@@ -138,7 +136,7 @@ async def test_a_corrected_line_of_a_failed_task_retries_it(workbench: Workbench
     assert not (await workbench.call("create_plan", text=more, update=True))["changed"]
 
 
-async def test_removing_a_task_means_for_others_what_cancelling_it_does(workbench: Workbench) -> None:
+async def test_removing_a_task_from_a_plan_cancels_it_for_its_dependants(workbench: Workbench) -> None:
     await workbench.call("create_plan", text=TEXT)
     await workbench.call("create_subtask", parent_task_id=2, title="Part")
     await workbench.call("create_task", title="Other", persona_id="tester", dependencies=[2], on_failure="cancel")
