@@ -54,7 +54,7 @@ def served_elsewhere(settings: Settings) -> subprocess.Popen[str]:
     return process
 
 
-def test_what_waits_when_the_servers_stop_fails_with_a_code(host: KernelHost) -> None:
+def test_a_pending_call_fails_with_a_code_when_the_servers_stop(host: KernelHost) -> None:
     host.start(0)
     last = host.call("list_events", after=None)["next_after"]
     waiting = host.submit(host.acall("list_events", after=last, wait_seconds=30))
@@ -122,7 +122,7 @@ def test_a_stop_that_takes_too_long_is_an_error_and_is_finished_by_the_next_star
     assert not host.attached
 
 
-def test_of_two_that_start_at_once_one_serves_and_the_other_attaches(settings: Settings) -> None:
+def test_of_two_concurrent_starts_one_serves_and_the_other_attaches(settings: Settings) -> None:
     hosts = [KernelHost(settings), KernelHost(settings)]
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(KernelHost.start, hosts)

@@ -58,13 +58,11 @@ def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, reposit
         ("said = %workbench stop\nx = 1", 0),
     ],
 )
-def test_what_a_magic_says_is_shown_wherever_it_stands(kernel: Kernel, cell: str, times: int) -> None:
+def test_the_message_of_a_magic_is_shown_wherever_it_stands_in_a_cell(kernel: Kernel, cell: str, times: int) -> None:
     assert kernel.run(f"%load_ext workbench\n{cell}").count("Workbench was not running.") == times
 
 
-def test_what_keeps_the_servers_from_starting_is_one_clear_message(
-    kernel: Kernel, repository: Path, tmp_path: Path
-) -> None:
+def test_a_failed_start_of_the_servers_is_one_clear_message(kernel: Kernel, repository: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -264,7 +262,7 @@ def test_other_lines_still_take_variables(running: Kernel) -> None:
     assert running.run("[task.title for task in wb.tasks]") == "['Count', 'Weigh']"
 
 
-def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: Kernel) -> None:
+def test_a_project_can_be_queried_after_its_servers_stopped(running: Kernel) -> None:
     running.run('wb.call("create_task", title="Count", persona_id="tester")')
     assert running.run('wb.sql("SELECT title FROM tasks")["title"].tolist()') == "['Count']"
     running.run('wb.call("create_task", title="Weigh", persona_id="tester")')
@@ -277,7 +275,7 @@ def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: 
     assert "NOT_STARTED" in running.error('wb.call("create_task", title="Too late", persona_id="tester")')
 
 
-def test_a_cell_that_waits_says_so_and_then_what_was_decided(running: Kernel) -> None:
+def test_a_cell_that_waits_for_a_decision_says_so_and_shows_it(running: Kernel) -> None:
     running.run('asked = wb.call("register", name="ada", persona_id="tester")["approval_id"]')
     decide = 'threading.Timer(0.5, lambda: wb.call("reject", approval_id=asked, reason="Not today")).start()'
     said = running.run(f"import threading\n{decide}\ndone = await wb.decided(asked)")

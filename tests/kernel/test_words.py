@@ -38,7 +38,7 @@ MISSING = {
 }
 
 
-def test_what_a_cell_lacks_is_said_in_one_line(serving: Kernel) -> None:
+def test_a_cell_with_a_missing_argument_is_an_error_of_one_line(serving: Kernel) -> None:
     for cell, problem in MISSING.items():
         assert serving.error(cell) == f"BadInput: BAD_COMMAND: {problem}"
 
