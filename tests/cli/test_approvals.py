@@ -91,7 +91,7 @@ NEEDS = (
 )
 
 
-def test_what_a_definition_needs_is_shown_refused_by_its_path_and_trusted_by_name_but_not_with_all_the_rest(
+def test_a_definitions_needs_are_refused_by_path_and_trusted_by_name_but_not_by_all(
     run: Type, repository: Path
 ) -> None:
     definition = repository / ".aiswarm" / "agents" / "theirs"

@@ -62,7 +62,7 @@ def test_words_and_what_the_project_has_are_completed(run: Type) -> None:
     assert {words: completions(*words) for words in OFFERED} == OFFERED
 
 
-def test_where_no_project_is_nothing_is_offered_and_nothing_made(
+def test_completion_outside_a_project_offers_and_creates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_PROJECT", str(tmp_path))

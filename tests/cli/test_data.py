@@ -64,7 +64,7 @@ def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, words: 
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_what_was_exported_is_shown_first_and_then_imported(run: Type, other: str, tmp_path: Path, form: str) -> None:
+def test_import_shows_a_file_first_and_adds_it_with_yes(run: Type, other: str, tmp_path: Path, form: str) -> None:
     run("projects", "add", "Lab")
     run("sessions", "add", "Lab", "Day 1")
     run("contexts", "add", "Day 1", "Bills", "--content", "Longer in the north.")

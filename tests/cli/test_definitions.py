@@ -70,7 +70,7 @@ def test_a_definition_is_named_by_a_path_of_the_current_directory_too(
         assert data(define("show", target, "--json")) == wanted
 
 
-def test_what_a_definition_does_not_have_is_not_found(define: Type, reviewer: str) -> None:
+def test_a_missing_part_of_a_definition_is_not_found(define: Type, reviewer: str) -> None:
     for noun in ("rule", "reference", "tool", "server"):
         shown = define(f"{noun}s", "show", reviewer, "nothing")
         error = f"NOT_FOUND: The definition has no {noun} 'nothing'. `workbench define {noun}s AGENT` lists"

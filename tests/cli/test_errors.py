@@ -120,7 +120,7 @@ def test_a_defect_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatc
     assert json.loads(run("--json", "projects").err.splitlines()[-1])["code"] == "INTERNAL_ERROR"
 
 
-def test_what_the_system_refuses_is_a_coded_error(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_operating_system_is_a_coded_error(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/var/lock")
 

@@ -73,7 +73,7 @@ BAD_USAGE = [
 ]
 
 
-def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type) -> None:
+def test_bad_usage_exits_with_status_2_and_names_the_mistake(run: Type) -> None:
     accepted = []
     for arguments in BAD_USAGE:
         ran, in_json = run(*arguments), run("--json", *arguments)

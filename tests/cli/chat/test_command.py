@@ -173,7 +173,7 @@ async def test_a_person_at_a_terminal_is_asked_before_a_tool_runs(
     assert [one["permission"] for one in found if one["tool"] == "small__add"] == ([permission] if permission else [])
 
 
-async def test_a_person_at_a_terminal_sees_what_has_changed_in_a_tool(
+async def test_the_terminal_shows_the_changes_of_a_tool_when_it_asks(
     assistant: Callable[..., Any], served: Served, settings: Settings
 ) -> None:
     await assistant(CALLING)

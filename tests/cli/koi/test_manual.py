@@ -28,7 +28,7 @@ def console(word: str) -> list[str]:
     return next(block.commands for block in blocks_in(PAGE, "console") if word in block.code)
 
 
-def test_its_configuration_is_valid() -> None:
+def test_the_configuration_on_the_page_is_valid() -> None:
     [config] = [block.code for block in blocks_in(PAGE, "json")]
     agent = load(json.dumps(json.loads(config)), {}).agent
     assert agent is not None
