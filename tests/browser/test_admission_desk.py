@@ -55,9 +55,7 @@ def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
     raise AssertionError(f"{kind} did not come")
 
 
-def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_admits_it_to_no_session_unasked(
-    desk: Locator, project: Project
-) -> None:
+def test_the_card_of_a_waiting_agent_shows_it_and_one_click_admits_it(desk: Locator, project: Project) -> None:
     laboratory(project)
     known = {"languages": ["python", "r"], "commands_only": True}
     with waiting(project, "probe", persona_id="implementer", capabilities=known) as socket:
@@ -144,9 +142,7 @@ def test_an_agent_is_changed_renamed_and_revoked_in_its_row(desk: Locator, proje
     expect(line(desk, "tess-2")).to_contain_text("Revoked")
 
 
-def test_agents_are_found_and_assigned_at_once_and_their_history_shows_what_changed_who_did_it_and_why(
-    desk: Locator, project: Project
-) -> None:
+def test_agents_are_filtered_and_assigned_together_and_their_history_shows_it(desk: Locator, project: Project) -> None:
     made = laboratory(project)
     view(desk, "Agents")
     expect(desk.locator(".wb-table-row")).to_have_count(4)

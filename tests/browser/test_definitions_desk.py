@@ -73,7 +73,7 @@ def test_a_definition_is_created_and_given_a_rule_that_the_preview_shows(desk: B
     assert written.endswith("Always use polite language.\n")
 
 
-def test_what_an_editor_changes_is_shown_and_what_is_being_typed_stays(desk: BareDesk, pane: Locator) -> None:
+def test_a_change_made_in_an_editor_is_shown_and_unsaved_input_stays(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Description").fill("Mine, not saved yet")
     file = directory(desk) / "rules" / "tests.md"
     file.write_text(file.read_text().replace("Text of tests.", "Run them all."))
@@ -96,7 +96,7 @@ TYPE_SAVE_TYPE = """(area) => {
 }"""
 
 
-def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: BareDesk, pane: Locator) -> None:
+def test_input_typed_during_a_save_stays_an_unsaved_change(desk: BareDesk, pane: Locator) -> None:
     text = pane.get_by_label("Text")
     text.evaluate(TYPE_SAVE_TYPE)
     file = directory(desk) / "rules" / "tests.md"
@@ -109,7 +109,7 @@ def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: Bare
     assert "What is typed before the answer comes." in file.read_text()
 
 
-def test_a_setting_is_set_and_cleared_and_what_is_not_set_is_the_providers(desk: BareDesk, pane: Locator) -> None:
+def test_a_cleared_setting_shows_the_default_of_the_provider(desk: BareDesk, pane: Locator) -> None:
     place(desk, "Overview")
     temperature = pane.get_by_label("Temperature")
     expect(temperature).to_have_attribute("placeholder", "The provider's own")
@@ -186,7 +186,7 @@ def test_a_definition_that_cannot_be_read_says_why_until_it_can(brisk: None, des
     expect(desk.element.get_by_text("./agents/broken")).to_be_hidden(timeout=40_000)
 
 
-def test_a_secret_that_is_written_out_reaches_neither_the_page_nor_another_address_and_survives_a_change(
+def test_a_written_secret_never_reaches_the_page_and_survives_a_change(
     desk: BareDesk,
 ) -> None:
     config = {"AWS_ACCESS_KEY_ID": "env://KEY", "AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
@@ -225,7 +225,7 @@ mcpServers:
 """
 
 
-def test_what_an_editor_added_is_trusted_only_after_its_command_was_shown(desk: BareDesk) -> None:
+def test_a_server_added_in_an_editor_is_trusted_after_its_command_is_shown(desk: BareDesk) -> None:
     with (directory(desk) / "agent.yaml").open("a") as file:
         file.write(SERVER)
     pane = opened(desk)

@@ -281,7 +281,7 @@ def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(desk: Locator, proj
     shot(desk, "ten-thousand")
 
 
-def test_what_agents_say_is_shown_as_text(open_bare: OpenDesk, project: Project, page: Page) -> None:
+def test_text_of_agents_is_shown_as_inert_text(open_bare: OpenDesk, project: Project, page: Page) -> None:
     evil = "<img src=x onerror=\"alert('name')\"><script>alert(1)</script>"
     desk = open_bare()
     project.call("register", name=evil, capabilities={evil: evil})
@@ -329,7 +329,9 @@ def test_a_stopped_workbench_is_reported_in_place_and_found_again(
     expect(card(desk, "ada")).to_be_visible()
 
 
-def test_what_is_not_used_is_named_until_it_is_trusted(brisk: None, open_bare: OpenDesk, project: Project) -> None:
+def test_the_panel_names_untrusted_files_until_they_are_trusted(
+    brisk: None, open_bare: OpenDesk, project: Project
+) -> None:
     state = project.path / ".aiswarm"
     (state / "profiles").mkdir()
     (state / "profiles" / "claude.yaml").write_text("summary: <b>x</b>\ncommand: [sh]\n")

@@ -91,7 +91,7 @@ def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(desk:
     expect(large).to_contain_text("The node failed with it: it is sent again when both nodes are compared.")
 
 
-def test_what_a_node_publishes_elsewhere_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:
+def test_a_personality_published_at_another_node_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:
     join(desk, coordinator)
     desk.element.get_by_role("button", name="Personalities", exact=True).click()
     coordinator.call("publish_personality", name="penguin-counter", traits={"mood": "curious"})

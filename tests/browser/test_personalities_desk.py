@@ -40,7 +40,7 @@ def opened(desk: BareDesk, name: str) -> Locator:
     return desk.element.get_by_role("region", name=name, exact=True)
 
 
-def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) -> None:
+def test_a_received_personality_appears_as_a_card_and_is_updated_there(desk: BareDesk) -> None:
     expect(desk.element).to_contain_text("A personality is what an agent publishes about itself")
     receive(desk, profile("penguin-counter", "1.0", description="Counts", mood="calm", count=COUNT))
     found = card(desk.element, "penguin-counter")
@@ -53,7 +53,7 @@ def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) ->
     expect(found).to_contain_text("2 versions")
 
 
-def test_of_a_thousand_the_page_gets_those_that_change_and_draws_no_other_card_again(desk: BareDesk) -> None:
+def test_the_page_redraws_only_the_changed_cards_of_a_thousand_personalities(desk: BareDesk) -> None:
     receive(desk, *(profile(f"agent-{at:03}", mood="calm") for at in range(1_000)))
     expect(desk.element).to_contain_text("1,000 personalities")
     expect(card(desk.element, "agent-007")).to_contain_text("moodcalm")
