@@ -108,7 +108,9 @@ async def test_strangers_may_ask_so_often_and_then_as_it_is_refilled(visit: Visi
     assert await code(visit()) == "RATE_LIMITED"
 
 
-async def test_whoever_is_known_is_not_held_up_by_strangers(workbench: Workbench, visit: Visit, admit: Admit) -> None:
+async def test_known_callers_are_not_rate_limited_by_strangers(
+    workbench: Workbench, visit: Visit, admit: Admit
+) -> None:
     pending = await workbench.call("register", name="Eve")
     known = [visit(workbench.operator_token), visit((await admit("ada")).token), visit(pending["token"])]
     assert [await code(visit()) for _ in range(7)][-1] == "RATE_LIMITED"
@@ -124,7 +126,7 @@ async def test_connections_are_counted_by_their_own_limits(served: Served) -> No
             assert "tool_selection_prompt" in str(await socket.recv())
 
 
-async def test_one_address_does_not_use_up_what_another_has() -> None:
+async def test_one_address_does_not_use_up_the_allowance_of_another() -> None:
     allowance = Allowance(1, Seconds())
     allowance.spend("first")
     allowance.spend("second")
@@ -244,7 +246,7 @@ async def test_another_address_is_bound_only_if_that_is_allowed_and_guarded(sett
 
 
 @pytest.mark.parametrize(("operation", "reason"), [("issue_token", "TOKEN_REPLACED"), ("revoke_agent", "REVOKED")])
-async def test_what_waits_for_an_agent_ends_with_its_token_whether_that_ends_before_or_meanwhile(
+async def test_calls_and_connections_of_an_agent_end_when_its_token_ends(
     workbench: Workbench, admit: Admit, operation: str, reason: str
 ) -> None:
     ada, bob = (await admit("ada")).caller, (await admit("bob")).caller

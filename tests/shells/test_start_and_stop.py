@@ -111,7 +111,7 @@ async def test_a_second_stop_returns_when_the_first_has_stopped_everything(serve
     await first
 
 
-async def test_a_stop_during_the_start_stops_what_is_started(workbench: Workbench) -> None:
+async def test_a_stop_during_a_start_leaves_nothing_running(workbench: Workbench) -> None:
     ports = listening()
     for turns in (1, 2, 5, 50):
         servers = Servers(workbench)

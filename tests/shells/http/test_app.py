@@ -115,7 +115,7 @@ async def test_an_operation_that_is_not_there_is_not_found(served: Served) -> No
             assert repr(name) in caught.value.message
 
 
-async def test_what_is_not_there_and_what_is_not_done_so_have_codes(visit: Visit) -> None:
+async def test_an_unknown_path_and_a_wrong_method_have_codes(visit: Visit) -> None:
     for path in ("GET /api/ops/ping", "POST /health", "PUT /projects", "DELETE /api/openapi.json"):
         response = await visit().request(*path.split())
         assert error_of(response) == (405, "METHOD_NOT_ALLOWED"), path
@@ -259,7 +259,7 @@ async def test_a_stream_ends_with_its_token(served: Served, visit: Visit, admit:
     assert error_of(await visit(ada.token).get("/api/events")) == (401, "INVALID_TOKEN")
 
 
-async def test_whoever_follows_the_feed_is_connected(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_an_agent_that_follows_the_feed_is_connected(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
     await given.task(served.workbench)
 

@@ -44,7 +44,7 @@ def test_every_operation_is_in_it_by_a_name_of_its_own(document: dict[str, Any])
     assert len(named) == len(set(named)) == len(CATALOGUE) + 2 * len(rest.ENDPOINTS)
 
 
-def test_what_an_endpoint_takes_is_what_its_operation_takes(document: dict[str, Any]) -> None:
+def test_the_parameters_of_an_endpoint_are_those_of_its_operation(document: dict[str, Any]) -> None:
     for endpoint in rest.ENDPOINTS:
         described = document["paths"][endpoint.path][endpoint.method.lower()]
         taken = {parameter["name"] for parameter in described.get("parameters", [])}

@@ -35,7 +35,7 @@ def test_every_endpoint_names_an_operation_and_its_arguments() -> None:
     assert len({(endpoint.method, endpoint.path) for endpoint in rest.ENDPOINTS}) == len(rest.ENDPOINTS)
 
 
-def test_what_only_asks_is_got_and_what_changes_something_is_not() -> None:
+def test_only_operations_that_read_have_the_method_get() -> None:
     for endpoint in rest.ENDPOINTS:
         assert CATALOGUE[endpoint.op].reads == (endpoint.method == "GET"), endpoint
 

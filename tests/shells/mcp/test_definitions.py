@@ -79,7 +79,9 @@ async def test_an_agent_is_created_and_configured(served: Served, connect: Conne
     assert "OPENAI_API_KEY: op://vault/item/field" in (place / "agent.yaml").read_text()
 
 
-async def test_one_agent_changes_another(served: Served, connect: Connect, admit: Admit) -> None:
+async def test_a_planner_changes_the_definition_of_another_agent(
+    served: Served, connect: Connect, admit: Admit
+) -> None:
     planner = await admit("pam", role="planner", definitions=True)
     await served.workbench.call("agent_create", agentPath="./agents/agent-b", name="Agent B")
     added = {"agentTarget": "./agents/agent-b", "reference": REFERENCE}

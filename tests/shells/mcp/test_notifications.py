@@ -76,7 +76,9 @@ async def test_an_operator_learns_what_waits_for_its_approval(served: Served) ->
         assert {await following() for _ in range(2)} == {"workbench://approvals", "resources"}
 
 
-async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served, admit: Admit, era: str) -> None:
+async def test_changes_that_an_agent_may_not_read_are_not_announced_to_it(
+    served: Served, admit: Admit, era: str
+) -> None:
     ada, _ = await tasks_in_two_sessions(served, admit)
     async with notified(served, ada.token, era, TASK, "workbench://tasks") as following:
         await served.workbench.call("set_priority", task_id=2, priority=900)
@@ -90,7 +92,7 @@ async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served,
         assert await following() == "workbench://tasks"
 
 
-async def test_what_an_agent_may_not_read_is_refused_to_its_session_and_left_out_of_its_stream(
+async def test_unreadable_resources_are_refused_to_a_session_and_omitted_from_a_stream(
     served: Served, admit: Admit
 ) -> None:
     ada, _ = await tasks_in_two_sessions(served, admit)

@@ -59,7 +59,7 @@ async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Ser
         assert waiting.structured_content["status"] == "pending"
 
 
-async def test_what_is_offered_follows_from_the_token_alone(served: Served, admit: Admit, era: str) -> None:
+async def test_the_offered_tools_depend_on_the_token_alone(served: Served, admit: Admit, era: str) -> None:
     agents = [await admit("eve", tool="read"), await admit("ada"), await admit("pam", role="planner")]
     known = [*(agent.token for agent in agents), served.workbench.operator_token]
     tokens = dict(zip((Level.READ, Level.WORKER, Level.PLANNER, Level.OPERATOR), known, strict=True))
@@ -206,7 +206,7 @@ async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> No
     assert counting.asked[0] == "remove_admission_rule"
 
 
-async def test_who_registers_is_shown_with_the_name_of_its_program(served: Served, era: str) -> None:
+async def test_a_registration_shows_the_name_of_the_client_program(served: Served, era: str) -> None:
     info = Implementation(name="penguin\x1b[31m-cli\u202e", version="1.5" + "0" * 300)
     async with session(served, era=era, client_info=info) as client:
         await client.call_tool("register", {"name": "Ada"})

@@ -99,7 +99,7 @@ TURNED_AWAY: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-async def test_who_may_not_knock_is_turned_away_before_the_first_message(served: Served, talk: Talks) -> None:
+async def test_a_connection_with_a_bad_origin_or_token_is_refused_before_it_opens(served: Served, talk: Talks) -> None:
     host, port = served.info.url.removeprefix("http://").split(":")
     for turned_away, status, code in TURNED_AWAY:
         with pytest.raises(InvalidStatus) as caught:

@@ -287,7 +287,7 @@ NO_MESSAGES = [
 ]
 
 
-async def test_what_is_no_message_or_of_no_conversation_gets_an_error_and_the_connection_stays(client: Clients) -> None:
+async def test_a_malformed_message_gets_an_error_and_the_connection_stays(client: Clients) -> None:
     line = await client()
     for sent in NO_MESSAGES:
         await line.socket.send(sent)

@@ -142,7 +142,7 @@ async def test_the_scripts_of_the_specification_run_as_they_are(served: Served, 
     assert row["title"] == "Test Context"
 
 
-async def test_messages_are_taken_as_coming_from_whom_those_before_them_have_made_the_connection(
+async def test_each_message_is_from_the_agent_that_the_earlier_messages_bound(
     client: Any, admit: Admit, old: str, session: str
 ) -> None:
     other = await admit("other", session_id=session)
@@ -354,7 +354,7 @@ async def test_an_imported_agent_works_under_an_id_that_a_new_one_could_not_get(
     assert (await served.workbench.identify(issued["token"])).name == agent_id
 
 
-async def test_who_announces_itself_as_an_agent_with_a_token_needs_the_token(client: Any, admit: Admit) -> None:
+async def test_announcing_an_agent_that_has_a_token_needs_the_token(client: Any, admit: Admit) -> None:
     await admit("modern")
     assert (await (await client()).say({"type": "announce", "agent_id": "modern"}))["code"] == "TOKEN_REQUIRED"
 
