@@ -242,7 +242,7 @@ def sampling(said: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-async def test_what_a_definition_sets_reaches_the_model_of_a_real_program_and_nothing_that_it_does_not_set(
+async def test_a_real_program_sends_its_model_only_the_settings_of_its_definition(
     settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEY_OF_A_DEFINITION", KEY)
