@@ -263,7 +263,7 @@ async def test_without_a_persons_approval_needs_the_setting(repository: Path, se
     assert (repository / "new.txt").exists()
 
 
-async def test_of_a_concurrent_approval_and_rejection_only_one_counts(workbench: Workbench, repository: Path) -> None:
+async def test_only_one_of_a_concurrent_approval_and_rejection_counts(workbench: Workbench, repository: Path) -> None:
     for name in ("a", "b", "c"):
         commit(await given.worktree(workbench, name), f"{name}.txt")
         question = await ask(workbench, name)
