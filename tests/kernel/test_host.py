@@ -122,7 +122,7 @@ def test_a_stop_that_takes_too_long_is_an_error_and_is_finished_by_the_next_star
     assert not host.attached
 
 
-def test_of_two_concurrent_starts_one_serves_and_the_other_attaches(settings: Settings) -> None:
+def test_one_of_two_concurrent_starts_serves_and_the_other_attaches(settings: Settings) -> None:
     hosts = [KernelHost(settings), KernelHost(settings)]
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(KernelHost.start, hosts)
