@@ -79,7 +79,7 @@ def test_a_project_joins_a_network_blocks_a_node_of_it_with_the_keyboard_and_lea
     assert not desk.host.call("get_network")["joined"]
 
 
-def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(desk: BareDesk, tmp_path: Path) -> None:
+def test_the_page_of_a_peer_distinguishes_rejected_events_from_failed_ones(desk: BareDesk, tmp_path: Path) -> None:
     desk.host.call("join_network", name="lab")
     assert desk.host.workbench is not None
     desk.host.wait(reject(desk.host.workbench, tmp_path / "picky.pem"))

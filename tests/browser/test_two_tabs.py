@@ -73,7 +73,7 @@ def test_an_action_in_one_tab_is_seen_in_the_other(
     expect(search(second)).to_have_value("")
 
 
-def test_of_two_concurrent_decisions_the_second_changes_nothing(
+def test_the_second_of_two_concurrent_decisions_changes_nothing(
     open_bare_desk: Callable[..., BareDesk], second_page: Page
 ) -> None:
     first = open_bare_desk()
