@@ -47,7 +47,7 @@ def titles(found: dict[str, Any]) -> dict[str, Any]:
     return axes | {"mark": mark if isinstance(mark, str) else mark["type"]}
 
 
-def test_the_types_of_the_columns_decide_unless_one_says_what_is_drawn() -> None:
+def test_a_chart_follows_the_types_of_the_columns_unless_it_is_specified() -> None:
     for columns, mark, x, y in (
         (["persona", "day", "tasks"], "line", "day", "tasks"),
         (["day"], "line", "day", "rows"),
@@ -77,7 +77,7 @@ def test_a_large_picture_is_cut_with_a_word_about_it() -> None:
     assert spec(names)["title"]["text"].startswith("The 60 of 61 names that come first;")
 
 
-def test_what_is_not_there_is_not_drawn_and_of_nothing_nothing() -> None:
+def test_an_unknown_chart_or_column_is_refused_and_an_empty_frame_has_no_picture() -> None:
     for words, message in (
         (("pie",), "There is no chart 'pie'. There are bar, line, area, point."),
         (("line", "dai"), "The query has no column 'dai'. Did you mean day?"),

@@ -138,7 +138,7 @@ async def test_several_kernels_may_load_at_once(workbench: Workbench) -> None:
     assert found == [await expected(workbench)] * 3
 
 
-async def test_where_no_file_can_be_written_the_store_is_read_in_the_kernel_page_by_page(
+async def test_a_first_load_without_a_writable_disk_reads_the_store_page_by_page(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_disk(settings.home / "analytics", 1) as place:

@@ -114,7 +114,9 @@ async def test_a_name_that_means_something_else_is_refused(workbench: Workbench,
             await rows(live, workbench, "SELECT 1", projects={name: other})
 
 
-async def test_what_is_no_project_of_this_user_is_refused(workbench: Workbench, other: Path, tmp_path: Path) -> None:
+async def test_a_directory_that_is_no_project_of_this_user_is_refused(
+    workbench: Workbench, other: Path, tmp_path: Path
+) -> None:
     live, copied, database = Live(), tmp_path / "copied", other / ".aiswarm" / "coordination.db"
     shutil.copytree(other, copied)
     database.rename(tmp_path / "moved.db")

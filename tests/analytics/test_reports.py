@@ -231,7 +231,7 @@ def test_an_axis_is_in_the_unit_of_its_longest_duration_and_more_names_than_colo
         assert (name, frame["to_s"].max()) == (unit, last)
 
 
-def test_what_is_counted_has_whole_numbers_and_outcomes_have_their_colours() -> None:
+def test_counts_have_an_axis_of_whole_numbers_and_outcomes_have_colours() -> None:
     gates = pandas.DataFrame([["make test", 2, 1]], columns=["command", "passed", "failed"])
     chart = drawn("gates", gates).to_dict()["encoding"]
     assert (chart["x"]["axis"]["tickMinStep"], chart["x"]["axis"]["format"]) == (1, ",d")

@@ -125,7 +125,7 @@ async def test_the_numbers_are_those_of_the_events(lived: Workbench) -> None:
     assert asked.loc[asked["by_person"], "asked"].sum() == events["approval.requested"] - 1
 
 
-async def test_what_is_over_stays_as_it_was(lived: Workbench, clock: Clock) -> None:
+async def test_reports_of_ended_work_do_not_change_with_time(lived: Workbench, clock: Clock) -> None:
     before = await said(lived)
     known = {name: before(name).frame.to_csv() for name in STANDARD if name != "totals"}
     clock.forward(3_600)
