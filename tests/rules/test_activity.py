@@ -19,7 +19,9 @@ def test_the_last_interval_of_a_window_contains_the_present_and_it_moves_by_whol
 
 
 @given(st.integers(0, 50), NUMBERS, NUMBERS)
-def test_what_was_open_follows_from_what_is_open_now(before: int, opened: list[int], closed: list[int]) -> None:
+def test_past_counts_of_open_items_follow_from_the_present_one(
+    before: int, opened: list[int], closed: list[int]
+) -> None:
     counts, count = [], before
     for one, other in zip(opened, closed, strict=True):
         count += one - other
@@ -28,7 +30,7 @@ def test_what_was_open_follows_from_what_is_open_now(before: int, opened: list[i
         assert open_at_ends(counts[-1], opened, closed) == counts
 
 
-def test_what_comes_while_the_question_is_answered_belongs_to_the_last_interval() -> None:
+def test_late_arrivals_belong_to_the_last_interval() -> None:
     found = placed({0: 2, INTERVALS: 1, INTERVALS - 1: 4})
     assert (found[0], found[-1], sum(found)) == (2, 5, 7)
 

@@ -41,7 +41,7 @@ def index() -> Iterator[sqlite3.Connection]:
         (None, None),
     ],
 )
-def test_each_word_is_quoted_and_what_is_no_word_is_left_out(text: str | None, query: str | None) -> None:
+def test_each_word_of_a_search_is_quoted_and_other_characters_are_omitted(text: str | None, query: str | None) -> None:
     assert words(text) == query
 
 

@@ -31,7 +31,7 @@ Read these with get_rule and get_reference when they apply:
 """
 
 
-def test_what_an_agent_reads_on_request_is_offered_by_name_at_the_end_of_the_prompt() -> None:
+def test_rules_and_references_on_request_are_named_at_the_end_of_the_prompt() -> None:
     reviewer = Definition.model_validate(IDENTITY | ENTRIES)
     lines = ["- rule `style`", "- rule `tests`: When there are tests", "- reference `paper`"]
     assert offer(reviewer) == OFFERED + "\n".join(lines)
@@ -141,7 +141,7 @@ def test_nothing_is_found_in_a_definition_that_is_whole() -> None:
         ({"mcpServers": {"x": {"command": "x", "env": {"X_KEY": MASK}}}}, Severity.ERROR, "mcpServers.x.X_KEY"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(fields: dict[str, Any], severity: Severity, place: str) -> None:
+def test_a_missing_or_wrong_field_is_named(fields: dict[str, Any], severity: Severity, place: str) -> None:
     assert found(**fields) == [(severity, place)]
 
 

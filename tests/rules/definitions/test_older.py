@@ -144,7 +144,7 @@ def test_a_disabled_rule_is_included_on_request_only() -> None:
     assert found.changed == ("rules.cite was disabled: it is included on request only.",)
 
 
-def test_what_has_no_place_now_is_named_and_what_is_computed_is_not() -> None:
+def test_a_conversion_names_omitted_fields_but_not_computed_ones() -> None:
     server = {"command": "npx", "tools": {"read": {"permissionRequired": True, "embeddings": [[1.0]], "hash": "0"}}}
     found = from_yaml(
         supervisors=[{"name": "guardian"}],
@@ -210,7 +210,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
+def test_a_mistake_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
     agent = path if path == "tsagent.yaml" else JSON_AGENT
     assert mistake(agent, FILES | {path: text}).startswith(message)
 

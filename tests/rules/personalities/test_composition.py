@@ -17,7 +17,7 @@ def values(sources: Sources) -> dict[str, object]:
     return {trait.name: trait.value for trait in compose(sources)}
 
 
-def test_a_definition_and_a_persona_become_traits_and_what_is_empty_does_not() -> None:
+def test_a_definition_and_a_persona_become_traits_without_empty_ones() -> None:
     skill = {"id": "python", "name": "Python", "description": "", "tags": ["code"], "examples": []}
     of_the_definition = {"description": "Reads code", "mode": "interactive", "skills": [skill]}
     of_the_persona = {"persona": "Reviewer of code", "role": "worker"}

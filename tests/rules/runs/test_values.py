@@ -55,7 +55,7 @@ def test_a_condition_is_a_name_a_relation_and_a_value(text: str, name: str, rela
     assert (found["number"] is None) != (found["text"] is None)
 
 
-def test_what_is_no_condition_is_refused_with_an_example() -> None:
+def test_an_invalid_condition_is_refused_with_an_example() -> None:
     for text in ("loss", "<1", "loss<", "loss<low", "loss>nan", "a<b<3", "loss=>1", ""):
         refused("BAD_CONDITION", conditions.parse, text)
 
@@ -91,7 +91,7 @@ def test_packages_are_compared_one_by_one() -> None:
     assert differing == [("packages.numpy", ("2.1", "2.2")), ("packages.jax", (None, "0.5"))]
 
 
-def test_what_a_sweep_tries_is_one_row_and_not_also_one_of_the_environment() -> None:
+def test_a_swept_parameter_is_not_repeated_in_the_environment() -> None:
     runs = [
         {"parameters": {"persona": name, "seed": 1}, "environment": {"persona": name, "seed": 2}}
         for name in ("reviewer", "implementer")
@@ -124,7 +124,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
         ("empty.csv", b"", "text"),
     ],
 )
-def test_what_a_file_is_comes_from_its_bytes(name: str, content: bytes, form: str) -> None:
+def test_the_form_of_a_preview_comes_from_the_bytes(name: str, content: bytes, form: str) -> None:
     assert preview(name, "application/octet-stream", content, len(content)).form == form
 
 
@@ -135,7 +135,7 @@ def test_a_table_has_its_first_rows_under_their_names() -> None:
     assert (found.columns, found.rows[1], len(found.rows), found.cut) == (["step", "loss"], ["1", "1,1"], ROWS, True)
 
 
-def test_what_is_wide_or_long_is_cut() -> None:
+def test_a_wide_or_long_preview_is_cut() -> None:
     content = (",".join(["x" * 2 * CELL] * 2 * COLUMNS) + "\n").encode() * 2
     found = preview("wide.csv", "text/csv", content[:TEXT_BYTES], len(content))
     assert (len(found.columns), len(found.columns[0]), found.cut) == (COLUMNS, CELL, True)

@@ -106,7 +106,7 @@ def test_colours_stay_where_nothing_is_secret() -> None:
     assert masked_by_form("\x1b[32mtoken: none\x1b[0m") == "\x1b[32mtoken: none\x1b[0m"
 
 
-def test_what_stands_around_a_secret_stays() -> None:
+def test_text_around_a_secret_of_a_known_form_stays() -> None:
     assert masked_by_form(f"GET /x?page=1&key={SECRET}&n=2") == f"GET /x?page=1&key={MASK}&n=2"
     assert masked_by_form(f"postgres://ada:{SECRET}@db/lab") == f"postgres://ada:{MASK}@db/lab"
     assert masked_by_form(f'{{"password": "{SECRET}", "n": 1}}') == f'{{"password": "{MASK}", "n": 1}}'
@@ -168,17 +168,17 @@ def test_a_long_value_that_is_nothing_to_read_is_opaque(value: str) -> None:
         ),
     ],
 )
-def test_what_one_reads_is_not(value: str) -> None:
+def test_readable_text_is_not_opaque(value: str) -> None:
     assert not is_opaque(value)
     assert list(secrets_in(value, "LEVEL")) == []
 
 
-def test_of_an_address_the_password_is_secret_too() -> None:
+def test_the_password_in_an_address_is_secret_too() -> None:
     assert list(secrets_in("postgres://ada:hunter2@db/lab")) == ["postgres://ada:hunter2@db/lab", "hunter2"]
     assert list(secrets_in("hunter2", "DB_PASSWORD")) == ["hunter2"]
 
 
-def test_of_a_login_file_the_tokens_are_secret_and_the_rest_is_not() -> None:
+def test_only_the_tokens_of_a_login_file_are_secret() -> None:
     login = (
         f'{{"claude": {{"accessToken": "{SECRET}", "expiresAt": 1800000000000, "password": "hunter2", "plan": "max"}}}}'
     )

@@ -133,7 +133,7 @@ def test_a_value_in_a_file_is_what_it_is_on_the_command_line(value: str) -> None
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_what_is_wrong_in_a_file_is_said_in_plain_words(line: str) -> None:
+def test_a_mistake_in_a_sweep_file_is_named_in_plain_words(line: str) -> None:
     assert refused("BAD_SWEEP", from_yaml, f"notebook: experiment.ipynb\n{line}\n", 100).message == WRONG[line]
 
 

@@ -142,7 +142,7 @@ def test_every_reason_is_named_and_no_other(task: dict[str, Any], who: dict[str,
     assert obstacles(replace(UNCLAIMED, **task), replace(ADA, **who)) == reasons
 
 
-def test_of_many_dependencies_some_are_listed() -> None:
+def test_only_some_of_many_dependencies_are_listed() -> None:
     for many, end in ((12, "11, 12"), (13, "12 and 1 more"), (1_013, "12 and 1,001 more")):
         waits = dict.fromkeys(range(1, many + 1), TaskState.PENDING)
         assert obstacles(replace(UNCLAIMED, waits=waits), ADA)["dependency"].endswith(f", {end}")

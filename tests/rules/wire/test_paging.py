@@ -35,7 +35,7 @@ def test_a_cursor_that_was_changed_anywhere_is_refused(key: list[int | str], dat
 
 
 @given(st.text(max_size=60))
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     refused("BAD_CURSOR", paging.decode, text, int, str)
 
 
@@ -76,6 +76,6 @@ def test_a_page_that_is_just_full_is_the_last_one() -> None:
     assert (page, paging.decode(cursor or "", int)) == ([{"number": 2}], (2,))
 
 
-def test_what_a_cursor_holds_is_not_a_secret_but_its_reader_need_not_know() -> None:
+def test_a_cursor_is_encoded_json() -> None:
     whole = base64.urlsafe_b64decode(paging.encode([7, "a"]) + "==")
     assert json.loads(whole[6:]) == [7, "a"]
