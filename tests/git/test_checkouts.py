@@ -124,7 +124,7 @@ def test_a_worktree_that_lost_a_part_does_not_reach_the_main_one(
     assert Picture.of(root) == before
 
 
-def test_what_is_committed_takes_nothing_of_the_persons_object_directory(root: Path, work: Path) -> None:
+def test_a_commit_in_a_worktree_writes_no_object_to_the_persons_repository(root: Path, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
     assert made is not None

@@ -55,7 +55,7 @@ GUARDED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("what", GUARDED)
-def test_what_nobody_may_change_is_noticed(root: Path, repo: Repository, work: Path, what: str) -> None:
+def test_a_change_of_a_guarded_file_is_noticed(root: Path, repo: Repository, work: Path, what: str) -> None:
     write(root, {".git/hooks/there": "x"})
     before = repo.protected()
     change, name = GUARDED[what]

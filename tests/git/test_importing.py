@@ -113,7 +113,7 @@ def refuses(root: Path, repo: Repository, work: Path, bundle: Path) -> None:
 
 @pytest.mark.parametrize("fill", [0, 150], ids=["few objects", "many"])
 @pytest.mark.parametrize("forged", FORGED)
-def test_what_fsck_would_complain_of_is_refused_and_nothing_stays(
+def test_a_forged_object_is_refused_and_leaves_nothing(
     root: Path, repo: Repository, work: Path, tmp_path: Path, forged: str, fill: int
 ) -> None:
     refuses(root, repo, work, bundled(tmp_path, root, FORGED[forged], fill))
@@ -216,7 +216,7 @@ def test_only_the_branch_moves_and_only_what_it_needs_comes(root: Path, repo: Re
     git(root, "cat-file", "-e", git(work, "rev-parse", "refs/stash"), ok=(1,))
 
 
-def test_what_a_commit_is_called_may_be_long_and_look_like_anything(root: Path, repo: Repository, place: Path) -> None:
+def test_a_commit_message_may_be_long_and_look_like_anything(root: Path, repo: Repository, place: Path) -> None:
     for number, message in enumerate(("x " * 9_000, f"{'1' * 40} refs/heads/main", "# v2 git bundle")):
         commit(root, {"shared": f"{number}\n"}, message)
         add(repo, place / str(number), f"work{number}")
@@ -288,9 +288,7 @@ def test_more_than_is_allowed_is_refused_as_soon_as_it_is_seen(root: Path, repo:
 
 
 @pytest.mark.parametrize("endless", ["sleep 600", *(f"while :; do echo >&{end}; sleep 0.01; done" for end in (1, 2))])
-def test_who_takes_too_long_is_stopped_and_tried_again_also_if_it_talks_meanwhile(
-    repo: Repository, work: Path, endless: str
-) -> None:
+def test_an_import_that_takes_too_long_is_stopped_even_if_it_prints(repo: Repository, work: Path, endless: str) -> None:
     differ(repo, work)
     slow = inside(work, wrap=lambda _: ["sh", "-c", endless], limit=0.3)
     error = refused("GIT_TIMEOUT", repo.import_branch, slow, "work", max_bytes=MEGABYTE)
@@ -321,7 +319,7 @@ def test_many_may_import_at_the_same_time(repo: Repository, work: Path) -> None:
         assert set(pool.map(take, range(12))) == {made}
 
 
-def test_what_git_packed_away_is_imported_too(repo: Repository, work: Path) -> None:
+def test_packed_objects_are_imported_too(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
     git(work, "gc", "--quiet", "--prune=now")
@@ -351,7 +349,7 @@ PEEKED: dict[str, Callable[[Path, str], object]] = {
 
 
 @pytest.mark.parametrize("how", PEEKED)
-def test_what_is_no_plain_reference_tells_nothing(repo: Repository, work: Path, how: str) -> None:
+def test_a_branch_that_is_no_plain_reference_has_no_unverified_commit(repo: Repository, work: Path, how: str) -> None:
     ref = own(work) / "refs" / "heads" / "work"
     assert repo.unverified_branch(own(work), "work") == repo.resolve("work")
     PEEKED[how](ref, str(repo.resolve("work")))

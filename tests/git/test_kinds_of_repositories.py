@@ -94,7 +94,7 @@ def test_a_worker_that_makes_its_history_shallow_is_found_out(root: Path, repo: 
     assert Picture.of(root) == before
 
 
-def test_one_that_borrows_objects(root: Path, tmp_path: Path) -> None:
+def test_a_worktree_works_in_a_repository_that_borrows_objects(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--shared", str(root), "a: 'b")
     git(tmp_path, "clone", "--quiet", "--shared", "a: 'b", "c")
     borrower = Repository.open(tmp_path / "c")
@@ -109,7 +109,7 @@ def test_a_place_whose_name_means_something(root: Path, tmp_path: Path, name: st
     life(Repository.open(moved), moved / ".aiswarm" / "worktrees" / "w")
 
 
-def test_a_submodule_and_what_has_one(root: Path, tmp_path: Path) -> None:
+def test_worktrees_work_in_a_submodule_and_in_its_parent(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(root), "source")
     git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "source"), "sub")
     commit(root, {})
@@ -172,7 +172,7 @@ def test_a_rename_of_case_only(root: Path, repo: Repository, place: Path) -> Non
     assert git(root, "status", "--porcelain") == "?? .aiswarm/"
 
 
-def test_what_the_person_configured_for_all_repositories_works_inside(
+def test_the_global_git_configuration_of_the_person_works_in_a_worktree(
     root: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")

@@ -63,7 +63,9 @@ TASTE = {
 }
 
 
-def test_the_taste_of_the_person_does_not_change_what_is_done(root: Path, repo: Repository, work: Path) -> None:
+def test_git_preferences_of_the_person_do_not_change_commits_and_merges(
+    root: Path, repo: Repository, work: Path
+) -> None:
     for key, value in TASTE.items():
         git(root, "config", key, value)
     write(work, {"more": "lf\ncrlf\r\n"})

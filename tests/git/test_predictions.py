@@ -194,7 +194,7 @@ def test_pairs_may_come_twice_or_turned_around_and_nothing_moves(root: Path, rep
     assert Picture.of(root) == before
 
 
-def test_what_is_no_commit_is_not_found(root: Path, repo: Repository) -> None:
+def test_a_prediction_of_something_that_is_no_commit_is_refused(root: Path, repo: Repository) -> None:
     for one in ("0" * 40, "missing", "main^{tree}", "-x", git(root, "rev-parse", "main^{tree}")):
         for pair in (("main", one), (one, "main")):
             refused("BRANCH_NOT_FOUND", repo.predict_merges, [pair, ("main", "main")])
