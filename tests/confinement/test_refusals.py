@@ -145,13 +145,13 @@ def test_the_name_of_shared_memory_is_not_taken_for_a_file(scene: Scene) -> None
     assert said.startswith("It cannot use /dev/shm, ")
 
 
-def test_what_lies_in_a_directory_in_memory_is_a_file_like_any_other(scene: Scene) -> None:
+def test_a_refused_file_in_dev_shm_is_explained_like_any_other(scene: Scene) -> None:
     with TemporaryDirectory(dir="/dev/shm") as directory:
         (data := Path(directory, "data.csv")).write_text("1")
         assert explained(scene, f"cat {data}") == [f"{data} {CANNOT_BE_READ}"]
 
 
-def test_what_the_settings_open_is_not_named_and_many_refusals_are_shortened(scene: Scene) -> None:
+def test_an_explanation_omits_allowed_paths_and_shortens_a_long_list(scene: Scene) -> None:
     box = replace(scene.box, write=(*scene.box.write, scene.home), connect=(9,))
     lines = [f"{scene.home}/data.csv: Permission denied", "connect to 127.0.0.1 port 9: Permission denied"]
     assert explanation(lines, box, scene.worktree) == ""

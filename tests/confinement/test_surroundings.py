@@ -56,7 +56,7 @@ def test_a_variable_that_steers_or_betrays_is_taken_away(box: Box) -> None:
     assert [name for name in (*STEERING, *SECRETS) if box.environment({name: "theirs"}).get(name) == "theirs"] == []
 
 
-def test_what_programs_need_of_the_network_and_of_devices_is_kept_without_credentials(box: Box) -> None:
+def test_variables_of_network_and_devices_are_kept_unless_they_hold_credentials(box: Box) -> None:
     assert NEEDED.items() <= box.environment(NEEDED).items()
     for proxy in (
         "http://me:secret@proxy:8080",

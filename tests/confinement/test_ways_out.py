@@ -110,7 +110,7 @@ def test_a_way_out_that_is_open_elsewhere_is_closed_in_a_box(scene: Scene, aroun
     assert REFUSED.search(said)
 
 
-def test_where_a_port_is_allowed_names_are_known_and_the_rest_is_closed(scene: Scene, around: dict[str, str]) -> None:
+def test_an_allowed_port_permits_name_lookups_and_nothing_else(scene: Scene, around: dict[str, str]) -> None:
     box = replace(scene.box, connect=(int(around["PORT"]),))
 
     def gets_out(name: str) -> bool:
@@ -209,7 +209,7 @@ def test_a_program_that_makes_root_of_others_makes_none_of_a_worker(scene: Scene
     assert scene.run(command, replace(scene.box, read=(*scene.box.read, tools))).stdout == f"{NOBODY}\n"
 
 
-def test_of_roots_powers_none_is_left_but_to_open_what_the_box_allows(scene: Scene) -> None:
+def test_root_in_a_box_keeps_no_capability_but_to_open_allowed_files(scene: Scene) -> None:
     lines = scene.run(["grep", "-E", "^(CapPrm|CapEff|CapInh|CapAmb|NoNewPrivs)", "/proc/self/status"]).stdout
     found = {name: int(value, 16) for name, value in (line.split(":\t") for line in lines.splitlines())}
     own = 0 if scene.user or os.getuid() else 1 << 1

@@ -81,7 +81,7 @@ def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
 
 
 @pytest.mark.long
-def test_where_confinement_is_required_no_box_is_made(repository: Path) -> None:
+def test_required_confinement_without_landlock_is_refused(repository: Path) -> None:
     done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository, WORKBENCH_CONFINEMENT="required")
     said = json.loads(done.stdout)
     assert said["code"] == "CONFINEMENT_UNAVAILABLE"
@@ -100,7 +100,7 @@ def test_a_command_that_was_to_be_confined_does_not_run(tmp_path: Path) -> None:
 # Older versions of Landlock
 
 
-def test_what_is_missing_is_what_later_versions_brought() -> None:
+def test_an_old_landlock_lists_the_protections_of_later_versions_as_missing() -> None:
     newest = of(7, filtered=True)
     for abi in range(8):
         found = of(abi, filtered=True)

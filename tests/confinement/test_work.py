@@ -41,7 +41,7 @@ def own_python(scene: Scene) -> str:
 # Git
 
 
-def test_it_commits_branches_merges_rebases_tags_and_stashes_and_that_reaches_the_person(scene: Scene) -> None:
+def test_git_work_in_a_box_reaches_the_persons_repository(scene: Scene) -> None:
     said = works(
         scene,
         """
