@@ -180,7 +180,7 @@ def test_a_person_may_go_on_with_what_there_is(store: Path, killed: Path, damage
     opens(store)
 
 
-def test_what_is_no_database_gives_way_to_an_empty_store(store: Path) -> None:
+def test_a_file_that_is_no_database_is_replaced_with_an_empty_store(store: Path) -> None:
     no_database(store, store)
     given.refused("STORE_CORRUPT", backups.accept, store, NOW)
     given.refused("STORE_CORRUPT", opens, store)

@@ -110,7 +110,7 @@ async def test_a_project_that_is_a_file_is_unwritable(tmp_path: Path, file: str)
     assert (project / file).read_text() == "not a directory"
 
 
-def test_what_lies_where_the_database_or_its_lock_should_be_is_not_taken_for_it(path: Path, tmp_path: Path) -> None:
+def test_a_directory_or_link_in_place_of_the_database_or_its_lock_is_refused(path: Path, tmp_path: Path) -> None:
     lock = path.with_name(path.name + ".lock")
     lock.mkdir(parents=True)
     assert refused(path).code == "PROJECT_UNWRITABLE"
@@ -435,9 +435,7 @@ async def test_a_log_that_cannot_be_synced_is_an_error_or_else_logged_and_the_st
 # Another process with a newer Workbench.
 
 
-async def test_what_a_newer_process_adds_to_a_table_does_not_mix_up_its_columns(
-    open_path: SqliteStore, path: Path
-) -> None:
+async def test_a_column_added_by_a_newer_process_does_not_mix_up_columns(open_path: SqliteStore, path: Path) -> None:
     everything = Query("everything", "SELECT * FROM events")
     await open_path.write(say("hello"))
     before = await open_path.read(lambda tx: tx.one(everything))

@@ -166,7 +166,7 @@ async def test_a_subscriber_may_begin_in_the_past(
         await nothing_was_left(store, events)
 
 
-async def test_a_batch_is_what_is_at_hand_first_of_the_past_and_nothing_twice(store: SqliteStore) -> None:
+async def test_batches_have_past_events_first_and_none_twice(store: SqliteStore) -> None:
     past, now = 2 * BATCH + 50, BATCH + 2
     await store.write(lambda tx: [tx.emit("task.noted", "task:1") for _ in range(past + now)] and None)
     events = await store.read(lambda tx: events_after(tx, 0))
@@ -200,7 +200,7 @@ async def test_when_the_last_subscriber_has_left_the_next_one_begins_with_the_pr
         await store.write(say("task.created"))
 
 
-async def test_what_is_committed_while_somebody_joins_is_heard_though_nothing_follows(
+async def test_an_event_committed_during_a_subscription_is_heard(
     store: Store, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = store.read
@@ -229,9 +229,7 @@ Step = (
 
 @hypothesis.given(steps=st.lists(Step, max_size=25))
 @settings(deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_whoever_joins_and_leaves_when_every_subscriber_hears_each_event_once_and_in_order(
-    store: SqliteStore, steps: list[Any]
-) -> None:
+async def test_each_subscriber_hears_each_event_once_and_in_order(store: SqliteStore, steps: list[Any]) -> None:
     async with asyncio.timeout(10), following(store) as feed, AsyncExitStack() as stack:
         beginning = await store.read(last_event_id)
         joined: list[tuple[FeedSubscription, AsyncExitStack, list[int], list[int]]] = []
@@ -296,7 +294,7 @@ async def test_no_event_is_missed_or_repeated_while_many_write_here_and_elsewher
 # Other processes.
 
 
-async def test_what_another_process_writes_is_heard_here_and_wakes(store: SqliteStore, feed: Feed, other: Any) -> None:
+async def test_events_of_another_process_are_heard_and_wake_waiters(store: SqliteStore, feed: Feed, other: Any) -> None:
     async with feed.subscribe("task.*") as tasks, feed.subscribe() as everything:
         for times in (1, 3):
             other.stdin.write(f"task.created {times}\n")
@@ -328,7 +326,7 @@ async def test_while_nobody_follows_what_others_write_is_not_read_at_each_commit
     assert reads == []
 
 
-async def test_what_another_process_wrote_before_is_not_heard_by_who_joins_now(
+async def test_a_new_subscriber_does_not_hear_earlier_events_of_another_process(
     store: SqliteStore, feed: Feed, other: Any
 ) -> None:
     async with feed.subscribe("nothing.*"):

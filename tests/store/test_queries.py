@@ -98,7 +98,7 @@ def test_a_file_gives_its_queries_by_name_and_in_order(tmp_path: Path, end: str)
         things.third
 
 
-def test_what_queries_share_stands_once_above_them_and_may_itself_use_what_stands_above_it(tmp_path: Path) -> None:
+def test_a_shared_part_of_queries_may_use_an_earlier_part(tmp_path: Path) -> None:
     parts = "-- part: seen\nx = {{big}}\n\n-- part: wanted\ny = 2 AND {{seen}}\n\n"
     (tmp_path / "things.sql").write_text(f"{parts}-- name: first\nSELECT 1 WHERE {{{{wanted}}}};\n")
     (query,) = Queries(tmp_path / "things.sql")

@@ -94,7 +94,7 @@ async def test_a_batch_does_what_its_changes_would_have_done_one_by_one(store: S
 
 
 @pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration, MemoryError, AssertionError])
-async def test_whatever_a_change_raises_its_neighbours_are_answered(store: Store, error: type[Exception]) -> None:
+async def test_a_failing_change_does_not_fail_its_neighbours(store: Store, error: type[Exception]) -> None:
     def fail(tx: Tx) -> None:
         raise error("on purpose")
 
@@ -119,7 +119,7 @@ async def test_a_change_that_wants_to_end_the_program_does_not_end_the_writer(
 
 
 @pytest.mark.parametrize("error", [StopIteration, Sorry, KeyError])
-async def test_what_a_question_raises_is_raised_to_whoever_asked(store: Store, error: type[Exception]) -> None:
+async def test_an_exception_in_a_read_is_raised_to_its_caller(store: Store, error: type[Exception]) -> None:
     def question(tx: Reader) -> None:
         count(tx)
         raise error("on purpose")

@@ -36,7 +36,7 @@ from workbench.store.sqlite import BATCH, SqliteStore
 pytestmark = HANGING
 
 
-async def test_what_is_acknowledged_can_be_read_here_and_by_others_and_when_the_store_is_opened_again(
+async def test_an_acknowledged_write_is_read_here_elsewhere_and_after_reopening(
     store: SqliteStore, backend: Any
 ) -> None:
     with closing(backend.open()) as other:
@@ -181,7 +181,7 @@ async def test_questions_asked_while_others_write_see_whole_changes_only(store: 
 # Closing.
 
 
-async def test_closing_finishes_what_is_queued(store: SqliteStore, backend: Any) -> None:
+async def test_closing_finishes_queued_writes(store: SqliteStore, backend: Any) -> None:
     wanted = [f"note {number}" for number in range(BATCH + 50)]
     async with queue_held(store):
         tasks = await queued(*(store.write(add(text)) for text in wanted))
@@ -212,7 +212,7 @@ def restless() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("restless")
-async def test_whoever_uses_a_store_while_it_closes_is_answered(backend: Any) -> None:
+async def test_every_request_to_a_closing_store_is_answered(backend: Any) -> None:
     """Every request ends, in success or `STORE_CLOSED`; what succeeded is there."""
 
     async def use(store: Store, name: str, kept: list[str]) -> None:
