@@ -64,7 +64,7 @@ def private(directory: DefinitionDirectory) -> list[str]:
     return sorted(path.name for path in (directory.path.parent / PRIVATE / directory.path.name).iterdir())
 
 
-def test_what_is_created_is_read_and_removed_whole(directory: DefinitionDirectory) -> None:
+def test_a_definition_directory_is_created_read_and_removed_whole(directory: DefinitionDirectory) -> None:
     assert directory.read().definition == READER
     assert sorted(everything(directory.path)) == ["agent.yaml", "prompt.md", "rules/cite.md"]
     assert (directory.path.parent / PRIVATE / ".gitignore").read_text() == "*\n"
@@ -157,7 +157,7 @@ def by_replacement(path: Path) -> None:
         (writes("rules/own.md", "Mine."), {"cite": "Cite.", "own": "Mine."}),
     ],
 )
-def test_what_an_editor_writes_in_the_middle_of_a_change_is_kept(
+def test_an_edit_made_during_a_change_is_kept(
     directory: DefinitionDirectory, happening: Happening, expected: dict[str, str]
 ) -> None:
     made = directory.change(meanwhile(happening, directory.path)).definition

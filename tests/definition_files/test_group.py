@@ -84,7 +84,7 @@ def test_an_edit_in_the_last_moment_is_not_lost(agents: Path, monkeypatch: pytes
     assert everything(agents) == before | {"b/prompt.md": b"edited\n"}
 
 
-def test_what_is_equal_already_is_left_alone(agents: Path) -> None:
+def test_files_that_are_equal_already_are_not_rewritten(agents: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")}
     same = [Replacement(DefinitionDirectory(agents / name), definition(name), definition(name)) for name in "ab"]
     assert replace_together(same)

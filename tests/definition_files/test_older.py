@@ -129,7 +129,9 @@ def converted(files: dict[str, str]) -> Converted:
 
 @pytest.mark.parametrize("keep", [True, False])
 @every_layout
-def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, files: dict[str, str], keep: bool) -> None:
+def test_a_migrated_definition_equals_the_older_one(
+    agents: Path, registry: Registry, files: dict[str, str], keep: bool
+) -> None:
     put(agents, files | {"finder/README.txt": "mine"})
     if files is AS_FILE:
         (agents / "finder/README.txt").unlink()
@@ -153,7 +155,7 @@ class Killed(BaseException):
     """What ends a process amid a change."""
 
 
-def test_what_a_killed_process_left_of_a_conversion_or_a_removal_is_finished_by_whoever_reads_it(
+def test_the_next_reader_finishes_an_interrupted_conversion_or_removal(
     agents: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(agents, AS_DIRECTORY)
@@ -183,7 +185,7 @@ def test_what_a_killed_process_left_of_a_conversion_or_a_removal_is_finished_by_
     assert [name for name in texts(agents) if name.endswith((".md", AGENT))] == []
 
 
-def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Path, registry: Registry) -> None:
+def test_a_definition_migrated_to_another_directory_gets_a_new_id(agents: Path, registry: Registry) -> None:
     put(agents, AS_FILE)
     made = migrate(registry, NAME, "./agents/deep/new", keep=True)
     assert is_id(made.after.definition.metadata.id)

@@ -177,7 +177,7 @@ def test_copies_with_the_same_name_or_id_are_ambiguous_and_are_named_by_path(reg
     [b"", b"metadata: [", b"\xff\xfe", b"[" * 500_000, b"a: &a [x]\nb: [*a, *a]\n", b"x" * 50_000_000],
     ids=["empty", "invalid", "no text", "deep", "aliases", "50 MB"],
 )
-def test_one_that_cannot_be_read_is_named_and_hides_no_other(registry: Registry, base: Path, content: bytes) -> None:
+def test_an_unreadable_definition_is_named_and_hides_no_other(registry: Registry, base: Path, content: bytes) -> None:
     (base / "agents" / "broken").mkdir()
     (base / "agents" / "broken" / "agent.yaml").write_bytes(content)
     listing = registry.listing()

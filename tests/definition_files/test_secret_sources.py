@@ -63,7 +63,7 @@ def test_files_of_workbench_are_not_given_away(tmp_path: Path) -> None:
         assert "files of Workbench" in refusal(f"file://{path}", tmp_path).message
 
 
-def test_what_is_no_readable_file_of_text_is_refused(tmp_path: Path) -> None:
+def test_a_secret_file_that_is_no_readable_text_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "large").write_bytes(b"x" * (secret_sources.LARGEST + 1))
     (tmp_path / "huge").write_bytes(b"x" * (2 << 20))
