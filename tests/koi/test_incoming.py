@@ -58,7 +58,7 @@ def events(sender: NodeIdentity, *sent: Any) -> bytes:
 
 
 @given(contents=st.dictionaries(st.text(), json_values))
-def test_what_is_signed_and_sent_is_read_as_it_was(ada: NodeIdentity, contents: dict[str, Any]) -> None:
+def test_a_signed_envelope_is_read_unchanged(ada: NodeIdentity, contents: dict[str, Any]) -> None:
     bundle = Bundle.generate(AgentPersonality("ada", "1"), contents)
     event = KoiEvent(rid=bundle.rid, event_type=EventType.NEW, manifest=bundle.manifest, contents=contents)
     for payload in (EventsPayload(events=[event]), BundlesPayload(bundles=[bundle])):
@@ -71,7 +71,7 @@ def test_what_is_signed_and_sent_is_read_as_it_was(ada: NodeIdentity, contents: 
 
 
 @given(raw=st.binary() | st.text().map(str.encode) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_whatever_arrives_is_read_or_refused(raw: bytes) -> None:
+def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     with pytest.raises(BadInput) as caught:
         opened(raw)
     assert caught.value.code == "KOI_MALFORMED"
@@ -140,7 +140,9 @@ def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allow
         ({"type": "bundles_payload", "bundles": [{"manifest": MANIFEST}], "deferred": [1]}, {"bundles": []}),
     ],
 )
-def test_so_do_other_malformed_items(ada: NodeIdentity, payload: dict[str, Any], left: dict[str, Any]) -> None:
+def test_a_malformed_item_is_left_out_of_its_envelope(
+    ada: NodeIdentity, payload: dict[str, Any], left: dict[str, Any]
+) -> None:
     incoming = opened(as_sent(ada, json.dumps(payload)))
     assert incoming.malformed
     assert left.items() <= incoming.envelope.payload.model_dump(mode="json").items()
@@ -168,7 +170,7 @@ def test_a_rid_that_this_node_has_no_use_for_is_kept_as_text(ada: NodeIdentity) 
     ],
     ids=lambda raw: raw[:50].decode("ascii", "ignore").replace("\\", ""),
 )
-def test_what_is_no_envelope_is_refused_with_a_reason(raw: bytes) -> None:
+def test_bytes_that_are_no_envelope_are_refused_with_a_reason(raw: bytes) -> None:
     with pytest.raises(BadInput, match="no envelope of KOI-net") as caught:
         opened(raw)
     assert len(caught.value.message) < LONGEST_REASON + 100

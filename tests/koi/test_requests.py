@@ -124,7 +124,7 @@ async def test_an_answer_without_a_payload_is_none(client: PeerClient, serve: Se
     assert await client.ask(await serve(answering(response(body))), RIDS, FetchRids()) is None
 
 
-async def test_what_is_malformed_in_an_answer_costs_only_itself(
+async def test_a_malformed_item_of_an_answer_costs_only_itself(
     client: PeerClient, serve: Serve, here: NodeIdentity, there: NodeIdentity
 ) -> None:
     raw = as_sent(there, '{"type":"events_payload","events":[1]}', here)

@@ -42,7 +42,7 @@ async def test_a_stock_agent_and_a_stock_coordinator_share_a_personality(stock: 
         await agent.ask("cached", rid="no RID")
 
 
-async def test_a_stock_node_refuses_what_is_not_in_order_and_stays_right(stock: Stock, tmp_path: Path) -> None:
+async def test_a_stock_node_refuses_malformed_requests_and_keeps_working(stock: Stock, tmp_path: Path) -> None:
     coordinator = await stock("coordinator")
     ada, eve = (load_or_create(tmp_path / f"{name}.pem", name) for name in ("ada", "eve"))
     peer = KoiPeer(parse_node(coordinator.rid), coordinator.url, coordinator.info["profile"]["public_key"])
