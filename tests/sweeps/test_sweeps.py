@@ -128,7 +128,7 @@ def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here
     assert agent not in here.running_agents()
 
 
-def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
+def test_failed_runs_are_retried_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
     parameters = "x: float = 0.0\nwanted = 'no'"
     notebook = here.notebook("failed.ipynb", parameters, "assert wanted == open('wanted.txt').read()")
     (here.place / "wanted.txt").write_text("no")
