@@ -124,7 +124,7 @@ def test_an_interrupt_while_work_is_handed_over_cancels_it(
     assert (begun.is_set(), thread._pending) == (begins, {})
 
 
-def test_what_is_under_way_at_the_end_fails_and_main_is_closed(thread: LoopThread[str], closed: list[str]) -> None:
+def test_a_stop_fails_running_work_and_closes_main(thread: LoopThread[str], closed: list[str]) -> None:
     running = thread.submit(forever())
     assert thread.stop(SECONDS)
     assert thread.stop(SECONDS)
@@ -159,7 +159,7 @@ def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thr
             running.result(SECONDS)
 
 
-def test_what_main_raises_before_it_opens_anything_is_raised_by_the_start() -> None:
+def test_an_early_exception_of_main_is_raised_by_start() -> None:
     async def main(opened: Callable[[str], None]) -> None:
         raise KeyError("x")
 
@@ -169,7 +169,7 @@ def test_what_main_raises_before_it_opens_anything_is_raised_by_the_start() -> N
     assert thread.stop(SECONDS)
 
 
-def test_what_ends_main_later_is_kept_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_later_exception_of_main_is_kept_and_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
     fail = threading.Event()
 
     async def main(opened: Callable[[str], None]) -> None:

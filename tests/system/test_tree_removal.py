@@ -51,5 +51,5 @@ def test_a_directory_nested_thousands_of_levels_deep_is_removed_and_what_links_l
     assert [path.name for path in kept.iterdir()] == ["file"]
 
 
-def test_what_cannot_be_removed_is_reported() -> None:
+def test_a_path_that_cannot_be_removed_is_reported() -> None:
     assert not remove_tree(Path("/proc/self/status"))
