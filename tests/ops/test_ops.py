@@ -167,7 +167,7 @@ def test_the_signature_is_the_schema_and_the_docstring_the_help() -> None:
     assert (MAKE.name, MAKE.allow, MAKE.reads, MAKE.destructive) == ("make", Level.WORKER, False, True)
 
 
-def test_what_is_left_out_has_its_default_which_is_not_shared_between_calls() -> None:
+def test_an_omitted_argument_gets_a_default_that_calls_do_not_share() -> None:
     assert MAKE.validate({"name": "x"}) == {"name": "x", "size": 3, "tags": [], "extra": None}
     assert MAKE.validate({"name": "x", "size": 1, "extra": 10**40})["extra"] == 10**40
     MAKE.validate({"name": "x"})["tags"].append("kept")
@@ -296,7 +296,7 @@ def untyped(schema: Any, where: str) -> Iterator[str]:
         yield from untyped(value, where)
 
 
-def test_what_only_reads_destroys_nothing() -> None:
+def test_operations_that_read_are_not_destructive() -> None:
     assert [op.name for op in CATALOGUE.values() if op.reads and op.destructive] == []
     reading = {op.name for op in CATALOGUE.values() if op.reads}
     assert {n for n in CATALOGUE if n.startswith(("get_", "list_"))} <= reading
@@ -344,7 +344,7 @@ async def test_the_door_lets_everybody_in_as_far_as_the_table_says(workbench: Wo
 
 
 @pytest.mark.anyio
-async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
+async def test_operations_that_need_the_servers_are_refused_without_them(workbench: Workbench) -> None:
     found = [op.name for op in CATALOGUE.values() if op.needs_server]
     hosts = ["finish_tool_call", "offer_tools", "report_tool_progress", "take_tool_calls", "withdraw_tools"]
     chat = ["retry_answer", "send_message", "stop_answer"]
