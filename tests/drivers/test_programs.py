@@ -171,7 +171,7 @@ def test_only_tools_that_need_no_person_are_used(
         assert not found.unused
 
 
-def test_what_a_program_does_not_use_is_said() -> None:
+def test_the_fit_of_a_program_names_the_settings_it_ignores() -> None:
     settings = {"temperature": 0.1, "maxChatTurns": 3, "theme": "dark", "toolPermission": "never"}
     found = definition(settings=settings, mcpServers={"old": {"type": "sse", "url": "http://127.0.0.1:9/sse"}})
     assert fit(PROGRAMS["codex"], "codex", found).unused == (
@@ -248,26 +248,26 @@ def test_a_shipped_profile_is_valid_and_says_what_it_is(name: str) -> None:
         (None, "a mapping"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(said: Any, why: str) -> None:
+def test_an_invalid_profile_is_refused_with_the_reason(said: Any, why: str) -> None:
     error = refused("PROFILE_INVALID", profile.parse, "mine", yaml.safe_dump(said))
     assert why in error.message
     assert error.details == {"profile": "mine"}
 
 
 @pytest.mark.parametrize("text", ["a: [", "\0", "a: !!int x", "- &a [*a]", "{" * 3000])
-def test_what_is_no_yaml_is_refused(text: str) -> None:
+def test_a_profile_that_is_no_yaml_is_refused(text: str) -> None:
     refused("PROFILE_INVALID", profile.parse, "mine", text)
 
 
 @given(st.text(), st.text())
-def test_what_is_filled_in_is_not_read_again(value: str, other: str) -> None:
+def test_a_filled_in_value_is_not_expanded_again(value: str, other: str) -> None:
     values = {"title": value, "token": other}
     assert profile.fill("<{title}>", values) == f"<{value}>"
     assert profile.fill("{unknown} {Title} {} {{title}}", values) == "{unknown} {Title} {} {" + value + "}"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_in_json_and_toml_what_is_filled_in_stays_a_string(value: str) -> None:
+def test_a_value_filled_into_json_or_toml_stays_a_string(value: str) -> None:
     assert json.loads(profile.fill('{"a": "{title}"}', {"title": value}, file="x.json")) == {"a": value}
     assert tomllib.loads(profile.fill('a = "{title}"', {"title": value}, file="x.toml")) == {"a": value}
 
