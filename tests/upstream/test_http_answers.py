@@ -89,7 +89,7 @@ ERROR = {"code": -32001, "message": "no", "data": {"why": "so"}}
         (Answer(b"", status=202), "TOOL_SERVER_ERROR", "202 Accepted"),
     ],
 )
-async def test_what_is_no_result_is_an_error_of_its_call(sent: Answer | Raw, code: str, reason: str) -> None:
+async def test_an_answer_that_is_no_result_is_an_error_of_its_call(sent: Answer | Raw, code: str, reason: str) -> None:
     async with connection() as (server, upstream):
         server.answer = sent
         with pytest.raises(Unavailable) as failed:
