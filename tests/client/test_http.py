@@ -45,7 +45,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("body", STRANGE, ids=str)
-async def test_whatever_answers_is_a_result_or_a_coded_error(body: Any) -> None:
+async def test_any_answer_of_a_server_is_a_result_or_a_coded_error(body: Any) -> None:
     async with answering(json.dumps(body).encode()) as (url, _), HttpClient(url) as client:
         with pytest.raises(WorkbenchError) as caught:
             await client.call("ping")

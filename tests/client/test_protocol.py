@@ -142,7 +142,7 @@ def test_a_read_is_sent_only_so_often() -> None:
     assert protocol.disconnected(BROKEN) == [Fail(number, BROKEN)]
 
 
-def test_what_made_the_server_close_the_connection_is_not_sent_again() -> None:
+def test_a_call_that_made_the_server_close_the_connection_is_not_sent_again() -> None:
     protocol = ready()
     protocol.call("whoami", {})
     done = protocol.disconnected(BROKEN, too_large=True)
@@ -154,7 +154,7 @@ def test_what_made_the_server_close_the_connection_is_not_sent_again() -> None:
     assert codes(protocol.received(message("error", code="FLOODING", status=403))) == ["FLOODING"] * 3
 
 
-def test_what_cannot_be_read_fails_the_oldest_call_only() -> None:
+def test_an_unreadable_reply_fails_only_the_oldest_call() -> None:
     protocol = ready()
     first, second = protocol.call("whoami", {})[0], protocol.call("ping", {})[0]
     [failed] = protocol.received("nonsense")
