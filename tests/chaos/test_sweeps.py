@@ -196,7 +196,7 @@ def test_a_dask_worker_that_hangs_is_ended_when_its_killed_sweep_is_resumed(repo
     assert [(run["state"], run["tries"]) for run in recorded(repository, "stops")] == [("completed", 2)]
 
 
-def test_what_a_killed_sweep_left_is_ended_by_a_server_of_the_project(repository: Path, start: Start) -> None:
+def test_a_server_of_the_project_ends_processes_of_a_killed_sweep(repository: Path, start: Start) -> None:
     """Nobody resumes it, or begins another sweep."""
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     worker = killed_with_a_stopped_worker(repository, start)

@@ -26,7 +26,7 @@ def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_lo
     assert stage.log.split() == [str(stage.path), "hello", "grüße"]
 
 
-def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_gets_only_the_given_environment(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the server")
     stage.ended(stage.start(["env"]))
     assert {line.partition("=")[0] for line in stage.log.splitlines()} == {"PATH", MARK}
@@ -85,7 +85,7 @@ def test_a_command_that_is_not_found_is_reported_by_name(stage: Stage) -> None:
         assert error.details == {"command": command}
 
 
-def test_what_cannot_run_is_refused(stage: Stage) -> None:
+def test_a_command_that_cannot_run_is_refused(stage: Stage) -> None:
     (stage.path / "data").write_text("data")
     for argv in ([], ["/"], ["echo", "a\0b"], ["./data"]):
         given.refused("SPAWN_FAILED", stage.start, argv)

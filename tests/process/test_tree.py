@@ -184,7 +184,7 @@ def test_the_session_of_a_stranger_that_had_the_same_pid_is_never_signalled(tmp_
         os.kill(child, signal.SIGKILL)
 
 
-def test_after_a_restart_the_group_of_an_ended_process_is_found_unless_it_is_from_before_the_last_boot(
+def test_a_restart_finds_the_group_of_an_ended_process_unless_from_before_boot(
     stage: Stage,
 ) -> None:
     ref = stage.python(f"{FORK}\nchild('child')")

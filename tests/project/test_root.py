@@ -37,7 +37,7 @@ def test_state_above_a_repository_does_not_take_it_over(tmp_path: Path, reposito
 
 
 @as_root
-def test_what_another_user_put_there_is_neither_a_project_nor_its_repository(tmp_path: Path, repository: Path) -> None:
+def test_a_directory_of_another_user_is_neither_a_project_nor_its_repository(tmp_path: Path, repository: Path) -> None:
     mine = tmp_path / "mine"
     directories(tmp_path / ".aiswarm", mine, repository / "part" / ".aiswarm", tmp_path / "above" / ".git")
     for strange in (tmp_path / ".aiswarm", repository / "part" / ".aiswarm", tmp_path / "above" / ".git"):

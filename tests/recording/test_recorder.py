@@ -80,7 +80,7 @@ def test_a_parameter_is_recorded_as_what_it_is(given: Any, recorded: Any) -> Non
 
 
 @pytest.mark.parametrize("given", [object(), [object()], b"x", pandas.DataFrame({"a": range(1_000)})])
-def test_what_has_no_form_as_a_parameter_is_refused_and_begins_no_run(recorder: Recorder, given: Any) -> None:
+def test_a_value_that_is_no_parameter_is_refused_and_begins_no_run(recorder: Recorder, given: Any) -> None:
     with (
         pytest.raises(BadInput, match=r"NOT_A_PARAMETER: lr(\[0\])? is [\w.]+: a parameter is"),
         recorder.run("x", lr=given),
