@@ -394,7 +394,7 @@ async def test_times_are_in_the_zone_of_the_computer(workbench: Workbench, clock
 # Following
 
 
-async def test_news_that_come_late_are_old_and_two_first_questions_at_once_load_everything_once(
+async def test_late_changes_are_ignored_and_concurrent_first_queries_load_once(
     workbench: Workbench,
 ) -> None:
     live = Live()

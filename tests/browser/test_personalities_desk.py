@@ -92,7 +92,7 @@ def test_own_personalities_come_first_and_words_and_filters_find_others(desk: Ba
     expect(names).to_have_text(["zoe"])
 
 
-def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: BareDesk) -> None:
+def test_the_page_of_a_personality_shows_its_origin_and_the_changes_of_versions(desk: BareDesk) -> None:
     newer = profile("counter", "1.1", mood="curious", count=COUNT)
     receive(desk, profile("counter", "1.0", mood="calm", notes="x" * 9_000), newer)
     page = opened(desk, "counter")
@@ -156,7 +156,7 @@ def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk
     assert (event["data"]["former_owner"], event["data"]["owner"]) == (str(ALICE), str(heir))
 
 
-def test_an_own_one_is_published_edited_and_withdrawn(desk: BareDesk) -> None:
+def test_an_own_personality_is_published_edited_and_withdrawn(desk: BareDesk) -> None:
     desk.host.call("register", name="Careful Ada", persona_id="implementer")
     [waiting] = desk.host.call("list_approvals")["approvals"]
     desk.host.call("approve", approval_id=waiting["id"])

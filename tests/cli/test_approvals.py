@@ -25,7 +25,7 @@ id  outcome
 DEFAULTS = "worker, no persona, read and write, sees its own data, in no session"
 
 
-def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
+def test_approve_decides_many_questions_and_shows_each_answer(run: Type) -> None:
     for name in ("Ada", "Bob", "Eve", "Joe"):
         run("call", "register", f"name={name}")
     ran = run("approve", "1", "2", "99")

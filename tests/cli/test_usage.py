@@ -124,7 +124,7 @@ def test_help_is_also_a_word(run: Type) -> None:
     assert run("help", "statsu").status == 2
 
 
-def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:
+def test_every_option_has_help_and_a_name_of_its_own() -> None:
     options = [option for c in cli.commands.values() for option in c.params if isinstance(option, click.Option)]
     assert all(option.name for option in options)
     for command in cli.commands.values():

@@ -70,7 +70,7 @@ async def test_a_server_that_is_late_is_not_said_to_be_none() -> None:
 
 
 @pytest.mark.parametrize("body", STRANGE[:6], ids=str)
-async def test_over_mcp_too(body: Any) -> None:
+async def test_any_bad_answer_over_mcp_is_a_coded_error(body: Any) -> None:
     async with answering(json.dumps(body).encode()) as (url, _), McpClient(f"{url}/mcp") as client:
         for _ in range(2):
             with pytest.raises(Unavailable):

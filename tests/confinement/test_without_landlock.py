@@ -138,7 +138,7 @@ def test_a_box_holds_with_what_an_older_kernel_knows(tmp_path: Path, monkeypatch
 # The settings
 
 
-def test_the_mode_decides(tmp_path: Path) -> None:
+def test_the_setting_decides_whether_confinement_is_enforced(tmp_path: Path) -> None:
     enforced = {"auto": bool(abilities().abi), "off": False} | ({"required": True} if abilities().complete else {})
     for mode, is_enforced in enforced.items():
         found = confinement_of(Settings(project=tmp_path, confinement=mode))

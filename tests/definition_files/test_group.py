@@ -63,7 +63,9 @@ def test_definitions_are_changed_created_and_removed_together(agents: Path) -> N
         lambda agents: ((agents / "c").mkdir(), (agents / "c" / "notes.txt").write_text("mine")),
     ],
 )
-def test_nothing_changes_if_one_of_them_is_not_as_it_was(agents: Path, disturb: Callable[[Path], Any]) -> None:
+def test_a_group_changes_nothing_if_one_definition_was_edited_meanwhile(
+    agents: Path, disturb: Callable[[Path], Any]
+) -> None:
     disturb(agents)
     before = everything(agents)
     assert not replace_together(changes(agents))

@@ -82,7 +82,7 @@ def test_an_older_definition_is_read_and_not_changed(agents: Path, registry: Reg
     assert texts(agents) == files
 
 
-def test_an_edit_of_it_is_noticed(agents: Path, registry: Registry) -> None:
+def test_an_edit_of_an_older_definition_is_noticed(agents: Path, registry: Registry) -> None:
     put(agents, AS_DIRECTORY)
     registry.get(NAME)
     put(agents, {"finder/rules/new.mdt": "New."})
@@ -196,7 +196,7 @@ def test_a_definition_migrated_to_another_directory_gets_a_new_id(agents: Path, 
 
 
 @every_layout
-def test_only_foreign_files_are_left_where_it_was(agents: Path, registry: Registry, files: dict[str, str]) -> None:
+def test_a_migration_leaves_only_foreign_files_behind(agents: Path, registry: Registry, files: dict[str, str]) -> None:
     put(agents, files)
     migrate(registry, NAME, "./agents/new", keep=False)
     assert {path.name for path in agents.iterdir()} == {".workbench", "new"}
@@ -219,7 +219,7 @@ def test_old_files_stay_if_anything_would_be_lost_with_them(agents: Path, regist
     ("files", "name"),
     [(AS_DIRECTORY, "rules/mine.md"), (AS_DIRECTORY, "references/a.md"), (AS_YAML_IN_DIRECTORY, "prompt.md")],
 )
-def test_files_that_would_be_part_of_it_are_kept(
+def test_a_migration_keeps_files_that_would_become_part_of_the_definition(
     agents: Path, registry: Registry, files: dict[str, str], name: str
 ) -> None:
     put(agents, files | {f"finder/{name}": "mine"})

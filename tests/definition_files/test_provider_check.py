@@ -87,5 +87,5 @@ async def test_a_secret_that_no_header_can_have_is_not_quoted(secret: str, provi
     assert provider.requests == []
 
 
-async def test_which_providers_can_be_asked() -> None:
+async def test_every_provider_but_bedrock_and_test_can_be_asked() -> None:
     assert {name for name in PROVIDERS if not can_be_asked(name)} == {"bedrock", "test"}

@@ -33,7 +33,7 @@ def test_everything_but_ignored_files_is_committed_and_nothing_new_is_no_commit(
 
 
 @pytest.mark.parametrize("message", ["", "# not a comment", "a\0b", "\ud800", "-m"])
-def test_any_message_will_do(work: Path, message: str) -> None:
+def test_any_text_can_be_a_commit_message(work: Path, message: str) -> None:
     write(work, {"file": ""})
     assert inside(work).commit_all(message, ANNA)
     expected = message.replace("\0", "").encode("utf-8", "replace").decode()

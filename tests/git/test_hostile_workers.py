@@ -187,7 +187,7 @@ def marked(deed: str) -> Any:
 
 
 @pytest.mark.parametrize("deed", [marked(deed) for deed in DEEDS])
-def test_the_persons_git_works_and_runs_nothing_of_it(
+def test_the_persons_git_works_and_runs_nothing_of_a_hostile_worker(
     root: Path, repo: Repository, work: Path, tmp_path: Path, spy: Path, deed: str
 ) -> None:
     write(work, {"more": "more\n"})

@@ -132,7 +132,7 @@ def test_a_name_of_which_git_would_leave_nothing_is_refused(name: str) -> None:
     refused("BAD_IDENTITY", CommitIdentity, name, "x@y")
 
 
-def test_every_other_name_signs(work: Path) -> None:
+def test_every_other_name_can_be_the_author_of_a_commit(work: Path) -> None:
     names = {"a": "a", "<a>": "a", "a\nb": "ab", "Ä": "Ä", ".a.": "a", "agent-1": "agent-1"}
     for name in names:
         write(work, {"file": name})

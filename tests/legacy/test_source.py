@@ -136,6 +136,6 @@ def test_the_samples_are_the_same_each_time_and_the_full_one_has_hundreds_of_row
     assert sum(read(samples / "full.db").found.values()) == 562
 
 
-def test_the_script_makes_them_and_says_where(tmp_path: Path) -> None:
+def test_the_script_makes_the_samples_and_names_their_files(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, make_legacy.__file__, tmp_path / "out"], check=True, capture_output=True)
     assert json.loads(done.stdout) == [str(tmp_path / "out" / f"{name}.db") for name in SAMPLES]

@@ -50,7 +50,7 @@ def test_a_long_edge_bends_around_the_nodes_between(tasks: Ask) -> None:
     assert abs(bends[0]["at"] - found["places"]["2"]["at"]) >= 0.7 - 1e-6
 
 
-def test_nothing_is_laid_out_too(tasks: Ask) -> None:
+def test_an_empty_graph_is_laid_out(tasks: Ask) -> None:
     assert tasks([], []) == {"places": {}, "edges": [], "layers": [], "columns": 0, "rows": 1}
 
 

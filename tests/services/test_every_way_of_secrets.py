@@ -377,7 +377,7 @@ async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]
 
 
 @pytest.mark.timeout(120)
-async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
+async def test_no_form_of_a_secret_given_in_any_way_comes_out_in_any_way(
     lab: Lab, command: Command, tmp_path: Path
 ) -> None:
     assert sorted(await searched(lab, command, tmp_path, WAYS_IN)) == []

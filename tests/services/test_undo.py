@@ -39,7 +39,7 @@ async def as_agent(workbench: Workbench, agent: Admitted, op: str, **arguments: 
     return await workbench.dispatch(agent.caller, op, arguments)
 
 
-async def test_the_former_priority_and_reservation_come_back(workbench: Workbench, admit: Admit) -> None:
+async def test_an_undo_restores_the_former_priority_and_reservation(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     await admit("bob")
     one = await given.task(workbench, priority=300, assigned_agent_id="ada")
@@ -136,7 +136,7 @@ async def test_an_undo_is_not_undone(workbench: Workbench) -> None:
         await undo(workbench, f"task:{one}", "task.created")
 
 
-async def test_after_a_while_nothing_is_undone(settings: Settings, clock: Clock) -> None:
+async def test_an_undo_is_refused_after_its_time_limit(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         one = await given.task(workbench)
         for seconds in (UNDO_SECONDS, UNDO_SECONDS + 1):

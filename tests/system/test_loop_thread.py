@@ -64,7 +64,7 @@ def test_work_is_done_in_the_thread_and_its_errors_come_back(thread: LoopThread[
         thread.call(fails())
 
 
-def test_in_a_forked_process_it_has_ended(thread: LoopThread[str]) -> None:
+def test_a_loop_thread_has_ended_in_a_forked_process(thread: LoopThread[str]) -> None:
     if not (child := os.fork()):
         with suppress(BaseException):
             with pytest.raises(Ended):

@@ -232,7 +232,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*YAML, "prompt", "tools", "other"]), JSON_VALUES))
-def test_no_fields_make_it_fail_otherwise(fields: dict[str, Any]) -> None:
+def test_any_fields_are_read_or_refused_with_a_code(fields: dict[str, Any]) -> None:
     try:
         found = parse("a.yaml", {"a.yaml": json.dumps({"metadata": {"name": "A"}} | fields)}, "a")
     except BadInput as error:

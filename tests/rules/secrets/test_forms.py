@@ -128,7 +128,7 @@ def test_text_around_a_secret_of_a_known_form_stays() -> None:
         *("GH_PAT", "SENTRY_DSN", "DB_PASS", "ADMIN_PWD", "X-Auth", "BASIC_AUTH_HEADER", "JWT", "SLACK_WEBHOOK"),
     ],
 )
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert says_secret(name)
 
 
@@ -139,7 +139,7 @@ def test_names_of_secrets(name: str) -> None:
         *("PUBLIC_KEY", "KEY_FILE", "TOKENIZER", "token_count", "monkey", "primaryKey"),
     ],
 )
-def test_names_of_no_secrets(name: str) -> None:
+def test_names_of_no_secrets_are_left_alone(name: str) -> None:
     assert not says_secret(name)
 
 

@@ -46,7 +46,7 @@ def test_a_marked_secret_is_masked_whatever_surrounds_it(around: str) -> None:
         assert mask(secret).text(around.format(secret)) == around.format(MASK)
 
 
-def test_within_a_longer_word_it_stays() -> None:
+def test_a_marked_secret_within_a_longer_word_stays() -> None:
     assert mask("hunter2").text("hunter22 xhunter2 hunter") == "hunter22 xhunter2 hunter"
 
 

@@ -18,7 +18,7 @@ NAMES = st.text(st.sampled_from("ab_-1é. "), min_size=1, max_size=40) | st.text
 
 
 @given(NAMES, NAMES)
-def test_every_tool_gets_a_name_that_providers_accept_and_(place: str, tool: str) -> None:
+def test_every_tool_gets_a_name_that_providers_accept(place: str, tool: str) -> None:
     name = qualified(place, tool)
     assert ACCEPTED.fullmatch(name)
     assert not is_local(name) or "__" not in name.strip("_")

@@ -63,7 +63,7 @@ UNDEFINED = frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})
         ({"capabilities": f'{{"{SUPERVISED}": true}}'}, {"supervised": True}),
     ],
 )
-def test_a_caller_is_what_its_row_grants(row: dict[str, Any], caller: dict[str, Any]) -> None:
+def test_the_row_of_an_agent_decides_the_level_of_its_caller(row: dict[str, Any], caller: dict[str, Any]) -> None:
     found = _caller({**ROW, **row})
     assert found == replace(WORKER, **caller)
     assert (found.display_name, found.token_hash) == ("Ada", "hash")

@@ -52,9 +52,7 @@ async def test_the_projects_own_files_add_to_the_built_in_ones_and_replace_them(
     assert (tester["definition"], tester["source"]) == ("You test twice.", "project")
 
 
-async def test_only_what_changed_is_saved_at_the_next_start_and_its_time_is_told(
-    settings: Settings, clock: Clock
-) -> None:
+async def test_only_a_changed_persona_is_saved_again_at_the_next_start(settings: Settings, clock: Clock) -> None:
     async def saved() -> list[str]:
         clock.forward(1)
         async with Workbench.open(settings, clock=clock) as workbench:
@@ -123,7 +121,7 @@ async def test_a_saved_persona_overrides_its_older_settings_file(settings: Setti
     assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan anew."
 
 
-async def test_every_text_a_persona_had_is_kept(settings: Settings, clock: Clock) -> None:
+async def test_every_version_of_a_persona_is_kept(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         for text in ("One.", "Two.", "Two.", "One."):
             clock.forward(1)

@@ -25,7 +25,7 @@ async def test_each_waiter_on_an_agent_is_told_of_its_revocation_once(kind: str,
         assert (one.result(), two.result(), other.done()) == (reason, reason, False)
 
 
-async def test_the_end_of_an_attempt_is_told_only_to_its_command() -> None:
+async def test_the_end_of_an_attempt_revokes_only_the_token_of_its_command() -> None:
     revocations = Revocations()
     first, second = (replace(ADA, attempt=(7, number)) for number in (1, 2))
     ended = {"subject": "agent:a1", "kind": "agent.token_ended", "data": '{"task_id": 7, "attempt": 1}'}

@@ -98,7 +98,7 @@ NO_RULES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench) -> None:
+async def test_an_invalid_admission_rule_is_refused(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="taken", pattern="t*")
     for rule, code in NO_RULES:
         with pytest.raises(WorkbenchError, match=code):

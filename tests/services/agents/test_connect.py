@@ -184,7 +184,7 @@ def variables(added: list[str], option: str) -> dict[str, str]:
     return dict(added[at + 1].split("=", 1) for at, word in enumerate(added) if word == option)
 
 
-async def test_claude_code_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_connect_claude_code_over_http_and_stdio(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["claude-code"], tmp_path, "claude")
     http, stdio = ran.added
     assert http[:3] == ["--transport", "http", "workbench"]
@@ -202,7 +202,7 @@ async def test_claude_code_is_connected_from_nothing_in_each_of_the_ways(served:
     assert {call["cwd"] for call in ran.calls} == {str(place)}
 
 
-async def test_codex_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_connect_codex_over_http_and_stdio(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["codex"], tmp_path, "codex")
     http, stdio = ran.added
     assert (http[:2], http[3:]) == (["workbench", "--url"], ["--bearer-token-env-var", "WORKBENCH_TOKEN"])
@@ -211,7 +211,7 @@ async def test_codex_is_connected_from_nothing_in_each_of_the_ways(served: Serve
     assert (await over_stdio(*command, **variables(stdio, "--env")))["agent_id"] == NAME
 
 
-async def test_gemini_cli_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_connect_gemini_cli_over_http_and_stdio(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["gemini"], tmp_path, "gemini")
     http, stdio = ran.added
     assert http[:5] == ["--scope", "user", "--transport", "http", "--header"]
@@ -220,7 +220,7 @@ async def test_gemini_cli_is_connected_from_nothing_in_each_of_the_ways(served: 
     assert (await over_stdio(*stdio[-2:], **variables(stdio, "-e")))["agent_id"] == NAME
 
 
-async def test_any_other_mcp_client_gets_a_configuration_from_nothing(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_give_any_mcp_client_a_working_configuration(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["mcp"], tmp_path)
     server = json.loads(ran.out)["mcpServers"]["workbench"]
     assert (await over_http(server["url"], server["headers"]))["agent_id"] == NAME

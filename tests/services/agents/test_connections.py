@@ -99,7 +99,7 @@ async def test_an_agent_falls_silent_without_a_heartbeat_but_not_while_it_holds_
     await silent_after(31)
 
 
-async def test_a_revoked_agent_does_not_become_active_by_what_it_left_open(served: Served, admit: Admit) -> None:
+async def test_an_open_connection_does_not_reactivate_a_revoked_agent(served: Served, admit: Admit) -> None:
     ada = (await admit("ada")).caller
     async with served.workbench.connected(ada, "websocket", "a"):
         await served.workbench.call("revoke_agent", agent_id="ada")

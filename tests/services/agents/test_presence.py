@@ -29,7 +29,7 @@ async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
     return [(agent["agent_id"], agent["presence"]) for agent in found]
 
 
-async def test_registering_for_a_persona_is_registering(workbench: Workbench) -> None:
+async def test_register_agent_registers_an_agent_named_after_its_persona(workbench: Workbench) -> None:
     made = await workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "tester"})
     assert made["status"] == "pending"
     (question,) = (await workbench.call("list_approvals"))["approvals"]

@@ -39,7 +39,7 @@ async def test_a_registered_agent_gets_a_token_that_opens_nothing_until_admissio
     assert await given.kinds(workbench, "agent.*", "approval.*") == ["agent.registered", "approval.requested"]
 
 
-async def test_without_a_token_one_may_only_register_ask_and_ping(workbench: Workbench) -> None:
+async def test_a_caller_without_a_token_may_ping_but_not_list_or_claim(workbench: Workbench) -> None:
     assert await workbench.dispatch(ANONYMOUS, "ping", {}) == {"ok": True}
     for name in ("registration_status", "list_tasks", "claim_task", "approve"):
         await given.refuses("TOKEN_REQUIRED", workbench.dispatch(ANONYMOUS, name, {}))
@@ -53,7 +53,7 @@ async def test_the_store_keeps_only_the_hash_of_a_token(workbench: Workbench, se
 
 
 @pytest.mark.parametrize("token", ["wba_" + "x" * 43, "wbo_" + "x" * 43, "", "é", "wba_"])
-async def test_a_token_that_nobody_was_given_is_refused(workbench: Workbench, token: str) -> None:
+async def test_an_unknown_token_is_refused(workbench: Workbench, token: str) -> None:
     await come(workbench)
     await given.refuses("INVALID_TOKEN", workbench.identify(token))
 
@@ -171,7 +171,7 @@ NO_CHOICES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_choice_that_cannot_be_leaves_the_agent_waiting(workbench: Workbench, admit: Admit) -> None:
+async def test_an_invalid_choice_leaves_the_agent_waiting(workbench: Workbench, admit: Admit) -> None:
     await admit("bob")
     made = await come(workbench)
     before = await given.kinds(workbench, "*")

@@ -69,7 +69,7 @@ async def test_after_a_supervisor_was_killed_its_files_are_kept_and_not_in_the_n
     assert (await is_completed_apart(hasty, task_id, command))[-1] == "completed"
 
 
-async def test_beside_a_stopped_supervisor_whose_command_runs_on_no_attempt_begins(hasty: Served) -> None:
+async def test_no_attempt_begins_in_a_worktree_whose_stopped_supervisor_still_runs(hasty: Served) -> None:
     supervisor, command, task_id = await begun(hasty)
     os.kill(supervisor, signal.SIGSTOP)
     await spawn(hasty, assigned_worktree="lab", name="second")

@@ -26,7 +26,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingGit]:
         yield found
 
 
-async def test_no_merge_takes_what_a_failed_attempt_left_and_each_names_the_attempt(
+async def test_no_merge_takes_unsaved_work_of_a_failed_attempt(
     served: Served, settle: Admit, repository: Path, broken: FailingGit
 ) -> None:
     ada, call = await settle("ada", "lab"), served.workbench.call
@@ -48,7 +48,7 @@ async def test_no_merge_takes_what_a_failed_attempt_left_and_each_names_the_atte
 
 
 @pytest.mark.long
-async def test_an_approval_is_void_when_an_attempt_that_it_would_merge_is_put_away(
+async def test_an_approval_is_void_once_the_work_of_its_attempt_is_put_away(
     served: Served, settle: Admit, repository: Path, broken: FailingGit
 ) -> None:
     ada, call = await settle("ada", "lab"), served.workbench.call

@@ -48,7 +48,7 @@ def printed(caller: Read) -> str:
     return out.getvalue()
 
 
-async def test_an_answer_that_its_limit_cut_says_so_in_every_face(
+async def test_every_view_of_an_answer_says_that_its_limit_cut_it(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut = OLLAMA.reply(Step(["One ", "two"], end="length", usage=(9, 1_000)))
@@ -86,7 +86,7 @@ async def stopped(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply
         return chat, (await chat.messages())[-1]
 
 
-async def test_an_answer_that_is_stopped_has_asked_its_model_and_what_that_used_is_unknown(
+async def test_a_stopped_answer_counts_a_request_of_unknown_usage(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat, answer = await stopped(begin, monkeypatch)
@@ -95,9 +95,7 @@ async def test_an_answer_that_is_stopped_has_asked_its_model_and_what_that_used_
     assert (usage["requests"], usage["input_tokens"], usage["unmeasured"], usage["unpriced"]) == (1, None, 1, 0)
 
 
-async def test_a_step_that_was_cut_hides_nothing_of_the_steps_before_it(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stopped_step_keeps_the_usage_of_earlier_steps(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     first = OLLAMA.reply(Step([], [Call("c1", "list_tasks", "{}")], usage=(900, 20)))
     _, answer = await stopped(begin, monkeypatch, first)
     assert (answer["requests"], answer["unmeasured"], answer["input_tokens"]) == (2, 1, 900)

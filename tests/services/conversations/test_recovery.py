@@ -69,7 +69,7 @@ async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_i
     assert (await chat.messages())[-1]["state"] == "interrupted"
 
 
-async def test_the_model_knows_what_came_of_an_answer_that_was_stopped(begin: Begin, settings: Settings) -> None:
+async def test_the_history_keeps_the_calls_of_a_stopped_answer(begin: Begin, settings: Settings) -> None:
     chat = await begin([{"calls": [{"tool": "list_tasks"}]}, SLOW], tools=["workbench"])
     await chat.send("Count")
     await chat.until("tool_complete")
@@ -89,7 +89,7 @@ async def test_a_history_of_another_version_of_the_engine_is_made_anew(begin: Be
     assert (answer["state"], answer["content"]) == ("completed", "Second.")
 
 
-async def test_only_the_last_answer_is_retried_and_with_what_preceded_it_and_no_older_history_is_kept(
+async def test_only_the_last_answer_can_be_retried_and_only_its_history_is_kept(
     begin: Begin,
 ) -> None:
     chat = await begin([{"say": "First."}, {"say": "Second."}, {"say": "Third."}])

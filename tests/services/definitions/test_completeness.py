@@ -46,7 +46,7 @@ async def test_settings_that_a_former_version_wrote_are_named_until_the_next_cha
     assert (await reviewer("agent_get_settings"))["settings"]["temperature"] == 0.5
 
 
-async def test_hints_leave_it_complete_and_warnings_do_not(reviewer: Reviewer) -> None:
+async def test_a_definition_with_hints_is_complete_and_one_with_warnings_is_not(reviewer: Reviewer) -> None:
     (reviewer.folder / "prompt.md").unlink()
     (reviewer.folder / "notes.txt").write_text("x")
     report = await reviewer("agent_validate")

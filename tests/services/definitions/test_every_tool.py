@@ -87,7 +87,7 @@ def test_every_tool_has_a_row() -> None:
     assert sorted(GOOD) == sorted(TOOLS)
 
 
-async def test_good_arguments(prepared: Workbench, saved: Path) -> None:
+async def test_every_tool_keeps_its_promises_with_good_arguments(prepared: Workbench, saved: Path) -> None:
     failures = []
     for op in sorted(TOOLS.values(), key=lambda op: op.destructive):  # what they destroy may be what others need
         name, before = op.name, tree(prepared)

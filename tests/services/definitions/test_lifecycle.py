@@ -182,7 +182,7 @@ async def test_a_change_right_after_the_operators_own_is_not_trusted(
     assert newest == ["changed outside of Workbench", "rule a added"]
 
 
-async def test_the_id_of_a_deleted_one_becomes_no_other_by_a_name(workbench: Workbench, admit: Admit) -> None:
+async def test_no_new_definition_can_be_named_after_the_id_of_a_deleted_one(workbench: Workbench, admit: Admit) -> None:
     made = await create(workbench)
     ada = await admit("ada", definition="reviewer")
     assert await workbench.dispatch(ada.caller, "list_rules", {}) == {"rules": []}

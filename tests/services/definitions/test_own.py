@@ -56,7 +56,7 @@ async def test_an_agent_keeps_its_own_rules_and_references(reviewer: Reviewer, a
         ({"definition": ""}, ()),
     ],
 )
-async def test_the_grant_decides(
+async def test_the_grant_decides_which_operations_on_its_definition_an_agent_may_call(
     reviewer: Reviewer, admit: Admit, choices: dict[str, str], permitted: tuple[str, ...]
 ) -> None:
     workbench = reviewer.workbench

@@ -76,7 +76,7 @@ async def test_a_program_reads_the_project_but_no_state(
     assert found["tools"][0]["description"] == f"reads {[str(names[0])]}; knows nothing"
 
 
-async def test_why_a_program_failed_is_told_without_its_secrets(
+async def test_the_error_of_a_failed_program_is_masked(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = "import os, sys; print(os.environ['T']); sys.exit('no ' + os.environ['T'])"
@@ -172,7 +172,7 @@ async def test_the_tools_of_a_server_at_a_url_are_listed_with_the_header_that_it
     assert token not in str(found)
 
 
-async def test_a_url_at_which_nothing_answers(workbench: Workbench) -> None:
+async def test_the_error_of_a_silent_url_is_masked(workbench: Workbench) -> None:
     found = await probed(workbench, url="http://127.0.0.1:9/mcp")
     assert not found["ok"]
     assert os.environ["THEIR_TOKEN"] not in str(found)

@@ -213,7 +213,7 @@ async def test_a_secret_that_is_written_out_is_not_shown_and_stays_if_its_mask_c
         ("bedrock", {"AWS_ACCESS_KEY_ID": "env://A", "AWS_SECRET_ACCESS_KEY": "env://B", "AWS_REGION": "here"}, False),
     ],
 )
-async def test_only_a_valid_one_is_installed(
+async def test_only_a_valid_provider_configuration_is_installed(
     reviewer: Reviewer, provider: str, config: dict[str, str], valid: bool
 ) -> None:
     given = {"providerType": provider, "config": config}

@@ -114,7 +114,7 @@ async def test_a_copy_gets_an_id_of_its_own_and_no_secrets(workbench: Workbench,
     assert "OPENAI_API_KEY: env://OPENAI_API_KEY" in (reviewer.folder.parent / "copy" / "agent.yaml").read_text()
 
 
-async def test_nothing_else_is_imported_and_nothing_over_another_agent_or_outside(reviewer: Reviewer) -> None:
+async def test_an_import_refuses_foreign_files_taken_names_and_paths_outside(reviewer: Reviewer) -> None:
     content = (await reviewer("agent_export"))["content"]
     foreign = ("", "x", "workbenchAgent: 1\nmetadata: {id: a}\n", "workbenchAgent: 1\n\x07")
     for code, path, text in (

@@ -106,7 +106,7 @@ async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbe
     assert (_total(found, "input_tokens"), _total(found, "output_tokens"), found["cost_usd"]) == (700, 30, 0.25)
 
 
-async def test_no_chart_reads_through_what_grows(workbench: Workbench, settings: Settings) -> None:
+async def test_no_query_of_the_charts_scans_a_growing_table(workbench: Workbench, settings: Settings) -> None:
     await workbench.call("create_task", title="T", persona_id="implementer")
     with closing(sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)) as db:
         for query in SQL:
@@ -115,7 +115,7 @@ async def test_no_chart_reads_through_what_grows(workbench: Workbench, settings:
             assert [step for step in scans if step.split()[1] in GROWING] == [], query.name
 
 
-async def test_a_quiet_project_says_so(workbench: Workbench) -> None:
+async def test_the_figures_of_a_quiet_project_are_zero(workbench: Workbench) -> None:
     found = await workbench.call("get_performance")
     assert (found["queue_length"], found["connections"], found["pending_agents"], found["tasks"]) == (0, 0, 0, 0)
     assert found["cache_hits"] is None

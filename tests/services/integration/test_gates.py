@@ -258,7 +258,7 @@ async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository:
         assert (await finished(workbench, question))["outcome"]["code"] == "GATES_FAILED"
 
 
-async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, repository: Path) -> None:
+async def test_a_rejection_or_a_new_commit_stops_the_gates(settings: Settings, repository: Path) -> None:
     async with project(settings, "sleep 600", served=True) as workbench:
         place = await given.worktree(workbench)
         commit(place)

@@ -131,7 +131,9 @@ async def test_an_approval_merges_the_shown_commit_and_clears_up(workbench: Work
     assert kinds == ["worktree.created", "worktree.imported", "worktree.integrated"]
 
 
-async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench: Workbench, repository: Path) -> None:
+async def test_a_rejection_changes_nothing_and_the_next_request_is_a_new_approval(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     commit(place)
     before = everything(repository)
@@ -145,7 +147,7 @@ async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench
     assert await ask(workbench) != question
 
 
-async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_covers_only_the_shown_commit(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)
@@ -251,7 +253,7 @@ async def test_worktrees_that_are_approved_at_once_are_merged_in_turn(workbench:
     assert git("status", "--porcelain", cwd=repository) == ""
 
 
-async def test_without_a_persons_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
+async def test_merging_without_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
         commit(await given.worktree(workbench))
         await given.refuses("APPROVAL_REQUIRED", ask(workbench, require_human_approval=False))
@@ -282,7 +284,7 @@ async def test_only_one_of_a_concurrent_approval_and_rejection_counts(workbench:
 
 
 @pytest.mark.parametrize("by", ["argument", "setting"])
-async def test_a_target_may_just_move_on(settings: Settings, repository: Path, by: str) -> None:
+async def test_a_target_is_fast_forwarded_if_asked_for(settings: Settings, repository: Path, by: str) -> None:
     changed = settings.model_copy(update={"integration_fast_forward": by == "setting"})
     async with Workbench.open(changed) as workbench:
         tip = commit(await given.worktree(workbench))

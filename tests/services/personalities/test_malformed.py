@@ -175,7 +175,7 @@ async def test_a_bundle_that_was_fetched_is_checked_like_any_other(
     assert await here.refusals() == {"KOI_HASH_MISMATCH": 1, "KOI_NOT_THE_OWNER": 1}
 
 
-async def test_others_are_answered_with_what_this_node_has(here: Here, ada: Other) -> None:
+async def test_a_fetch_is_answered_with_the_bundles_that_this_node_has(here: Here, ada: Other) -> None:
     await here.publish("own")
     await here.meet(ada)
     status, body = await here.ask(ada, "/bundles/fetch", FetchBundles(rids=[AgentPersonality("own", "1"), ada.rid]))

@@ -49,7 +49,7 @@ async def test_pages_follow_each_other_also_when_personalities_come_and_go(workb
         await workbench.call("list_personalities", cursor="x")
 
 
-async def test_some_are_found_by_their_names_or_by_text_in_their_traits_without_wildcards(workbench: Workbench) -> None:
+async def test_personalities_are_found_by_name_and_by_literal_text_in_their_traits(workbench: Workbench) -> None:
     await know(workbench, profile("ada", mood="Calm"))
     await know(workbench, profile("bob", rate="100%"))
     await know(workbench, profile("cyd"))

@@ -156,9 +156,7 @@ async def test_a_permanently_allowed_trait_call_is_not_asked_for_again(here: Sid
     assert (rule["trait"], rule["permission"], rule["calls_per_minute"]) == ("ada__mean", "always", 60)
 
 
-async def test_never_refuses_what_waits_and_what_comes_unless_a_rule_for_the_trait_itself_allows_it(
-    here: Side, there: Side
-) -> None:
+async def test_never_refuses_waiting_and_later_calls_unless_the_trait_is_allowed(here: Side, there: Side) -> None:
     call = calling(there)
     await here.question()
     await allowed(here, there, "never")

@@ -131,7 +131,7 @@ async def test_an_older_forget_does_not_remove_a_republished_personality(here: H
     assert kinds == ["peer.met", "personality.published"] + (["personality.updated"] if mood == "keen" else [])
 
 
-async def test_a_forget_that_arrives_before_what_it_forgets_keeps_it_out(here: Here, ada: Other) -> None:
+async def test_a_forget_that_arrives_first_keeps_its_personality_out(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
     late = ada.personality("helper", "2")
     here.clock.forward(1)

@@ -77,7 +77,7 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
-async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path) -> None:
+async def test_a_worker_ends_with_its_worktree(served: Served, repository: Path) -> None:
     call = served.workbench.call
     outside = await spawn(served, name="outside")
     places = ("lab", "annex")

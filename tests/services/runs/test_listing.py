@@ -13,7 +13,7 @@ from workbench.errors import BadInput, Conflict, NotFound, Refused
 pytestmark = pytest.mark.anyio
 
 
-async def test_runs_are_filtered_by_what_they_are(lab: Lab) -> None:
+async def test_runs_are_filtered_by_their_fields(lab: Lab) -> None:
     about = {"notebook": "a.ipynb", "notebook_sha256": "0" * 64, "specification": {}}
     row = await lab.call("start_sweep", name="grid", **about)
     swept = (await lab.start("of a sweep", sweep_id=row["id"], key="s1", notebook="deep/train.ipynb"))["id"]

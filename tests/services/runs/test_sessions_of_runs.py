@@ -44,7 +44,7 @@ async def test_a_session_that_is_not_there_is_one_coded_line(served: Served, mon
             await kernel.call("create_task", title="x", persona_id="implementer")
 
 
-async def test_the_person_beside_it_stays_in_no_session(served: Served, session: str) -> None:
+async def test_agents_that_a_person_admits_beside_a_run_are_in_no_session(served: Served, session: str) -> None:
     await served.workbench.call("start_run", name="night 1", session_id=session)
     asked = await served.workbench.call("register", name="of the run", capabilities={})
     await served.workbench.call("approve", approval_id=asked["approval_id"], choices={"session_id": session})

@@ -126,7 +126,7 @@ async def test_a_run_whose_process_has_ended_is_shown_as_lost(lab: Lab) -> None:
     assert run["ended_at"] is not None
 
 
-async def test_an_end_is_recorded_once_and_only_a_lost_run_may_end_otherwise(lab: Lab) -> None:
+async def test_the_end_of_a_run_is_recorded_once_unless_the_run_was_lost(lab: Lab) -> None:
     made = (await lab.start())["id"]
     ended = await lab.call("end_run", run_id=made, state="failed", error_code="E", error="why", output="a.ipynb")
     assert (ended["state"], ended["error_code"], ended["error"]) == ("failed", "E", "why")

@@ -105,7 +105,7 @@ async def test_the_author_of_a_context_reads_and_changes_all_of_it(world: World)
     assert (await world.adas("update", "operator", title="by the person"))["title"] == "by the person"
 
 
-async def test_nobody_else_changes_it_and_no_stranger_reads_it(world: World) -> None:
+async def test_only_its_author_changes_a_context_and_no_stranger_reads_it(world: World) -> None:
     await world.update("bob", access_level="session_level")
     for name in ("update", "delete"):
         with pytest.raises(Refused, match="FORBIDDEN"):

@@ -121,7 +121,7 @@ async def test_waiting_for_events_ends_with_the_first_match_or_at_the_limit(
         assert await listed(hasty, after=last, wait_seconds=3_600) == {"events": [], "next_after": last}
 
 
-async def test_an_event_is_there_exactly_when_its_change_is_and_no_stranger_reads_it(workbench: Workbench) -> None:
+async def test_an_event_exists_exactly_if_its_change_does(workbench: Workbench) -> None:
     last = (await listed(workbench))["next_after"]
     with pytest.raises(BadInput):
         await workbench.call("create_plan", text="tasks: []")

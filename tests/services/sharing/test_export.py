@@ -50,7 +50,7 @@ async def test_a_json_export_holds_every_field_unchanged(filled: Workbench) -> N
     assert (found[0]["metadata"], found[0]["sequence_number"], found[0]["agent_id"]) == ({"=a": 1}, 1, None)
 
 
-async def test_csv_is_that_of_the_standard_and_no_cell_is_a_formula(filled: Workbench) -> None:
+async def test_a_csv_export_follows_the_standard_and_has_no_formula(filled: Workbench) -> None:
     text = (await filled.call("export", resource="contexts", format="csv"))["content"]
     assert text.startswith("id,project_id,session_id,session,sequence_number,agent_id,title,content,metadata,")
     assert text.count("\r\n") == len(NASTY) + 1

@@ -41,7 +41,7 @@ async def test_a_project_is_found_by_id_and_by_name_with_the_number_of_its_sessi
     assert (await workbench.call("get_project", project_id="alpha"))["sessions"] == 1
 
 
-async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
+async def test_an_invalid_project_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
     for wrong in ({"name": ""}, {"name": "  "}, {"name": "x" * 101}, {"names": "x"}, {"description": "x" * 10_001}):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await workbench.call("create_project", **({"name": "x"} if "description" in wrong else {}), **wrong)
@@ -49,7 +49,7 @@ async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(workbench:
 
 
 @pytest.mark.parametrize("noun", ["project", "session", "team"])
-async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbench, noun: str) -> None:
+async def test_the_name_none_or_null_is_refused(workbench: Workbench, noun: str) -> None:
     await given.project(workbench, "alpha")
     place = {"project_id": "alpha"} if noun == "session" else {}
     for name in ("none", "NULL"):
@@ -58,7 +58,7 @@ async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbenc
     await given.refuses("BAD_NAME", workbench.call(f"update_{noun}", **{f"{noun}_id": made["id"], "name": "None"}))
 
 
-async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Workbench) -> None:
+async def test_the_name_of_a_project_is_unique_until_it_is_deleted(workbench: Workbench) -> None:
     first = await given.project(workbench, "alpha")
     beta = await given.project(workbench, "beta")
     await given.refuses("NAME_TAKEN", given.project(workbench, "alpha"))

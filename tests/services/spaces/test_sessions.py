@@ -43,7 +43,7 @@ async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
     assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
 
 
-async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(workbench: Workbench) -> None:
+async def test_the_name_of_a_session_is_unique_within_its_project(workbench: Workbench) -> None:
     await workbench.call("create_project", name="beta")
     one, other = await given.session(workbench, "one"), await given.session(workbench, "one", "beta")
     two = await given.session(workbench, "two")
@@ -119,7 +119,7 @@ async def test_an_agent_sees_its_own_session_only(workbench: Workbench, admit: A
     await given.refuses("SESSION_NOT_FOUND", workbench.dispatch(ada.caller, "get_session", {"session_id": two["id"]}))
 
 
-async def test_every_change_of_a_session_is_told_in_that_session(workbench: Workbench) -> None:
+async def test_every_change_of_a_session_is_an_event_of_that_session(workbench: Workbench) -> None:
     made = await given.session(workbench, "one")
     await workbench.call("update_session", session_id="one", name="uno", description="Renamed.")
     await workbench.call("update_session", session_id="uno")

@@ -74,7 +74,7 @@ async def test_a_task_waits_for_the_parts_it_was_broken_into_unless_they_wait_fo
     assert (node["status"], node["open_below"], node["completed_below"]) == ("completed", 0, 2)
 
 
-async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(
+async def test_only_the_holder_a_planner_or_the_operator_creates_subtasks(
     workbench: Workbench, ada: Admitted, admit: Admit
 ) -> None:
     pam, parent = await admit("pam", role="planner"), await given.task(workbench)

@@ -170,7 +170,7 @@ async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
     await given.end(workbench, ada, stays)
 
 
-async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_it_along(
+async def test_a_cancelled_task_cancels_its_subtasks_and_its_cancelling_dependants(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     first = await given.task(workbench)

@@ -78,9 +78,7 @@ async def test_an_agent_sees_and_claims_the_tasks_of_its_session_and_of_none(
     assert [task["title"] for task in (await workbench.call("list_tasks"))["tasks"]] == list(ids)
 
 
-async def test_the_best_task_is_taken_from_the_session_and_from_nobodys_alike(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_the_best_task_is_claimed_from_the_session_or_from_none(workbench: Workbench, admit: Admit) -> None:
     ada = await put(workbench, admit, "ada", "north")
     for priority, place in ((5, "north"), (4, None), (9, "south"), (3, "north"), (4, None)):
         await given.task(workbench, f"{place} {priority}", session_id=place, priority=priority)
@@ -138,7 +136,7 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
         await given.done_by(workbench, pam, "add_dependency", made["id"], depends_on=ids["south"])
 
 
-async def test_a_subtask_lies_in_the_session_of_what_it_is_part_of(workbench: Workbench, admit: Admit) -> None:
+async def test_a_subtask_belongs_to_the_session_of_its_parent(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     for part_of, session in (("north", ada.caller.session), ("None", None)):
         await given.claim(workbench, ada, ids[part_of])

@@ -44,7 +44,7 @@ ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-async def test_a_task_keeps_all_that_was_said_of_it_and_the_rest_comes_from_the_settings(
+async def test_a_task_keeps_its_given_fields_and_takes_the_rest_from_the_settings(
     workbench: Workbench, admit: Admit, settings: Settings
 ) -> None:
     said = {
@@ -87,7 +87,7 @@ NO_TASKS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
+async def test_an_invalid_task_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
     for more, code in NO_TASKS:
         with pytest.raises((BadInput, NotFound), match=f"^{code}"):
             await workbench.call("create_task", **{"title": "t", "persona_id": "implementer"} | more)
@@ -118,7 +118,7 @@ async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Work
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.given(data=st.data())
-async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench, data: st.DataObject) -> None:
+async def test_the_pages_of_any_list_add_up_to_the_list(workbench: Workbench, data: st.DataObject) -> None:
     if not (await workbench.call("list_tasks"))["tasks"]:
         kinds = [(p, persona) for p in (0, 5, 5, -7, 2**20 - 50_000) for persona in ("tester", "implementer")]
         await workbench.call("create_tasks", tasks=[{"title": "t", "priority": p, "persona_id": q} for p, q in kinds])
@@ -132,7 +132,7 @@ async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench,
     assert len(whole) == {"persona_id": 5, "worktree": 0}.get(next(iter(wanted), ""), 10)
 
 
-async def test_a_page_goes_on_where_the_one_before_ended_whatever_came_in_between(workbench: Workbench) -> None:
+async def test_a_page_continues_after_the_last_row_of_the_page_before(workbench: Workbench) -> None:
     ids = [await given.task(workbench, priority=p) for p in (5, 4, 3, 2)]
     found = []
     async for page in pages(workbench, limit=2, sort="priority"):
@@ -176,7 +176,7 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
         await workbench.call("list_tasks", status="open")
 
 
-async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -> None:
+async def test_create_tasks_creates_all_tasks_or_none(workbench: Workbench) -> None:
     new = [{"title": f"t{n}", "persona_id": "implementer", "dependencies": [-n] if n else []} for n in range(300)]
     ids = (await workbench.call("create_tasks", tasks=new))["task_ids"]
     assert ids == list(range(ids[0], ids[0] + 300))
@@ -200,7 +200,7 @@ async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -
     assert await events(workbench, "task.*") == before
 
 
-async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, ada: Admitted) -> None:
+async def test_get_task_status_gives_the_state_of_a_task_in_brief(workbench: Workbench, ada: Admitted) -> None:
     first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first])
 

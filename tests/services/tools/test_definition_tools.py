@@ -128,7 +128,9 @@ async def test_a_provider_that_is_not_trusted_is_not_used(workbench: Workbench, 
     assert (call["tool_name"], call["state"], call["error_code"]) == (NAME, "failed", "DEFINITION_NOT_TRUSTED")
 
 
-async def test_an_agent_calls_it_if_its_grant_says_so(workbench: Workbench, settings: Settings, admit: Admit) -> None:
+async def test_an_agent_calls_an_exported_tool_only_with_a_grant(
+    workbench: Workbench, settings: Settings, admit: Admit
+) -> None:
     write(settings)
     stranger, granted = (await admit("ada")).caller, (await admit("bob", tools=[NAME])).caller
     with pytest.raises(WorkbenchError, match="FORBIDDEN"):

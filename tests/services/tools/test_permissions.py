@@ -41,7 +41,9 @@ async def permissions(workbench: Workbench) -> dict[str, Any]:
     return {one["tool"]: one for one in found}
 
 
-async def test_once_is_for_one_call_and_always_for_those_that_wait_and_come(workbench: Workbench, shelf: Shelf) -> None:
+async def test_once_allows_one_call_and_always_allows_waiting_and_later_calls(
+    workbench: Workbench, shelf: Shelf
+) -> None:
     shelf.put("hub__post")
     first = begin(workbench, "hub__post")
     await workbench.call("approve", approval_id=(await question(workbench))["id"])

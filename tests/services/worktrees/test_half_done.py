@@ -203,7 +203,9 @@ async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again
 
 @pytest.mark.parametrize("how", ["serves", "works"], indirect=True)
 @pytest.mark.parametrize("by", ["workbench", "hand"])
-async def test_a_merge_that_happened_counts(settings: Settings, repository: Path, how: str, by: str) -> None:
+async def test_a_merge_that_happened_before_the_crash_counts(
+    settings: Settings, repository: Path, how: str, by: str
+) -> None:
     question = await ready(settings)
     what = (await begin_merge(settings, question)).payload
     if by == "workbench":

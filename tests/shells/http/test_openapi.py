@@ -72,7 +72,7 @@ async def test_the_server_answers_what_it_describes(served: Served, visit: Visit
     Draft202012Validator(schema | {"components": document["components"]}).validate(refusal)
 
 
-async def test_only_who_is_admitted_is_told(visit: Visit, admit: Admit) -> None:
+async def test_only_an_admitted_agent_gets_the_description(visit: Visit, admit: Admit) -> None:
     assert error_of(await visit().get("/api/openapi.json")) == (401, "TOKEN_REQUIRED")
     told = (await visit((await admit("eve", tool="read")).token).get("/api/openapi.json")).json()
     assert told == openapi.document(CATALOGUE)

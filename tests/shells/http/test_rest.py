@@ -157,7 +157,7 @@ async def test_contexts_are_written_read_and_changed(served: Served, visit: Visi
     assert there.json()["sequence_number"] == made["sequence_number"] + 1
 
 
-async def test_nothing_is_allowed_here_that_the_operation_refuses(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_an_endpoint_allows_no_more_than_its_operation(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
     for endpoint in rest.ENDPOINTS:
         path = re.sub(r"{\w+}", "1", endpoint.path)

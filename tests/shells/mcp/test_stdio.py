@@ -238,7 +238,7 @@ async def test_the_bridge_answers_requests_sent_before_the_end_of_input(served: 
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [1, 2]
 
 
-async def test_without_a_standard_input_it_ends(served: Served, settings: Settings) -> None:
+async def test_the_bridge_ends_without_a_standard_input(served: Served, settings: Settings) -> None:
     ran = await anyio.run_process(["/bin/sh", "-c", 'exec "$@" <&-', "sh", *bridge(settings)], env=os.environ)
     assert (ran.stdout, ran.stderr) == (b"", b"")
 

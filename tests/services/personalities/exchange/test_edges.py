@@ -76,7 +76,7 @@ async def test_a_proposal_that_was_forgotten_since_it_was_read_does_not_come_bac
     assert await here.outbox() == (set() if is_blocked else before)
 
 
-async def test_an_edge_is_not_proposed_to_a_node_of_which_nothing_is_wanted_any_more(here: Here, ada: Other) -> None:
+async def test_no_edge_is_proposed_to_a_blocked_node(here: Here, ada: Other) -> None:
     await here.receive(ada, event(NEW, ada.node(provides=PROVIDES)))
     await here.workbench.call("block_peer", peer="ada")
     await edges.renew(here.ctx, here.rid, ada.rid)

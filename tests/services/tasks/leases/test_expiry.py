@@ -163,7 +163,7 @@ async def test_an_agent_without_the_lease_cannot_act_on_the_task(
 
 
 @pytest.mark.parametrize("name", HOLDING)
-async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
+async def test_a_call_for_another_attempt_of_the_same_agent_is_refused(
     workbench: Workbench, ada: Admitted, name: str
 ) -> None:
     task = await given.task(workbench)

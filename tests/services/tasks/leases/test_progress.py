@@ -16,7 +16,7 @@ from workbench.model import SECOND, iso
 pytestmark = pytest.mark.anyio
 
 
-async def test_starting_is_said_once_and_progress_says_it_too(
+async def test_a_task_starts_once_by_start_task_or_by_progress(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     one, two = await given.task(workbench), await given.task(workbench)
