@@ -19,7 +19,7 @@ from tests.bench.rows import Bar, Row, Samples, at_least, at_most, over, rows, t
 ROOT = Path(__file__).parents[1]
 
 
-def test_a_row_says_what_it_is_measured_against_and_what_it_must_reach() -> None:
+def test_every_row_has_its_work_its_counterpart_and_its_bar() -> None:
     assert [row.id for row in rows() if not (row.work and row.counterpart and row.bar)] == []
 
 

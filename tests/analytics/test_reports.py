@@ -61,7 +61,7 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
     await do("complete_task", 1)
 
 
-async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
+async def test_every_report_has_a_name_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
     wanted = "approvals comparison critical_path failures gantt gates lead_times leases processes projects runs tasks "
     wanted += "throughput tokens tool_sources tools totals utilisation waits"
     assert names() == wanted.split()

@@ -112,7 +112,7 @@ def test_the_page_of_a_personality_shows_its_origin_and_the_changes_of_versions(
     expect(card(desk.element, "counter").get_by_role("button", name="counter", exact=True)).to_be_focused()
 
 
-def test_a_page_shows_what_a_tool_takes_and_stays_as_it_was_while_it_cannot_be_read_again(desk: BareDesk) -> None:
+def test_the_page_of_a_personality_shows_schemas_and_stays_during_failed_reads(desk: BareDesk) -> None:
     takes = COUNT | {"input_schema": {"type": "object", "properties": {"picture": {"type": "string"}}}}
     receive(desk, profile("counter", mood="calm", count=takes, other=COUNT))
     page = opened(desk, "counter")

@@ -40,7 +40,7 @@ def widths(desk: BareDesk) -> dict[str, float]:
     return found
 
 
-def test_titles_grow_first_and_the_other_columns_give_way(desk: BareDesk) -> None:
+def test_the_title_column_grows_before_the_others(desk: BareDesk) -> None:
     view(desk.element, "Tasks")
     worktree(desk.project, "penguins", {"bills.py": "x = 1\n"})
     first = task(desk, TITLE, priority=900, target_worktree="penguins")

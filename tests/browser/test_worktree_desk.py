@@ -78,7 +78,7 @@ def test_without_a_repository_the_tab_says_what_to_do(open_bare: OpenDesk, proje
     expect(desk.get_by_role("button", name="New worktree…")).to_have_count(0)
 
 
-def test_two_clicks_review_and_integrate(desk: Locator, project: Project) -> None:
+def test_two_clicks_review_and_integrate_a_worktree(desk: Locator, project: Project) -> None:
     worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 33)})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")

@@ -15,7 +15,7 @@ from workbench.cli.tasks import NEAR
 from workbench.present.graph import LIMIT
 
 
-def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> None:
+def test_plan_says_what_was_created_or_would_be(run: Type, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN)
 

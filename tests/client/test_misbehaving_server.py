@@ -302,7 +302,7 @@ async def test_a_read_that_breaks_every_connection_fails_in_the_end() -> None:
             await agent.call("whoami")
 
 
-async def test_connections_that_break_before_they_are_of_use_try_the_patience() -> None:
+async def test_connections_that_break_at_once_use_up_the_patience() -> None:
     times = itertools.count(0, 100)
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:

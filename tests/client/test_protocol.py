@@ -133,7 +133,7 @@ def test_after_a_break_reads_are_sent_again_and_changes_fail() -> None:
     assert protocol.received(message("get_task_response", read, data={"id": 1})) == [ActionResult(read, {"id": 1})]
 
 
-def test_a_read_is_sent_only_so_often() -> None:
+def test_a_read_is_sent_only_a_limited_number_of_times() -> None:
     protocol = ready()
     number, _ = protocol.call("whoami", {})
     for _ in range(MOST_SENDS - 1):
@@ -329,7 +329,7 @@ TestAnyServer = AnyServer.TestCase
 
 
 @given(MESSAGES, MESSAGES)
-def test_no_message_is_too_strange(first: str | bytes, second: str | bytes) -> None:
+def test_any_two_messages_are_handled_without_an_exception(first: str | bytes, second: str | bytes) -> None:
     for protocol in (fresh(None), fresh(), ready()):
         protocol.connected()
         protocol.call("ping", {})

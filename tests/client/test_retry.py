@@ -45,7 +45,7 @@ def test_a_server_that_was_never_met_is_not_tried_again() -> None:
     assert "lost" in error.message
 
 
-def test_a_server_is_tried_again_while_the_patience_lasts_from_a_connection_of_use_on() -> None:
+def test_the_patience_with_a_server_begins_with_the_last_useful_connection() -> None:
     time = Time()
     made = met(time)
     time.now = 10.0

@@ -61,9 +61,7 @@ def row(said: str, what: str) -> dict[str, str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "status", "state"), [("auto", 0, "warning"), ("required", 1, "missing")])
-def test_the_doctor_misses_confinement_where_it_is_required(
-    repository: Path, mode: str, status: int, state: str
-) -> None:
+def test_doctor_reports_missing_confinement(repository: Path, mode: str, status: int, state: str) -> None:
     done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT=mode)
     found = row(done.stdout, "confinement")
     assert (done.returncode, found["state"]) == (status, state), done.stderr
@@ -71,7 +69,7 @@ def test_the_doctor_misses_confinement_where_it_is_required(
 
 
 @pytest.mark.long
-def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
+def test_boxes_without_landlock_are_not_enforced_and_say_so(repository: Path) -> None:
     done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository)
     abi, enforce, enforced, missing, argv = json.loads(done.stdout)
     assert (abi, enforce, enforced) == (0, False, False)

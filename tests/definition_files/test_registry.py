@@ -115,7 +115,7 @@ def test_a_new_definition_has_a_plain_path_that_is_free(registry: Registry, base
         assert directory.path.is_relative_to(base / "agents")
 
 
-def test_a_place_is_not_free_beside_others_even_if_their_case_differs(registry: Registry, base: Path) -> None:
+def test_a_path_inside_or_equal_to_another_is_taken_in_any_case(registry: Registry, base: Path) -> None:
     (base / "agents" / "notes").mkdir()
     (base / "agents" / "notes" / "a.txt").write_text("mine")
     registry.create(registry.vacant("./agents/team/a"), definition("A"))

@@ -28,7 +28,7 @@ def test_commits_that_nothing_else_reaches_are_counted(root: Path, repo: Reposit
 
 
 @pytest.mark.parametrize("name", ["a[b".replace("[", "{"), "refs/heads/x", "ünï"])
-def test_a_name_is_no_pattern(root: Path, repo: Repository, name: str) -> None:
+def test_the_name_of_a_branch_is_not_taken_for_a_pattern(root: Path, repo: Repository, name: str) -> None:
     git(root, "branch", name)
     lost = commit(root, {"x": ""})
     git(root, "update-ref", f"refs/heads/{name}", lost)

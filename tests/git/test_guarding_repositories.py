@@ -75,7 +75,7 @@ with held(pathlib.Path(sys.argv[1]), 5) as is_held:
 """
 
 
-def test_others_wait_and_then_say_that_it_is_busy(root: Path, repo: Repository) -> None:
+def test_a_held_lock_of_a_repository_is_reported_as_busy(root: Path, repo: Repository) -> None:
     holder = [sys.executable, "-c", HOLD, str(root / ".git" / "workbench.flock")]
     with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

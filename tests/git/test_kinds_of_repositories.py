@@ -103,7 +103,7 @@ def test_a_worktree_works_in_a_repository_that_borrows_objects(root: Path, tmp_p
 
 
 @pytest.mark.parametrize("name", ["with space", "colon:s", 'quote"s', "back\\slash", "new\nline", "#hash", "ünï"])
-def test_a_place_whose_name_means_something(root: Path, tmp_path: Path, name: str) -> None:
+def test_worktrees_work_in_a_directory_with_a_special_name(root: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     moved = root.rename(tmp_path / name / "repo")
     life(Repository.open(moved), moved / ".aiswarm" / "worktrees" / "w")

@@ -19,7 +19,7 @@ def shown(repo: Repository, **more: Any) -> dict[str, FileDiff]:
     return {file.path: file for file in repo.diff("main", "work", max_bytes=more.pop("max_bytes", MEGABYTE), **more)}
 
 
-def test_every_kind_of_change_is_told(root: Path, repo: Repository, place: Path) -> None:
+def test_a_difference_shows_every_kind_of_change(root: Path, repo: Repository, place: Path) -> None:
     commit(root, {"m": "1\n2\n3\n", "d": "d\n", "r": "r\n" * 9, "t": "t\n", "mode": "x\n"})
     add(repo, place / "w", "work")
     work = place / "w"

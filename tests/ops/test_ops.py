@@ -246,7 +246,7 @@ def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
             yield from whole_numbers(value, f"{where}[{number}]")
 
 
-def test_the_ladder_is_that_of_the_design() -> None:
+def test_the_levels_of_all_operations_are_those_of_the_table() -> None:
     assert {name: (op.allow, op.requires) for name, op in CATALOGUE.items()} == table()
 
 

@@ -66,7 +66,7 @@ def test_an_invalid_value_has_a_problem_at_its_field(read: Ask) -> None:
     "schema",
     [None, True, {}, {"type": "object"}, {"properties": []}, {"properties": {"a": None, "b": 7, "c": {"enum": 1}}}],
 )
-def test_a_schema_that_is_none_is_no_fault(read: Ask, schema: Any) -> None:
+def test_an_unusable_schema_becomes_one_json_field(read: Ask, schema: Any) -> None:
     found = read(schema)["parameters"]
     assert found is None or {one["kind"] for one in found} == {"json"}
 

@@ -48,7 +48,7 @@ def test_unlinked_tasks_stand_below_the_rest_side_by_side() -> None:
     assert [found[number] for number in range(10, 16)] == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
 
 
-def test_as_text_it_is_a_table_in_which_each_comes_after_what_it_waits_for() -> None:
+def test_a_graph_as_text_is_a_table_in_order_of_the_dependencies() -> None:
     assert repr(DIAMOND).splitlines() == [
         "id  title  status       after",
         "1   first  completed",
@@ -93,7 +93,9 @@ EDGES = st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1
 
 
 @given(st.sets(NUMBERS), EDGES)
-def test_everything_is_right_of_what_it_waits_for_in_its_own_place(ids: set[int], edges: set[tuple[int, int]]) -> None:
+def test_every_task_stands_right_of_its_dependencies_in_its_own_place(
+    ids: set[int], edges: set[tuple[int, int]]
+) -> None:
     pairs = [(later, earlier) for later, earlier in sorted(edges) if {later, earlier} <= ids]
     found = places(sorted(ids), pairs)
     assert set(found) == ids
@@ -154,7 +156,7 @@ def test_no_edge_crosses_a_box(alone: set[int], edges: set[tuple[int, int]]) -> 
     assert crossed(Graph([task(number) for number in ids], sorted(edges))) == []
 
 
-def test_as_many_as_are_drawn_at_most_are_all_there() -> None:
+def test_a_graph_of_the_largest_size_is_drawn_whole() -> None:
     tasks = [task(number) for number in range(1, LIMIT + 1)]
     graph = Graph(tasks, [(later, later // 2) for later in range(2, LIMIT + 1)])
     assert len(list(drawing(graph).iter(f"{SVG}rect"))) == LIMIT

@@ -105,7 +105,7 @@ async def test_the_attempts_of_each_step_are_counted_anew(ask: Asking) -> None:
     assert found.completed.text == "Hello."
 
 
-async def test_a_wait_that_the_provider_asks_for_is_kept_unless_it_is_too_long_or_for_nothing(ask: Asking) -> None:
+async def test_a_requested_wait_is_kept_unless_it_is_too_long_or_useless(ask: Asking) -> None:
     found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after_ms="50"), HELLO)
     assert [frame.seconds for frame in found.of(Retrying)] == [0.05]
     found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after="3600"))

@@ -42,7 +42,7 @@ def test_an_agent_that_came_late_is_measured_from_then_on() -> None:
     assert share(0, window, window.now) == 0.0
 
 
-def test_half_of_the_values_are_below_the_median() -> None:
+def test_the_median_is_the_middle_value() -> None:
     assert [quantile([], 0.5), quantile([7], 0.95), quantile([1, 2, 9], 0.5)] == [None, 7, 2]
 
 
@@ -55,7 +55,7 @@ def test_a_burst_may_have_all_of_it_and_it_fills_again_as_time_passes_up_to_one_
 
 
 @given(st.lists(st.floats(0, 1), max_size=300))
-def test_never_more_than_a_burst_and_the_rate_are_let_through(pauses: list[float]) -> None:
+def test_a_token_bucket_lets_no_more_through_than_burst_and_rate(pauses: list[float]) -> None:
     pace, now, taken = TokenBucket(5, 2, now=0), 0.0, 0
     for pause in pauses:
         now += pause

@@ -81,7 +81,7 @@ async def test_a_planner_waiting_for_the_decision_learns_of_requested_changes(
 
 
 @pytest.mark.usefixtures("lab")
-async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:
+async def test_agents_with_open_tasks_in_the_worktree_are_told_of_comments(workbench: Workbench, admit: Admit) -> None:
     ada, task = await admit("ada", worktree="lab"), await given.task(workbench, target_worktree="lab")
     await given.task(workbench, "elsewhere")
     await given.claim(workbench, ada, task)
@@ -154,7 +154,7 @@ NO_LINES = (
 
 
 @pytest.mark.usefixtures("lab")
-async def test_a_request_says_something_about_lines_of_a_worktree_that_is_open(workbench: Workbench) -> None:
+async def test_a_request_needs_a_comment_existing_lines_and_an_open_worktree(workbench: Workbench) -> None:
     for place in NO_LINES:
         with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
             await request(workbench, place | {"text": "?"})

@@ -158,7 +158,7 @@ async def test_a_rejected_integration_is_asked_again(workbench: Workbench) -> No
     assert (await workbench.call("approve", approval_id=asked))["outcome"]["state"] == "integrated"
 
 
-async def test_a_rejection_that_its_requester_acted_on_or_was_told_of_stays(workbench: Workbench, admit: Admit) -> None:
+async def test_a_rejection_that_its_requester_knows_of_is_not_undone(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("planner", persona_id="planner")
     place = await as_agent(workbench, planner, "create_worktree", name="lab")
     commit(Path(place["path"]))
@@ -171,7 +171,7 @@ async def test_a_rejection_that_its_requester_acted_on_or_was_told_of_stays(work
     await is_refused(workbench, f"approval:{asked['approval_id']}", "approval.rejected", "told")
 
 
-async def test_a_rejection_stays_once_its_worktree_is_updated_or_asked_about_again(
+async def test_a_rejection_is_not_undone_once_its_worktree_changed_or_was_asked_again(
     workbench: Workbench, repository: Path
 ) -> None:
     commit(await given.worktree(workbench))

@@ -95,7 +95,7 @@ async def code(client: httpx2.AsyncClient, path: str = "/api/ops/ping") -> str |
 # How often
 
 
-async def test_strangers_may_ask_so_often_and_then_as_it_is_refilled(visit: Visit, seconds: Seconds) -> None:
+async def test_requests_of_strangers_are_rate_limited_and_refilled(visit: Visit, seconds: Seconds) -> None:
     assert [await code(visit()) for _ in range(6)] == [None] * 6
     assert await code(visit(WRONG)) == "RATE_LIMITED"
     refused = await visit().post("/api/ops/ping")

@@ -174,7 +174,7 @@ def _said(store: SqliteStore) -> list[str]:
 
 
 @pytest.mark.parametrize("damage", sorted(set(DAMAGES) - {"first 100 bytes"}))
-def test_a_person_may_go_on_with_what_there_is(store: Path, killed: Path, damage: str) -> None:
+def test_a_damaged_store_can_be_accepted_and_opened(store: Path, killed: Path, damage: str) -> None:
     DAMAGES[damage][1](store, killed / "other" / STORE)
     backups.accept(store, NOW)
     opens(store)
@@ -195,7 +195,7 @@ def test_a_store_that_was_killed_and_is_whole_is_opened(store: Path) -> None:
         given.refused("STORE_IN_USE", backups.replace, store, None, NOW)
 
 
-def test_a_store_that_may_not_be_read_is_said_to_be_so(store: Path) -> None:
+def test_an_unreadable_store_is_reported_as_unreadable(store: Path) -> None:
     store.chmod(0)
     with _as_somebody(store):
         for opener in (opens, require_whole, lambda path: read_snapshot(path, said)):

@@ -341,7 +341,7 @@ async def test_a_new_subscriber_does_not_hear_earlier_events_of_another_process(
 # Being woken.
 
 
-async def test_a_change_wakes_whoever_waits_for_its_kind_and_subject(store: SqliteStore) -> None:
+async def test_a_change_wakes_those_who_wait_for_its_kind_and_subject(store: SqliteStore) -> None:
     async with following(store, limit=1) as feed:  # a change cannot overflow
         with feed.changed("task.*", subject="thing:1") as mine, feed.changed("task.*", subject="thing:2") as other:
             last = await said(store, *["task.created"] * 1_000)

@@ -132,7 +132,7 @@ def test_a_script_that_fails_leaves_nothing_behind_is_written_down_and_tried_aga
         ");\nnonsense;",
     ],
 )
-def test_any_way_to_fail_is_written_down(db: sqlite3.Connection, rest: str) -> None:
+def test_every_kind_of_failed_script_is_recorded(db: sqlite3.Connection, rest: str) -> None:
     assert refused(db, ONE, Script("002_bad", f"CREATE TABLE two (x INTEGER{rest}")).code == "MIGRATION_FAILED"
     assert objects(db) == ["migration_history", "one"]
     assert ran(db) == [("001_one", 1), ("002_bad", 0)]

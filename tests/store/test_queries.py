@@ -60,7 +60,7 @@ STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
         ("nothing { } to {do}", "nothing { } to {do}", "nothing { } to {do}"),
     ],
 )
-def test_a_macro_is_spelt_as_each_database_wants_it(text: str, sqlite: str, postgres: str) -> None:
+def test_a_macro_is_rendered_for_each_database(text: str, sqlite: str, postgres: str) -> None:
     assert render(text, Dialect.SQLITE) == sqlite
     assert render(text, Dialect.POSTGRES) == postgres
     with pytest.raises(KeyError, match="biggest"):

@@ -135,7 +135,7 @@ def test_a_stop_fails_running_work_and_closes_main(thread: LoopThread[str], clos
     assert (closed, thread.opened, thread.failure) == (["in good order"], None, None)
 
 
-def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thread: LoopThread[str]) -> None:
+def test_work_submitted_while_the_loop_ends_is_run_or_refused(thread: LoopThread[str]) -> None:
     submitted: list[Future[None]] = []
 
     def submit() -> None:

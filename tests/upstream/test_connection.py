@@ -45,7 +45,7 @@ def server_process() -> psutil.Process:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_all_that_a_server_offers_works_over_every_transport_in_every_era(target: Target, era: str) -> None:
+async def test_every_feature_of_a_server_works_over_every_transport_in_every_era(target: Target, era: str) -> None:
     async with running(connecting(target, era), check=1_000) as watched:
         upstream = await watched.ready()
         assert {"add", "count", "fill", "grow", "hang", "paint"} < set(upstream.offers.tools)

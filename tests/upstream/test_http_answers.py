@@ -37,7 +37,7 @@ async def test_a_call_is_one_request_with_the_headers_of_its_server_and_its_tool
     assert expected <= set(request.head.splitlines())
 
 
-async def test_a_report_of_progress_that_is_none_is_left_out() -> None:
+async def test_a_malformed_report_of_progress_is_left_out() -> None:
     steps: list[float] = []
 
     async def note(done: float, total: float | None, message: str | None) -> None:

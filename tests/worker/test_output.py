@@ -100,7 +100,7 @@ async def test_a_result_file_that_cannot_be_used_fails_the_task_for_good(run: Ru
     assert why in outcome.error
 
 
-async def test_a_number_that_is_none_is_recorded_as_null_and_named(run: Runner) -> None:
+async def test_an_infinite_number_or_nan_is_recorded_as_null_and_named(run: Runner) -> None:
     answer = '{"loss": [1, NaN], "n": {"most": 1e999}}'
     outcome = await run(f"echo '{answer}' > $WORKBENCH_RESULT")
     assert (outcome.ok, outcome.result) == (True, {"loss": [1, None], "n": {"most": None}})

@@ -69,7 +69,9 @@ async def test_a_question_comes_from_standard_input(
     assert "What is the question?" in ran.err
 
 
-async def test_a_mistake_has_a_code_and_begins_no_conversation(assistant: Callable[..., Any], command: Command) -> None:
+async def test_a_bad_chat_command_has_a_code_and_begins_no_conversation(
+    assistant: Callable[..., Any], command: Command
+) -> None:
     await assistant()
     for arguments, code in (
         (("nobody", "Hello"), "AGENT_NOT_FOUND"),

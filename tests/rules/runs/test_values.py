@@ -30,7 +30,7 @@ def test_text_is_no_number() -> None:
     assert spelled("nan") == "nan"
 
 
-def test_a_list_is_the_values_of_consecutive_steps() -> None:
+def test_a_list_holds_the_values_of_consecutive_steps() -> None:
     expected = [Point("loss", 7, 0.5, None), Point("loss", 8, None, "NaN"), Point("note", 7, None, "warm")]
     assert points({"loss": [0.5, "NaN"], "note": "warm"}, 7) == expected
     assert [point.step for point in points({"loss": [1, 2]}, None)] == [None, None]

@@ -82,7 +82,7 @@ def test_ordinary_texts_stay() -> None:
     assert [(text, masked_by_form(text)) for text in ORDINARY if masked_by_form(text) != text] == []
 
 
-def test_a_name_before_the_name_hides_nothing() -> None:
+def test_a_prefix_before_the_name_of_a_secret_does_not_unmask_it() -> None:
     for text in (f"ERROR: token={SECRET}", f"it is: clientSecret: {SECRET}", f"env: run: export API_KEY={SECRET}"):
         assert SECRET not in masked_by_form(text), text
 
@@ -185,7 +185,7 @@ def test_only_the_tokens_of_a_login_file_are_secret() -> None:
     assert secrets_in_file(login) == {SECRET, "hunter2"}
 
 
-def test_a_secret_within_json_within_text_is_one() -> None:
+def test_a_secret_in_escaped_json_is_masked() -> None:
     for text in (*FORMS, f"a\nauth={SECRET}", f"a\n\x1b[32msk-{SECRET}", f"x\r\nBearer {SECRET}"):
         for written in (json.dumps({"said": text}), json.dumps(json.dumps({text: text}))):
             assert SECRET not in masked_by_form(written), written

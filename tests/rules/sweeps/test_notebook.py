@@ -247,7 +247,7 @@ def test_any_json_value_can_be_typed_as_a_parameter(wanted: list[Any]) -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_text_is_a_defect(text: str) -> None:
+def test_any_text_is_values_or_refused_with_a_code(text: str) -> None:
     try:
         assert 1 <= len(values(text)) <= MOST
     except BadInput as error:

@@ -80,7 +80,7 @@ BAD_TEXTS = {
 
 
 @pytest.mark.parametrize("text", BAD_TEXTS.values(), ids=BAD_TEXTS)
-def test_text_of_what_somebody_could_not_read_is_refused(text: str | bytes) -> None:
+def test_text_of_an_unsafe_value_is_refused(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         json_safety.decode(text)
 

@@ -54,7 +54,7 @@ def test_a_forged_cursor_holds_nothing_a_database_could_not_compare(body: str) -
 
 
 @given(ROWS, st.integers(1, 7))
-def test_pages_together_are_the_whole_list(rows: list[tuple[int, str]], limit: int) -> None:
+def test_all_pages_add_up_to_the_list(rows: list[tuple[int, str]], limit: int) -> None:
     whole = [{"created_at": at, "id": name} for at, name in sorted(rows)]
     seen: list[dict[str, Any]] = []
     cursor = None

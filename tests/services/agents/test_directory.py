@@ -199,7 +199,7 @@ async def test_the_access_level_decides_which_agents_one_sees(workbench: Workben
             await given.refuses("AGENT_NOT_FOUND", workbench.dispatch(caller, "get_agent", {"agent_id": name}))
 
 
-async def test_pages_together_are_the_whole_list(workbench: Workbench, admit: Admit) -> None:
+async def test_all_pages_add_up_to_the_list(workbench: Workbench, admit: Admit) -> None:
     names = [f"a{number}" for number in range(7)]
     for name in names:
         await admit(name)

@@ -132,7 +132,7 @@ async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin
     assert (await tool_part(chat))["state"] == "cancelled"
 
 
-async def test_references_on_request_are_read_with_a_tool(begin: Begin) -> None:
+async def test_a_model_reads_references_on_request_with_a_tool(begin: Begin) -> None:
     chat = await begin(calling("get_reference", reference_name="style"))
     reference = {"name": "style", "text": "Short sentences.", "include": "agent"}
     await chat.workbench.call("agent_add_reference", agentTarget="./agents/helper", reference=reference)

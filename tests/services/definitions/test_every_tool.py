@@ -188,7 +188,7 @@ HOSTILE = (
 
 
 @pytest.mark.timeout(400)
-async def test_hostile_values_reach_nothing(prepared: Workbench, saved: Path) -> None:
+async def test_hostile_values_disclose_and_destroy_nothing(prepared: Workbench, saved: Path) -> None:
     before, told, lost = tree(prepared), [], []
     for name, op in TOOLS.items():
         for parameter, value in product(text_parameters(op), HOSTILE):

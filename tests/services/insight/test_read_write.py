@@ -73,9 +73,7 @@ async def test_writing_answers_as_the_specification_says(hall: Workbench, admit:
 
 
 @pytest.mark.timeout(60)
-async def test_numbers_of_a_session_have_neither_gaps_nor_repeats_whoever_writes_at_once(
-    hall: Workbench, admit: Admit
-) -> None:
+async def test_concurrent_writes_number_contexts_without_gaps_or_repeats(hall: Workbench, admit: Admit) -> None:
     agents = [await admit(f"a{number}", session_id="one") for number in range(8)]
     other = await admit("other", session_id="two")
     too_large = {"title": "no", "content": "x" * 262_145}
@@ -241,7 +239,7 @@ async def test_contexts_changed_since_a_time_are_read_newest_first(settings: Set
 
 @ONCE_FOR_ALL
 @given_any(st.lists(st.booleans(), max_size=12), st.integers(1, 5), st.booleans(), st.sampled_from([None, 0]))
-async def test_pages_together_are_the_whole_whatever_is_written_between_them(
+async def test_pages_add_up_to_the_whole_despite_writes_between_them(
     hall: Workbench, wordy: list[bool], limit: int, searching: bool, since: int | None
 ) -> None:
     session = (await hall.call("create_session", project_id="alpha", name=str(uuid4())))["id"]

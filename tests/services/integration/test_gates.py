@@ -184,7 +184,7 @@ async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings
             assert leftovers(repository) == []
 
 
-async def test_asking_returns_at_once_and_the_gates_run_meanwhile(
+async def test_integrate_worktree_returns_while_the_gates_run(
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a gate says is stored while it runs; only its states are announced."""

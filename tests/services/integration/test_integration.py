@@ -48,7 +48,7 @@ async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, re
     assert payload["conflicts"] == ["README.md"]
 
 
-async def test_another_target_is_another_question(workbench: Workbench, repository: Path) -> None:
+async def test_a_request_for_another_target_is_another_approval(workbench: Workbench, repository: Path) -> None:
     git("branch", "dev", cwd=repository)
     commit(await given.worktree(workbench))
     first, second = await ask(workbench), await ask(workbench, target_branch="dev")

@@ -98,7 +98,7 @@ async def test_a_version_is_read_whole_and_the_latest_by_default(workbench: Work
         await workbench.call("get_personality", name="helpful-agent", version="3")
 
 
-async def test_changes_say_what_they_changed(workbench: Workbench) -> None:
+async def test_each_change_of_a_personality_has_its_difference(workbench: Workbench) -> None:
     await know(workbench, profile("ada", mood="calm"), at=1)
     await know(workbench, profile("ada", mood="curious", add=ADD), at=2, event_type="UPDATE")
     await know(workbench, profile("ada", "2.0", mood="curious"), at=3)

@@ -263,7 +263,7 @@ async def test_a_value_is_returned_by_a_callable_trait_without_a_function_as_oft
     assert await code_of(calling(there, "bob__mood")) == "RATE_LIMITED"
 
 
-async def test_only_so_many_calls_of_a_node_wait(here: Side, there: Side) -> None:
+async def test_the_waiting_calls_of_a_node_are_limited(here: Side, there: Side) -> None:
     waiting = [calling(there) for _ in range(here.workbench.settings.koi_parallel_calls)]
     await here.question(len(waiting))
     assert await code_of(calling(there)) == "TOO_MANY_CALLS"
@@ -359,7 +359,7 @@ async def test_an_agent_that_is_named_like_an_mcp_server_is_not_called(here: Sid
     assert await code_of(calling(there)) == "TOOL_UNAVAILABLE"
 
 
-async def test_a_trait_that_cannot_be_called_says_why(here: Side, there: Side) -> None:
+async def test_an_uncallable_trait_is_listed_with_its_problem(here: Side, there: Side) -> None:
     async def problem() -> str:
         found = (await there.call("list_tools", kind="trait"))["tools"]
         return str(found[0]["problem"])

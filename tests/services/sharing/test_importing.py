@@ -107,7 +107,7 @@ async def test_an_import_matches_an_existing_project_by_name(filled: Workbench, 
     assert [one["project_id"] for one in await rows(other, "sessions")] == [alpha["id"]]
 
 
-async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
+async def test_handwritten_rows_can_be_imported(workbench: Workbench) -> None:
     await imported(workbench, "projects", "name,description\r\nalpha,Penguins\r\nbeta,\r\n", format="csv")
     await imported(workbench, "sessions", '\ufeff[{"name": "one", "project": "alpha"}]')
     await imported(workbench, "teams", "name,session\nred,one\nblue,\n", format="csv")

@@ -147,7 +147,7 @@ async def test_the_shortest_dependency_cycle_is_named(workbench: Workbench) -> N
 
 
 @pytest.mark.parametrize("bad", ["failed", "cancelled"])
-async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
+async def test_the_failure_policy_blocks_cancels_or_frees_a_dependent_task(
     workbench: Workbench, ada: Admitted, bad: str
 ) -> None:
     first, policies = await given.task(workbench), ("block", "ignore", "cancel")

@@ -231,7 +231,7 @@ async def test_a_call_that_is_approved_and_cancelled_at_once_has_one_end(workben
     assert (await workbench.call("list_approvals", kind="tool_call"))["approvals"] == []
 
 
-async def test_other_choices_are_refused(workbench: Workbench, shelf: Shelf) -> None:
+async def test_unknown_choices_are_refused(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post")
     asked = await question(workbench)

@@ -33,7 +33,7 @@ async def test_a_worktree_is_a_directory_with_a_branch_of_its_own(workbench: Wor
     assert await given.kinds(workbench, "worktree.*") == ["worktree.created"]
 
 
-async def test_a_worktree_starts_where_it_is_told_or_the_person_is(workbench: Workbench, repository: Path) -> None:
+async def test_a_worktree_starts_at_the_given_branch_or_the_current_one(workbench: Workbench, repository: Path) -> None:
     git("switch", "-q", "-c", "dev", cwd=repository)
     tip = commit(repository)
     assert (await workbench.call("create_worktree", name="here"))["integration_target"] == "dev"
@@ -63,7 +63,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("code", HOSTILE)
-async def test_a_name_that_could_be_misread_leaves_nothing(workbench: Workbench, repository: Path, code: str) -> None:
+async def test_a_hostile_name_is_refused_and_leaves_nothing(workbench: Workbench, repository: Path, code: str) -> None:
     before = everything(repository)
     for arguments in HOSTILE[code]:
         await given.refuses(code, workbench.call("create_worktree", **arguments))

@@ -110,7 +110,7 @@ async def test_an_attempt_in_a_damaged_worktree_ends_and_the_next_finds_it_resto
 
 @pytest.mark.long
 @pytest.mark.parametrize("left", ["touch 'git~1'", "rm README.md; mkfifo README.md", "mkfifo .gitignore; exit 1"])
-async def test_a_file_that_git_does_not_take_is_in_the_trash_then(
+async def test_a_file_that_git_cannot_take_is_moved_to_the_trash(
     served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)

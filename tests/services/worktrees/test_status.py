@@ -33,7 +33,7 @@ async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench
     assert (found["conflicts"], found["agents"], found["open_tasks"]) == (["README.md"], [], 1)
 
 
-async def test_a_deleted_branch_comes_back_and_a_deleted_target_spoils_nothing(
+async def test_status_restores_a_deleted_branch_and_survives_a_deleted_target(
     workbench: Workbench, repository: Path
 ) -> None:
     git("branch", "dev", cwd=repository)

@@ -55,7 +55,7 @@ FOREIGN = (
 ORIGINS = dict.fromkeys(OWN, 200) | dict.fromkeys(FOREIGN, 403)
 
 
-async def test_only_neighbours_are_answered(served: Served, operator: httpx2.AsyncClient) -> None:
+async def test_only_local_hosts_and_origins_are_answered(served: Served, operator: httpx2.AsyncClient) -> None:
     table = {("Host", host): status for host, status in HOSTS.items()}
     port = served.info.url.rpartition(":")[2]
     table |= {("Origin", origin.replace("{port}", port)): status for origin, status in ORIGINS.items()}
@@ -68,7 +68,7 @@ async def test_only_neighbours_are_answered(served: Served, operator: httpx2.Asy
                 assert response.status_code == 200, (value, path)
 
 
-async def test_a_wrong_token_opens_less_than_none(visit: Visit) -> None:
+async def test_a_request_with_a_wrong_token_is_refused_everywhere(visit: Visit) -> None:
     assert (await visit().post("/api/ops/ping")).status_code == 200
     for asked in ("POST /api/ops/ping", "GET /health", "GET /api/ops", "GET /api/events", "POST /mcp"):
         assert error_of(await visit(WRONG).request(*asked.split())) == (401, "INVALID_TOKEN")

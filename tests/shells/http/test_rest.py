@@ -69,7 +69,7 @@ def test_an_object_in_a_query_string_is_json(text: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
-async def test_a_thing_is_made_found_changed_removed_and_brought_back(
+async def test_projects_sessions_and_teams_are_created_changed_deleted_and_restored(
     served: Served, operator: httpx2.AsyncClient, prefix: str
 ) -> None:
     for noun in ("project", "session", "team"):

@@ -139,7 +139,7 @@ async def test_the_tools_are_offered_as_the_grant_says(served: Served, admit: Ad
     ],
     ids=["worker with a definition", "planner with a definition", "planner of definitions"],
 )
-async def test_a_list_of_tools_leaves_room_for_work(
+async def test_the_list_of_tools_takes_a_limited_number_of_tokens(
     served: Served, admit: Admit, choices: dict[str, Any], limit: int
 ) -> None:
     made = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")

@@ -176,7 +176,7 @@ async def test_a_client_that_lags_too_far_behind_reads_everything_again(settings
             delivering.cancel()
 
 
-def test_a_client_may_watch_so_many_resources() -> None:
+def test_the_watched_resources_of_a_client_are_limited() -> None:
     client = Client(OPERATOR)
     for number in range(1, MAX_WATCHED + 1):
         client.watch(locate(f"workbench://tasks/{number}"), "x")
@@ -185,7 +185,7 @@ def test_a_client_may_watch_so_many_resources() -> None:
         client.watch(locate("workbench://tasks"), "x")
 
 
-async def test_an_agent_may_have_so_many_streams(served: Served, admit: Admit) -> None:
+async def test_the_streams_of_an_agent_are_limited(served: Served, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(session(served, ada.token))

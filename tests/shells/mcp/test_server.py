@@ -259,7 +259,7 @@ async def opened(http: httpx2.AsyncClient, token: str | None) -> dict[str, str]:
     return headers(token, answer.headers["Mcp-Session-Id"])
 
 
-async def test_a_session_is_of_no_use_to_anybody_else(served: Served, admit: Admit) -> None:
+async def test_a_session_works_only_with_the_token_that_opened_it(served: Served, admit: Admit) -> None:
     tokens = [None, (await admit("ada")).token, (await admit("bob")).token, served.workbench.operator_token]
     async with plain_http(served) as http:
         for owner in tokens:

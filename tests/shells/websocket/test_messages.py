@@ -61,7 +61,7 @@ async def test_every_kind_of_reply_carries_the_id_of_its_request(talk: Talks) ->
         assert (reply["type"], reply["request_id"]) == (kind, number)
 
 
-async def test_nothing_that_is_no_frame_ends_the_connection(talk: Talks) -> None:
+async def test_malformed_frames_do_not_end_the_connection(talk: Talks) -> None:
     line = await talk()
     for text in (*BAD_FRAMES.values(), b'["me", "ping", {}]', b"\xff\x00"):
         await line.socket.send(text)

@@ -75,7 +75,7 @@ async def test_an_agent_with_a_pending_token_may_work_once_admitted(served: Serv
     assert (await line.say("me", "authenticate", agent_id=made["agent_id"], token=made["token"]))["agent_id"] == "ada"
 
 
-async def test_a_pending_id_is_of_no_use_to_who_has_found_it(served: Served, talk: Talks) -> None:
+async def test_a_pending_id_alone_authenticates_nobody(served: Served, talk: Talks) -> None:
     made = await served.workbench.call("register", name="Ada")
     line = await talk("thief")
     assert (await line.say("thief", "authenticate", agent_id=made["agent_id"]))["code"] == "TOKEN_REQUIRED"

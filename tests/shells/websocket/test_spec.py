@@ -196,7 +196,7 @@ async def test_the_prompt_is_the_first_message(served: Served) -> None:
 # §5.2: the message schema
 
 
-async def test_an_agent_is_only_itself(client: Any, admit: Admit, old: str, session: str) -> None:
+async def test_an_agent_cannot_speak_as_another(client: Any, admit: Admit, old: str, session: str) -> None:
     other = await admit("other", session_id=session)
     line = await client()
     await line.act("authenticate", agent_id="other", token=other.token)

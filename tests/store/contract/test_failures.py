@@ -129,7 +129,7 @@ async def test_an_exception_in_a_read_is_raised_to_its_caller(store: Store, erro
     assert await store.read(count) == 0
 
 
-async def test_an_sql_error_is_raised_to_whoever_made_it_and_to_no_other(store: Store, backend: Any) -> None:
+async def test_an_sql_error_is_raised_only_to_its_own_change(store: Store, backend: Any) -> None:
     outcome = await together(
         store,
         add("a"),
@@ -180,7 +180,7 @@ async def test_each_change_of_a_batch_has_its_own_actor(store: Store) -> None:
     assert await store.write(lambda tx: tx.actor, actor="ada") == "ada"
 
 
-async def test_rows_are_had_without_the_names_of_their_columns(store: Store) -> None:
+async def test_tuples_returns_rows_without_column_names(store: Store) -> None:
     for text in "ab":
         await store.write(add(text))
     rows = await store.read(lambda tx: tx.all(TEXTS))
@@ -214,7 +214,7 @@ async def test_a_change_does_not_meet_its_own_events(store: Store) -> None:
     assert await store.read(last_event_id) == 1
 
 
-async def test_commits_that_hold_events_are_told_and_no_others(store: SqliteStore) -> None:
+async def test_on_commit_is_called_only_for_commits_with_events(store: SqliteStore) -> None:
     told: list[int] = []
     last = 0
     store.on_commit(lambda events: told.append(events[-1]["id"]))

@@ -61,7 +61,7 @@ async def test_each_write_of_a_batch_is_given_its_own_result(store: Store) -> No
     assert [(row["id"], row["n"]) for row in rows] == [(ids[n], n) for n in range(100)]
 
 
-async def test_a_transaction_tells_what_it_found_and_touched(store: Store) -> None:
+async def test_a_transaction_returns_rows_and_counts_of_changed_ones(store: Store) -> None:
     def change(tx: Tx) -> None:
         assert tx.one(NOTES) is None
         assert tx.all(NOTES) == []
@@ -86,7 +86,7 @@ async def test_writes_are_done_in_the_order_they_were_asked_for(store: Store) ->
     assert await added(store) == wanted
 
 
-async def test_cancelling_who_waits_breaks_neither_the_change_nor_its_neighbours(store: Store) -> None:
+async def test_cancelling_a_waiting_writer_breaks_no_change_of_its_batch(store: Store) -> None:
     async with queue_held(store):
         tasks = await queued(*(store.write(add(text)) for text in "abcde"))
         for task in tasks[1::2]:

@@ -118,7 +118,7 @@ async def test_an_edge_that_a_peer_has_forgotten_is_proposed_again_when_both_are
     assert (proposed.rid, (proposed.contents or {})["status"]) == (rid, EdgeStatus.PROPOSED)
 
 
-async def test_an_edge_that_a_peer_has_is_left_as_it_is(here: Here, ada: Other, serve: Serve) -> None:
+async def test_an_edge_that_a_peer_knows_is_not_sent_again(here: Here, ada: Other, serve: Serve) -> None:
     edge = ada.edge(ada.rid, here.rid, EdgeStatus.APPROVED)
     assert edge.manifest is not None
     known = edge.manifest

@@ -85,13 +85,13 @@ async def test_a_waiting_heartbeat_times_out_and_does_not_wait_while_a_task_is_h
 
 
 @pytest.mark.timeout(20)
-async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -> None:
+async def test_a_heartbeat_waits_no_longer_than_the_setting_allows(settings: Settings) -> None:
     async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as workbench:
         ada = await enter(workbench, "ada")
         assert (await beat(workbench, ada, wait_seconds=3_600))["available"] == []
 
 
-async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
+async def test_a_plain_heartbeat_renews_every_lease(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
     assert await workbench.dispatch(ada.caller, "heartbeat", {}) == {"holding": [], "lease_expires_at": None}
     tasks = [await given.task(workbench, lease_seconds=seconds) for seconds in (90, 30)]
     for task in tasks:

@@ -107,7 +107,7 @@ async def test_another_plan_of_the_same_name_is_refused_and_told_what_to_do(work
     assert [plan["plan"] for plan in (await workbench.call("list_plans"))["plans"]] == ["p", "q", "p-2", "p-3", "r"]
 
 
-async def test_a_ticked_item_is_no_task_and_nobody_waits_for_it(workbench: Workbench) -> None:
+async def test_a_ticked_item_becomes_no_task_and_no_dependency(workbench: Workbench) -> None:
     ticked = CHECKLIST.replace("[ ] First", "[x] First")
     with pytest.raises(BadInput, match="PLAN_INVALID"):
         await workbench.call("create_plan", text=ticked, format="yaml")

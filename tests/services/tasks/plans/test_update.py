@@ -203,7 +203,7 @@ MORE"""
         ("", "  - {name: third, title: T, persona: tester, after: [second, first], on_failure: cancel}", 5),
     ],
 )
-async def test_an_update_that_links_a_task_to_a_dead_one_it_is_to_be_cancelled_with_is_refused_as_a_whole(
+async def test_an_update_that_makes_a_task_depend_on_a_dead_one_is_refused_whole(
     workbench: Workbench, after: str, more: str, line: int
 ) -> None:
     await workbench.call("create_plan", text=DOOMED.replace("AFTER", "").replace("MORE", ""))
@@ -225,7 +225,7 @@ async def test_an_update_that_links_a_task_to_a_dead_one_it_is_to_be_cancelled_w
     assert (await workbench.call("create_plan", text=text, update=True))["changed"]
 
 
-async def test_a_link_that_was_there_before_it_could_be_refused_keeps_nothing_else_from_being_changed(
+async def test_an_old_dependency_on_a_dead_task_does_not_block_other_changes(
     workbench: Workbench,
 ) -> None:
     """A project may hold one that waits for the dead for ever."""
