@@ -63,7 +63,9 @@ tasks:
 
 
 @pytest.mark.long
-def test_a_plan_of_ones_own_goes_on_when_it_is_run_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_the_user_continues_when_the_demo_runs_again(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(repository)
     (repository / "plan.yaml").write_text(PLAN.replace("JUDGEMENT", "false"))
     (repository / "test_nothing.py").write_text("def test_nothing(): pass\n")

@@ -63,7 +63,7 @@ def test_a_chart_follows_the_types_of_the_columns_unless_it_is_specified() -> No
     assert titles(spec(FRAME, "line")) == {"mark": "line", "x": "day", "y": "tasks"}
 
 
-def test_rows_of_one_name_are_one_bar_and_a_missing_name_is_said() -> None:
+def test_rows_of_one_name_are_one_bar_and_a_missing_name_is_labelled() -> None:
     found = spec(FRAME, "bar", "persona", "tasks")
     assert {row["x"]: row["y"] for row in found["data"]["values"]} == {"tester": 5, "writer": 1, "none": 5}
 

@@ -71,7 +71,7 @@ def children() -> list[psutil.Process]:
     return found
 
 
-async def test_a_load_through_a_child_is_as_good_as_reading_everything_and_is_followed_from_there(
+async def test_a_load_through_a_child_process_equals_a_full_read_and_is_followed(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     live = Live()
@@ -116,7 +116,7 @@ async def test_gaps_between_events_are_loaded_as_gaps(workbench: Workbench) -> N
     assert len(before["raw_events"]) - len(after["raw_events"]) == 23
 
 
-async def test_a_store_that_was_replaced_by_a_backup_is_loaded_anew(settings: Settings, clock: Clock) -> None:
+async def test_a_store_replaced_by_a_backup_is_loaded_again(settings: Settings, clock: Clock) -> None:
     live = Live()
     async with Workbench.open(settings, clock=clock) as workbench:
         await create_tasks(workbench)

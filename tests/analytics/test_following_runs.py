@@ -84,7 +84,7 @@ async def test_following_values_finds_those_that_are_left(migrated: Settings, st
 @pytest.mark.long
 @limits(max_examples=20, deadline=None)
 @given(steps=STEPS)
-def test_following_values_is_as_good_as_reading_all_of_them(empty_store: Path, steps: Sequence[Step]) -> None:
+def test_following_values_gives_the_same_table_as_a_full_load(empty_store: Path, steps: Sequence[Step]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "PAGE", 3)
         runner.run(follow(with_store(Settings(project=Path(folder)), empty_store), steps))

@@ -196,9 +196,7 @@ async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, cl
 MERGED = Query("merged", "UPDATE worktrees SET integrated_commit = 'abc' WHERE name = 'fix'")
 
 
-async def test_a_call_is_joined_to_the_task_of_its_caller_and_the_worktree_which_is_followed_to_its_end(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_call_is_joined_to_the_task_and_the_worktree_of_its_caller(workbench: Workbench, admit: Admit) -> None:
     live = Live()
     worktrees = "SELECT name, status, branch, target, closed_at IS NULL FROM worktrees ORDER BY name"
     assert await rows(live, workbench, worktrees) == []
@@ -463,7 +461,7 @@ STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())
 @pytest.mark.long
 @limits(max_examples=8, deadline=None)
 @hypothesis.given(steps=st.lists(STEPS, min_size=20, max_size=60))
-def test_following_events_is_as_good_as_loading_everything_anew(empty_store: Path, steps: list[Any]) -> None:
+def test_following_events_gives_the_same_tables_as_a_full_load(empty_store: Path, steps: list[Any]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         runner.run(follow(with_store(Settings(project=Path(folder), retry_base_seconds=1), empty_store), steps))
 

@@ -77,7 +77,7 @@ async def test_a_project_stays_known_and_is_followed_while_others_use_it(workben
 
 
 @pytest.mark.long
-async def test_a_project_that_another_one_replaces_is_read_anew(workbench: Workbench, other: Path) -> None:
+async def test_a_replaced_project_is_read_again(workbench: Workbench, other: Path) -> None:
     live = Live()
     await rows(live, workbench, "SELECT 1", projects={"other": other})
     shutil.rmtree(other / ".aiswarm")

@@ -82,7 +82,7 @@ def test_only_groups_of_tasks_are_compared() -> None:
             query_of(STANDARD[name], by)
 
 
-def test_durations_are_said_in_a_unit_that_is_easy_to_read_and_of_many_names_the_first() -> None:
+def test_sentences_use_readable_units_and_only_the_first_of_many_names() -> None:
     seconds = (0.0, 0.0304, 7.0, 7.25, 119.0, 210.0, 7_200.0, 172_800.0, float("nan"), None)
     said = ["0 s", "30 ms", "7 s", "7.2 s", "119 s", "3.5 min", "2 h", "2 days", *["an unknown time"] * 2]
     assert [duration(one) for one in seconds] == said
@@ -221,7 +221,7 @@ def test_very_many_bars_intervals_and_samples_are_capped_with_a_word() -> None:
     assert all(pane["mark"]["point"] for pane in chart["vconcat"]), "single samples are seen, too"
 
 
-def test_an_axis_is_in_the_unit_of_its_longest_duration_and_more_names_than_colours_are_one_colour() -> None:
+def test_an_axis_has_the_unit_of_its_longest_duration_and_too_many_names_one_colour() -> None:
     frame = pandas.DataFrame({"persona": [f"p{n}" for n in range(9)]})
     found = list(dict.fromkeys(charts.grouped(frame, "persona")["persona"]))
     assert found == ["p0", "p1", "p2", "p3", "p4", "p5", "others"]

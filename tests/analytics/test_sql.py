@@ -79,7 +79,7 @@ def test_sums_of_whole_numbers_are_whole_and_exact() -> None:
         assert empty["s"].isna().tolist() == [True]
 
 
-async def test_a_parameter_without_a_value_is_named_and_one_that_sql_has_no_type_for_is_refused(
+async def test_a_missing_parameter_is_named_and_one_without_an_sql_type_is_refused(
     workbench: Workbench,
 ) -> None:
     live = Live()

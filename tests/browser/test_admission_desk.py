@@ -229,7 +229,7 @@ def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(d
     expect(desk.get_by_role("button", name="New project…")).to_be_focused()
 
 
-def test_a_rule_admits_without_a_click_rows_are_downloaded_a_tool_switched_off_and_an_id_allowed(
+def test_rules_downloads_tools_and_the_allowlist_work_from_the_desk(
     desk: Locator, project: Project, page: Page
 ) -> None:
     view(desk, "Admin")

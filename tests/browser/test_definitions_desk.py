@@ -258,7 +258,7 @@ def test_arrows_lead_from_one_definition_to_the_next(desk: BareDesk) -> None:
     expect(second).to_be_focused()
 
 
-def test_an_agent_gets_a_definition_of_its_own_and_a_planner_manages_them_until_it_may_not(desk: BareDesk) -> None:
+def test_an_agent_is_given_a_definition_and_a_planner_the_right_to_manage_them(desk: BareDesk) -> None:
     desk.host.call("register", name="ada", persona_id="implementer")
     view(desk.element, "Inbox")
     card = desk.element.get_by_role("listitem", name="ada", exact=True)

@@ -39,9 +39,7 @@ def row(desk: Locator, title: str) -> Locator:
     return desk.get_by_role("row").filter(has_text=title)
 
 
-def test_an_agent_that_registers_appears_by_itself_and_is_admitted_or_rejected_with_a_reason(
-    desk: Locator, project: Project
-) -> None:
+def test_a_registering_agent_appears_and_is_admitted_or_rejected_with_a_reason(desk: Locator, project: Project) -> None:
     expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible()
     registered = project.call("register", name="ada", persona_id="planner")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
@@ -139,7 +137,7 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenD
     assert "other" in (project.path / "model.py").read_text()
 
 
-def test_an_error_is_shown_at_its_field_and_a_decision_made_elsewhere_leaves_an_open_form(
+def test_an_error_is_shown_at_its_field_and_a_foreign_decision_keeps_the_form_open(
     desk: Locator, project: Project
 ) -> None:
     admitted(project, "ada")
@@ -297,7 +295,7 @@ def test_text_of_agents_is_shown_as_inert_text(open_bare: OpenDesk, project: Pro
     expect(desk.locator("script, img, iframe")).to_have_count(0)
 
 
-def test_a_restarted_kernel_is_reported_in_place_and_its_cells_run_again_show_all_that_waited(
+def test_a_restarted_kernel_is_reported_and_its_rerun_cells_show_what_waited(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:
     desk = open_desk()
@@ -345,9 +343,7 @@ def test_the_panel_names_untrusted_files_until_they_are_trusted(
     expect(note).to_be_hidden()
 
 
-def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those_that_ended(
-    desk: Locator, project: Project
-) -> None:
+def test_the_panel_offers_to_restart_ended_agents_while_open_tasks_have_none(desk: Locator, project: Project) -> None:
     spawned = project.operate("spawn_agent", persona_id="implementer", name="walt")
     project.operate("terminate_agent", agent_id=spawned["agent_id"])
     project.operate("create_task", title="Count", persona_id="implementer", run="true")

@@ -163,9 +163,7 @@ def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
     assert left_running(repository, "slow") == []
 
 
-def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(
-    repository: Path, start: Start
-) -> None:
+def test_the_next_sweep_ends_processes_of_a_kernel_of_a_killed_one(repository: Path, start: Start) -> None:
     cell = (
         "import subprocess, time\nif seed == 1 and not __import__('os').path.exists('began'):\n"
         "    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n    open('began', 'w').close()\n"

@@ -50,9 +50,7 @@ def test_a_store_that_is_gone_is_not_taken_for_a_new_one(run: Type, penguins: Pa
     assert data(run("--json", "tasks")) == []
 
 
-def test_a_store_that_is_whole_is_replaced_only_by_one_who_says_so(
-    run: Type, penguins: Path, migrated: Settings
-) -> None:
+def test_an_intact_store_is_replaced_only_with_confirmation(run: Type, penguins: Path, migrated: Settings) -> None:
     run("backup")
     assert not migrated.database.with_name("coordination.db-wal").exists()
     assert code(run("restore")) == "NOT_CONFIRMED"

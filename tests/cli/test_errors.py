@@ -91,7 +91,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
     assert run("status").err.startswith("BAD_SETTINGS: WORKBENCH_PORT: ")
 
 
-def test_output_that_cannot_be_written_is_a_coded_error_and_a_reader_that_has_enough_is_none(run: Type) -> None:
+def test_an_unwritable_output_is_a_coded_error_and_a_closed_pipe_is_none(run: Type) -> None:
     run("projects", "add", "Lab")
     reader, writer = os.pipe()
     os.close(reader)

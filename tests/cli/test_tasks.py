@@ -125,7 +125,7 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type) -> 
         assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
 
 
-def test_no_tasks_are_told_from_none_that_match(run: Type) -> None:
+def test_no_tasks_and_no_matching_tasks_are_worded_differently(run: Type) -> None:
     for command in ("tasks", "graph"):
         assert run(command).out == "There are no tasks. Create some with a plan.\n"
         assert run(command, "--plan", "penguins").out == "No task matches.\n"

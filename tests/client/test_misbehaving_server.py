@@ -343,7 +343,7 @@ async def test_the_refusal_of_a_server_that_was_never_met_is_its_own_error(
             await entered(url, token=TOKEN)
 
 
-async def test_a_server_that_refuses_for_a_while_is_tried_again_and_one_that_refuses_for_good_is_not() -> None:
+async def test_a_temporary_refusal_is_retried_and_a_final_one_is_not() -> None:
     refusals: list[tuple[int, str]] = []
     breaks = asyncio.Event()
 
@@ -367,7 +367,7 @@ async def test_a_server_that_refuses_for_a_while_is_tried_again_and_one_that_ref
             await agent.call("whoami")
 
 
-async def test_a_token_that_cannot_be_kept_ends_entering_with_that_error_whatever_it_is() -> None:
+async def test_a_failure_to_keep_the_token_is_raised_on_entering() -> None:
     errors = (TimeoutError("slow disk"), ConnectionError("lost share"), OSError("No space left on device"))
     for error in (*errors, TooMany("RATE_LIMITED", "Wait.")):
 

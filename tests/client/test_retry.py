@@ -59,7 +59,7 @@ def test_the_patience_with_a_server_begins_with_the_last_useful_connection() -> 
     assert made.fatal(LOST) is None
 
 
-def test_a_refusal_for_good_is_not_tried_again_and_one_for_now_is() -> None:
+def test_a_final_refusal_is_not_retried_and_a_temporary_one_is() -> None:
     made, refused = met(Time()), Refused("REMOTE_NOT_ALLOWED", "No.")
     assert made.fatal(refused) is refused
     assert made.fatal(TooMany("RATE_LIMITED", "Later.")) is None

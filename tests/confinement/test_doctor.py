@@ -36,7 +36,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
     return ask
 
 
-def test_a_machine_that_has_all_is_told_so_and_nothing_is_left_there(doctor: Doctor, repository: Path) -> None:
+def test_doctor_approves_a_complete_machine_and_leaves_nothing_behind(doctor: Doctor, repository: Path) -> None:
     before = sorted(repository.rglob("*"))
     status, found = doctor(repository)
     assert sorted(repository.rglob("*")) == before

@@ -66,13 +66,13 @@ def test_the_exit_status_is_that_of_the_command(box: Box) -> None:
     assert run(box, "./text").returncode == CANNOT_EXECUTE
 
 
-def test_a_command_that_is_not_there_is_said_to_be_missing(box: Box) -> None:
+def test_a_missing_command_is_reported_as_missing(box: Box) -> None:
     done = run(box, "no-such-command")
     assert (done.returncode, done.stdout) == (NOT_FOUND, "")
     assert done.stderr == "no-such-command: there is no such command, or none to interpret it.\n"
 
 
-def test_a_command_that_may_not_be_executed_is_told_with_what_would_allow_it(box: Box, tmp_path: Path) -> None:
+def test_an_unexecutable_command_is_reported_with_the_remedy(box: Box, tmp_path: Path) -> None:
     tool = tmp_path / "tools" / "tool"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\necho done\n")

@@ -30,7 +30,7 @@ def _home(scene: Scene) -> None:
         path.chmod(0o755)
 
 
-def test_a_setting_that_is_set_and_not_trusted_is_said_to_be_so(tmp_path: Path) -> None:
+def test_an_untrusted_setting_is_named_as_untrusted(tmp_path: Path) -> None:
     box = Box(write=(), read=(), scratch=tmp_path, untrusted=("confinement_write", "confinement_read"))
     said = explanation(["touch: cannot touch '/dev/shm/x': Permission denied"], box, tmp_path)
     assert "sets confinement_write, but you have not trusted it: `workbench trust` shows it" in said
@@ -104,13 +104,13 @@ def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
-def test_curl_is_told_the_port(scene: Scene) -> None:
+def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
     assert explained(scene, "curl -sS http://127.0.0.1:9/") == [
         "It cannot connect to port 9: the setting confinement_connect opens it, on every host."
     ]
 
 
-def test_a_program_that_the_person_has_but_the_box_does_not_is_named_with_its_directory(
+def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = scene.home / "tools"

@@ -175,7 +175,7 @@ def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced
     ("happening", "code"),
     [(writes("agent.yaml", "metadata: ["), "INVALID_CONFIGURATION"), (removes("agent.yaml"), "AGENT_NOT_FOUND")],
 )
-def test_a_definition_that_becomes_unreadable_in_the_middle_of_a_change_is_left_as_it_is(
+def test_a_definition_that_becomes_unreadable_during_a_change_is_left_alone(
     directory: DefinitionDirectory, happening: Happening, code: str
 ) -> None:
     refused(code, directory.change, meanwhile(happening, directory.path))
@@ -201,7 +201,7 @@ def test_a_link_that_appears_during_a_change_is_not_followed(
     assert not any("added" in name for name in before)
 
 
-def test_the_branch_that_git_checks_out_in_the_middle_of_a_change_is_the_one_that_is_changed(repository: Path) -> None:
+def test_a_branch_checked_out_during_a_change_is_the_one_that_is_changed(repository: Path) -> None:
     directory = DefinitionDirectory(repository / "agents" / "reader")
     directory.create(READER)
     git("add", "agents", cwd=repository)

@@ -122,7 +122,7 @@ VALUES = {"maxChatTurns": (20, 7), "maxOutputTokens": (1000, 123), "temperature"
 
 
 @pytest.mark.parametrize("program", PLACES)
-def test_every_setting_reaches_a_program_as_it_is_set_or_is_said_not_to(program: str) -> None:
+def test_every_setting_reaches_a_program_or_is_named_as_unused(program: str) -> None:
     def made(**settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         found = definition(settings=settings)
         limits = found.settings.model_dump(by_alias=False, include={"max_chat_turns", "max_output_tokens"})

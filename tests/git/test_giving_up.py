@@ -151,7 +151,7 @@ def test_a_commit_of_the_persons_comes_in(root: Path, work: Path) -> None:
     assert inside(work).head() == ("work", made) == ("work", bring(work))
 
 
-def test_conflicts_are_told_and_everything_is_left_as_it_was(root: Path, work: Path) -> None:
+def test_conflicts_are_listed_and_nothing_is_changed(root: Path, work: Path) -> None:
     write(work, {"shared": "uncommitted\n"})
     ours = commit(root, {"new": "ours\n", "kept": "ours\n"})
     before = (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD"))

@@ -165,7 +165,7 @@ def test_an_unsound_bundle_is_refused(root: Path, repo: Repository, work: Path, 
     refuses(root, repo, work, mangled(tmp_path, root, MANGLED[how]))
 
 
-def test_a_sound_bundle_is_taken_whoever_wrote_it(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
+def test_a_sound_bundle_is_accepted_from_any_writer(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
     differ(repo, work)
     bundle = mangled(tmp_path, root, lambda b: b)
     assert repo.import_branch(inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE) == repo.resolve("work")
@@ -274,7 +274,7 @@ def test_a_symbolic_branch_moves_nothing_but_the_branch(root: Path, repo: Reposi
     assert git(root, "symbolic-ref", "--quiet", "refs/heads/work", ok=(1,)) == ""
 
 
-def test_more_than_is_allowed_is_refused_as_soon_as_it_is_seen(root: Path, repo: Repository, work: Path) -> None:
+def test_an_oversized_import_is_refused_as_soon_as_it_is_seen(root: Path, repo: Repository, work: Path) -> None:
     (work / "large").write_bytes(random.Random(7).randbytes(MEGABYTE))
     git(work, "add", "--all")
     git(work, "commit", "--quiet", "--message", "large")

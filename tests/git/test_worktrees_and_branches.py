@@ -112,9 +112,7 @@ def test_one_of_many_concurrent_additions_gets_the_branch_or_path(
 
 
 @pytest.mark.parametrize("locked", [False, True])
-def test_the_record_of_a_worktree_that_was_here_gives_way(
-    root: Path, repo: Repository, work: Path, locked: bool
-) -> None:
+def test_a_stale_record_of_a_worktree_is_replaced(root: Path, repo: Repository, work: Path, locked: bool) -> None:
     if locked:
         git(root, "worktree", "lock", str(work))
     shutil.rmtree(work)

@@ -80,7 +80,7 @@ def test_a_forked_process_uses_no_servers_and_takes_none_away_when_it_ends(host:
     assert host.call("ping") == {"ok": True}
 
 
-def test_servers_that_fail_are_noticed_and_can_be_started_again_or_stopped_with_their_error(
+def test_failed_servers_are_noticed_and_can_be_restarted_or_stopped(
     host: KernelHost, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def fails(server: uvicorn.Server, counter: int) -> bool:
@@ -177,9 +177,7 @@ def test_a_log_that_cannot_be_written_does_not_keep_the_servers_from_running(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_failed_start_is_no_start_and_the_next_one_reads_the_settings_anew(
-    session: WorkbenchSession, repository: Path
-) -> None:
+def test_the_start_after_a_failed_one_reads_the_settings_again(session: WorkbenchSession, repository: Path) -> None:
     (repository / ".aiswarm").mkdir()
     file = repository / ".aiswarm" / "settings.toml"
     file.write_text('host = "192.0.2.1"\nallow_remote = true\naccess_token = "secret"\n')

@@ -136,7 +136,7 @@ def test_an_error_is_one_line_with_its_code(running: Kernel) -> None:
         assert (error.startswith(beginning), "\n" in error) == (True, False), error
 
 
-def test_a_fresh_kernel_completes_and_shows_the_status_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
+def test_completion_and_status_work_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
         assert {"start", "stop", "panel", "report", "approve"} <= set(kernel.complete("%workbench "))
         said = kernel.run("%workbench").splitlines()
@@ -328,7 +328,7 @@ def test_an_agent_is_admitted_with_choices_in_lines_with_quotes_and_comments(run
     assert "Day # 1" in running.run("%workbench agents")
 
 
-def test_without_a_front_end_the_panel_is_a_table_and_its_last_state_when_the_servers_stop(running: Kernel) -> None:
+def test_a_panel_without_a_front_end_is_a_table_of_the_last_state(running: Kernel) -> None:
     running.run('wb.call("register", name="<b>ada</b>", persona_id="tester")')
     assert "ada" in running.run("%workbench panel")
     running.run('wb.call("create_task", title="Count", persona_id="tester")')

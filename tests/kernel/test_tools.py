@@ -267,7 +267,7 @@ def test_a_function_that_cannot_be_a_tool_is_refused_in_its_cell(kernel: Kernel)
         assert kernel.error(code).startswith(expected)
 
 
-def test_a_function_is_withdrawn_by_deleting_its_name_and_all_by_a_stop_until_the_next_start(
+def test_deleting_its_name_withdraws_a_function_and_a_stop_withdraws_all(
     kernel: Kernel, operator: Operator, repository: Path
 ) -> None:
     kernel.run("@wb.tool\ndef short_lived(): pass")
@@ -288,7 +288,7 @@ def test_a_function_is_withdrawn_by_deleting_its_name_and_all_by_a_stop_until_th
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_functions_of_an_attached_kernel_survive_the_server_and_are_unavailable_once_it_is_killed(
+def test_functions_of_an_attached_kernel_survive_the_server_but_not_the_kernel(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     operator = Operator(tmp_path)

@@ -125,7 +125,7 @@ def test_a_malformed_event_costs_only_itself_and_the_signature_still_covers_it(a
     assert incoming.is_signed_with(ada.public_key)
 
 
-def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allowed_are_read(ada: NodeIdentity) -> None:
+def test_an_endless_number_costs_only_its_event_and_deep_contents_are_read(ada: NodeIdentity) -> None:
     deep = GOOD | {"contents": nested(DEEPEST - 1)}
     raw = events(ada, GOOD | {"contents": {"number": "HUGE"}}, deep).replace(b'"HUGE"', b"1e999")
     assert [dropped.reason for dropped in opened(raw).malformed] == ["events[0]: a number is too large"]

@@ -36,7 +36,7 @@ async def test_one_task_of_each_kind_runs_for_each_peer_at_a_time() -> None:
     assert not tasks.start("delivery", "eve", _wait)
 
 
-async def test_a_defect_does_not_fill_the_log_because_its_task_is_started_again_only_after_a_pause(
+async def test_a_failing_task_restarts_after_a_pause_and_does_not_fill_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     released = asyncio.Event()

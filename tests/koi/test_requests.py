@@ -97,7 +97,7 @@ async def test_a_request_is_a_signed_envelope_and_so_is_its_answer(
     assert body.startswith(b'{"payload":{"type":"fetch_rids","rid_types":[]},"source_node":"orn:koi-net.node:here+')
 
 
-async def test_requests_share_a_connection_that_is_replaced_if_the_peer_has_closed_it_meanwhile(
+async def test_requests_share_a_connection_and_replace_a_closed_one(
     client: PeerClient, serve: Serve, right: bytes
 ) -> None:
     connections, closed = 0, asyncio.Event()

@@ -94,9 +94,7 @@ def test_an_import_keeps_the_decisions_of_the_old_registration(samples: Path, se
     assert column(settings.database, "SELECT agent_id FROM contexts") == ["pending_c1_20240401_080000"]
 
 
-def test_an_agent_that_was_there_before_registrations_were_is_admitted_and_a_reader_stays_one(
-    old: Path, settings: Settings
-) -> None:
+def test_an_agent_older_than_registrations_is_admitted_and_a_reader_stays_one(old: Path, settings: Settings) -> None:
     with database(old, "first") as db:
         db.execute("ALTER TABLE agents ADD COLUMN registration_status TEXT DEFAULT 'pending'")
         db.execute("ALTER TABLE agents ADD COLUMN selected_tool TEXT")

@@ -307,7 +307,7 @@ def test_two_operations_of_one_name_are_refused() -> None:
         collect([service("one", thing()), service("two", thing())])
 
 
-def test_a_package_has_the_operations_of_its_modules_and_not_those_that_it_only_imports() -> None:
+def test_the_operations_of_a_package_are_those_defined_in_its_modules() -> None:
     made = thing()
     package, neighbour, importer = ModuleType("one"), ModuleType("on"), ModuleType("two")
     package.part = neighbour.part = service("one.part", made)  # type: ignore[attr-defined]
@@ -335,7 +335,7 @@ def refusal(caller: Caller, needed: Level, capability: Capability | None, invali
 
 
 @pytest.mark.anyio
-async def test_the_door_lets_everybody_in_as_far_as_the_table_says(workbench: Workbench) -> None:
+async def test_dispatch_permits_each_level_the_operations_of_the_table(workbench: Workbench) -> None:
     told, expected = {}, {}
     for caller, (name, (needed, capability)) in product(CALLERS, table().items()):
         told[caller.name, name] = (await given.refusal(workbench.dispatch(caller, name, {"no_such_argument": 1}))).code

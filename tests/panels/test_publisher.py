@@ -76,7 +76,7 @@ def test_many_events_at_once_are_a_few_messages(serving: KernelHost, publisher: 
     assert page.tables["tasks"] == tasks(serving)
 
 
-def test_a_few_changed_tasks_of_many_are_read_one_by_one_with_those_that_depend_on_them(
+def test_a_few_changed_tasks_are_read_one_by_one_with_their_dependants(
     serving: KernelHost, page: FrontEnd, follow: Follow
 ) -> None:
     lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(200))
@@ -273,7 +273,7 @@ def test_a_closed_page_ends_the_publisher_and_nothing_is_logged(
     page.until(lambda: page.names() == {"ada"})
 
 
-def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_reach_the_page(
+def test_the_publisher_keeps_tables_and_hides_a_failure_to_keep_them_from_the_page(
     serving: KernelHost, page: FrontEnd, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept: list[Any] = []

@@ -41,7 +41,7 @@ STATES = st.lists(st.dictionaries(st.sampled_from(["approvals", "tasks"]), ROWS)
 
 
 @given(STATES)
-def test_diffs_applied_to_a_snapshot_give_the_newest_state_and_are_empty_when_nothing_changed(
+def test_diffs_applied_to_a_snapshot_give_the_newest_state(
     states: list[dict[str, Any]],
 ) -> None:
     shown: dict[str, Any] = states[0]

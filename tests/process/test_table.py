@@ -102,7 +102,7 @@ def test_a_failed_start_leaves_no_file_open(stage: Stage) -> None:
 # -- alive and exit_code
 
 
-def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code_or_the_signal_that_ended_it(stage: Stage) -> None:
+def test_an_ended_process_has_an_exit_code_or_a_signal(stage: Stage) -> None:
     ref = stage.start(["sh", "-c", "exit 3"])
     stage.ended(ref)
     assert stage.table.exit_code(ref) == 3
@@ -114,7 +114,7 @@ def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code_or_the_signa
     assert stage.table.exit_code(killed) == -signal.SIGKILL
 
 
-def test_a_process_that_is_forgotten_goes_on(stage: Stage) -> None:
+def test_a_forgotten_process_continues(stage: Stage) -> None:
     forgotten = stage.start(["sleep", "600"])
     stage.table.forget(forgotten)
     gc.collect()

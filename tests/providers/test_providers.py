@@ -80,7 +80,7 @@ async def test_arguments_that_are_no_object_are_told_to_the_model_which_goes_on(
     assert (found.completed.text, len(found.requests)) == ("Then not.", 2)
 
 
-async def test_tokens_of_all_steps_are_limited_and_a_step_that_must_exceed_the_limit_is_not_begun(ask: Asking) -> None:
+async def test_the_tokens_of_all_steps_are_limited_together(ask: Asking) -> None:
     step = Step(SAID, TWO_CALLS, usage=(1_200, 50))
     found = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), tokens=5_000)
     assert (found.code, found.error and found.error.details["limit"], len(found.requests)) == (

@@ -328,7 +328,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.long
-def test_a_killed_script_leaves_its_values_in_a_lost_run_and_one_that_ends_a_completed_one(
+def test_a_killed_script_leaves_a_lost_run_with_its_values(
     client: ProjectClient, child: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_PROJECT", str(client.settings.project))

@@ -57,7 +57,7 @@ def take_part(workbench: Workbench) -> NodeIdentity:
     return identity
 
 
-async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol_if_the_project_takes_part(
+async def test_an_unknown_node_gets_the_error_of_the_protocol(
     served: Served, visit: Visit, stranger: NodeIdentity
 ) -> None:
     for path in REQUESTS:

@@ -150,7 +150,7 @@ def here(pid: int) -> ServerInfo:
     return ServerInfo(pid=pid, started=started, nonce="n", url=url, ws_url=url, mcp_url=url)
 
 
-async def test_a_file_that_is_not_private_says_nothing_and_is_written_anew(workbench: Workbench) -> None:
+async def test_a_server_file_that_is_not_private_is_ignored_and_rewritten(workbench: Workbench) -> None:
     file, other = workbench.settings.server_file, workbench.settings.project / "planted.json"
     planted = here(os.getpid()).model_dump()
     for access, linked in ((0o644, False), (0o620, False), (0o600, True)):
@@ -168,7 +168,7 @@ async def test_a_file_that_is_not_private_says_nothing_and_is_written_anew(workb
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workbench) -> None:
+async def test_a_server_file_or_process_of_another_user_is_ignored(workbench: Workbench) -> None:
     file = ServerFile(workbench.settings.server_file)
     with subprocess.Popen(["sleep", "600"], user=65_534) as process:
         file.save(here(process.pid), "wbo_x")
@@ -179,7 +179,7 @@ async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workb
     assert file.load() == ServerFileContent()
 
 
-async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
+async def test_a_damaged_server_file_is_ignored(workbench: Workbench) -> None:
     file = workbench.settings.server_file
     for text in DAMAGED:
         file.write_text(text.replace("{", f'{{"directory": "{identity(file.parent)}", ', 1))
@@ -190,7 +190,7 @@ async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
         assert await answers((await servers.start()).url)
 
 
-async def test_a_server_that_is_gone_is_not_believed(served: Served) -> None:
+async def test_the_file_of_an_ended_server_is_ignored(served: Served) -> None:
     file = ServerFile(served.workbench.settings.server_file)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()

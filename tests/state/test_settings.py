@@ -224,7 +224,7 @@ def test_a_relative_user_directory_is_ignored_and_an_unwritable_one_is_an_error(
 
 
 @pytest.mark.parametrize("home", [None, "~", "."])
-def test_a_user_without_a_home_gets_no_settings_of_a_clone_and_no_directory_named_tilde(
+def test_a_user_without_a_home_gets_no_settings_and_no_directory_named_tilde(
     repository: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
 ) -> None:
     """Such as in a container that runs with any number as its user."""
@@ -249,7 +249,7 @@ def test_a_user_without_a_home_gets_no_settings_of_a_clone_and_no_directory_name
     assert expanded("~/agents") == expanded(Path("~", "agents")) == NOWHERE / "agents"
 
 
-def test_a_path_in_the_home_of_a_user_who_is_unknown_is_nowhere() -> None:
+def test_a_path_in_the_home_of_an_unknown_user_does_not_exist() -> None:
     assert not expanded("~nobody-of-this-name/x").exists()
     assert expanded("~/x") == Path.home() / "x"
     assert expanded("a/~") == Path("a/~")

@@ -355,7 +355,7 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
     assert told == ["visible", "committed"]
 
 
-async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_synced_but_not_announced(
+async def test_a_change_that_need_not_be_durable_is_acknowledged_before_its_sync(
     open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncing, gate = threading.Event(), threading.Event()
@@ -377,7 +377,7 @@ async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_sy
     assert announced == ["begun", "ended"]
 
 
-async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_that_must_be_or_at_the_end(
+async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_durable_one(
     open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -393,7 +393,7 @@ async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_tha
     assert (len(synced), announced[3:]) == (2, ["begun again"])
 
 
-async def test_a_change_that_need_not_be_durable_waits_no_longer_than_it_may_however_many_follow(
+async def test_a_change_that_need_not_be_durable_waits_a_limited_time(
     open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_sync, "WAIT_SECONDS", 0)

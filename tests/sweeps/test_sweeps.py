@@ -199,7 +199,7 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(here: SweepLab) -> None:
     assert [(run["state"], run["tries"]) for run in here.runs("again")] == [("completed", n) for n in (1, 2, 1)]
 
 
-def test_a_run_whose_notebook_cannot_be_saved_is_recorded_as_failed_and_can_be_run_again(lab: SweepLab) -> None:
+def test_a_run_whose_notebook_cannot_be_saved_fails_and_can_be_retried(lab: SweepLab) -> None:
     """Its first try puts a file in the place of the directory."""
     notebook = lab.notebook(
         "unsaved.ipynb",

@@ -65,7 +65,7 @@ def test_the_description_of_a_tool_is_inert_and_cut() -> None:
     assert (offer.title, offer.hints) == (r"a\nb", {"readOnlyHint": True})
 
 
-def test_an_unusable_schema_of_the_result_is_left_out_alone_and_so_is_a_second_tool_of_one_name() -> None:
+def test_an_unusable_result_schema_or_a_second_tool_of_a_name_is_left_out() -> None:
     twice = [{"name": "t", "description": text} for text in ("first", "second")]
     found, problems = offered(*twice, {"name": "u", "outputSchema": {"$ref": "https://example.org/x"}})
     assert (found["t"].description, found["u"].result, problems) == ("first", None, ["t is listed twice"])

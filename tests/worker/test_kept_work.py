@@ -138,7 +138,7 @@ async def test_uncommitted_files_of_a_person_are_not_part_of_an_attempt(
     assert git("diff", "--name-only", "wb/lab/main", ref(task_id), cwd=repository) == "half.txt"
 
 
-async def test_work_on_another_branch_is_on_the_branch_of_the_worktree_when_its_task_is_completed(
+async def test_work_on_another_branch_reaches_the_branch_of_the_worktree_on_completion(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
@@ -258,7 +258,7 @@ async def test_a_task_completed_by_its_command_waits_for_the_commands_exit_and_c
     ("name", "state", "runs_on"),
     [("complete_task", "completed", True), ("fail_task", "failed", True), ("report_task_progress", "completed", False)],
 )
-async def test_a_command_that_ended_its_task_or_reported_is_ended_as_it_asked_and_its_worker_goes_on(
+async def test_a_command_may_end_its_task_by_call_or_result_and_its_worker_continues(
     served: Served, settle: Admit, repository: Path, name: str, state: str, runs_on: bool
 ) -> None:
     ada = await settle("ada", "lab")

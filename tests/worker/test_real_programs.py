@@ -134,7 +134,7 @@ def script(way: str, task_id: int) -> list[Step]:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-async def test_a_real_program_does_tasks_with_all_that_its_agent_has_and_ends_them_in_every_way(
+async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
     settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch, tools: Tools
 ) -> None:
     monkeypatch.setenv("KEY_OF_A_DEFINITION", KEY)

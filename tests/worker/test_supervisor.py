@@ -56,7 +56,7 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     assert await given.kinds(served.workbench, "task.*") == [f"task.{step}" for step in steps]
 
 
-async def test_outside_of_a_worktree_a_task_gets_a_directory_of_its_own_that_is_removed_afterwards(
+async def test_a_task_without_a_worktree_gets_a_temporary_directory(
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")

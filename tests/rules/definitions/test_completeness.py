@@ -81,7 +81,7 @@ def test_the_rule_of_a_tool_counts_before_that_of_its_server(
     assert (found and (found.asks, found.place)) == expected
 
 
-def test_rules_of_servers_are_about_no_other_tools_and_a_manual_tool_is_offered_on_request_only() -> None:
+def test_rules_of_a_server_cover_only_its_tools_and_manual_tools_need_a_request() -> None:
     made = hub(serverToolDefaults=FREE | {"include": "manual"}, tools={"look": {"include": "always"}})
     assert statement(made, "other", "post") is None
     assert statement(made, None, "add") is None

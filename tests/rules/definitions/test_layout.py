@@ -87,7 +87,7 @@ def test_a_written_default_stays_in_the_file() -> None:
     assert changed(files, tools=[tool]) == {"agent.yaml": text.replace(line, "")}
 
 
-def test_a_rule_is_edited_in_its_own_file_and_removed_with_it_and_other_files_are_left_alone() -> None:
+def test_a_rule_is_edited_and_removed_in_its_own_file_only() -> None:
     rule = {"name": "cite", "priorityLevel": 20, "include": "always", "text": "Cite what you read."}
     assert changed(FILES, rules=[rule]) == {"rules/cite.md": RULE.replace("10", "20")}
     shorter = RULE.replace("Cite what you read.", "Cite.")

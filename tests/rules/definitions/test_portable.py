@@ -36,7 +36,7 @@ def definition(**fields: Any) -> Definition:
     return Definition.model_validate({"metadata": METADATA, **fields})
 
 
-def test_a_definition_without_secrets_comes_back_whole_from_a_file_that_begins_with_what_it_is() -> None:
+def test_a_definition_without_secrets_survives_an_export_and_import() -> None:
     text, replaced = export_text(definition(**WHOLE))
     assert (import_text(text), replaced) == (definition(**WHOLE), {})
     comment, marker, *rest = text.splitlines()

@@ -27,7 +27,7 @@ def test_a_definition_and_a_persona_become_traits_without_empty_ones() -> None:
     assert compose(Sources()) == []
 
 
-def test_a_trait_set_by_hand_counts_more_than_the_definition_and_a_function_more_than_both() -> None:
+def test_a_function_overrides_a_trait_set_by_hand_which_overrides_the_definition() -> None:
     add = function_trait("mode", "Add.", {"type": "object"}, None, version="1")
     by_hand = parse({"mode": "quiet", "description": "Reads it all"})
     found = compose(Sources(definition=REVIEWER, by_hand=by_hand, functions=[add]))

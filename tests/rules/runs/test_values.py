@@ -141,7 +141,7 @@ def test_a_wide_or_long_preview_is_cut() -> None:
     assert (len(found.columns), len(found.columns[0]), found.cut) == (COLUMNS, CELL, True)
 
 
-def test_a_long_text_ends_with_a_whole_character_and_no_part_of_a_large_picture_is_shown() -> None:
+def test_a_preview_cuts_text_at_a_character_and_omits_a_large_picture() -> None:
     content = "é".encode() * TEXT_BYTES
     found = preview("long.txt", "text/plain", b"x" + content, len(content) + 1)
     assert found.text == "x" + "é" * ((TEXT_BYTES - 1) // 2)

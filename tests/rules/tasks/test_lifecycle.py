@@ -56,7 +56,7 @@ def test_any_other_step_is_refused_also_for_a_state_as_the_store_has_it(kind: ty
     assert refused("WRONG_STATE", step, kind(state), TaskAction(action)).details == {"status": state}
 
 
-def test_open_tasks_are_those_that_can_still_be_cancelled_and_held_ones_those_that_can_be_finished() -> None:
+def test_open_tasks_can_be_cancelled_and_held_ones_can_be_finished() -> None:
     assert {state for state in TaskState if STEPS[state, "cancel"] != "-"} == OPEN
     assert {state for state in TaskState if STEPS[state, "complete"] != "-"} == HELD
 

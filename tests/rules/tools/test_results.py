@@ -48,7 +48,7 @@ def test_every_result_can_be_stored_and_sent(value: Any) -> None:
     json_safety.check(json_safety.decode(as_json(value)))
 
 
-def test_a_value_that_contains_itself_or_nests_too_deeply_is_shown_by_its_representation() -> None:
+def test_a_recursive_or_too_deep_value_is_shown_by_its_repr() -> None:
     endless: list[Any] = []
     endless.append(endless)
     assert json.loads(as_json(endless)) == "[[...]]"

@@ -80,7 +80,7 @@ async def test_the_history_keeps_the_calls_of_a_stopped_answer(begin: Begin, set
     assert [said in history for said in ("list_tasks", "Count", "Go on")] == [True, True, True]
 
 
-async def test_a_history_of_another_version_of_the_engine_is_made_anew(begin: Begin) -> None:
+async def test_a_history_of_another_version_of_the_engine_is_rebuilt(begin: Begin) -> None:
     chat = await begin([{"say": "First."}, {"say": "Second."}])
     await chat.ask("One")
     old = json.dumps({"version": "another", "messages": [1]})

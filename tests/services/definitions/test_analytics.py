@@ -87,7 +87,7 @@ async def test_a_definition_that_was_never_used_has_figures(reviewer: Reviewer) 
     await reviewer.refused("VALIDATION_ERROR", "agent_analytics", since="yesterday")
 
 
-async def test_an_agent_that_is_given_another_definition_has_no_version_of_it_before_it_is_started(
+async def test_a_newly_given_definition_has_no_version_until_its_agent_starts(
     workbench: Workbench, admit: Admit
 ) -> None:
     await create(workbench)

@@ -55,7 +55,7 @@ async def test_an_unreadable_definition_is_found_by_its_directory_only(reviewer:
     await reviewer.refused("AGENT_NOT_FOUND", "agent_get_info", agentTarget="review")
 
 
-async def test_a_copy_has_its_own_id_and_an_agent_is_given_one_by_an_id_or_a_name_that_only_one_has(
+async def test_a_copy_has_its_own_id_and_only_a_unique_name_assigns_a_definition(
     workbench: Workbench, settings: Settings, admit: Admit
 ) -> None:
     made = await create(workbench)
@@ -126,7 +126,7 @@ async def test_only_a_planner_whose_grant_says_so_manages_definitions(workbench:
         await workbench.dispatch(await workbench.renewed(planner), "agent_list", {})
 
 
-async def test_a_definition_that_git_brought_can_be_given_to_an_agent_before_anybody_has_read_it(
+async def test_a_definition_that_git_brought_can_be_assigned_unread(
     served: Served, settings: Settings, admit: Admit
 ) -> None:
     for name, text in (("theirs", "metadata:\n  id: theirs\n  name: Theirs\n"), ("broken", "metadata: [\n")):

@@ -48,9 +48,7 @@ def program(settings: Settings, *arguments: object, text: str | None = None, **m
     return {"command": sys.executable, "args": [str(script), *map(str, arguments)], **more}
 
 
-async def test_the_tools_of_a_program_are_listed_and_what_it_says_about_its_secrets_is_masked(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_the_tools_of_a_program_are_listed_with_secrets_masked(workbench: Workbench, settings: Settings) -> None:
     found = await probed(workbench, **program(settings, env={"API_TOKEN": "env://THEIR_TOKEN"}))
     assert (found["error"], found["ok"], found["server"], found["version"]) == (None, True, "greeter", "2.1")
     assert [tool["name"] for tool in found["tools"]] == ["greet"]

@@ -176,7 +176,7 @@ async def test_a_directory_is_converted_in_its_place_and_keeps_its_files(workben
     assert event["data"]["summary"] == "converted from ./agents/finder"
 
 
-async def test_a_file_is_converted_to_a_directory_and_removed_if_that_is_asked_for_and_loses_nothing(
+async def test_converting_a_file_to_a_directory_loses_nothing_and_may_remove_the_file(
     workbench: Workbench, agents: Path
 ) -> None:
     file = {"agentTarget": "./agents/writer.yaml", "keepOld": False}

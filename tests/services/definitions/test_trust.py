@@ -97,7 +97,7 @@ async def mine(workbench: Workbench) -> str:
     return "./agents/mine"
 
 
-async def test_a_definition_from_a_repository_asks_for_trust_and_the_refusal_names_the_question(
+async def test_a_definition_from_a_repository_is_refused_with_a_question_of_trust(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -228,7 +228,7 @@ async def test_the_operators_change_of_a_part_trusts_only_that(workbench: Workbe
     await refused(workbench, theirs)
 
 
-async def test_a_copy_is_trusted_with_what_its_source_is_trusted_with_unless_an_agent_made_it(
+async def test_a_copy_inherits_the_trust_of_its_source_unless_an_agent_made_it(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     await workbench.call("agent_clone", sourceAgent=theirs, targetPath="./agents/early")
@@ -322,7 +322,7 @@ async def test_secrets_are_in_no_question_answer_or_event(workbench: Workbench, 
     assert [text for text in texts if "hunter2" in text] == []
 
 
-async def test_a_role_above_worker_is_asked_for_and_a_workers_is_not(workbench: Workbench, settings: Settings) -> None:
+async def test_a_role_above_worker_needs_trust(workbench: Workbench, settings: Settings) -> None:
     text = "metadata: {id: nice, name: nice, persona: planner}\n"
     path = came_with_the_repository(settings, text, "nice")
     error = await refused(workbench, path)
@@ -333,7 +333,7 @@ async def test_a_role_above_worker_is_asked_for_and_a_workers_is_not(workbench: 
     await require(workbench, came_with_the_repository(settings, text.replace("planner", "tester"), "nice"))
 
 
-async def test_a_role_that_a_planner_gives_is_asked_for_and_the_operators_is_not(
+async def test_a_role_given_by_a_planner_needs_trust_and_one_by_the_operator_does_not(
     workbench: Workbench, ada: Caller
 ) -> None:
     await create(workbench, "mine")
@@ -345,7 +345,7 @@ async def test_a_role_that_a_planner_gives_is_asked_for_and_the_operators_is_not
     await require(workbench, "own")
 
 
-async def test_a_prompt_that_an_agent_changed_is_asked_for_until_it_was_seen(workbench: Workbench, ada: Caller) -> None:
+async def test_a_prompt_changed_by_an_agent_needs_trust_until_it_was_shown(workbench: Workbench, ada: Caller) -> None:
     await create(workbench, "mine")
     await workbench.dispatch(ada, "agent_set_system_prompt", {"agentTarget": "mine", "prompt": "EVIL"})
     error = await refused(workbench, "mine")
@@ -366,7 +366,7 @@ async def test_a_prompt_that_an_agent_changed_is_asked_for_until_it_was_seen(wor
         ("agent_import", {"content": IMPORTED}, "rules.r"),
     ],
 )
-async def test_a_text_of_a_definition_that_an_agent_created_is_asked_for_also_in_a_copy_of_it(
+async def test_a_text_written_by_an_agent_needs_trust_even_in_a_copy(
     workbench: Workbench, ada: Caller, op: str, arguments: dict[str, Any], name: str
 ) -> None:
     await workbench.dispatch(ada, op, {"agentPath": "./agents/new", **arguments})
@@ -388,7 +388,7 @@ async def test_a_text_of_a_definition_that_an_agent_created_is_asked_for_also_in
         ("agent_add_reference", "reference", {"name": "r", "text": "EVIL"}),
     ],
 )
-async def test_a_rule_or_reference_that_an_agent_wrote_is_asked_for(
+async def test_a_rule_or_reference_written_by_an_agent_needs_trust(
     workbench: Workbench, ada: Caller, op: str, section: str, item: dict[str, Any]
 ) -> None:
     await create(workbench, "mine")

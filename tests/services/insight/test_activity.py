@@ -40,7 +40,7 @@ async def test_the_charts_of_a_new_project_are_empty(workbench: Workbench) -> No
     assert (found["pending"], found["cost_usd"], _total(found, "completed")) == (0, None, 0)
 
 
-async def test_attempts_are_counted_in_the_interval_in_which_they_ended_unless_it_was_before_the_window(
+async def test_attempts_are_counted_in_the_interval_in_which_they_ended(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     ada = (await admit("ada")).caller

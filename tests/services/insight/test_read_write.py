@@ -312,7 +312,7 @@ LEVELS = {"self_only": ["ada"], "team_level": ["ada", "bob"], "session_level": [
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_agents_are_read_as_far_as_access_goes(hall: Workbench, admit: Admit, level: str) -> None:
+async def test_the_access_level_limits_which_agents_are_read(hall: Workbench, admit: Admit, level: str) -> None:
     await hall.call("create_team", name="red", session_id="one")
     ada = await admit("ada", team_id="red", access_level=level)
     await admit("bob", team_id="red")

@@ -240,7 +240,7 @@ async def test_an_approved_merge_whose_gates_fail_is_asked_again(settings: Setti
         await workbench.call("reject", approval_id=waiting[0]["id"])
 
 
-async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository: Path) -> None:
+async def test_gates_run_again_when_the_target_moved(settings: Settings, repository: Path) -> None:
     async with asked(settings, "test ! -e broken.txt", served=True) as (workbench, question):
         first = (await settled(workbench, question))["payload"]
         assert [gate["state"] for gate in first["gates"]] == ["passed"]
@@ -298,7 +298,7 @@ async def test_gates_can_stand_in_the_projects_file(repository: Path, monkeypatc
 
 
 @pytest.mark.parametrize("text", ["integration_gate = []", "port = ", "project = '/'", "\xff"])
-def test_a_projects_file_that_is_wrong_is_told(repository: Path, text: str) -> None:
+def test_a_mistake_in_the_projects_file_is_reported(repository: Path, text: str) -> None:
     (repository / ".aiswarm").mkdir(exist_ok=True)
     (repository / ".aiswarm" / "settings.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(BadInput, match=r"BAD_SETTINGS.*settings\.toml"):

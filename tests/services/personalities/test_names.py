@@ -114,9 +114,7 @@ async def test_an_agent_of_another_node_cannot_be_changed_or_withdrawn(here: Her
             await here.workbench.call(operation, name="helper", **more)
 
 
-async def test_a_name_of_this_project_that_was_withdrawn_is_free_for_others_and_can_be_had_back(
-    here: Here, ada: Other
-) -> None:
+async def test_a_withdrawn_name_is_free_for_others_and_can_be_reclaimed(here: Here, ada: Other) -> None:
     await here.workbench.call("publish_personality", name="own", version="1")
     await here.workbench.call("withdraw_personality", name="own")
     early = ada.personality("own")

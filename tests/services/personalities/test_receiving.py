@@ -67,9 +67,7 @@ async def test_a_forgotten_personality_returns_only_with_a_newer_manifest(here: 
     assert await here.registry() == {"helper/1"}
 
 
-async def test_versions_stand_side_by_side_and_the_latest_has_the_newest_date_also_if_only_that_is_new(
-    here: Here, ada: Other
-) -> None:
+async def test_versions_stand_side_by_side_and_the_latest_has_the_newest_date(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
     for version in ("2", "1"):
         here.clock.forward(1)

@@ -189,9 +189,7 @@ async def test_a_caller_that_leaves_withdraws_the_question_for_good_and_cancels_
     assert await cancelled(here, begun["call_id"])
 
 
-async def test_a_function_that_is_interrupted_returns_too_much_or_loses_its_kernel_is_a_coded_error(
-    here: Side, there: Side
-) -> None:
+async def test_a_failing_function_of_a_trait_is_a_coded_error(here: Side, there: Side) -> None:
     await allowed(here, there)
     call, begun = calling(there), await taken(here)
     error = {"code": "TOOL_INTERRUPTED", "message": "The kernel was interrupted.", "status": 503}
@@ -251,9 +249,7 @@ async def test_a_function_that_is_redefined_while_it_runs_ends_as_the_one_that_b
         assert [record["version"] for record in await one.records()] == ["v2", "v1"]
 
 
-async def test_a_value_is_returned_by_a_callable_trait_without_a_function_as_often_as_the_rule_allows(
-    here: Side, there: Side
-) -> None:
+async def test_a_callable_trait_without_a_function_returns_its_value_within_the_rate(here: Side, there: Side) -> None:
     await here.publish("bob", mood=CALM, facts={"value": {"a": None}})
     await there.knows("bob", "mood", "facts")
     await allowed(here, there)
@@ -313,9 +309,7 @@ async def test_a_strangers_word_that_a_trait_only_reads_spares_no_question(here:
     assert await code_of(asking) == "TOOL_DENIED"
 
 
-async def test_an_mcp_client_calls_a_function_of_another_project_and_learns_what_else_a_node_offers(
-    here: Side, there: Side
-) -> None:
+async def test_an_mcp_client_calls_a_function_of_another_project(here: Side, there: Side) -> None:
     await allowed(here, there)
     token = await eve_of(there, tools=["network:ada", "network:bob"])
     await there.call("set_tool_permission", name="ada__mean", permission="always")

@@ -121,9 +121,7 @@ async def test_a_worker_that_ended_while_no_server_ran_gives_its_task_back(setti
         assert (await agent(served, "walt"))["registration_status"] == "inactive"
 
 
-async def test_a_process_with_the_pid_and_start_time_of_a_worker_but_another_mark_is_left_alone(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_process_with_a_workers_pid_but_another_mark_is_left_alone(settings: Settings, tmp_path: Path) -> None:
     left = await working(settings)
     table = ProcessTable()
     stranger = table.start(["sleep", "60"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")

@@ -110,7 +110,7 @@ async def test_names_notes_and_tags_are_changed_one_by_one(lab: Lab) -> None:
             await lab.call("update_run", run_id=run, add_tags=[tag])
 
 
-async def test_archived_runs_are_listed_apart_come_back_and_count_for_a_name_only_if_no_other_has_it(lab: Lab) -> None:
+async def test_archived_runs_are_listed_apart_and_yield_their_name_to_others(lab: Lab) -> None:
     running, ended = (await lab.start())["id"], await lab.run()
     with pytest.raises(Conflict, match="RUN_RUNNING"):
         await lab.call("archive_run", run_id=running)

@@ -18,7 +18,7 @@ from workbench.state.settings import Settings
 pytestmark = pytest.mark.anyio
 
 
-async def test_values_without_a_step_continue_their_series_and_others_replace_those_of_their_step(lab: Lab) -> None:
+async def test_a_value_without_a_step_continues_its_series_and_one_with_a_step_replaces(lab: Lab) -> None:
     run = (await lab.start())["id"]
     await lab.record(run, {"loss": 0.5, "note": "warm"})
     await lab.record(run, {"loss": [0.4, 0.3]})

@@ -101,7 +101,7 @@ async def test_a_deleted_project_is_hidden_until_it_is_restored(workbench: Workb
     assert kinds == ["project.created", "project.deleted", "project.restored"]
 
 
-async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(workbench: Workbench) -> None:
+async def test_a_name_of_several_deleted_projects_needs_an_id(workbench: Workbench) -> None:
     ids = []
     for _ in range(2):
         ids.append((await given.project(workbench, "alpha"))["id"])

@@ -259,9 +259,7 @@ async def test_an_agent_that_was_given_another_definition_has_it_after_a_restart
     assert task["attempts"][0]["definition_hash"] is None
 
 
-async def test_a_role_that_came_with_a_definition_is_asked_for_whatever_runs_it_and_the_answer_says_it(
-    served: Served, lab: Path
-) -> None:
+async def test_a_role_from_a_definition_needs_trust_whatever_runs_it(served: Served, lab: Path) -> None:
     await define(served)
     how = {"definition": "Reviewer", "assigned_worktree": "lab"}
     assert (await served.workbench.call("spawn_agent", **how))["role"] == "worker"

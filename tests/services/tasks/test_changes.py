@@ -94,9 +94,7 @@ async def test_only_the_holder_a_planner_or_the_operator_creates_subtasks(
 
 
 @pytest.mark.parametrize("end", ["failed", "cancelled"])
-async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
-    workbench: Workbench, ada: Admitted, end: str
-) -> None:
+async def test_a_dead_task_is_retried_with_all_its_retries(workbench: Workbench, ada: Admitted, end: str) -> None:
     task = await given.task(workbench, max_retries=1)
     await fail(workbench, ada, task)
     await rested(workbench, task)
@@ -251,7 +249,7 @@ async def test_a_task_reserved_for_a_departed_agent_is_open_to_all(
     assert (await given.kinds(workbench)).count("task.reassigned") == 2
 
 
-async def test_a_task_whose_worktree_is_closed_is_retried_once_the_worktree_is_made_anew(workbench: Workbench) -> None:
+async def test_a_task_of_a_closed_worktree_is_retried_once_the_worktree_exists_again(workbench: Workbench) -> None:
     waiting = await given.task(workbench, "early", target_worktree="later")
     task = await given.task(workbench, target_worktree="lab")
     for one in (waiting, task):

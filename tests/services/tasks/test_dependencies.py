@@ -221,9 +221,7 @@ async def test_a_started_task_waits_for_a_dependency_that_is_revived(
     await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
 
 
-async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_wait_for_a_dead_one(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_task_cancelled_with_its_dependencies_cannot_get_a_dead_one(workbench: Workbench, admit: Admit) -> None:
     ada, failed, gone, whole = (
         await admit("ada"),
         await given.task(workbench),

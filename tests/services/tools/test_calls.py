@@ -142,7 +142,7 @@ async def test_arguments_that_a_schema_marks_secret_are_masked_except_in_the_cal
 
 
 @pytest.mark.parametrize("how", ["returns", "fails", "raises"])
-async def test_an_argument_that_a_schema_marks_is_in_no_record_of_its_call_and_stays_a_word_elsewhere(
+async def test_a_marked_argument_is_masked_only_in_the_records_of_its_call(
     workbench: Workbench, shelf: Shelf, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -74,7 +74,7 @@ async def test_names_of_operations_are_taken_and_changes_of_the_functions_are_ev
         await workbench.call("call_tool", name="add")
 
 
-async def test_a_second_kernel_is_told_who_has_a_name_and_the_record_says_which_ran(workbench: Workbench) -> None:
+async def test_a_second_kernel_is_told_which_kernel_offers_a_name(workbench: Workbench) -> None:
     other: dict[str, Any] = {"host_id": "l", "name": "b.ipynb (kernel 2)"}
     assert await workbench.call("offer_tools", **other, tools=[ADD]) == {"taken": {"add": "kernel 1"}}
     for replaces, runs in ((False, "kernel 1"), (True, "b.ipynb (kernel 2)")):

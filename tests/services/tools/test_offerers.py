@@ -75,7 +75,7 @@ def test_no_server_may_have_a_reserved_word_as_its_name() -> None:
         ),
     ],
 )
-def test_a_person_is_told_whose_a_tool_is_and_what_others_call_themselves_is_quoted(tool: ToolInfo, says: str) -> None:
+def test_a_question_names_the_owner_of_a_tool_and_quotes_foreign_names(tool: ToolInfo, says: str) -> None:
     assert tool.origin == says
 
 

@@ -201,7 +201,7 @@ async def test_a_command_runs_in_a_worktree_and_only_there(
 
 
 @pytest.mark.long
-async def test_nothing_that_a_command_in_a_worktree_started_goes_on_there(workbench: Workbench, program: Any) -> None:
+async def test_processes_of_a_command_in_a_worktree_end_with_it(workbench: Workbench, program: Any) -> None:
     lab = await given.worktree(workbench)
     daemon = "setsid -f env -i sh -c 'echo $$ > pid; exec sleep 600'; until [ -s pid ]; do sleep 0.01; done"
     assert (await program("worktrees", "run", "lab", "--", "sh", "-c", daemon)).status == 0

@@ -101,7 +101,7 @@ async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench:
     assert not place.exists()
 
 
-async def test_a_worktree_whose_files_are_gone_can_be_given_up_without_a_bundle_if_others_have_its_branch(
+async def test_a_worktree_without_files_is_discarded_without_a_bundle_if_its_branch_is_elsewhere(
     workbench: Workbench, repository: Path
 ) -> None:
     place = await given.worktree(workbench)

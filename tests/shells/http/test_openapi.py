@@ -31,7 +31,7 @@ def test_the_description_is_valid(document: dict[str, Any]) -> None:
     assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
 
 
-def test_every_operation_is_in_it_by_a_name_of_its_own(document: dict[str, Any]) -> None:
+def test_the_description_has_every_operation_by_a_unique_name(document: dict[str, Any]) -> None:
     for op in CATALOGUE.values():
         described = document["paths"][f"/api/ops/{op.name}"]["post"]
         assert (described["operationId"], described["summary"]) == (op.name, op.summary)

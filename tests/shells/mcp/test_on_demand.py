@@ -161,5 +161,5 @@ def test_commands_import_neither_the_library_nor_what_else_only_others_need(tmp_
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_a_kernel_imports_it_with_the_first_requests_which_are_answered_despite_an_interrupt(tmp_path: Path) -> None:
+def test_a_kernel_loads_the_library_on_the_first_requests_despite_an_interrupt(tmp_path: Path) -> None:
     run(KERNEL, json.dumps(INITIALIZE), json.dumps(HEADERS), project=tmp_path)

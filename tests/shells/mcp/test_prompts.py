@@ -70,9 +70,7 @@ async def test_arguments_that_do_not_fit_are_refused(served: Served) -> None:
             assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, code)
 
 
-async def test_the_plan_in_a_prompt_is_one_that_can_be_created_and_tools_that_prompts_name_exist(
-    served: Served, admit: Admit
-) -> None:
+async def test_prompts_contain_a_valid_plan_and_name_existing_tools(served: Served, admit: Admit) -> None:
     pam = await admit("pam", role="planner")
     async with session(served, pam.token) as client:
         written = {"day": await texts(client, "day"), "plan": await texts(client, "plan", goal="Fly")}

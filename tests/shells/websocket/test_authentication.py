@@ -63,7 +63,7 @@ GUESSES: dict[str, dict[str, Any]] = {
 
 
 @limited(max_failed_logins=3)
-async def test_ids_and_tokens_are_guessed_only_so_often_in_whatever_way(talk: Talks, admit: Admit) -> None:
+async def test_guesses_of_ids_and_tokens_are_limited(talk: Talks, admit: Admit) -> None:
     await admit("ada")
     for action, guess in GUESSES.items():
         line = await talk()

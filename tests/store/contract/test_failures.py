@@ -188,7 +188,7 @@ async def test_tuples_returns_rows_without_column_names(store: Store) -> None:
     assert len(rows) == 2
 
 
-async def test_an_event_that_cannot_be_told_or_kept_fails_with_its_change_alone(store: Store) -> None:
+async def test_an_unstorable_event_fails_only_its_own_change(store: Store) -> None:
     def unspeakable(tx: Tx) -> None:
         add("b")(tx)
         tx.emit("note.added", "note:b", data=object())

@@ -31,7 +31,7 @@ async def test_a_node_that_was_down_learns_what_it_missed(network: Network) -> N
     await hub.has(scout={})
 
 
-async def test_restarted_nodes_are_the_same_keep_what_they_knew_and_get_the_events_of_both_sides(
+async def test_restarted_nodes_keep_their_identity_and_knowledge_and_exchange_missed_events(
     network: Network,
 ) -> None:
     hub, ada = await pair(network)
@@ -57,7 +57,7 @@ async def test_a_node_with_another_address_is_found_again(network: Network) -> N
     await ada.has(guide={}, helper={})
 
 
-async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network: Network) -> None:
+async def test_a_first_contact_that_lost_its_data_is_introduced_again(network: Network) -> None:
     hub, ada = await pair(network, koi_reconcile_seconds=10.0)  # ada may have greeted it while it was ending
     await hub.stop()
     _forget_all(hub)
@@ -67,7 +67,7 @@ async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network:
     await ada.has(guide={}, helper={})
 
 
-async def test_a_node_that_has_lost_everything_learns_it_anew(network: Network) -> None:
+async def test_a_node_that_lost_its_data_learns_it_again(network: Network) -> None:
     hub = await network("hub")
     ada = await network("ada", hub)
     await hub.publish("guide")

@@ -67,7 +67,7 @@ async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_s
     assert (await ada.call("get_network"))["first_contact"]["rid"] == pinned
 
 
-async def test_a_blocked_peer_gets_nothing_and_what_it_published_is_dropped_until_it_is_unblocked(
+async def test_a_blocked_peer_gets_nothing_and_its_personalities_are_dropped(
     network: Network,
 ) -> None:
     hub, ada = await pair(network)

@@ -94,9 +94,7 @@ async def test_a_stock_agent_joins_and_its_personalities_are_known(
     await hub.has()
 
 
-async def test_a_project_joins_a_stock_coordinator_which_has_its_exact_bundles_and_relays_those_of_others(
-    network: Network, stock: Stock
-) -> None:
+async def test_a_project_and_a_stock_coordinator_exchange_exact_bundles(network: Network, stock: Stock) -> None:
     coordinator = await stock("coordinator")
     eve = await network("eve", coordinator.url)
 
@@ -219,7 +217,7 @@ async def test_a_restarted_stock_agent_and_project_catch_up_with_each_other(netw
     await hub.has(scout={})
 
 
-async def test_a_stock_coordinator_that_forgot_a_project_is_greeted_anew(network: Network, stock: Stock) -> None:
+async def test_a_stock_coordinator_that_forgot_a_project_is_introduced_again(network: Network, stock: Stock) -> None:
     coordinator = await stock("coordinator")
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     await ada.publish("helper")

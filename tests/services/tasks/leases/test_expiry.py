@@ -47,7 +47,7 @@ async def test_a_lease_ends_at_its_time_and_not_before_and_too_often_fails_the_t
 
 
 @pytest.mark.timeout(20)
-async def test_the_open_project_ends_leases_and_pauses_by_itself(
+async def test_an_open_project_ends_leases_and_pauses_without_a_call(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     await given.task(workbench)

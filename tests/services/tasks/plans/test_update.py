@@ -164,7 +164,7 @@ async def test_an_update_cannot_have_tasks_wait_for_each_other_by_way_of_others(
 
 @settings_of_hypothesis(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
-async def test_an_update_makes_any_plan_any_other_and_the_export_says_so(
+async def test_an_update_turns_any_plan_into_any_other(
     workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
 ) -> None:
     old, new = (write(rules.parse(yaml.safe_dump(_here(said))), form) for said in (one, other))
