@@ -1,4 +1,4 @@
-"""Pictures of any query: what is drawn follows from the types of the columns, or from what one asks for."""
+"""Pictures of any query: the types of the columns, or the user, decide which chart is drawn."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spec(frame: pandas.DataFrame, *words: str) -> dict[str, Any]:
 
 
 def titles(found: dict[str, Any]) -> dict[str, Any]:
-    """What is on each axis, and the mark."""
+    """The fields of the axes, and the mark."""
     axes = {name: found["encoding"][name].get("title") for name in ("x", "y")}
     mark = found["mark"]
     return axes | {"mark": mark if isinstance(mark, str) else mark["type"]}
@@ -110,7 +110,7 @@ def test_a_picture_is_packed_without_a_change_to_its_pixels() -> None:
 
 
 def pixels(picture: bytes) -> bytes:
-    """What is drawn, as `vl_convert` reads it in an SVG's image and draws it again."""
+    """The pixels that `vl_convert` draws from an SVG with this image."""
     source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
     image = f'<image width="300" height="200" href="{source}"/>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200">{image}</svg>'

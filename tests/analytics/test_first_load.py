@@ -1,4 +1,4 @@
-"""A large store is loaded through a child process, and whatever befalls it, the copy is the same."""
+"""A large store is loaded through a child process; the copy is the same when that fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def everything(live: Live, workbench: Workbench) -> dict[str, list[Any]]:
 
 
 async def expected(workbench: Workbench) -> dict[str, list[Any]]:
-    """The same, read without a child."""
+    """The tables, read without a child process."""
     return content(Live(), await workbench.store.read(lambda tx: read_update(tx, START)))
 
 

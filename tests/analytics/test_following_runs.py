@@ -1,4 +1,4 @@
-"""Values of runs are followed by their ids: only the new ones are read, and the copy is as if all were read anew."""
+"""Values of runs are followed by their ids: only new ones are read, and the copy equals a full load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB over the live store: what the views say, and that following events is as good as loading anew."""
+"""DuckDB over the live store: its views, and following events instead of loading everything again."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     never = await given.task(workbench, "never", dependencies=[second])
 
     async def do(seconds: float, name: str, task: int, **more: Any) -> None:
-        """What ada does after some time."""
+        """Call an operation as ada after some time."""
         clock.forward(seconds)
         await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
         await given.done_by(workbench, ada, name, task, **more)

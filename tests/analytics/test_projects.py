@@ -1,4 +1,4 @@
-"""Several projects in one query: the same views under a name, read only, whatever becomes of the other project."""
+"""Several projects in one query: the views of each under its name, read only, even if it changes."""
 
 from __future__ import annotations
 

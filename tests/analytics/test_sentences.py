@@ -1,4 +1,4 @@
-"""What reports say of a project in which not all went well: each number is that of the events, and nothing is left out.
+"""The sentences of reports on a project with failures: their numbers are those of the events, and none is left out.
 
 Of the plan *whole* both tasks are completed. Of *half* one is completed, one failed for good, one needs that one, one
 needs the one that needs it, and one was cancelled. Of four runs one failed, one goes on, one is archived.

@@ -1,4 +1,4 @@
-"""What a person may ask in SQL, and what ends a question: parameters, frames, views that stay, limits, interrupts."""
+"""SQL queries of a person: parameters, dataframes, temporary views, limits and interrupts."""
 
 from __future__ import annotations
 

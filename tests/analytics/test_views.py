@@ -1,4 +1,4 @@
-"""The views are described, each of them and each of their columns, wherever one looks for them."""
+"""Every view and every column is described in the database, in the manual and by the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Analytics tab: charts of what happens, while it happens, and only where somebody sees them."""
+"""The Analytics tab: live charts, read only while they are visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the desk does when requests fail, answers are late, and what was approved takes its time."""
+"""The desk while requests fail, answers are late, and approved merges take their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of the panel when it is saved, and opened again without the kernel."""
+"""The panel in a notebook that is saved and opened again without the kernel."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def desk(desk: BareDesk) -> BareDesk:
 
 
 def opened(desk: BareDesk, tool: str) -> Locator:
-    """What is below a tool in the catalogue, after a click on its name."""
+    """The details below a tool in the catalogue, after a click on its name."""
     desk.element.get_by_role("searchbox", name="Filter tools").fill(tool)
     desk.element.get_by_role("button", name=tool, exact=True).click()
     return desk.element.locator(".wb-tools .wb-table-details:visible")

@@ -1,4 +1,4 @@
-"""Everything is killed, stopped and continued at every point of an attempt: no byte of its work is lost or mixed.
+"""Every process is killed, stopped and continued at every point of an attempt: no byte of work is lost or mixed.
 
 Run as a program, this file serves a project as a kernel does.
 """
@@ -57,7 +57,7 @@ done
 
 
 class Victim(StrEnum):
-    """What is hit."""
+    """The process that a signal hits."""
 
     SERVER = "server"
     KERNEL = "kernel"

@@ -131,7 +131,7 @@ def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_definitions(
     processes = child(__file__, tmp_path)
 
     def tried(step: int) -> tuple[int, Versions]:
-        """What the process said that was to be killed at a step, and the versions afterwards, which can be changed."""
+        """The output of a process that is killed at a step, and the versions afterwards."""
         root = tmp_path / str(step)
         restore(root, before)
         print(action, step, file=processes.stdin)

@@ -90,7 +90,7 @@ def repository(repository: Path) -> Path:
 
 
 def acknowledged(process: Any) -> Iterator[dict[str, Any]]:
-    """What a process has said; a line that its end cut off was not said."""
+    """The whole lines that a process has printed; a line cut by its end does not count."""
     for line in process.stdout:
         if line.endswith("\n") and line.startswith("{"):
             yield json.loads(line)

@@ -1,4 +1,4 @@
-"""`kill -9` of a process that writes: what it was told is done is done, whole, and once.
+"""`kill -9` of a process that writes: every acknowledged write is there, whole, and once.
 
 Run as a program, this file is that process: it writes without end and says what was acknowledged.
 """

@@ -92,7 +92,7 @@ def left_running(project: Path, sweep: str) -> list[psutil.Process]:
 
 
 def printed(project: Path, run: dict[str, Any]) -> list[str]:
-    """What the cells of an executed notebook printed."""
+    """The printed output of an executed notebook."""
     cells = json.loads((project / run["output"]).read_text("utf-8"))["cells"]
     return ["".join(output["text"]) for cell in cells for output in cell.get("outputs", []) if "text" in output]
 

@@ -12,7 +12,7 @@ from workbench.cli import cli
 
 
 def completions(*words: str) -> set[str]:
-    """What Tab offers after the words; the last one is incomplete."""
+    """The completions that Tab offers after the words; the last one is incomplete."""
     *complete, incomplete = words
     shell = BashComplete(cli, {}, "workbench", "_WORKBENCH_COMPLETE")
     return {item.value for item in shell.get_completions(complete, incomplete)}

@@ -1,4 +1,4 @@
-"""How long a grant lasts, as it is typed."""
+"""The expiry of a grant, as it is typed."""
 
 from __future__ import annotations
 

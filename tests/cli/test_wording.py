@@ -1,4 +1,4 @@
-"""Who types a command is told of commands, not of operations and their arguments."""
+"""Messages of the command line name commands, not operations and their arguments."""
 
 from __future__ import annotations
 

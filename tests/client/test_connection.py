@@ -1,4 +1,4 @@
-"""The one way to a project's server: it never gives a token to what else has the server's address."""
+"""The connection to a project's server: it gives no token to another program at the same address."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def answering(*unexpected: Any) -> Act:
 
 
 def agent_at(url: str, **options: Any) -> Agent:
-    """An agent that waits for nearly nothing between attempts to connect."""
+    """An agent that hardly waits between attempts to connect."""
     return Agent(url, pauses=lambda: itertools.repeat(0.01), **options)
 
 
@@ -255,7 +255,7 @@ async def test_a_decision_is_not_lost_before_the_reply_or_after_an_error() -> No
 
 
 async def test_events_go_on_after_something_unreadable_without_gap_or_repetition() -> None:
-    """What could not be read may have been an event: they are asked for again, from the last one on."""
+    """An unreadable message may have been an event: events are requested again, from the last one on."""
     asked = []
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where the server of a project is, by its file."""
+"""The address of a project's server, as its file has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of an agent as a pure class: what has happened goes in, what is to be done comes out."""
+"""The protocol of an agent as a pure class: events go in, actions come out."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ MESSAGES = (
 
 
 class AnyServer(RuleBasedStateMachine):
-    """Whatever a server sends and however connections break, each call is answered or failed once, at the latest at
+    """For any messages of a server and any breaks, each call is answered or failed once, at the latest at
     the end, and nothing raises."""
 
     numbers = Bundle("numbers")

@@ -1,4 +1,4 @@
-"""`workbench doctor` and `get_confinement`: what this machine has, and what follows where it has not."""
+"""`workbench doctor` and `get_confinement`: what this machine has, what it lacks and what to do."""
 
 from __future__ import annotations
 

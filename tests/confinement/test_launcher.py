@@ -1,4 +1,4 @@
-"""The program in front of every boxed command: what it passes on, how it fails, what it leaves behind."""
+"""The launcher of every boxed command: what it passes on, how it fails, what it leaves behind."""
 
 from __future__ import annotations
 

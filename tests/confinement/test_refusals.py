@@ -1,4 +1,4 @@
-"""What a command prints that its box refused something says what it was, and which setting opens it."""
+"""The error of a command that its box refused a path names the path and the setting that opens it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(autouse=True)
 def _home(scene: Scene) -> None:
-    """What a person has at home, which programs may want."""
+    """Files in a person's home that programs may want."""
     scene.home.mkdir(exist_ok=True)
     (scene.home / "data.csv").write_text("1,2,3")
     tool = scene.home / "tools" / "bin" / "frob"
@@ -37,7 +37,7 @@ def test_an_untrusted_setting_is_named_as_untrusted(tmp_path: Path) -> None:
 
 
 def explained(scene: Scene, script: str) -> list[str]:
-    """What is said about a script that fails in its box."""
+    """The explanation of a script that fails in its box."""
     done = scene.work(script)
     assert done.returncode != 0, done.stdout
     telling = TellingLines()

@@ -1,4 +1,4 @@
-"""What a command finds around it: its environment, and what every box may read."""
+"""The surroundings of a command in a box: its variables, and the paths that every box may read."""
 
 from __future__ import annotations
 

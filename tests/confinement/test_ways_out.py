@@ -1,4 +1,4 @@
-"""What is open to everybody is closed in a box: sockets, signals, other processes, the machine."""
+"""A box closes what is open outside: sockets, signals, other processes, the machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REFUSED = re.compile(r"denied|not permitted|not implemented", re.IGNORECASE)
 
 @pytest.fixture
 def around(scene: Scene) -> Iterator[dict[str, str]]:
-    """What a worker would like to reach."""
+    """The ports and processes that a worker would like to reach."""
     with ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))

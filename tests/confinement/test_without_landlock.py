@@ -1,4 +1,4 @@
-"""Where the kernel has no Landlock, or an old one: it is said, or refused, and nothing pretends to be confined."""
+"""A kernel without Landlock or with an old one: it is reported or refused, and nothing pretends to be confined."""
 
 from __future__ import annotations
 

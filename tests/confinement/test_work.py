@@ -1,4 +1,4 @@
-"""What a worker has to be able to do in its box."""
+"""Ordinary work that must succeed in a box."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is n
 
 
 def works(scene: Scene, script: str) -> str:
-    """What a shell script prints that comes to its end without a failure."""
+    """The output of a shell script that must succeed."""
     done = scene.work(f"set -e\n{script}")
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
 def python(scene: Scene, program: str) -> str:
-    """What a Python program prints that comes to its end."""
+    """The output of a Python program that must succeed."""
     done = scene.run([SYSTEM_PYTHON, "-c", program])
     assert done.returncode == 0, done.stdout
     return done.stdout

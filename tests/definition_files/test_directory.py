@@ -1,4 +1,4 @@
-"""The directory of a definition: whole at every moment, whatever editors, git, other processes and the disk do."""
+"""The directory of a definition: whole at every moment, despite editors, git, other processes and a full disk."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def rules(definition: Definition) -> dict[str, str]:
 
 
 def private(directory: DefinitionDirectory) -> list[str]:
-    """What is left beside a definition."""
+    """The files left beside a definition."""
     return sorted(path.name for path in (directory.path.parent / PRIVATE / directory.path.name).iterdir())
 
 
@@ -131,7 +131,7 @@ def test_a_journal_that_came_from_elsewhere_is_not_followed(directory: Definitio
 
 
 def writes(name: str, text: str) -> Happening:
-    """What an editor does that writes into a file."""
+    """Write into a file, as some editors do."""
     return lambda path: (path / name).write_text(text)
 
 
@@ -140,7 +140,7 @@ def removes(name: str) -> Happening:
 
 
 def by_replacement(path: Path) -> None:
-    """What an editor does that replaces the file, with a text of the same length and the same time."""
+    """Replace a file by one of the same length and time, as some editors do."""
     target, fresh = path / "rules" / "cite.md", path / "rules" / "cite.md~"
     info, text = target.stat(), target.read_text().replace("Cite.", "Read.")
     fresh.write_text(text)

@@ -25,7 +25,7 @@ def definition(name: str, prompt: str = "version 1") -> Definition:
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Path:
-    """Where two definitions are: `a` and `b`."""
+    """The directory of two definitions: `a` and `b`."""
     for name in "ab":
         DefinitionDirectory(tmp_path / "agents" / name).create(definition(name))
     return tmp_path / "agents"

@@ -120,7 +120,7 @@ def test_vectors_make_a_file_large_and_are_read_but_not_without_a_limit(agents: 
 
 
 def converted(files: dict[str, str]) -> Converted:
-    """What the files of a definition contain."""
+    """The content of a definition's files."""
     (root,) = {name.partition("/")[0] for name in files if "/" in name} or {""}
     below = {name.removeprefix(f"{root}/"): text for name, text in files.items()}
     agent = next(name for name in (JSON_AGENT, "tsagent.yaml", "finder.yaml") if name in below)
@@ -152,7 +152,7 @@ def test_a_migrated_definition_equals_the_older_one(
 
 
 class Killed(BaseException):
-    """What ends a process amid a change."""
+    """An exception that ends a process amid a change."""
 
 
 def test_the_next_reader_finishes_an_interrupted_conversion_or_removal(

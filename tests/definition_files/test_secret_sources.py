@@ -1,4 +1,4 @@
-"""Where secrets are read from, and that nothing but the secret itself tells what it is."""
+"""The sources of secrets, and that no error contains a secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECRET = "hunter2-of-the-person"
 
 
 def secret(reference: str, project: Path) -> str:
-    """What a reference resolves to."""
+    """The secret of a reference."""
     parsed = parse(reference)
     assert parsed is not None
     return resolve(parsed, project)

@@ -1,4 +1,4 @@
-"""How programs are started: Claude Code, Codex and Gemini CLI for a definition, others by a profile."""
+"""The start of programs: Claude Code, Codex and Gemini CLI for a definition, others by a profile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def definition(**more: Any) -> Definition:
 
 
 def configuration(program: str, files: dict[str, str], found: Definition, **config: str) -> Configuration:
-    """How a program is started for a definition."""
+    """The command and files with which a program is started for a definition."""
     used = fit(PROGRAMS[program], program, found)
     more = {"provider": used.provider, "model": used.model, "servers": used.servers, "provider_config": config}
     setup = AgentSetup.model_validate(SETUP | more)

@@ -1,4 +1,4 @@
-"""What a tool's caller reads of an error says what happened, also inside groups."""
+"""The error that a tool's caller reads, also of an exception group."""
 
 from __future__ import annotations
 

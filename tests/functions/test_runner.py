@@ -1,4 +1,4 @@
-"""Functions run for tools: whatever one does, the others and the servers go on."""
+"""The runner of functions: one function disturbs neither others nor the servers."""
 
 from __future__ import annotations
 

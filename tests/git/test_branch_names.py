@@ -96,7 +96,7 @@ def test_a_hostile_name_is_refused_or_works_and_harms_nothing(
 
 
 def live(repo: Repository, path: Path, name: str) -> None:
-    """What comes after a worktree was made."""
+    """Commit, merge and remove in a new worktree."""
     write(path, {"new": "new\n"})
     made = inside(path).commit_all("new", ANNA)
     assert made == repo.import_branch(inside(path), name, max_bytes=MEGABYTE) == repo.resolve(name)

@@ -1,4 +1,4 @@
-"""What would be lost with a branch, the file that keeps it, and what is kept of uncommitted work."""
+"""Giving up a branch: commits that would be lost, the bundle that keeps them, and uncommitted work."""
 
 from __future__ import annotations
 

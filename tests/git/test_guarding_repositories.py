@@ -1,4 +1,4 @@
-"""A fingerprint of what must not change, and one at a time across processes."""
+"""The fingerprint of guarded files, and the lock between processes."""
 
 from __future__ import annotations
 

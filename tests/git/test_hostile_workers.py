@@ -1,4 +1,4 @@
-"""Whatever a worker does to what is its own, the person's repository works at every moment, and runs nothing of it."""
+"""A worker may do anything to its own files: the person's repository keeps working and runs nothing of it."""
 
 from __future__ import annotations
 

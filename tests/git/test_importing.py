@@ -103,7 +103,7 @@ FORGED: dict[str, Callable[[Path], str]] = {
 
 
 def refuses(root: Path, repo: Repository, work: Path, bundle: Path) -> None:
-    """What a worker's git says is refused, and nothing of it stays."""
+    """Assert that an import is refused and leaves nothing."""
     differ(repo, work)
     before, objects = Picture.of(root), everything(root / ".git" / "objects")
     refused("IMPORT_REFUSED", repo.import_branch, inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE)
@@ -138,7 +138,7 @@ def mangled(tmp_path: Path, root: Path, mangle: Callable[[bytes], bytes]) -> Pat
 
 
 def head_of(bundle: bytes) -> int:
-    """Where the pack begins."""
+    """The position at which the pack begins."""
     return bundle.index(b"\n\n") + 2
 
 

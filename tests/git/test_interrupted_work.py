@@ -1,4 +1,4 @@
-"""Whatever stops the work in the middle, nothing is half done, or what is left can be removed."""
+"""Interrupted work: nothing is half done, or the remains can be removed."""
 
 from __future__ import annotations
 

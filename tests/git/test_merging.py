@@ -1,4 +1,4 @@
-"""Merging into a branch that the person may be working on, also what was tried out first."""
+"""Merging into a branch that the person may be working on, also with a merge tried first."""
 
 from __future__ import annotations
 

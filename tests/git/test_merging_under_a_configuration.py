@@ -1,4 +1,4 @@
-"""Merging under the person's filters, drivers, taste, hooks and identity."""
+"""Merging under the person's filters, drivers, preferences, hooks and identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repository that was made inside a worktree is files of the worktree, whatever `git add` would make of it."""
+"""A repository inside a worktree counts as files of the worktree, unlike with `git add`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is predicted of merges is what they give, of generated histories; a real ``git merge`` is the judge."""
+"""Predictions of merges agree with a real ``git merge`` on generated histories."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def agree(predicted: MergePreview, real: MergePreview) -> bool:
 
 
 def judged(scratch: Path, ours: str, theirs: str) -> MergePreview:
-    """What `git merge` makes of it."""
+    """The outcome of a real `git merge`."""
     git(scratch, "checkout", "--quiet", "--force", "--detach", ours)
     git(scratch, "clean", "-ffdxq")
     done = subprocess.run(

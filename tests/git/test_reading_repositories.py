@@ -1,4 +1,4 @@
-"""Branches, differences and merges that are only looked at."""
+"""Reading branches, differences and predicted merges."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from workbench.git import FileChange, FileDiff, Repository
 
 
 def shown(repo: Repository, **more: Any) -> dict[str, FileDiff]:
-    """What the branch changed, by path."""
+    """The changes of the branch, by path."""
     return {file.path: file for file in repo.diff("main", "work", max_bytes=more.pop("max_bytes", MEGABYTE), **more)}
 
 

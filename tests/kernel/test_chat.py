@@ -47,7 +47,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 @contextmanager
 def page(kernel: Kernel, front_end: str = "1") -> Iterator[None]:
-    """What a cell in a page is told of its front end."""
+    """Tell the cells that a page is their front end."""
     kernel.run(f"import os; os.environ['WORKBENCH_FRONTEND'] = '{front_end}'")
     try:
         yield

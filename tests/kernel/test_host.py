@@ -1,4 +1,4 @@
-"""The host of the servers in a kernel, without a kernel: starts, stops and failures that nobody asked for."""
+"""The host of the servers in a kernel, without a kernel: starts, stops and unexpected failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def session() -> Iterator[WorkbenchSession]:
 
 
 def served_elsewhere(settings: Settings) -> subprocess.Popen[str]:
-    """A process that serves the project by now."""
+    """A process that already serves the project."""
     env = os.environ | {"WORKBENCH_PROJECT": str(settings.project)}
     command = [sys.executable, "-m", "workbench.cli", "serve", "--port", "0"]
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)

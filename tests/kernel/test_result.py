@@ -1,4 +1,4 @@
-"""What `wb.call` returns shows itself: short, harmless and without tokens; as data it is a dict like any other."""
+"""The repr of results of `wb.call`: short, inert and without tokens; as data, a result is a dict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook says of mistakes, of empty lists and of interrupts: one line, in the words of a notebook."""
+"""Messages of a notebook about mistakes, empty lists and interrupts: one line, in the words of a notebook."""
 
 from __future__ import annotations
 

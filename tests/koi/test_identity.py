@@ -1,4 +1,4 @@
-"""The key file of a node, and what a signature is worth."""
+"""The key file of a node, and the verification of signatures."""
 
 from __future__ import annotations
 

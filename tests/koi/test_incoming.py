@@ -1,4 +1,4 @@
-"""Envelopes from other nodes: whatever they contain, they are read or refused; what is malformed costs only itself."""
+"""Envelopes from other nodes: any bytes are read or refused, and a malformed item costs only itself."""
 
 from __future__ import annotations
 

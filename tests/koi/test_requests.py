@@ -1,4 +1,4 @@
-"""Requests to other nodes: whatever a peer answers, the result is its payload or a coded error, and in time."""
+"""Requests to other nodes: any answer of a peer becomes a payload or a coded error, in time."""
 
 from __future__ import annotations
 

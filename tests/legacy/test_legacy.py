@@ -160,7 +160,7 @@ async def test_an_import_runs_in_a_process_that_has_the_store_open(samples: Path
 
 
 def main(arguments: Iterable[str]) -> None:
-    """What a process of its own does: bring a database, and say what was imported."""
+    """The program of a separate process: import a database and print the counts."""
     project, source = map(Path, arguments)
     print(import_legacy(Settings(project=project), source).model_dump_json(), flush=True)
 

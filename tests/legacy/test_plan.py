@@ -1,4 +1,4 @@
-"""What becomes of legacy rows: ids, names, numbers, times and references, whatever they are."""
+"""The planned import of legacy rows: ids, names, numbers, times and references of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a legacy database: it is left alone, and refused if it is none; and the samples of such databases."""
+"""Reading a legacy database: it is left unchanged, or refused if it is unsound; and sample databases."""
 
 from __future__ import annotations
 

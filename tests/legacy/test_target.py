@@ -1,4 +1,4 @@
-"""How legacy rows are written: with events, after a backup, whole or not at all."""
+"""The writing of legacy rows: with events, after a backup, whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What services mark to be done besides their operations, and how much of the time periodic work takes."""
+"""Duties, recoveries and listeners of services, and the share of time that periodic work takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door: what an operation is made of, who may call it, and what it does with bad arguments."""
+"""Operations and their dispatch: declaration, permission, and bad arguments."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def table() -> dict[str, tuple[Level, Capability | None]]:
 
 
 class Made(Wire):
-    """What the operations of these tests return."""
+    """The result of the operations of these tests."""
 
     size: int
     names: list[str]
@@ -234,7 +234,7 @@ def test_every_whole_number_an_operation_takes_fits_into_64_bits() -> None:
 
 
 def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
-    """Where a core schema of pydantic has whole numbers without a largest one."""
+    """The places of a pydantic core schema that have whole numbers without a maximum."""
     if isinstance(schema, dict):
         if schema.get("type") == "int" and schema.get("le", LARGEST_INT + 1) > LARGEST_INT:
             yield where
@@ -273,7 +273,7 @@ def test_every_parameter_is_described_and_every_value_has_a_type() -> None:
 
 
 def undescribed(schema: Any, name: str) -> Iterator[str]:
-    """Where a JSON Schema has properties without a description, also in its definitions."""
+    """The properties of a JSON Schema, and of its definitions, without a description."""
     definitions = schema.get("$defs", {})
     for where, described in {name: schema, **definitions}.items():
         for field, value in described.get("properties", {}).items():
@@ -283,7 +283,7 @@ def undescribed(schema: Any, name: str) -> Iterator[str]:
 
 
 def untyped(schema: Any, where: str) -> Iterator[str]:
-    """Where a JSON Schema says nothing about a value: some clients refuse the whole tool then."""
+    """The untyped places of a JSON Schema: some clients refuse the whole tool for them."""
     if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
         yield where
     for key in ("properties", "$defs"):
@@ -326,7 +326,7 @@ CALLERS = [ANONYMOUS, PENDING, *(Caller(level, level.name.lower(), "1") for leve
 
 
 def refusal(caller: Caller, needed: Level, capability: Capability | None, invalid: str) -> str:
-    """What the door says to somebody who brings an argument that no operation has."""
+    """The refusal of a call with an argument that no operation has."""
     if caller.level >= needed and (capability is None or capability in caller.capabilities):
         return invalid
     if caller.level > Level.ANONYMOUS:

@@ -1,4 +1,4 @@
-"""What operations return fits the schema that they declare: for any values of the declared types."""
+"""The results of operations fit their declared schemas, for any values of the declared types."""
 
 from __future__ import annotations
 

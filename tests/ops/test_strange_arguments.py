@@ -1,4 +1,4 @@
-"""Whatever is sent to an operation, the answer is a result or an error that the manual has."""
+"""Any arguments of an operation get a result or an error that the manual lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an artifact contains, as a cell shows it: inert, whatever is in it."""
+"""The content of an artifact, as a cell shows it: always inert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the panel's graphs put tasks and the nodes of a network: its own JavaScript."""
+"""The layouts of the panel's graphs of tasks and of network nodes: its JavaScript in Node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a panel shows and what changed in it: pure functions, and their twin in JavaScript."""
+"""The rows of a panel and their differences: pure functions, and their twin in JavaScript."""
 
 from __future__ import annotations
 

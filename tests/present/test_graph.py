@@ -1,4 +1,4 @@
-"""What waits for what, drawn: everything right of what it waits for, no two in one place, nothing of a title obeyed."""
+"""The drawn graph of dependencies: each task right of its dependencies, none overlapping, titles inert."""
 
 from __future__ import annotations
 

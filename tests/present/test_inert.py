@@ -1,4 +1,4 @@
-"""What workers wrote is shown inert: nothing that is printed controls the terminal or reorders text."""
+"""Text of workers is shown inert: nothing that is printed controls the terminal or reorders text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending processes that do not want to end with all their descendants, and measuring them."""
+"""Ending reluctant processes with all their descendants, and measuring them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures that tools return, as models get them: what a model takes it sees, and of any other it reads words."""
+"""Pictures returned by tools: a model gets the formats that it accepts, and words for the others."""
 
 from __future__ import annotations
 
