@@ -102,7 +102,7 @@ def test_contestants_take_turns_and_warm_up_first() -> None:
 
 
 def section(machine: str, *rows: str) -> Section:
-    """What was measured on a machine: the name of a row, and a figure after a colon."""
+    """The results of a machine: the name of a row, and a figure after a colon."""
     cells = [row.split(":") for row in rows]
     return Section(machine, "Python 3", [[row, "work", figure, *[""] * 8] for row, figure in cells])
 

@@ -196,7 +196,7 @@ def test_numbers_and_steps_of_other_libraries_are_numbers(recorder: Recorder, cl
 
 @dataclass
 class Openings:
-    """How often the store was opened, and whether it has been closed."""
+    """The count of openings of the store, and whether it is closed."""
 
     count: int = 0
     closed: threading.Event = field(default_factory=threading.Event)

@@ -30,7 +30,7 @@ BAD_WORKTREES = [
 
 
 def accepted(check: Callable[[str], str], names: list[str]) -> list[str]:
-    """What a check gives for each name that it accepts."""
+    """The result of a check for each name that it accepts."""
     found = []
     for name in names:
         with suppress(BadInput):

@@ -1,4 +1,4 @@
-"""What a window of time looks like, and how fast somebody may go."""
+"""Windows of time and their intervals, and rate limits."""
 
 from __future__ import annotations
 

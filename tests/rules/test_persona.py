@@ -1,4 +1,4 @@
-"""Personas: what the front matter says, and what is wrong with it."""
+"""Personas: their front matter, and its mistakes."""
 
 from __future__ import annotations
 

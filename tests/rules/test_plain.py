@@ -1,4 +1,4 @@
-"""Values of Python and its libraries arrive as what they are, or are refused: in results and arguments of tools, in
+"""Values of Python and its libraries keep their type and value, or are refused: in results and arguments of tools, in
 parameters of queries and of runs, and as metrics."""
 
 from __future__ import annotations

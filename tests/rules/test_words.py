@@ -1,4 +1,4 @@
-"""What a person types is text to be found or a name that is meant; errors are in the words of their shell."""
+"""Typed words: literal text of a search, or a name; and errors in the words of their shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events name who did it: `system` for what nobody requested, and the approver for what was approved."""
+"""The actor of an event: `system` for unrequested changes, and the approver for approved ones."""
 
 from __future__ import annotations
 

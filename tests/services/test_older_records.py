@@ -1,4 +1,4 @@
-"""What was recorded before secrets were masked is masked once, and is in no file of the project any more."""
+"""Records older than the masking of secrets are masked once, in every file of the project."""
 
 from __future__ import annotations
 

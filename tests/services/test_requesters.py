@@ -1,4 +1,4 @@
-"""Who requested an approval learns the decision: by waiting, by events, and from the worktree itself."""
+"""The requester of an approval learns the decision: by waiting, by events, and from the worktree itself."""
 
 from __future__ import annotations
 

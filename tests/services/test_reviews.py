@@ -1,4 +1,4 @@
-"""Requests for changes: comments on lines, who is told of them, and what becomes of them as the work goes on."""
+"""Requests for changes: comments on lines, their recipients, and how later commits move or outdate them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def request(workbench: Workbench, *comments: dict[str, Any], **how: Any) -
 
 
 async def requests(workbench: Workbench, name: str | None = "lab") -> list[dict[str, Any]]:
-    """What was requested, the newest first."""
+    """The requests, the newest first."""
     return list((await workbench.call("get_requested_changes", worktree_name=name))["requests"])
 
 

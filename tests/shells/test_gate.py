@@ -1,4 +1,4 @@
-"""Who is let through to the endpoints, how often, and as whom; from addresses that a test can choose."""
+"""The gate before the endpoints: callers, addresses, rates and access tokens."""
 
 from __future__ import annotations
 

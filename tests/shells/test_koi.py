@@ -1,4 +1,4 @@
-"""The endpoints of a KOI node: who gets through to them, and what they refuse before any signature is checked."""
+"""The endpoints of a KOI node: access to them, and refusals before any signature is checked."""
 
 from __future__ import annotations
 

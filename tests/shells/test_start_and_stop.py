@@ -41,7 +41,7 @@ async def assert_nothing_is_left(workbench: Workbench, ports: set[int]) -> None:
 
 
 def moments(growth: float) -> Iterator[int]:
-    """How many turns of the loop to let pass; more and more, until what is observed is over."""
+    """Numbers of turns of the loop to let pass: growing, until the observed task has ended."""
     turns = 0
     while True:
         yield turns

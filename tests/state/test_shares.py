@@ -1,4 +1,4 @@
-"""Shares of a project's server: who holds one, and what it means that one leaves."""
+"""Shares of a project's server: their holders, and the effects when one leaves."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
 
 
 def files_of(store: Path) -> dict[str, bytes]:
-    """What is in the file of a store, and in its log."""
+    """The content of a store's file and of its log."""
     return {path.name: path.read_bytes() for path in (store, log_of(store)) if path.exists()}
 
 
@@ -204,7 +204,7 @@ def test_an_unreadable_store_is_reported_as_unreadable(store: Path) -> None:
 
 @contextmanager
 def _as_somebody(store: Path) -> Iterator[None]:
-    """Whom permissions hold back: root is not."""
+    """Act as a user whom permissions restrict, unlike root."""
     if os.geteuid() != 0:
         yield
         return

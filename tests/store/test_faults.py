@@ -1,4 +1,4 @@
-"""When the disk, the file or another process is at fault: a clear error with a code, and the rest goes on."""
+"""Faults of the disk, the file or another process: a clear error with a code, and the rest continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MEGABYTE = 1_000_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the store is."""
+    """The path of the store."""
     return tmp_path / ".aiswarm" / "coordination.db"
 
 

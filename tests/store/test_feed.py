@@ -1,4 +1,4 @@
-"""The feed: everyone who follows it hears every event once, in order, whoever wrote it."""
+"""The feed: every subscriber hears every event once, in order, from any writer."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def take(events: FeedSubscription, number: int) -> list[str]:
 
 
 async def ids_until_end(events: FeedSubscription) -> list[int]:
-    """What a subscriber hears up to the event that ends a test."""
+    """The events that a subscriber hears up to the last one of a test."""
     heard: list[int] = []
     async for event in events:
         if event.kind == END:
@@ -122,7 +122,7 @@ async def nothing_was_left(store: Store, *subscriptions: FeedSubscription) -> No
 
 
 async def ids_in_store(store: Store, after: int, patterns: tuple[str, ...]) -> list[int]:
-    """What a subscriber is to hear."""
+    """The events that a subscriber has to hear."""
     events = await store.read(lambda tx: events_after(tx, after, limit=1_000_000))
     return [event.id for event in events if event.kind != END and matches(event.kind, patterns)]
 
@@ -426,5 +426,5 @@ async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
 
 
 def connections(store: SqliteStore) -> int:
-    """How many there are: two of the writer's, and those that read."""
+    """The number of connections: two of the writer, and one of each reader."""
     return sum(file.path == str(store.path) for file in psutil.Process().open_files())

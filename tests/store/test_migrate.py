@@ -37,7 +37,7 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def history(db: sqlite3.Connection) -> list[tuple[str, str, int, str]]:
-    """What is written down: name, hash, success, reason."""
+    """The recorded migrations: name, hash, success, reason."""
     return [(name, sha, success, why) for name, sha, _, _, success, why in db.execute(f"{HISTORY} ORDER BY id")]
 
 

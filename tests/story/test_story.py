@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Greeting(Wire):
-    """What is said to somebody."""
+    """A greeting of somebody."""
 
     text: str
     by: str

@@ -44,7 +44,7 @@ first = os.environ["WORKBENCH_RUN"].endswith(":1")
 
 
 class TestFaults:
-    """Of workers and the scheduler."""
+    """Faults of workers and the scheduler."""
 
     pytestmark = slow
 

@@ -1,4 +1,4 @@
-"""What killed sweeps left is ended and removed when another one begins, and what is in use is left alone."""
+"""A new sweep ends and removes the leftovers of killed ones, and leaves those in use alone."""
 
 from __future__ import annotations
 

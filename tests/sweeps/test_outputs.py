@@ -1,4 +1,4 @@
-"""What a run shows is kept up to a limit."""
+"""The output of a run is kept up to a limit."""
 
 from __future__ import annotations
 

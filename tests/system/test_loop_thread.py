@@ -25,7 +25,7 @@ class Ended(Exception):
 
 @pytest.fixture
 def closed() -> list[str]:
-    """What the main coroutine did at its end."""
+    """The actions of the main coroutine at its end."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""What a server at a URL may answer to a call, and what it should not: each is a result or a coded error."""
+"""Answers of a server at a URL, valid and not: each becomes a result or a coded error."""
 
 from __future__ import annotations
 

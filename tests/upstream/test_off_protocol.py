@@ -1,4 +1,4 @@
-"""What a server sends off the protocol costs what is wrong with it, and not the rest."""
+"""A deviation of a server from the protocol costs only the malformed part."""
 
 from __future__ import annotations
 

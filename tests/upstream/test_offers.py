@@ -1,4 +1,4 @@
-"""What a server lists is checked: tools with unusable names and schemas are left out, and said why."""
+"""The list of a server's tools is checked: those with unusable names or schemas are left out with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract with a task's command: what it gets, what it may answer, and that nothing of it is left behind."""
+"""The contract with a task's command: its input, its answer, and that nothing of it is left behind."""
 
 from __future__ import annotations
 

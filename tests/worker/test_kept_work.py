@@ -1,4 +1,4 @@
-"""What attempts make: on the branch if they complete their task, else kept as references and taken off the branch."""
+"""The work of attempts: on the branch if they complete their task, else kept as references off the branch."""
 
 from __future__ import annotations
 

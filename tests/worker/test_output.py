@@ -1,4 +1,4 @@
-"""What a command writes: its output, line by line, and its answer. Whatever it writes is a text."""
+"""The output of a command, line by line, and its answer; any output is text."""
 
 from __future__ import annotations
 

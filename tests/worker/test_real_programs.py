@@ -112,7 +112,7 @@ RESULT = ("shell", 'echo \'{"result": "by its exit"}\' > $WORKBENCH_RESULT')
 
 
 def script(way: str, task_id: int) -> list[Step]:
-    """What the model has the program do."""
+    """The script of the model for the program."""
     make = ("shell", f"echo {way} > {way}.txt")
     done = ("mcp", ("complete_task", {"task_id": task_id, "result_data": way}))
     calls: list[Step] = [
@@ -206,7 +206,7 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
 
 
 def check_what_the_model_was_told(model: FakeModel, name: str) -> None:
-    """What belongs to an agent reached the model, and nothing else."""
+    """Assert that only the agent's own prompt, tools and settings reached the model."""
     told = "".join(model.prompts)
     assert model.keys == {KEY, "none"}
     first = next(one for one in model.prompts if f"PROMPT-OF-{name}" in one)
@@ -236,7 +236,7 @@ STEPS = 5
 
 
 def sampling(said: dict[str, Any]) -> dict[str, Any]:
-    """What a request says of how the model answers, in the words of any provider."""
+    """The sampling settings of a request, in the words of any provider."""
     words = ("temperature", "top_p", "topP", "max_tokens", "max_output_tokens", "maxOutputTokens")
     return {word: value for word, value in (said | said.get("generationConfig", {})).items() if word in words}
 

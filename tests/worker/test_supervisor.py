@@ -247,7 +247,7 @@ async def test_the_server_of_another_project_at_the_old_address_ends_no_worker(
 
 
 async def test_the_token_is_sent_to_the_projects_server_only(served: Served, admit: Admit, repository: Path) -> None:
-    """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
+    """A server named by the file must answer with its nonce; until then the worker asks the old address."""
     ada = await admit("ada")
     async with TcpSink() as sink, working(served, ada.token, None) as running:
         await done(served)

@@ -1,4 +1,4 @@
-"""What models and tools wrote runs nothing and loads nothing when an export of it is made a page."""
+"""Text of models and tools runs and loads nothing when its export becomes a page."""
 
 from __future__ import annotations
 

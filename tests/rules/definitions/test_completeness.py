@@ -1,4 +1,4 @@
-"""What of a definition is in the prompt and offered with it, what it says about its tools, and what it lacks."""
+"""The prompt of a definition, its offers and rules of tools, and the report on what it lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, paths and placeholders in definitions, and what of a file is edited: tables."""
+"""Names, paths and placeholders in definitions, and the smallest edit of a file: tables."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_placeholder_is_replaced_once(template: str, names: set[str], values: 
 
 
 def full(value: Any) -> Any:
-    """What is stated, with the defaults."""
+    """The stated fields, with the defaults."""
     return {"a": 1, "b": 2, **value} if isinstance(value, dict) else value
 
 

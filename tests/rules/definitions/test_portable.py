@@ -1,4 +1,4 @@
-"""Definitions as one file, from which everything comes back but secrets, and their differences."""
+"""Definitions as one file, which restores everything except secrets, and their differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values are secrets, that they are masked, and what a mask means that is sent back."""
+"""Secret values: which they are, how they are masked, and what a returned mask means."""
 
 from __future__ import annotations
 

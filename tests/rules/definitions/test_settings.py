@@ -1,4 +1,4 @@
-"""The settings of a definition: what is set is written and kept, and what is not set is null."""
+"""The settings of a definition: set ones are written and kept, others are null."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a definition needs trust for, and when it must be asked for again."""
+"""The needs of a definition that require trust, and the changes that require it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile is made from, and which source counts."""
+"""The sources of a profile, and their precedence."""
 
 from __future__ import annotations
 

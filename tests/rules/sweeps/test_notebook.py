@@ -1,4 +1,4 @@
-"""What a notebook declares and refuses, and what a person types for a parameter, read exactly."""
+"""The parameters that a notebook declares and refuses, and the exact reading of typed values."""
 
 from __future__ import annotations
 

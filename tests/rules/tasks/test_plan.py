@@ -1,4 +1,4 @@
-"""Plans as text: each problem with its line, and whatever is accepted has an order."""
+"""Plans as text: each problem with its line, and an order for each accepted plan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def two(*more: str) -> str:
 
 
 def problems(text: str) -> list[tuple[int, str]]:
-    """What is wrong with a plan."""
+    """The problems of a plan."""
     details = refused("PLAN_INVALID", parse, text, personas=PERSONAS).details
     return [(p["line"], p["reason"]) for p in details["problems"]]
 

@@ -1,4 +1,4 @@
-"""What a new text of a plan would change, and what keeps it from being changed."""
+"""The changes that a new text of a plan would make, and the obstacles to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool says about itself: its arguments are checked, its changes are named, its secrets are masked."""
+"""The schema of a tool: arguments are checked, changes are named, secrets are masked."""
 
 from __future__ import annotations
 

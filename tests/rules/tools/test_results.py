@@ -1,4 +1,4 @@
-"""Results of tools: whatever a function returns is JSON text, short enough to be shown, and fits what it declares."""
+"""Results of tools: any returned value is JSON text, short enough to be shown, and fits its declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of conversations as data: what a client sends, and what it gets."""
+"""The protocol of conversations as data: messages of the client and frames of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes the check can be sent to everybody: as JSON text, in UTF-8, and through pydantic."""
+"""A value that passes the check can be sent to everybody: as JSON text, in UTF-8, and through pydantic."""
 
 from __future__ import annotations
 

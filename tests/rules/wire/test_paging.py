@@ -1,4 +1,4 @@
-"""Cursors go there and back, and pages together are the whole list whatever happens between them."""
+"""Cursors are decoded as they were encoded, and pages add up to the whole list despite changes."""
 
 from __future__ import annotations
 

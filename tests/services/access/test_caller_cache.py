@@ -1,4 +1,4 @@
-"""The cache of callers keeps what it needs of the feed, and no more."""
+"""The cache of callers: it forgets changed agents and keeps no events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent may do, from its row: a table of what differs from a worker with everything granted."""
+"""The permissions of an agent, from its row: a table of differences from a worker with all grants."""
 
 from __future__ import annotations
 

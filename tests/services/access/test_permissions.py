@@ -1,4 +1,4 @@
-"""Register, read and write: what they may touch, and whether they may be used."""
+"""The tools register, read and write: their permissions, and switching them off."""
 
 from __future__ import annotations
 

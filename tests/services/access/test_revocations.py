@@ -1,4 +1,4 @@
-"""Who waits for an agent is told when its token becomes invalid, and why; who no longer waits is forgotten."""
+"""Waiters on an agent are told when its token becomes invalid, and why; those that left are forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is let in without a question: admission rules, and the allowlist."""
+"""Admission without a question: admission rules, and the allowlist."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def texts(served: Served, **arguments: Any) -> dict[str, str]:
 
 
 def environment(*first: Path) -> dict[str, str]:
-    """Where programs are found, and the configuration."""
+    """Variables with the path of programs and the configuration."""
     path = ":".join(map(str, (*first, Path(sys.executable).parent, os.environ["PATH"])))
     return {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
 
@@ -111,7 +111,7 @@ async def test_the_script_registers_waits_and_goes_on_when_it_is_admitted(served
 
 @dataclass
 class Typed:
-    """What came of a text that was typed: its output, and how it called the programs of clients."""
+    """The outcome of a typed text: its output, and its calls of the clients' programs."""
 
     out: str
     token: str
@@ -147,7 +147,7 @@ with open("{calls}", "a") as file:
 
 
 async def shell(script: str, path: Path) -> str:
-    """What a script prints that a shell runs to its end."""
+    """The output of a script that a shell runs to its end."""
     env = environment(path / "bin") | {"HOME": os.environ["HOME"]}
     process = await asyncio.create_subprocess_exec("sh", "-e", "-c", script, env=env, cwd=path, stdout=PIPE)
     out, _ = await process.communicate()
@@ -156,7 +156,7 @@ async def shell(script: str, path: Path) -> str:
 
 
 async def answer(client: Client) -> dict[str, Any]:
-    """Who the server takes the client for."""
+    """The agent that the server takes the client for."""
     found = (await client.call_tool("whoami", {})).structured_content
     assert found is not None
     return found

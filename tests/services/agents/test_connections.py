@@ -1,4 +1,4 @@
-"""Who is connected, and what state an agent is in by it."""
+"""The connections of agents, and the states that follow from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def state(workbench: Workbench, name: str = "ada") -> tuple[str, str, str,
 
 
 async def kinds(workbench: Workbench, name: str = "ada") -> list[str]:
-    """What happened to an agent since it was admitted."""
+    """The kinds of an agent's events since its admission."""
     return [e["kind"] for e in (await workbench.call("list_events", subject=name))["events"]][2:]
 
 

@@ -1,4 +1,4 @@
-"""Agents that say hello and goodbye, and who is there."""
+"""Agents that connect and deregister, and the list of present ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED = Query("ended", "UPDATE processes SET ended_at = :now")
 
 
 async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
-    """Who is there, and how."""
+    """The present agents and their states."""
     found = (await workbench.call("get_active_agents", **filters))["agents"]
     return [(agent["agent_id"], agent["presence"]) for agent in found]
 

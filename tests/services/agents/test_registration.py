@@ -1,4 +1,4 @@
-"""Agents come, wait and are admitted, turned away or sent off."""
+"""Agents register, wait and are admitted, rejected or revoked."""
 
 from __future__ import annotations
 

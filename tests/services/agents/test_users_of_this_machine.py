@@ -1,4 +1,4 @@
-"""Who of this machine's users a rule admits, and what the person reads of those it does not."""
+"""The users of this machine whose programs a rule admits, and the questions about others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(opener.open(request).read().decode())
 
 
 async def call_as(user: int, served: Served, op: str, token: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """What a program of a user is answered that calls an operation."""
+    """The answer to a user's program that calls an operation."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     url = f"{served.info.url}/api/ops/{op}"
     run = [SYSTEM_PYTHON, "-I", "-c", CALL, url, json.dumps(arguments), json.dumps(headers)]

@@ -1,4 +1,4 @@
-"""What is done with the kept work of an attempt: shown, adopted, pruned."""
+"""The kept work of an attempt: shown, adopted, pruned."""
 
 from __future__ import annotations
 

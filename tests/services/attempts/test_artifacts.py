@@ -1,4 +1,4 @@
-"""What a file contains that a task names as an artifact; nothing outside of the project is ever opened."""
+"""The content of a file that a task names as an artifact; nothing outside of the project is ever opened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def made(
 
 
 async def shown(workbench: Workbench, task: dict[str, Any], name: str) -> dict[str, Any]:
-    """What one of its artifacts contains."""
+    """The content of one of its artifacts."""
     return await workbench.call("get_task_artifact", task_id=task["id"], name=name)
 
 

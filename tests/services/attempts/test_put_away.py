@@ -1,4 +1,4 @@
-"""What an attempt left that did not complete its task is put away, or in the way of every merge."""
+"""The work of an attempt that did not complete its task is put away, or blocks every merge."""
 
 from __future__ import annotations
 

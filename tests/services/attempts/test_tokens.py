@@ -1,4 +1,4 @@
-"""Tokens of processes and of commands open nothing once the process or the attempt has ended, whatever ended it."""
+"""Tokens of processes and of commands open nothing once the process or the attempt has ended."""
 
 from __future__ import annotations
 

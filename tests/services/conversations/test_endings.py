@@ -1,4 +1,4 @@
-"""How answers end, and what their requests used: in the record, and wherever they are shown."""
+"""The ends of answers, and the usage of their requests: in the record, and wherever they are shown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Read:
 
 
 def printed(caller: Read) -> str:
-    """What a terminal shows of the answer."""
+    """The answer as a terminal shows it."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         print_answer(caller, Answer(caller, caller.answer, 0))
     return out.getvalue()

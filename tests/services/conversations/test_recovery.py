@@ -1,4 +1,4 @@
-"""Answers that do not end by themselves: what came of them is kept, the model knows of it, and they can be retried."""
+"""Interrupted answers: their text is kept, the model knows of it, and they can be retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report on a definition: its files, what they say, and what this machine lacks."""
+"""The report on a definition: its files, their mistakes, and what this machine lacks."""
 
 from __future__ import annotations
 

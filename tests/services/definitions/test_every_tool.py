@@ -212,7 +212,7 @@ def text_parameters(op: Op) -> list[str]:
 
 
 async def answered(workbench: Workbench, name: str, arguments: dict[str, Any]) -> str:
-    """What a tool answers: a result, or an error with a code that is documented for it."""
+    """The answer of a tool: a result, or an error with a code that is documented for it."""
     try:
         return json.dumps(await workbench.call(name, **arguments), ensure_ascii=False)
     except WorkbenchError as error:

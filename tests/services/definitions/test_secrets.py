@@ -1,4 +1,4 @@
-"""The secrets of a definition: read for what is started with them, seen by the operator only, written nowhere else."""
+"""The secrets of a definition: read for its programs, shown to the operator only, written nowhere else."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def provider(workbench: Workbench) -> AsyncIterator[Provider]:
 
 
 async def validity(workbench: Workbench, config: dict[str, str], **more: Any) -> dict[str, Any]:
-    """What the operator is told about a configuration that is checked live."""
+    """The result of a live check of a configuration."""
     more = OPENAI | {"config": config, "live": True} | more
     return await workbench.call("agent_validate_provider_config", **more)
 
@@ -259,7 +259,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 async def answers(workbench: Workbench, caller: Caller) -> str:
-    """What all operations answer, with the tracebacks of their errors."""
+    """The answers of all operations, with the tracebacks of their errors."""
     texts = []
     for name, arguments in CALLS:
         try:

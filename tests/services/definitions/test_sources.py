@@ -132,7 +132,7 @@ async def test_an_import_refuses_foreign_files_taken_names_and_paths_outside(rev
 
 @pytest.fixture
 def agents(settings: Settings) -> Path:
-    """Where the definitions are; one of each older layout is there."""
+    """The directory of definitions, with one of each older layout."""
     root = settings.home / "agents"
     for name, text in {**{f"finder/{name}": text for name, text in FILES.items()}, "writer.yaml": write(YAML)}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A target means one definition or is refused: an id is no name, and what means two lists them, however it is given."""
+"""A target means one definition or is refused: an id is no name, and an ambiguous target lists the candidates."""
 
 from __future__ import annotations
 

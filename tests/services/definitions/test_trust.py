@@ -1,4 +1,4 @@
-"""Who writes what a definition needs decides whether it is trusted; everything else is asked for, and shown first."""
+"""The author of a definition's needs decides whether they are trusted; others are shown and asked for first."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def ada(admit: Admit) -> Caller:
 
 
 async def require(workbench: Workbench, target: str, caller: Caller = OPERATOR) -> None:
-    """What spawning does with a definition before it uses it."""
+    """Require trust in a definition, as spawning does before it uses one."""
     ctx = workbench._ctx.of(caller)
     await trust.require(ctx, await changes.read(ctx, target))
 
@@ -76,7 +76,7 @@ async def pending(workbench: Workbench) -> list[dict[str, Any]]:
 
 
 async def decided(workbench: Workbench, error: Refused, how: str = "approve", **more: Any) -> dict[str, Any]:
-    """What becomes of the decision about what was refused."""
+    """Decide the question of a refusal; returns the outcome."""
     return await workbench.call(how, approval_id=error.details["approval_id"], **more)
 
 

@@ -1,4 +1,4 @@
-"""The versions of a definition: what was recorded, what git has, and how they differ."""
+"""The versions of a definition: recorded ones, commits in git, and their differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the project did lately, as the panel's charts show it, and how the workbench itself is doing."""
+"""The recent activity of the project, as the panel's charts show it, and the figures of the server."""
 
 from __future__ import annotations
 

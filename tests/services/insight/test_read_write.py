@@ -1,4 +1,4 @@
-"""Read and write, as agents are granted them: contexts in order and without gaps, and everything else to be read."""
+"""The tools read and write of agents: contexts in order and without gaps, and reading everything else."""
 
 from __future__ import annotations
 

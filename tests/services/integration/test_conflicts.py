@@ -1,4 +1,4 @@
-"""What a pending integration would meet is shown as it is now, not as it was when the integration was requested."""
+"""The conflicts of a pending integration are shown as they are now, not as they were at the request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def shown(workbench: Workbench, approval_id: int) -> dict[str, Any]:
 
 
 async def updates(workbench: Workbench) -> int:
-    """How often approvals were updated."""
+    """The number of updates of approvals."""
     return len((await workbench.call("list_events", kinds=["approval.updated"]))["events"])
 
 

@@ -49,7 +49,7 @@ async def asked(settings: Settings, *gates: str, **more: Any) -> AsyncIterator[t
 
 
 def leftovers(repository: Path) -> list[str]:
-    """What is left of gates."""
+    """The remains of gates."""
     return sorted(path.name for path in (repository / ".aiswarm" / "gates").glob("*"))
 
 
@@ -187,7 +187,7 @@ async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings
 async def test_integrate_worktree_returns_while_the_gates_run(
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a gate says is stored while it runs; only its states are announced."""
+    """The output of a gate is stored while it runs; only its states are announced."""
     monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
     gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; {UNTIL_GO}"
     async with asked(settings, gate, served=True) as (workbench, question):

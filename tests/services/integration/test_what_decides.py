@@ -1,4 +1,4 @@
-"""What decides a merge is in the question, whoever shows it: the worktree's tasks, the gates, what was checked."""
+"""The facts that decide a merge are in every view of the approval: tasks of the worktree, gates, checks."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ODD = AgentPersonality("odd", "1")
 
 
 def wrong_events(here: Here, ada: Other, bob: Other) -> dict[str, list[KoiEvent]]:
-    """What ada may send, by the code with which it is refused."""
+    """Malformed events of ada, by the code with which each is refused."""
 
     def new(rid: RID, contents: dict[str, Any]) -> KoiEvent:
         return event(NEW, ada.bundle(rid, contents))

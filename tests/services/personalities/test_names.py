@@ -1,4 +1,4 @@
-"""Names of personalities are taken from their owners, and nobody else gets them by sending again what is old."""
+"""The operator releases names of personalities from their owners; replayed messages do not claim them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told of a change: of this node's own its neighbours, of what others own those who subscribe to it."""
+"""Recipients of a change: all neighbours for this node's own, subscribers for anyone else's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def subscribe(here: Here, node: Other, *types: str) -> None:
 
 
 async def sent(here: Here) -> set[tuple[str, str]]:
-    """What waits in the outbox: for whom, and about which personality. It is emptied."""
+    """Empty the outbox; returns the recipient and the personality of each event."""
     found = {(node, rid.rpartition(":")[2]) for node, rid, _ in await here.outbox() if PERSONALITY in rid}
     await here.run("DELETE FROM koi_outbox")
     return found

@@ -1,4 +1,4 @@
-"""What other nodes send: what is right is taken in, and what is wrong is refused, counted, and harms nothing else."""
+"""Events of other nodes: valid ones are stored, others are refused and counted, and harm nothing else."""
 
 from __future__ import annotations
 

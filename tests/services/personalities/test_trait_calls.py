@@ -1,4 +1,4 @@
-"""Calls of traits between two projects: what reaches whom, what is refused, and how calls end."""
+"""Calls of traits between two projects: delivery, refusals and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trait reports while it runs reaches its caller at another node, signed, and as often as is good for both."""
+"""Progress reports of a trait reach its caller at another node, signed and at a limited rate."""
 
 from __future__ import annotations
 

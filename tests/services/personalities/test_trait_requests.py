@@ -97,13 +97,13 @@ async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
 
 
 async def refusals(here: Side, there: Side) -> dict[str, int]:
-    """How many calls of the node there were refused, by code. Events that crossed while both nodes met are no calls."""
+    """The numbers of the other node's refused calls, by code. Events that crossed while both met are no calls."""
     found = await here.call("get_peer", peer=there.rid)
     return {one["code"]: one["count"] for one in found["refusals"] if one["code"] != CROSSED}
 
 
 async def refused(here: Side, there: Side) -> int:
-    """How many calls were refused, whoever sent them."""
+    """The number of refused calls of any sender."""
     found = (await here.call("get_peer", peer=there.rid))["refusals"]
     crossed = sum(one["count"] for one in found if one["code"] == CROSSED)
     return int((await here.call("get_network"))["refused"]) - crossed

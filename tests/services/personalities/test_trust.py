@@ -1,4 +1,4 @@
-"""Who may change what: owners, relays, blocked nodes, replays, and limits."""
+"""Permission to change personalities: owners, relays, blocked nodes, replays, and limits."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def _nothing_left(settings: Settings) -> AsyncIterator[None]:
 
 
 class Left(NamedTuple):
-    """What a server left running: walt, whose command works in the worktree lab."""
+    """A process that a server left running: walt, whose command works in the worktree lab."""
 
     lab: Path
     worker: int

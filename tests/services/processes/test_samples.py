@@ -1,4 +1,4 @@
-"""What processes use over time is recorded while it changes, thinned with age, and can be queried."""
+"""The usage of processes over time is recorded while it changes, thinned with age, and can be queried."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 @pytest.fixture(autouse=True)
 def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be ended is given up soon."""
+    """Give up soon on processes that cannot be ended."""
     monkeypatch.setattr(termination, "KILL_SECONDS", 1.5)
     monkeypatch.setattr(termination, "RETRY_KILL_SECONDS", 0.1)
 

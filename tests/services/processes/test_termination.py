@@ -1,4 +1,4 @@
-"""What is known of agents' processes, and how they end: on request, with their worktree or servers, after a crash."""
+"""Agents' processes: their records, and their ends on request, with their worktree or servers, after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What artifacts contain is shown; nothing that is not recorded is ever opened."""
+"""The contents of artifacts are shown; no unrecorded file is ever opened."""
 
 from __future__ import annotations
 

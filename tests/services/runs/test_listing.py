@@ -1,4 +1,4 @@
-"""Runs are filtered, sorted by what they measured, paged, compared, annotated and archived."""
+"""Runs are filtered, sorted by metrics, paged, compared, annotated and archived."""
 
 from __future__ import annotations
 

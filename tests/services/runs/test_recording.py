@@ -1,4 +1,4 @@
-"""What runs record: series, numbers that JSON lacks, limits, events in bundles, and two who record at once."""
+"""Recorded values of runs: series, numbers that JSON lacks, limits, bundled events, and concurrent recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel of a run makes belongs to the run's session; a person beside it is not drawn in."""
+"""Records made by the kernel of a run belong to the run's session; those of a person beside it do not."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def history(workbench: Workbench, agent_id: str = "ada", **more: Any) -> l
 
 
 def changes(entry: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
-    """What an entry changed: old and new values by field."""
+    """The changes of an entry: old and new values by field."""
     return {change["field"]: (change["old"], change["new"]) for change in entry["changes"]}
 
 

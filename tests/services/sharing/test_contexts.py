@@ -1,4 +1,4 @@
-"""Contexts: changed, deleted and restored by who wrote them, and read as far as access goes."""
+"""Contexts: changed, deleted and restored by their author, and read within the access level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed for those who ask."""
+"""The operation that lists events and waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports: what is not deleted, as CSV that no spreadsheet runs, or as JSON; and never a secret."""
+"""Exports of records that are not deleted: CSV without formulas, or JSON; and never a secret."""
 
 from __future__ import annotations
 

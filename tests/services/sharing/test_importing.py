@@ -1,4 +1,4 @@
-"""Imports: what was exported from one project is added to another, all of it or none."""
+"""Imports: an export of one project is added to another, whole or not at all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def exported(workbench: Workbench, resource: str, format: str = "json") ->
 
 
 async def rows(workbench: Workbench, resource: str) -> list[dict[str, Any]]:
-    """What is exported, without what stays on its machine."""
+    """The exported rows, without fields that stay on their machine."""
     found = json.loads(await exported(workbench, resource))
     return [{key: value for key, value in row.items() if key not in LEFT_BEHIND} for row in found]
 

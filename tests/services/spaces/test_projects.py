@@ -23,7 +23,7 @@ async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) 
 
 
 async def events(workbench: Workbench) -> list[tuple[str, str, dict[str, Any]]]:
-    """What happened to projects."""
+    """The events of projects."""
     found = (await workbench.call("list_events", kinds=["project.*"], limit=1000))["events"]
     return [(event["kind"], event["subject"], event["data"]) for event in found]
 

@@ -1,4 +1,4 @@
-"""Agents that are spawned with a definition: what their commands get of it, and which version is recorded."""
+"""Agents spawned with a definition: its parts in their commands, and the recorded version."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def version(served: Served) -> str:
 
 
 async def text_of(served: Served, task_id: int) -> str:
-    """What the command of a task wrote."""
+    """The output of a task's command."""
     return "\n".join(await output_of(served, task_id))
 
 

@@ -1,4 +1,4 @@
-"""Open tasks that no agent is left to do are counted, and the agents whose restart would help are named."""
+"""Open tasks without an agent are counted, and the agents whose restart would help are named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOBODY = {"tasks": 0, "restartable": [], "message": ""}
 
 
 async def unattended(workbench: Workbench) -> dict[str, Any]:
-    """What the operation answers."""
+    """The result of the operation."""
     return await workbench.call("get_unattended_work")
 
 

@@ -1,4 +1,4 @@
-"""Changing one's mind about tasks: broken down, tried again, given to somebody else, put forward and back."""
+"""Changes of tasks: broken down, retried, reassigned, reprioritised."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def rested(workbench: Workbench, task_id: int) -> None:
 
 
 async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str, Any]]]:
-    """What happened to a task after it was created, and what was told of it."""
+    """The events of a task after its creation, with their data."""
     found = (await workbench.call("list_events", subject=f"task:{task_id}", limit=1000))["events"]
     return [(event["kind"].removeprefix("task."), event["data"]) for event in found[1:]]
 

@@ -1,4 +1,4 @@
-"""What waits for what: added and removed while the work goes on, never in a circle, and what an end means."""
+"""Dependencies: added and removed during the work, never in a cycle, and the effects of an end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def states(workbench: Workbench, *ids: int) -> list[tuple[str, list[int]]]:
-    """Where tasks stand, and what they wait for."""
+    """The states of tasks and their open dependencies."""
     found = [await workbench.call("get_task_status", task_id=task_id) for task_id in ids]
     return [(task["status"], task["blocked_by"]) for task in found]
 
@@ -26,7 +26,7 @@ async def wait_for(workbench: Workbench, task_id: int, depends_on: int) -> dict[
 
 
 async def kinds(workbench: Workbench, task_id: int) -> list[str]:
-    """What happened to a task."""
+    """The kinds of a task's events."""
     return [kind.removeprefix("task.") for kind in await given.kinds(workbench, subject=f"task:{task_id}")]
 
 

@@ -1,4 +1,4 @@
-"""What is read of one task, or of several: all of it, and its log."""
+"""Reading one task or several in full, and the log of a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose task it is: an agent sees and claims those of its session and those of none, never another's."""
+"""Sessions of tasks: an agent sees and claims tasks of its session and of none, never of another."""
 
 from __future__ import annotations
 

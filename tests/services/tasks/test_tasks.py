@@ -1,4 +1,4 @@
-"""What there is to do: made, listed, shown as a tree, cancelled."""
+"""Tasks: created, listed, shown as a tree, cancelled."""
 
 from __future__ import annotations
 

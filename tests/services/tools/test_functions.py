@@ -1,4 +1,4 @@
-"""Functions of kernels in the catalogue: who may call them, and what becomes of a call whose kernel answers, or not."""
+"""Functions of kernels in the catalogue: permission to call them, and calls whose kernel answers or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for tools, wherever a person chooses or grants some: one that means nothing is refused, with the nearest."""
+"""Words for tools in choices and grants: an unknown one is refused with the nearest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who offers a tool decides which words of a grant mean it, and how a person is told of it."""
+"""The offerer of a tool decides which words of a grant cover it, and how a question names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools are asked for, and what the operator's decisions do to calls that wait and to those that come."""
+"""Tools that need a question, and the effect of the operator's decisions on waiting and later calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def permissions(workbench: Workbench) -> dict[str, Any]:
-    """What is decided, by tool."""
+    """The decisions, by tool."""
     found = (await workbench.call("list_tool_permissions"))["permissions"]
     return {one["tool"]: one for one in found}
 
@@ -266,7 +266,7 @@ async def defined(workbench: Workbench, **settings: Any) -> ToolScope:
 
 
 async def scope_of(workbench: Workbench) -> ToolScope:
-    """The same conversation, with the definition as it is now."""
+    """The scope of the same conversation, with the current definition."""
     return replace(CHAT, definition=await changes.read(workbench._ctx, "Helper"))
 
 

@@ -1,4 +1,4 @@
-"""Calls that are refused before they wait or run: who called what, with which arguments, and why it was refused."""
+"""Calls refused before they wait or run: their records have the caller, the arguments and the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conflict radar: merges of all active worktrees are foreseen, and told when they change."""
+"""The conflict radar: merges of all active worktrees are predicted, and changes are announced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def changes(workbench: Workbench, after: int = 0) -> list[dict[str, Any]]:
 
 
 async def told(workbench: Workbench) -> list[Any]:
-    """What the events about conflicts said."""
+    """The data of the events about conflicts."""
     pairs = [event["data"]["pairs"] for event in await changes(workbench)]
     return [[(pair["one"], pair["other"], pair["files"]) for pair in those] for those in pairs]
 

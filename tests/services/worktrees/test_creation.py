@@ -1,4 +1,4 @@
-"""Creating worktrees in a real repository, also an odd one, under any name, and who may do what with them."""
+"""Creating worktrees in real and odd repositories, under any name, and permission to manage them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving up a worktree without losing what is nowhere else."""
+"""Discarding a worktree without losing work that is nowhere else."""
 
 from __future__ import annotations
 

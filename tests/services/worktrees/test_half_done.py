@@ -1,4 +1,4 @@
-"""What a crash can leave of a creation, an integration or a removal, step by step, and how it is settled.
+"""The remains of a crashed creation, integration or removal, step by step, and how they are settled.
 
 Each test does the first steps of an operation through the layers below it, as if the process had been killed then,
 and lets another one come.
@@ -57,12 +57,12 @@ async def write(settings: Settings, change: Callable[[Any], Any]) -> Any:
 
 @pytest.fixture
 def how(request: pytest.FixtureRequest) -> str:
-    """What the other process does: the seed decides, except where a test asks for both."""
+    """The action of the other process: the seed decides, except where a test asks for both."""
     return getattr(request, "param", None) or chance(request.node.name).choice(["serves", "works"])
 
 
 def there(root: Path) -> dict[str, bool]:
-    """What there is of the worktree `lab`."""
+    """The existing parts of the worktree `lab`."""
     home = root / ".aiswarm"
     return {
         "files": (home / "worktrees" / "lab").exists(),
@@ -107,7 +107,7 @@ CREATION = (lambda repository, place: None, _directories, _branch, _record, _hal
 
 
 async def begin_creation(settings: Settings, root: Path) -> WorktreeLocation:
-    """What is written down before a creation."""
+    """The journal entry before a creation."""
     place, start = WorktreeLocation.of(settings, "lab"), git("rev-parse", "main", cwd=root)
     await write(settings, lambda tx: journal.begin(tx, "create", place, BRANCH, start))
     return place
@@ -173,7 +173,7 @@ async def ready(settings: Settings) -> int:
 
 
 async def begin_merge(settings: Settings, question: int) -> approvals.ApprovalInfo:
-    """What is written down before the merge."""
+    """The journal entry before the merge."""
 
     def change(tx: Any) -> approvals.ApprovalInfo:
         found = approvals.find(tx, question)

@@ -1,4 +1,4 @@
-"""How a worktree stands, how it differs from its target, and what became of it."""
+"""The status of a worktree, its difference from its target, and its history."""
 
 from __future__ import annotations
 

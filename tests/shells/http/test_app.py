@@ -152,7 +152,7 @@ async def test_a_body_is_an_object_of_bounded_size_even_if_that_is_not_declared(
 async def test_no_stranger_can_spoil_the_operators_desk(
     served: Served, visit: Visit, operator: httpx2.AsyncClient
 ) -> None:
-    """Whatever is registered, or refused, can be listed afterwards."""
+    """Any registration, accepted or refused, leaves lists that can be read."""
     for bad in BAD.values():
         with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
             await served.workbench.call("register", name="Mallory", capabilities={"x": bad})

@@ -1,4 +1,4 @@
-"""The MCP endpoint loads its library with the first request: whoever asks first, and whatever goes wrong meanwhile."""
+"""The MCP endpoint loads its library with the first request, also when that load is interrupted or fails."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ finally:
 
 
 def run(code: str, *arguments: str, project: Path) -> str:
-    """What a new interpreter prints, in a project."""
+    """The output of a new interpreter, in a project."""
     argv = [sys.executable, "-c", code, *arguments]
     ran = subprocess.run(argv, cwd=project, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

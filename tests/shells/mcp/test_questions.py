@@ -1,4 +1,4 @@
-"""Tools that ask their client something while they run, and those that report how far they are."""
+"""Tools that ask their client something while they run, and those that report progress."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_a_tool_learns_that_nobody_answers(served: Served, ada: Admitted, 
 
 
 async def first_question(client: Client, name: str) -> InputRequiredResult:
-    """What a client without a session gets first from a tool that asks."""
+    """The first answer of an asking tool to a client without a session."""
     asked = await client.session.call_tool(name, {}, allow_input_required=True)
     assert isinstance(asked, InputRequiredResult)
     return asked

@@ -43,7 +43,7 @@ def names(listed: ListToolsResult) -> list[str]:
 
 
 def expected(served: Served, level: Level) -> list[str]:
-    """What a caller who was admitted at a level is offered."""
+    """The tools that a caller at a level is offered."""
     everything = served.workbench.catalogue.values()
     caller = OPERATOR if level is Level.OPERATOR else Caller(level, "ada")
     return [op.name for op in everything if op.tool and op.allow >= Level.READ and op.permits(caller)]

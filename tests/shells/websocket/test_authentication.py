@@ -1,4 +1,4 @@
-"""Who a WebSocket's client is: ids, tokens and guesses."""
+"""Authentication of WebSocket clients: ids, tokens and guesses."""
 
 from __future__ import annotations
 

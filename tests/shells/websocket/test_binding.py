@@ -1,4 +1,4 @@
-"""As whom a message comes: a table, without a socket."""
+"""The caller of a message: a table, without a socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITING = Caller(Level.ANONYMOUS, "pending_c3", agent="c3")
 
 @pytest.fixture
 def binding() -> Binding:
-    """Of a connection that nobody has authenticated on."""
+    """The binding of a connection without authentication."""
     return Binding("me", HERE, max_failed_logins=3)
 
 

@@ -1,4 +1,4 @@
-"""The life of a WebSocket connection: who is connected, as what, and what outlives it."""
+"""The life of a WebSocket connection: connected agents, their grants, and work that outlives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client may say by WebSocket, and how every message is answered."""
+"""The messages of WebSocket clients, and their replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection below its meaning: order, pace, and an owner for every error."""
+"""One connection regardless of its messages: order, pace, and the handling of every error."""
 
 from __future__ import annotations
 

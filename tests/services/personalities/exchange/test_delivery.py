@@ -1,4 +1,4 @@
-"""One event that a peer does not accept holds up no other, whatever the peer says about it."""
+"""An event that a peer does not accept, for any reason, delays no other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Picky:
 
     @property
     def peer(self) -> KoiPeer:
-        """How it is asked."""
+        """The address and key of the peer."""
         return KoiPeer(self.node.rid, self.url, self.node.identity.public_key)
 
     async def deliver(self) -> None:

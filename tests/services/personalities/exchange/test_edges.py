@@ -1,4 +1,4 @@
-"""Edges are decided about as they are when that is written, whatever has become of them since they were read."""
+"""A decision about an edge applies to its state at the time of writing, not at the time of reading."""
 
 from __future__ import annotations
 

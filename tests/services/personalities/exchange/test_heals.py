@@ -1,4 +1,4 @@
-"""Whatever is missed while a node is down, or has lost what it knew, heals; so do its names if it has lost its key."""
+"""A node catches up after it was down or lost its data, and gets its names back if it lost its key."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_node_that_lost_its_data_learns_it_again(network: Network) -> No
 
 
 async def refused(station: Station, peer: str) -> dict[str, int]:
-    """How many messages of a peer were refused, by code."""
+    """The numbers of a peer's refused messages, by code."""
     found = await station.call("get_peer", peer=peer)
     return {one["code"]: one["count"] for one in found["refusals"]}
 

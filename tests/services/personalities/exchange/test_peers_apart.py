@@ -1,4 +1,4 @@
-"""Peers are independent of one another, and those that are not wanted get nothing."""
+"""Peers are independent of one another, and blocked ones get nothing."""
 
 from __future__ import annotations
 

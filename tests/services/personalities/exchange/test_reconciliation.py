@@ -1,4 +1,4 @@
-"""What happens while a peer is compared with what is known here is not taken back by the comparison."""
+"""Comparing the knowledge of a peer with this node's does not undo concurrent changes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def asks_for_edge(asked: Payload) -> bool:
 
 
 async def waiting(here: Here, node: Other) -> list[KoiEvent | None]:
-    """What a node would be sent now."""
+    """The events that a node would be sent now."""
     return [one.event for one in await here.ctx.read(lambda tx: outbox.first(tx, str(node.rid), 100))]
 
 

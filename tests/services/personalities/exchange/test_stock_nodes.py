@@ -36,7 +36,7 @@ def profile(node: StockNode, name: str, **traits: Any) -> dict[str, Any]:
 
 
 def contact(station: Station) -> dict[str, str]:
-    """How a stock node is told whom to contact first."""
+    """The first contact in the configuration of a stock node."""
     return {"rid": station.rid, "url": station.url}
 
 

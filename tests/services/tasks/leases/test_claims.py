@@ -1,4 +1,4 @@
-"""Claiming tasks: which, by whom, and one holder each."""
+"""Claiming tasks: their order, the agents that fit, and one holder for each."""
 
 from __future__ import annotations
 

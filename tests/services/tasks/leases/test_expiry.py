@@ -1,4 +1,4 @@
-"""Leases end at their time, whatever is done to the clock, and with them what their holder may do."""
+"""Leases end at their time, even if the clock is set, and their holder may do nothing more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may hold tasks."""
+"""The callers that may hold tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose plans are seen and changed by whom, and how far they are."""
+"""Permission to see and change plans, and their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An update makes a plan another, whole or not at all."""
+"""An update changes a plan to a new text, whole or not at all."""
 
 from __future__ import annotations
 
