@@ -40,7 +40,7 @@ async def test_an_agent_is_read_again_after_an_event_about_it_or_what_it_shares(
     assert await cache.current(agent) is not known
 
 
-async def test_a_grant_counts_until_its_time_and_not_from_then_on(settings: Settings, clock: Clock) -> None:
+async def test_a_grant_counts_until_its_expiry(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         token = (await workbench.call("register", name="ada"))["token"]
         await workbench.call("approve", approval_id=1, choices={"agent_id": "ada", "expires_in_seconds": 60})

@@ -32,7 +32,7 @@ async def opened(settings: Settings, name: str, **arguments: Any) -> dict[str, A
         return await workbench.call(name, **arguments)
 
 
-async def test_a_persona_is_shown_with_its_text_whatever_the_case_of_its_id(workbench: Workbench) -> None:
+async def test_a_persona_is_shown_with_its_text_for_an_id_in_any_case(workbench: Workbench) -> None:
     listed = (await workbench.call("get_personas"))["personas"]
     assert {persona["id"]: persona["role"] for persona in listed} == BUILT_IN
     found = await workbench.call("get_persona", persona_id="Planner")
@@ -43,7 +43,7 @@ async def test_a_persona_is_shown_with_its_text_whatever_the_case_of_its_id(work
         await workbench.call("get_persona", persona_id="wizard")
 
 
-async def test_the_projects_own_files_add_to_the_built_in_ones_and_replace_them(settings: Settings) -> None:
+async def test_project_files_add_to_and_replace_built_in_personas(settings: Settings) -> None:
     write(settings, "Editor_prompt", "---\nrole: planner\n---\nYou edit.")
     write(settings, "tester", "You test twice.")
     found = (await opened(settings, "get_personas"))["personas"]
@@ -93,7 +93,7 @@ async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(settin
 TEXT = "---\nname: The Editor\nrole: planner\n---\nYou edit."
 
 
-async def test_a_saved_persona_is_a_file_of_the_project_and_holds_at_once(
+async def test_a_saved_persona_is_a_project_file_and_takes_effect_at_once(
     workbench: Workbench, settings: Settings
 ) -> None:
     saved = await workbench.call("save_persona", persona_id="editor", text=TEXT)
@@ -179,7 +179,7 @@ async def test_concurrent_saves_of_a_persona_leave_the_file_and_the_project_equa
     assert len((await workbench.call("list_persona_versions", persona_id="tester"))["versions"]) == 41
 
 
-async def test_a_lease_lasts_as_the_task_says_else_its_persona_else_the_settings(
+async def test_the_lease_is_that_of_the_task_else_of_its_persona_else_of_the_settings(
     workbench: Workbench, settings: Settings
 ) -> None:
     await workbench.call("save_persona", persona_id="slow", text="---\nlease_seconds: 900\n---\nTake your time.")

@@ -181,7 +181,7 @@ async def test_a_deleted_agent_is_hidden_and_locked_out_until_it_is_restored(
     assert (await workbench.identify(ada.token)).level is Level.WORKER
 
 
-async def test_the_access_level_decides_which_agents_one_sees(workbench: Workbench, admit: Admit) -> None:
+async def test_the_access_level_decides_which_agents_an_agent_sees(workbench: Workbench, admit: Admit) -> None:
     session = await place(workbench)
     team = await given.team(workbench, "red", session["id"])
     ada = await admit("ada", team_id=team["id"])

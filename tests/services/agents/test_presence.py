@@ -64,7 +64,7 @@ async def test_an_agent_whose_connection_ends_is_active_while_its_process_runs(
     assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
 
 
-async def test_a_connection_is_told_with_its_kind_its_client_and_why_it_ended(
+async def test_events_of_a_connection_have_its_kind_its_client_and_the_reason_of_its_end(
     workbench: Workbench, admit: Admit
 ) -> None:
     await given.project(workbench)

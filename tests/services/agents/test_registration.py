@@ -65,7 +65,7 @@ async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
     assert len(await inbox(workbench)) == 1
 
 
-async def test_a_persona_is_found_whatever_its_case_and_must_exist(workbench: Workbench) -> None:
+async def test_a_persona_is_found_in_any_case_and_must_exist(workbench: Workbench) -> None:
     made = await come(workbench, persona_id="Implementer")
     assert (await status(workbench, made["token"]))["persona_id"] == "implementer"
     with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND: There is no persona 'wizard'\. Available: implementer"):
@@ -144,7 +144,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
         ("planner", {"persona_id": None}, Level.WORKER, None),
     ],
 )
-async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
+async def test_the_grant_is_the_operators_choice_or_the_personas_suggestion(
     workbench: Workbench, persona_id: str | None, choices: dict[str, Any], level: Level, persona: str | None
 ) -> None:
     made = await come(workbench, persona_id=persona_id)

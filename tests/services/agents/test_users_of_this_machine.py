@@ -43,7 +43,7 @@ async def call_as(user: int, served: Served, op: str, token: str | None = None, 
 
 
 @as_another
-async def test_a_rule_admits_this_users_programs_and_nobody_elses(served: Served) -> None:
+async def test_a_rule_admits_only_programs_of_this_user(served: Served) -> None:
     grants = {"tool": "write", "role": "planner", "access_level": "session_level"}
     call = served.workbench.call
     await call("add_admission_rule", name="helpers", pattern="helper*", grants=grants)
@@ -71,7 +71,7 @@ async def test_a_rule_admits_no_agents_that_another_users_planner_spawns(served:
 @pytest.mark.parametrize(
     ("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")]
 )
-async def test_the_user_of_a_connection_is_told_while_it_is_open(host: str, to: str) -> None:
+async def test_the_user_of_an_open_connection_is_shown(host: str, to: str) -> None:
     ends: asyncio.Queue[Any] = asyncio.Queue()
 
     async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -61,7 +61,7 @@ async def test_an_answer_that_exceeds_its_time_limit_fails(begin: Begin) -> None
     assert answer["error"] == "The answer took longer than 0.6 s."
 
 
-async def test_time_in_which_an_answer_waits_for_the_operator_does_not_count() -> None:
+async def test_waiting_for_the_operator_does_not_count_as_time_of_an_answer() -> None:
     deadline = Deadline(0.05)
     async with deadline.enforced():
         with deadline.paused(), deadline.paused():

@@ -51,9 +51,7 @@ async def test_an_answer_whose_server_stops_is_interrupted_and_can_be_retried(se
             assert everything[1]["replaced_at"]
 
 
-async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_its_task_ends(
-    begin: Begin, settings: Settings
-) -> None:
+async def test_an_answer_declared_lost_by_another_server_is_interrupted(begin: Begin, settings: Settings) -> None:
     chat = await begin([{"say": "one two", "calls": [{"tool": "create_task", "input": {}}]}], tools=["workbench"])
     await chat.send("Count")
     await chat.until("tool_waiting")

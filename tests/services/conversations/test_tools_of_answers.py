@@ -77,7 +77,7 @@ async def test_a_conversation_is_offered_chosen_operations_but_never_the_operato
     ]
 
 
-async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answer(begin: Begin) -> None:
+async def test_a_changing_call_waits_for_the_operator_during_the_answer(begin: Begin) -> None:
     chat = await begin(TIDY, tools=["workbench"], limits={"seconds": 5})
     waiting = await asked(chat, "tool_waiting", "tool_waiting")
     part = await tool_part(chat)
@@ -112,7 +112,7 @@ async def test_the_progress_of_a_call_comes_as_frames_and_stays_with_the_call(be
     assert (complete["tool_result"], (await tool_part(chat))["progress"]) == ("Read.", 2)
 
 
-async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin: Begin) -> None:
+async def test_the_model_learns_of_a_refused_call_and_continues(begin: Begin) -> None:
     chat = await begin(TIDY, tools=["workbench"])
     waiting = await asked(chat, "tool_waiting", "tool_waiting")
     await chat.workbench.call("reject", approval_id=waiting["approval_id"], reason="Not now.")
@@ -123,7 +123,7 @@ async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin:
     assert frames[-1]["data"]["state"] == "completed"
 
 
-async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin) -> None:
+async def test_stopping_a_waiting_answer_withdraws_the_question(begin: Begin) -> None:
     chat = await begin(TIDY, tools=["workbench"])
     waiting = await asked(chat, "tool_waiting", "tool_waiting")
     await chat.call("stop_answer")

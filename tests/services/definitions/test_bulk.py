@@ -47,7 +47,7 @@ def test_every_tool_that_changes_definitions_can_be_combined() -> None:
     assert {name for name in changing if name.startswith("agent_")} - OPERATIONS.keys() == APART
 
 
-async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings: Settings) -> None:
+async def test_later_changes_of_a_bulk_see_the_earlier_ones(workbench: Workbench, settings: Settings) -> None:
     await create(workbench)
     done = await bulk(
         workbench,
@@ -74,7 +74,7 @@ async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings
     assert (await workbench.call("agent_get_info", agentTarget="Tester"))["id"] == done["results"][0]["agentId"]
 
 
-async def test_each_change_is_recorded_after_an_edit_made_by_an_editor(reviewer: Reviewer) -> None:
+async def test_each_bulk_change_is_recorded_after_an_editors_edit(reviewer: Reviewer) -> None:
     (reviewer.folder / "prompt.md").write_text("Edited.\n")
     await bulk(reviewer.workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
     assert await versions(reviewer.workbench) == [

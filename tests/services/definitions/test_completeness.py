@@ -65,7 +65,7 @@ async def test_files_that_cannot_be_read_are_reported_with_their_line(reviewer: 
     assert (report["valid"], report["complete"], report["contentHash"]) == (False, False, None)
 
 
-async def test_a_rule_that_is_a_link_is_reported(reviewer: Reviewer) -> None:
+async def test_a_linked_rule_file_is_reported(reviewer: Reviewer) -> None:
     (reviewer.folder / "rules").mkdir()
     (reviewer.folder / "rules" / "a.md").symlink_to("/etc/passwd")
     assert [severity for severity, _ in places(await reviewer("agent_validate"))] == ["error"]

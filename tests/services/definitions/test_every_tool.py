@@ -83,7 +83,7 @@ def restore(workbench: Workbench, saved: Path) -> None:
     shutil.copytree(saved, workbench.settings.home / "agents")
 
 
-def test_every_tool_has_a_row() -> None:
+def test_every_tool_has_a_row_of_arguments() -> None:
     assert sorted(GOOD) == sorted(TOOLS)
 
 
@@ -141,7 +141,7 @@ def wrong_types(op: Op) -> Iterator[tuple[str, Any]]:
                 yield parameter, wrong
 
 
-async def test_a_part_that_does_not_exist_is_answered_with_null(prepared: Workbench) -> None:
+async def test_reading_a_missing_part_returns_null(prepared: Workbench) -> None:
     for name in NULL_IF_UNKNOWN:
         (parameter,) = TOOLS[name].parameters & UNKNOWN.keys()
         assert {*(await prepared.call(name, **{**GOOD[name], parameter: "no-such-part"})).values()} == {None}, name

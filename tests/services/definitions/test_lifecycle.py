@@ -91,7 +91,7 @@ async def test_a_clone_onto_itself_or_into_itself_changes_nothing(reviewer: Revi
     assert files(reviewer.folder.parent) == before
 
 
-async def test_only_true_confirms_a_deletion_which_keeps_and_names_foreign_files(reviewer: Reviewer) -> None:
+async def test_a_deletion_needs_true_and_keeps_and_names_foreign_files(reviewer: Reviewer) -> None:
     await reviewer.refused("CONFIRMATION_REQUIRED", "agent_delete")
     for confirm in ("true", "True", 1, "yes", [True], {"confirm": True}, False, None):
         await reviewer.refused("CONFIRMATION_REQUIRED", "agent_delete", confirm=confirm)
@@ -152,7 +152,7 @@ async def test_arguments_that_do_not_fit_are_a_validation_error(workbench: Workb
     assert (await workbench.call("agent_list"))["count"] == 0
 
 
-async def test_the_longest_text_that_is_accepted_is_read_again(reviewer: Reviewer) -> None:
+async def test_the_longest_accepted_text_is_read_back(reviewer: Reviewer) -> None:
     rule = {"name": "long", "text": "é" * 200_000}
     await reviewer("agent_add_rule", rule=rule)
     assert (await reviewer("agent_get_rule", ruleName="long"))["rule"]["text"] == rule["text"]
@@ -192,7 +192,7 @@ async def test_no_new_definition_can_be_named_after_the_id_of_a_deleted_one(work
         await workbench.dispatch(ada.caller, "add_rule", {"rule": {"name": "a", "text": "x"}})
 
 
-async def test_a_branch_that_is_checked_out_between_two_calls_is_read(reviewer: Reviewer, repository: Path) -> None:
+async def test_a_branch_checked_out_between_two_calls_is_read(reviewer: Reviewer, repository: Path) -> None:
     prompt = reviewer.folder / "prompt.md"
     prompt.write_text("One.\n")
     git("add", "--force", ".aiswarm/agents/reviewer", cwd=repository)

@@ -58,7 +58,7 @@ def test_the_table_of_errors_has_every_code_about_definitions_and_no_other() -> 
     assert listed - error_codes().keys() == set()
 
 
-def test_the_files_that_it_shows_are_a_definition() -> None:
+def test_the_files_on_the_page_are_a_definition() -> None:
     rule = example("markdown")
     parsed = layout.parse({"agent.yaml": example("yaml"), "prompt.md": "You review.", "rules/cite.md": rule})
     assert (parsed.metadata.name, parsed.settings.temperature, parsed.rules[0].priority_level) == ("reviewer", 0.2, 10)

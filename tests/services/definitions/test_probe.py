@@ -100,7 +100,9 @@ async def test_a_program_or_a_server_that_is_not_there_is_named(workbench: Workb
     await refused("NOT_FOUND", workbench, "agent_probe_mcp_server", agentTarget="mine", serverName="other")
 
 
-async def test_without_a_secret_nothing_is_started(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_with_an_unreadable_secret_is_not_started(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("THEIR_TOKEN")
     with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
         await probed(workbench, command="sh", env={"API_TOKEN": "env://THEIR_TOKEN"})
@@ -123,7 +125,7 @@ async def test_a_silent_program_is_ended_with_all_that_it_started(workbench: Wor
     await ended(*map(int, found["error"].partition("wrote: ")[2].split()))
 
 
-async def test_a_caller_that_gives_up_ends_the_program(workbench: Workbench, settings: Settings) -> None:
+async def test_cancelling_the_probe_ends_the_program(workbench: Workbench, settings: Settings) -> None:
     server = program(settings, text=SILENT)
     probing = asyncio.create_task(probed(workbench, 60, **server))
     found = await given.until(lambda: _running(server["args"][0]))
@@ -176,7 +178,7 @@ async def test_the_error_of_a_silent_url_is_masked(workbench: Workbench) -> None
     assert os.environ["THEIR_TOKEN"] not in str(found)
 
 
-async def test_a_few_servers_are_tried_at_once_and_others_wait(workbench: Workbench) -> None:
+async def test_only_a_few_servers_are_probed_at_once(workbench: Workbench) -> None:
     probing = workbench._ctx.definitions.probing
     for _ in range(PROBES):
         await probing.acquire()

@@ -113,7 +113,7 @@ async def test_a_secret_that_no_header_can_have_is_not_quoted(
     assert SECRET not in "".join(traceback.format_exception(error)) + str(error.as_dict()) + caplog.text
 
 
-async def test_a_silent_source_is_not_waited_for(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_source_of_secrets_is_given_up(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "SECONDS", 0.05)
     may_go_on = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -291,7 +291,7 @@ async def test_a_secret_stays_in_the_file_in_which_it_is(
     assert list(files(settings.home)) == ["agents/copy/agent.yaml"]
 
 
-async def test_a_secret_that_an_address_encodes_is_known_as_it_is(workbench: Workbench) -> None:
+async def test_a_secret_encoded_in_an_address_is_known_in_clear(workbench: Workbench) -> None:
     servers = {"url": {"url": "https://x/?key=9q%2Bquite/Opaque%3D"}}
     made = Definition.model_validate({"metadata": {"id": "one", "name": "One"}, "mcpServers": servers})
     await resolved(workbench._ctx, made)

@@ -176,7 +176,7 @@ async def test_a_provider_is_installed_listed_changed_and_uninstalled(reviewer: 
     assert (found["installed"], found["config"]) == (False, None)
 
 
-async def test_another_name_of_a_provider_means_the_same(reviewer: Reviewer) -> None:
+async def test_a_provider_can_be_named_by_its_alias(reviewer: Reviewer) -> None:
     config = {"ANTHROPIC_API_KEY": "env://KEY"}
     await reviewer("agent_install_provider", providerType="claude", config=config)
     assert (await reviewer("agent_list_providers"))["installed"] == ["anthropic"]

@@ -41,7 +41,7 @@ async def test_the_templates_are_listed_with_what_they_consist_of(workbench: Wor
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-async def test_a_template_becomes_a_definition_that_lacks_nothing(workbench: Workbench, template: str) -> None:
+async def test_a_template_becomes_a_complete_definition(workbench: Workbench, template: str) -> None:
     made = await from_template(workbench, template)
     assert made["agentPath"] == f"./agents/{template}"
     found = await info(workbench, made["agentId"])
@@ -51,7 +51,7 @@ async def test_a_template_becomes_a_definition_that_lacks_nothing(workbench: Wor
     assert [one for one in report["problems"] if one["place"] != "settings.model"] == []
 
 
-async def test_two_of_one_template_are_two_agents_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
+async def test_one_template_makes_two_definitions_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
     first = await from_template(workbench, "reviewer")
     second = await from_template(workbench, "reviewer", agentPath="./agents/strict", name="Strict")
     assert first["agentId"] != second["agentId"]
@@ -149,7 +149,7 @@ async def test_the_schema_of_each_file_is_returned(workbench: Workbench, file: D
     assert (await workbench.call("agent_get_schema", file=file))["jsonSchema"] == of_file(file)
 
 
-async def test_older_definitions_are_listed_read_and_refused_to_be_changed(workbench: Workbench, agents: Path) -> None:
+async def test_older_definitions_are_listed_and_read_but_not_changed(workbench: Workbench, agents: Path) -> None:
     listed = await workbench.call("agent_list")
     assert [one["path"] for one in listed["agents"]] == ["./agents/finder", "./agents/writer.yaml"]
     writer = {"agentTarget": "./agents/writer.yaml"}

@@ -73,7 +73,7 @@ async def test_recorded_changes_are_listed_newest_first(workbench: Workbench, fo
     assert (await history(workbench))["versions"][0]["summary"] == "rule cite added", "it is found by its path"
 
 
-async def test_an_edit_made_by_an_editor_is_noted_when_it_is_found(workbench: Workbench, folder: Path) -> None:
+async def test_an_editors_edit_is_recorded_when_it_is_found(workbench: Workbench, folder: Path) -> None:
     (folder / "prompt.md").write_text("Review well.\n")
     for _ in range(2):
         newest, *older = (await history(workbench))["versions"]
@@ -87,7 +87,7 @@ async def test_an_edit_made_by_an_editor_is_noted_when_it_is_found(workbench: Wo
     assert changed(found) == [("rules/cite.md", "removed")]
 
 
-async def test_a_change_of_comments_is_no_version(workbench: Workbench, folder: Path) -> None:
+async def test_a_change_of_comments_makes_no_version(workbench: Workbench, folder: Path) -> None:
     agent = folder / "agent.yaml"
     agent.write_text(f"# A comment.\n{agent.read_text()}")
     assert (await history(workbench))["count"] == 2
@@ -104,7 +104,7 @@ async def test_commits_are_listed_with_the_content_that_they_have(workbench: Wor
     assert (await history(workbench))["committed"] is False
 
 
-async def test_a_commit_that_broke_the_definition_has_no_hash(workbench: Workbench, folder: Path) -> None:
+async def test_a_commit_with_a_broken_definition_has_no_hash(workbench: Workbench, folder: Path) -> None:
     good = (folder / "agent.yaml").read_bytes()
     (folder / "agent.yaml").write_text("metadata: [")
     commit(folder, "Break it")
@@ -168,7 +168,7 @@ async def test_a_deleted_definition_keeps_its_versions(workbench: Workbench, fol
         await diff(workbench, fromVersion=created)
 
 
-async def test_without_a_repository_that_git_can_read_there_are_the_recorded_versions(
+async def test_without_a_readable_repository_the_recorded_versions_are_listed(
     workbench: Workbench, folder: Path, repository: Path
 ) -> None:
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")

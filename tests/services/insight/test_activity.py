@@ -58,7 +58,9 @@ async def test_attempts_are_counted_in_the_interval_in_which_they_ended(
     assert _total(await workbench.call("get_activity", minutes=180), "completed") == 1
 
 
-async def test_the_queue_is_known_for_every_interval(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_the_length_of_the_queue_is_known_for_every_interval(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
     ada = (await admit("ada")).caller
     for _ in range(3):
         await given.task(workbench)
@@ -73,7 +75,9 @@ async def test_the_queue_is_known_for_every_interval(workbench: Workbench, admit
     assert queue[-1] == (2, 0)
 
 
-async def test_an_agent_is_as_busy_as_it_held_tasks(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_the_utilisation_of_an_agent_is_the_time_it_held_tasks(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
     ada = (await admit("ada")).caller
     await admit("bob")
     clock.forward(300)

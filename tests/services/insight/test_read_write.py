@@ -57,7 +57,7 @@ async def titles(workbench: Workbench, **how: Any) -> list[str]:
     return [row["title"] for row in (await workbench.call("read", **{"limit": 500} | how))["data"]]
 
 
-async def test_writing_answers_as_the_specification_says(hall: Workbench, admit: Admit) -> None:
+async def test_write_answers_as_the_specification_says(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="one")
     done = await hall.dispatch(ada.caller, "write", {"resource_type": "contexts", "content": {"title": "t"}})
     written = done.pop("context_id")
@@ -256,7 +256,7 @@ async def test_pages_add_up_to_the_whole_despite_writes_between_them(
     assert seen == [str(number) for number, with_word in reversed([*enumerate(wordy)]) if with_word or not searching]
 
 
-async def test_pages_of_everything_go_on_where_they_ended_while_some_is_deleted(hall: Workbench) -> None:
+async def test_pages_of_all_resources_continue_while_rows_are_deleted(hall: Workbench) -> None:
     for number in range(7):
         await write(hall, str(number), ("one", "two")[number % 2])
 
@@ -269,9 +269,7 @@ async def test_pages_of_everything_go_on_where_they_ended_while_some_is_deleted(
     assert await pages(read_and_delete, limit=3) == [[*"654"], [*"321"], ["0"]]
 
 
-async def test_agents_and_tasks_and_what_an_agent_of_a_team_sees_are_read_in_pages(
-    hall: Workbench, admit: Admit
-) -> None:
+async def test_agents_tasks_and_contexts_of_a_team_are_read_in_pages(hall: Workbench, admit: Admit) -> None:
     await hall.call("create_team", name="red", session_id="one")
     agents = [await admit(name, team_id="red", access_level="team_level") for name in ("ada", "bob", "eve")]
     for number in range(10):
@@ -285,7 +283,7 @@ async def test_agents_and_tasks_and_what_an_agent_of_a_team_sees_are_read_in_pag
         assert sorted(name for page in found for name in page) == names
 
 
-async def test_an_agent_asks_for_what_came_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
+async def test_an_agent_reads_contexts_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="two", access_level="session_level")
     await hall.dispatch(ada.caller, "write", {"content": {"title": "elsewhere"}})
     await hall.call("update_agent", agent_id="ada", changes={"session_id": "one"})
@@ -335,7 +333,7 @@ async def test_the_access_level_limits_which_agents_are_read(hall: Workbench, ad
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
+async def test_tasks_are_read_as_they_are_listed_without_other_sessions(
     hall: Workbench, admit: Admit, level: str
 ) -> None:
     ada = await admit("ada", session_id="one", access_level=level)

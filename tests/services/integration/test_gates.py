@@ -85,9 +85,7 @@ async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: S
         assert (repository / "new.txt").exists()
 
 
-async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings, tmp_path: Path) -> None:
     if not abilities().abi:
         pytest.skip(abilities().summary)
     data = tmp_path / "data.csv"
@@ -98,7 +96,9 @@ async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
         assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
 
 
-async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(settings: Settings, repository: Path) -> None:
+async def test_gates_run_on_the_result_of_the_merge_without_uncommitted_files(
+    settings: Settings, repository: Path
+) -> None:
     async with project(settings, "ls; git log -1 --format=%s%n%b; git rev-parse HEAD") as workbench:
         commit(await given.worktree(workbench))
         commit(repository, "mine.txt")
@@ -172,7 +172,9 @@ def _commands() -> list[str]:
     return found
 
 
-async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings: Settings, repository: Path) -> None:
+async def test_an_unkillable_process_of_a_gate_does_not_change_the_verdict(
+    settings: Settings, repository: Path
+) -> None:
     gate = "sleep 600 & echo $! > pid.part; mv pid.part pid; until [ -e go ]; do sleep 0.01; done"
     async with project(settings, gate) as workbench:
         commit(await given.worktree(workbench))
@@ -272,7 +274,7 @@ async def test_a_rejection_or_a_new_commit_stops_the_gates(settings: Settings, r
         await given.until(lambda: not leftovers(repository))
 
 
-async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Settings, repository: Path) -> None:
+async def test_the_next_server_runs_gates_that_a_stopped_one_left(settings: Settings, repository: Path) -> None:
     gate = UNTIL_GO.replace("0.05", "0.602")
     async with asked(settings, gate, served=True) as (workbench, question):
         await at_work(workbench, question)

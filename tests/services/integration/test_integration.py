@@ -29,7 +29,7 @@ async def pending(workbench: Workbench) -> list[dict[str, Any]]:
 # Asking
 
 
-async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_shows_the_person_the_merge(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place, "new.txt", "a\nb\n")
     tip = commit(place, "README.md", "# Theirs\n")
@@ -199,7 +199,7 @@ async def test_neither_an_edited_notebook_nor_a_moved_target_holds_up_a_merge(
     assert git("status", "--porcelain", "--untracked-files=no", cwd=repository) == "M README.md"
 
 
-async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(served: Served, repository: Path) -> None:
+async def test_approve_returns_at_once_and_the_feed_reports_the_merge(served: Served, repository: Path) -> None:
     workbench = served.workbench
     commit(await given.worktree(workbench))
     question = await ask(workbench)
@@ -240,7 +240,7 @@ async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench)
     assert (await one(workbench))["status"] == "active"
 
 
-async def test_worktrees_that_are_approved_at_once_are_merged_in_turn(workbench: Workbench, repository: Path) -> None:
+async def test_concurrently_approved_worktrees_are_merged_in_turn(workbench: Workbench, repository: Path) -> None:
     names = ["a", "b", "c"]
     for name in names:
         commit(await given.worktree(workbench, name), f"{name}.txt")
@@ -320,7 +320,7 @@ async def test_an_approval_lists_changes_to_git_configuration_hooks_and_tags(
     assert event["data"]["changed"] == payload["changed"]
 
 
-async def test_a_branch_may_not_bring_settings_or_state(workbench: Workbench, repository: Path) -> None:
+async def test_a_branch_with_settings_or_state_is_refused(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     state = place / ".aiswarm"
     state.mkdir()

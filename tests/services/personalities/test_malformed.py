@@ -84,7 +84,7 @@ async def test_a_wrong_event_is_counted_by_its_code_and_harms_no_other(here: Her
             assert (status, await here.refusals(), await here.registry()) == (200, refusals, registry), wrong
 
 
-async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_internal_error_costs_one_event(here: Here, ada: Other, monkeypatch: pytest.MonkeyPatch) -> None:
     put = final._put_personality
 
     def failing(tx: object, profile: object, bundle: object) -> None:

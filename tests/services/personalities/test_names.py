@@ -74,7 +74,7 @@ async def test_old_and_new_messages_of_the_former_owner_of_a_name_are_refused(
     assert await here.refusals() == {"KOI_NAME_RELEASED": 5, "KOI_NAME_TAKEN": 2}
 
 
-async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, ada: Other, bob: Other) -> None:
+async def test_a_released_name_can_be_assigned_to_a_node(here: Here, ada: Other, bob: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     made = await released(here, to=str(bob.rid))
     assert made["owner"] == await owner(here) == str(bob.rid)
@@ -87,7 +87,7 @@ async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, 
     assert await here.registry() == {"helper/1"}
 
 
-async def test_a_permission_that_was_given_for_a_tool_of_the_former_owner_ends(here: Here, ada: Other) -> None:
+async def test_permissions_for_tools_of_the_former_owner_end(here: Here, ada: Other) -> None:
     tool = ada.profile("helper")
     tool["traits"] = [{"name": "add", "type": "function", "value": None, "is_callable": True}]
     await here.receive(ada, *ada.handshake(), event(NEW, ada.bundle(ada.personality("helper").rid, tool)))

@@ -129,7 +129,7 @@ async def test_events_for_a_polling_node_wait_until_it_polls(here: Here, ada: Ot
     assert await is_to_be_sent()
 
 
-async def test_a_node_with_another_name_and_the_same_key_owns_what_it_owned(here: Here, ada: Other) -> None:
+async def test_a_renamed_node_with_the_same_key_keeps_its_personalities(here: Here, ada: Other) -> None:
     await here.publish("own")
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     assert here.ctx.node.presence is not None

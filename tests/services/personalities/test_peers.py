@@ -66,7 +66,7 @@ async def test_a_node_that_does_not_answer_says_why_and_when_it_is_tried_again(w
     assert (peer["state"], peer["failures"], peer["last_error"], peer["retry_at"]) == ("reachable", 0, None, None)
 
 
-async def test_nothing_waits_for_a_blocked_node_and_it_cannot_be_reached(workbench: Workbench) -> None:
+async def test_a_blocked_node_has_no_queued_events_and_cannot_be_reached(workbench: Workbench) -> None:
     await noted(workbench, ADA)
     await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
     blocked = (await workbench.call("block_peer", peer="ada"))["peer"]

@@ -86,9 +86,7 @@ async def test_a_node_that_sends_something_is_not_waited_for_any_longer(here: He
         assert [row["retry_at"] for row in await here.rows("SELECT retry_at FROM koi_nodes")] == expected
 
 
-async def test_another_node_can_neither_change_nor_forget_what_it_does_not_own(
-    here: Here, ada: Other, bob: Other
-) -> None:
+async def test_a_node_can_neither_change_nor_forget_a_foreign_personality(here: Here, ada: Other, bob: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     await here.meet(bob)
     here.clock.forward(1)
@@ -103,7 +101,7 @@ async def test_another_node_can_neither_change_nor_forget_what_it_does_not_own(
     assert (await here.refusals())["KOI_NAME_TAKEN"] == 2
 
 
-async def test_this_nodes_own_is_changed_by_nobody_else(here: Here, ada: Other) -> None:
+async def test_nobody_else_changes_this_nodes_own_personalities(here: Here, ada: Other) -> None:
     await here.publish("own", mood="calm")
     await here.meet(ada)
     here.clock.forward(1)

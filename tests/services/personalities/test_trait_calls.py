@@ -125,7 +125,7 @@ async def test_a_function_of_one_project_is_called_from_another_and_both_record_
     assert "sk-very-secret" not in done
 
 
-async def test_a_node_without_a_rule_is_asked_about_and_waits(here: Side, there: Side) -> None:
+async def test_a_call_of_a_node_without_a_rule_waits_for_the_operator(here: Side, there: Side) -> None:
     call = calling(there, values=[1])
     [asked] = await here.question()
     payload = asked["payload"]
@@ -295,7 +295,7 @@ async def test_an_agent_needs_the_grant_and_the_operators_permission(here: Side,
     assert (await here.records())[0]["origin_caller"] == "eve"
 
 
-async def test_a_strangers_word_that_a_trait_only_reads_spares_no_question(here: Side, there: Side) -> None:
+async def test_a_foreign_claim_that_a_trait_only_reads_spares_no_question(here: Side, there: Side) -> None:
     await here.call("offer_tools", host_id="k", name="kernel 1", tools=[{**MEAN, "read_only": True}], add=True)
     await there.knows("ada", "mean", read_only=True)
     eve = await there.workbench.identify(await eve_of(there, tools=["network"]))

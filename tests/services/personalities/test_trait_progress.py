@@ -51,7 +51,7 @@ async def report(here: Side, call_id: str, done: float, message: str | None = No
     await here.call("report_tool_progress", host_id="k", call_id=call_id, progress=done, total=3, message=message)
 
 
-async def test_the_caller_at_another_node_learns_how_far_the_call_is(here: Side, there: Side) -> None:
+async def test_the_caller_at_another_node_gets_the_progress_of_the_call(here: Side, there: Side) -> None:
     here.ctx.secrets.add(["sk-very-secret-1234"])
     following = Following(there)
     call_id = (await taken(here))["call_id"]

@@ -147,7 +147,7 @@ async def test_an_unsigned_trait_call_is_refused_and_counted_for_no_node(
     assert await here.records() == []
 
 
-async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: Side, there: Side) -> None:
+async def test_an_outdated_call_or_one_for_another_trait_is_refused(here: Side, there: Side) -> None:
     numbers = count(1)
 
     async def code(path: str = "bob/tools/call/mood", **more: Any) -> str:

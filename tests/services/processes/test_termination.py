@@ -26,7 +26,7 @@ from workbench.store.base import Tx
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
-async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, lab: Path) -> None:
+async def test_a_killed_worker_is_noticed_and_its_command_ends(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
     command = int(await given.written(lab / "pid"))
@@ -46,7 +46,7 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
 
 
 @pytest.mark.parametrize("how", ["terminate_agent", "revoke_agent"])
-async def test_the_task_of_a_worker_that_was_ended_is_done_by_the_next(served: Served, lab: Path, how: str) -> None:
+async def test_the_next_worker_does_the_task_of_an_ended_one(served: Served, lab: Path, how: str) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
     command = int(await given.written(lab / "pid"))
@@ -140,7 +140,7 @@ async def test_the_next_server_ends_only_processes_that_a_crashed_one_left(setti
     table.terminate(sleeper, 0)
 
 
-async def test_a_log_is_read_on_line_by_line_and_no_line_is_lost_or_told_twice(served: Served) -> None:
+async def test_reading_on_in_a_log_neither_loses_nor_repeats_a_line(served: Served) -> None:
     await spawn(served, name="walt")
     found = await process(served, "walt")
     while not any("admitted as walt" in line for line in found["log_tail"]):

@@ -28,7 +28,7 @@ def gone() -> str:
     return name
 
 
-async def test_a_run_knows_its_parameters_commit_and_environment(lab: Lab, settings: Settings) -> None:
+async def test_a_run_records_its_parameters_commit_and_environment(lab: Lab, settings: Settings) -> None:
     about = {"parameters": {"lr": 0.1, "layers": [1, 2]}, "environment": {"python": "3.11"}, "tags": ["b", "a"]}
     made = await lab.start("first", notebook="train.ipynb", output="out/train.ipynb", **about)
     assert (made["id"], made["already"], made["state"], made["tries"]) == (1, False, "running", 1)

@@ -166,7 +166,7 @@ async def test_a_change_beyond_the_limits_is_refused_and_changes_nothing(world: 
     assert await world.adas("get") == before
 
 
-async def test_a_tool_that_may_not_touch_contexts_does_not(world: World) -> None:
+async def test_a_tool_without_permission_does_not_touch_contexts(world: World) -> None:
     await world.workbench.call("update_agent_tool", tool_id="write", permissions={"read": [], "write": []})
     for name in ("get", "update", "delete"):
         assert (await given.refusal(world.adas(name))).code == "NOT_PERMITTED"
@@ -177,7 +177,7 @@ async def test_a_tool_that_may_not_touch_contexts_does_not(world: World) -> None
     assert (await world.adas("get", "operator"))["title"] == "ada"
 
 
-async def test_no_question_reads_through_all_contexts(workbench: Workbench, settings: Settings) -> None:
+async def test_no_query_scans_all_contexts(workbench: Workbench, settings: Settings) -> None:
     names = (
         "newest",
         "of_session",

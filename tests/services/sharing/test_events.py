@@ -31,7 +31,7 @@ async def all_of(workbench: Workbench, caller: Caller = OPERATOR, **how: Any) ->
     return found
 
 
-async def test_events_are_told_in_order_with_who_did_what_to_whom(workbench: Workbench, admit: Admit) -> None:
+async def test_events_are_listed_in_order_with_actor_kind_and_subject(workbench: Workbench, admit: Admit) -> None:
     last = (await listed(workbench))["next_after"]
     planner = await admit("paula", role="planner")
     await workbench.dispatch(planner.caller, "create_task", {"title": "t", "persona_id": "tester"})
@@ -164,9 +164,7 @@ async def test_an_agent_sees_others_events_by_access_level_and_never_across_sess
         assert not any("who" in str(event["data"]) for event in told)
 
 
-async def test_an_id_that_another_agent_had_is_not_given_away_with_its_history(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_former_id_of_an_agent_is_not_given_to_another(workbench: Workbench, admit: Admit) -> None:
     await admit("first")
     await workbench.call("update_agent", agent_id="first", changes={"agent_id": "renamed"})
     made = await workbench.call("register", name="first")

@@ -59,9 +59,7 @@ async def test_a_csv_export_follows_the_standard_and_has_no_formula(filled: Work
     assert titles == [f"'{title}" if title.startswith(formulas) else title for title in NASTY]
 
 
-async def test_both_forms_have_the_same_columns_and_rows_and_no_token_or_its_hash(
-    filled: Workbench, admit: Admit
-) -> None:
+async def test_csv_and_json_exports_have_equal_rows_and_no_token(filled: Workbench, admit: Admit) -> None:
     ada = await admit("ada", team_id="red")
     await filled.dispatch(ada.caller, "write", {"content": {"title": "mine"}})
     for resource in RESOURCES:

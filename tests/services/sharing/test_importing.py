@@ -89,7 +89,7 @@ async def test_an_imported_agent_acts_once_it_has_a_token(filled: Workbench, oth
     assert (await other.call("get_agent_history", agent_id="ada"))["entries"][-1]["kind"] == "agent.imported"
 
 
-async def test_a_dry_run_says_the_same_and_changes_nothing(filled: Workbench, other: Workbench) -> None:
+async def test_a_dry_run_of_an_import_reports_the_same_and_changes_nothing(filled: Workbench, other: Workbench) -> None:
     content = await exported(filled, "projects")
     newest = (await other.call("list_events", after=None))["next_after"]
     rehearsed = await imported(other, "projects", content, dry_run=True)
@@ -119,13 +119,13 @@ async def test_handwritten_rows_can_be_imported(workbench: Workbench) -> None:
     assert (agent["session"], agent["team"], agent["registration_status"]) == ("one", "red", "assigned")
 
 
-async def test_agents_whose_session_is_not_here_are_in_none(filled: Workbench, other: Workbench) -> None:
+async def test_imported_agents_without_their_session_are_in_none(filled: Workbench, other: Workbench) -> None:
     made = await copied(filled, other, "agents")
     assert made["notes"] == ["Agents whose session or team is not here: 1. To keep it, import those first."]
     assert [one["session"] for one in await rows(other, "agents")] == [None, None]
 
 
-async def test_registrations_that_wait_are_left_out(filled: Workbench, other: Workbench) -> None:
+async def test_pending_registrations_are_not_imported(filled: Workbench, other: Workbench) -> None:
     await filled.call("register", name="eve")
     made = await copied(filled, other, *ORDER[:4])
     assert made["added"] == ["ada", "bob"]

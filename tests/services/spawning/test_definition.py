@@ -155,7 +155,7 @@ async def test_a_spawned_agent_names_the_settings_that_its_profile_ignores(serve
         ({"definition": "Foreign"}, BadInput, "DEFINITION_DOES_NOT_FIT"),
     ],
 )
-async def test_a_spawn_that_makes_no_sense_is_refused_before_anything_is_made(
+async def test_an_invalid_spawn_is_refused_before_anything_is_created(
     served: Served, arguments: dict[str, Any], error: type[WorkbenchError], code: str
 ) -> None:
     await define(served)
@@ -189,7 +189,7 @@ async def test_the_operator_trusts_an_agents_definition_before_it_runs(served: S
     assert (await process(served, "walt"))["running"]
 
 
-async def test_a_secret_reaches_the_program_and_nothing_that_it_writes(
+async def test_a_secret_reaches_the_program_but_none_of_its_records(
     served: Served, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_KEY", "sk-very-secret")

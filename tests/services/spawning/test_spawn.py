@@ -191,7 +191,7 @@ async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on
     await done(served)
 
 
-async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Served, repository: Path) -> None:
+async def test_a_worker_without_a_worktree_leaves_no_file(served: Served, repository: Path) -> None:
     (repository / ".env").write_text("SECRET=1")
     await spawn(served)
     run = "cat $WORKBENCH_PROJECT/README.md; echo x > here; for f in .env .git/config .aiswarm/server.json new; do"
@@ -222,7 +222,7 @@ async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) 
         await spawn(served, new_worktree=True)
 
 
-async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it(
+async def test_dangerous_variables_of_the_server_do_not_reach_a_worker(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WORKBENCH_TOKEN", "GIT_DIR", "PYTHONSTARTUP", "LD_LIBRARY_PATH"):

@@ -25,7 +25,7 @@ async def unattended(workbench: Workbench) -> dict[str, Any]:
     return await workbench.call("get_unattended_work")
 
 
-async def test_a_task_that_an_active_agent_can_do_is_attended(workbench: Workbench, admit: Admit) -> None:
+async def test_a_task_that_an_active_agent_can_do_is_not_counted(workbench: Workbench, admit: Admit) -> None:
     assert await unattended(workbench) == NOBODY
     await workbench.call("create_task", **NEW)
     said = "There is no agent to do 1 open task. Spawn one."

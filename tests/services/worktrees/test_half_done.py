@@ -107,7 +107,7 @@ CREATION = (lambda repository, place: None, _directories, _branch, _record, _hal
 
 
 async def begin_creation(settings: Settings, root: Path) -> WorktreeLocation:
-    """The journal entry before a creation."""
+    """Write the journal entry before a creation."""
     place, start = WorktreeLocation.of(settings, "lab"), git("rev-parse", "main", cwd=root)
     await write(settings, lambda tx: journal.begin(tx, "create", place, BRANCH, start))
     return place
@@ -173,7 +173,7 @@ async def ready(settings: Settings) -> int:
 
 
 async def begin_merge(settings: Settings, question: int) -> approvals.ApprovalInfo:
-    """The journal entry before the merge."""
+    """Write the journal entry before the merge."""
 
     def change(tx: Any) -> approvals.ApprovalInfo:
         found = approvals.find(tx, question)

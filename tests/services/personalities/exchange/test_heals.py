@@ -14,7 +14,7 @@ from workbench.store.queries import Query
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
-async def test_a_node_that_was_down_learns_what_it_missed(network: Network) -> None:
+async def test_a_node_that_was_down_catches_up(network: Network) -> None:
     hub, ada = await pair(network)
     await ada.publish("guide")
     await hub.has(helper={}, guide={})

@@ -204,7 +204,7 @@ async def test_a_profile_waits_for_a_network_and_follows_the_addresses_of_the_se
         assert (await lab.profile("ada"))["mcp_url"] == "http://127.0.0.1:3/agents/ada"
 
 
-async def test_a_name_of_another_node_is_taken(lab: Lab) -> None:
+async def test_a_personality_cannot_take_the_name_of_another_nodes(lab: Lab) -> None:
     await know(lab.workbench, profile("alice-1"))
     await own(lab.workbench, "alice-1", ALICE)
     with pytest.raises(Conflict, match="is an agent of the node alice"):

@@ -62,7 +62,7 @@ async def test_an_open_project_ends_leases_and_pauses_without_a_call(
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("step", [3_600, 121, -3_600])
-async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Settings, step: int) -> None:
+async def test_setting_the_clock_ends_and_lengthens_no_lease(settings: Settings, step: int) -> None:
     wall, steady = Clock(), Clock()
     async with (
         Workbench.open(settings, clock=wall, steady=steady) as workbench,
@@ -84,7 +84,7 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
 
 
 @pytest.mark.timeout(20)
-async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> None:
+async def test_a_suspended_server_ends_no_lease(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench, Servers(workbench) as servers:
         ada, task = await enter(workbench, "ada"), await given.task(workbench, lease_seconds=10)
@@ -107,7 +107,7 @@ async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> N
 
 
 @pytest.mark.timeout(20)
-async def test_a_clock_that_drifts_was_not_set(settings: Settings) -> None:
+async def test_a_drifting_clock_does_not_count_as_set(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench:
         ada, task = await enter(workbench, "ada"), await given.task(workbench)
