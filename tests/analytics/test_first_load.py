@@ -158,7 +158,7 @@ async def test_a_first_load_without_a_writable_disk_reads_the_store_page_by_page
     assert after == await expected(workbench)
 
 
-async def test_a_child_that_is_killed_costs_only_time(workbench: Workbench, settings: Settings) -> None:
+async def test_a_killed_child_process_costs_only_time(workbench: Workbench, settings: Settings) -> None:
     async def kill_all() -> None:
         while not (found := children()):
             await asyncio.sleep(0.005)

@@ -147,7 +147,7 @@ async def test_a_refresh_reads_only_the_values_that_were_recorded_since(lab: Lab
     assert (await refresh(live, lab.workbench.store)).rows[METRICS] == []
 
 
-def test_values_that_were_there_before_they_had_ids_are_kept(tmp_path: Path) -> None:
+def test_values_recorded_before_ids_existed_are_kept(tmp_path: Path) -> None:
     wanted = scripts()
     numbered = [script.name for script in wanted].index("026_numbered_metrics")
     with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as db:

@@ -153,7 +153,7 @@ async def test_each_of_several_cancellations_ends_a_wait(workbench: Workbench, c
     ]
 
 
-async def test_agents_approvals_and_events_are_there_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_agents_approvals_and_events_can_be_queried(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     made = await workbench.call("register", name="ada", persona_id="tester")
     clock.forward(90)
     await workbench.call("approve", approval_id=made["approval_id"])
@@ -223,7 +223,7 @@ def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Coroutine[
     return call(workbench._ctx, ToolScope(OPERATOR, conversation_id="c"), name, arguments)
 
 
-async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workbench) -> None:
+async def test_any_stored_text_can_be_queried(workbench: Workbench) -> None:
     texts = ["é\U0001f427", "a'b\"c\\d", '{"x": [1]}', "\x01\x7f\n\t", "NULL"]
     live = Live()
     for text in texts:
@@ -253,9 +253,7 @@ UNANSWERED = [
 ]
 
 
-async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(
-    workbench: Workbench, tmp_path: Path
-) -> None:
+async def test_a_failing_query_gives_the_reason_and_changes_nothing(workbench: Workbench, tmp_path: Path) -> None:
     live = Live()
     before = await rows(live, workbench, "SELECT count(*) FROM raw_events")
     for query in UNANSWERED:
@@ -341,7 +339,7 @@ async def test_dataframes_that_differ_by_upper_case_are_told_apart_or_named(work
     assert await rows(live, workbench, "FROM v", frames=frames) == [("Df",)]
 
 
-async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workbench: Workbench) -> None:
+async def test_a_past_answer_does_not_change_and_several_threads_may_query(workbench: Workbench) -> None:
     live = Live()
     await given.task(workbench)
     answer = live.answer(await refresh(live, workbench.store), "SELECT count(*) AS n FROM tasks")
@@ -354,7 +352,7 @@ async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workb
     assert answer.df()["n"].tolist() == [1]
 
 
-def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
+def test_a_process_that_does_not_serve_may_query_too(settings: Settings) -> None:
     found = ask(settings, SqlQuestion("SELECT count(*) AS n, 'x' AS x FROM tasks"))
     assert found is not None
     assert (found.columns, found.fetchall()) == (["n", "x"], [(0, "x")])
@@ -363,7 +361,7 @@ def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
 
 
 @pytest.mark.long
-async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
+async def test_no_name_of_a_view_or_column_needs_quotes(workbench: Workbench) -> None:
     live = Live()
     names = "SELECT table_name, column_name FROM information_schema.columns ORDER BY ALL"
     views = [found for found in await rows(live, workbench, names) if not found[0].startswith("raw_")]
@@ -408,7 +406,7 @@ async def test_late_changes_are_ignored_and_concurrent_first_queries_load_once(
     assert content(live, late) == whole
 
 
-def test_changed_and_new_rows_are_found_without_looking_at_all(empty_store: Path) -> None:
+def test_changed_and_new_rows_are_found_without_a_full_scan(empty_store: Path) -> None:
     with closing(sqlite3.connect(empty_store)) as db:
         for mirror in MIRRORS:
             plan = db.execute(f"EXPLAIN QUERY PLAN {mirror.changed_rows.sqlite}", {"keys": '["1"]'}).fetchall()
@@ -420,7 +418,7 @@ def test_changed_and_new_rows_are_found_without_looking_at_all(empty_store: Path
             assert f"SCAN {mirror.table.removeprefix('raw_')}" not in plan
 
 
-async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admit) -> None:
+async def test_only_changed_rows_are_read_again(workbench: Workbench, admit: Admit) -> None:
     live = Live()
     ada = await admit("ada")
     for _ in range(3):

@@ -103,7 +103,7 @@ SENTENCES = {
 }
 
 
-async def test_every_sentence_says_what_happened_and_what_it_leaves_out(lived: Workbench) -> None:
+async def test_every_sentence_gives_the_figures_and_names_its_omissions(lived: Workbench) -> None:
     reports = await said(lived)
     for name in STANDARD:
         expected = SENTENCES.get(name, STANDARD[name].empty)

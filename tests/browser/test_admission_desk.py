@@ -196,7 +196,9 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
     assert token not in (project.path / "desk.ipynb").read_text()
 
 
-def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(desk: Locator, project: Project) -> None:
+def test_projects_sessions_and_teams_are_created_renamed_moved_deleted_and_restored(
+    desk: Locator, project: Project
+) -> None:
     view(desk, "Projects")
     expect(desk.get_by_text("No projects yet.")).to_be_visible()
     for opener, name in (("New project…", "Lab"), ("New session… Lab", "Day 1"), ("New team… Day 1", "Night")):

@@ -62,7 +62,7 @@ def test_focus_and_selection_stay_when_charts_are_reloaded(desk: BareDesk) -> No
     expect(stream).to_contain_text(kept[0].get_attribute("aria-label") or "-")
 
 
-def test_questions_have_the_names_of_the_inbox_while_they_wait(desk: BareDesk) -> None:
+def test_waiting_approvals_have_the_names_of_the_inbox_in_charts(desk: BareDesk) -> None:
     admitted(desk.project, "ada")
     desk.host.call("register", name="grace", persona_id="implementer")
     view(desk.element, "Analytics")
@@ -72,7 +72,7 @@ def test_questions_have_the_names_of_the_inbox_while_they_wait(desk: BareDesk) -
     expect(desk.element.get_by_role("listitem", name="grace", exact=True)).to_be_visible()
 
 
-def test_arrows_move_between_the_bars_of_a_chart(desk: BareDesk) -> None:
+def test_arrow_keys_move_between_the_bars_of_a_chart(desk: BareDesk) -> None:
     token = admitted(desk.project, "ada")
     for title in ("First", "Second"):
         desk.host.call("create_task", title=title, persona_id="implementer")

@@ -124,7 +124,7 @@ def test_a_cleared_setting_shows_the_default_of_the_provider(desk: BareDesk, pan
         expect(temperature).to_have_value(text)
 
 
-def test_unsaved_values_are_kept_while_other_places_are_read(desk: BareDesk, pane: Locator) -> None:
+def test_unsaved_values_are_kept_while_other_sections_are_open(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Text").fill("Half a sen")
     place(desk, "Preview")
     expect(desk.element.locator(".wb-places").get_by_role("button", name="tests")).to_contain_text("unsaved")
@@ -247,7 +247,7 @@ def test_a_server_added_in_an_editor_is_trusted_after_its_command_is_shown(desk:
     expect(pane.get_by_text("You have not trusted mcpServers.github.")).to_be_visible()
 
 
-def test_arrows_lead_from_one_definition_to_the_next(desk: BareDesk) -> None:
+def test_arrow_keys_move_between_definitions(desk: BareDesk) -> None:
     desk.host.call("agent_create", agentPath="./agents/analyst", name="Analyst")
     first, second = (desk.element.get_by_role("button", name=name, exact=True) for name in ("Analyst", "Reviewer"))
     first.press("ArrowDown")
@@ -311,7 +311,7 @@ def test_a_definition_is_created_from_a_template_and_from_a_persona(desk: BareDe
         expect(pane.get_by_role("textbox")).not_to_have_value("")
 
 
-def test_problems_lead_to_their_places_and_names_that_agents_write_are_not_obeyed(desk: BareDesk) -> None:
+def test_problems_link_to_their_places_and_names_by_agents_are_inert(desk: BareDesk) -> None:
     rule(desk, "tests", include="agent")
     pane = opened(desk)
     expect(pane.get_by_role("list", name="Problems")).to_contain_text("The agent chooses it by its description")

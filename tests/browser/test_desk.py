@@ -116,7 +116,7 @@ def test_a_plan_appears_as_a_tree_with_live_progress(desk: Locator, project: Pro
     expect(row(desk, "Second")).to_have_attribute("aria-expanded", "true")
 
 
-def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
+def test_a_predicted_conflict_is_named_and_its_merge_is_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_bare()
     proposal(project, "robust", clash=True)
@@ -241,7 +241,7 @@ def test_a_filter_stays_under_the_pointer_while_tasks_change(desk: Locator, proj
     expect(claimed).to_be_visible()
 
 
-def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project) -> None:
+def test_a_narrow_panel_fits_into_its_width(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_bare()
     busy(project)
@@ -260,7 +260,9 @@ def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project
     expect_fitting(desk)
 
 
-def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(desk: Locator, project: Project, page: Page) -> None:
+def test_a_panel_with_ten_thousand_tasks_draws_few_elements_and_stays_live(
+    desk: Locator, project: Project, page: Page
+) -> None:
     lines = (f"- {{name: t{n}, title: Task {n}, persona: tester}}\n" for n in range(10_000))
     tasks = project.operate("create_plan", text=f"plan: many\ntasks:\n{''.join(lines)}")["tasks"]
     view(desk, "Tasks")

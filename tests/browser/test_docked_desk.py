@@ -69,7 +69,7 @@ def test_two_outputs_drawn_at_once_leave_one_panel_beside_the_notebook(open_desk
     expect(outputs.last).to_contain_text("The panel is beside the notebook.")
 
 
-def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project) -> None:
+def test_a_panel_of_one_tab_shows_no_other_tabs(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk(show=ALONE)
     expect(desk.get_by_role("tab")).to_have_count(0)
     expect(desk.locator(".wb-brand")).to_have_text("Workbench")  # the name of the tab is below it

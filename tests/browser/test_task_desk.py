@@ -134,7 +134,7 @@ def test_a_task_is_reprioritised_after_a_refusal_reassigned_cancelled_and_retrie
     assert kinds[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
 
 
-def test_tasks_are_chosen_by_what_they_belong_to(desk: Locator, project: Project) -> None:
+def test_tasks_are_filtered_by_persona_worktree_and_agent(desk: Locator, project: Project) -> None:
     busy(project)
     desk.get_by_label("All personas", exact=True).select_option("tester")
     expect(row(desk, "Fetch weather data")).to_be_visible()

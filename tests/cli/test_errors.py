@@ -111,7 +111,7 @@ def test_a_closed_standard_output_is_no_error(run: Type) -> None:
     assert "Lab" in run("projects").out
 
 
-def test_a_defect_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.app.Workbench.call", lambda *_, **__: 1 / 0)
     ran = run("projects")
     assert (ran.status, ran.out) == (1, "")
@@ -130,7 +130,7 @@ def test_an_error_of_the_operating_system_is_a_coded_error(run: Type, monkeypatc
     )
 
 
-def test_a_project_that_is_not_there_is_refused_and_not_made(
+def test_a_missing_project_is_refused_and_not_created(
     run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = tmp_path / "no" / "where"

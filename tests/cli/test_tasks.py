@@ -133,7 +133,7 @@ def test_no_tasks_and_no_matching_tasks_are_worded_differently(run: Type) -> Non
     assert run("tasks", "--status", "failed").out == "No task matches.\n"
 
 
-def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: Type) -> None:
+def test_the_help_and_the_error_of_a_wrong_state_list_the_states(run: Type) -> None:
     for told in (run("tasks", "--help").out, run("tasks", "--status", "lost").err):
         assert "in_progress" in told
         assert "cancelled" in told

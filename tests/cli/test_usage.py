@@ -83,7 +83,7 @@ def test_bad_usage_exits_with_status_2_and_names_the_mistake(run: Type) -> None:
     assert accepted == []
 
 
-def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
+def test_global_options_work_after_the_name_of_a_command(
     run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("projects", "add", "Lab")
@@ -118,7 +118,7 @@ def test_the_option_project_is_the_directory_in_every_command() -> None:
     assert len(options) > len(cli.commands)  # `sql` takes further ones, too
 
 
-def test_help_is_also_a_word(run: Type) -> None:
+def test_help_is_also_a_command(run: Type) -> None:
     assert run("help").out == run("--help").out
     assert run("help", "worktrees", "create").out == run("worktrees", "create", "--help").out
     assert run("help", "statsu").status == 2

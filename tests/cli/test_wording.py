@@ -70,7 +70,7 @@ def test_quoted_words_in_an_error_are_not_reworded() -> None:
     assert [in_commands(message) for message in messages] == messages
 
 
-def test_the_commands_that_are_named_exist() -> None:
+def test_commands_named_in_errors_exist() -> None:
     assert COMMANDS.keys() - collect(SERVICES).keys() == set()
     assert [command for command in COMMANDS.values() if not exists(command)] == []
 

@@ -150,7 +150,7 @@ async def test_a_call_that_is_answered_with_something_else_fails_and_the_agent_l
     ],
     ids=str,
 )
-async def test_a_reply_without_what_belongs_into_it_is_a_coded_error(reply: dict[str, Any]) -> None:
+async def test_a_reply_with_missing_fields_is_a_coded_error(reply: dict[str, Any]) -> None:
     async with facing(replying(reply), token=TOKEN) as agent:
         for _ in range(2):
             with pytest.raises(WorkbenchError):
@@ -214,7 +214,7 @@ async def test_a_server_that_does_not_reply_is_a_coded_error() -> None:
             await entered(url, token=TOKEN, timeout=0.1, patience=0.3)
 
 
-async def test_waiting_for_a_person_takes_as_long_as_it_takes() -> None:
+async def test_waiting_for_a_person_has_no_time_limit() -> None:
     admitted = asyncio.Event()
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
@@ -335,7 +335,7 @@ def refusing(left: list[tuple[int, str]]) -> dict[str, Any]:
     ("status", "code", "family"),
     [(403, "REMOTE_NOT_ALLOWED", Refused), (503, "TOO_MANY_CONNECTIONS", Unavailable), (429, "RATE_LIMITED", TooMany)],
 )
-async def test_the_refusal_of_a_server_that_was_never_met_is_its_own_error(
+async def test_a_refusal_on_the_first_connection_is_raised_as_it_is(
     status: int, code: str, family: type[WorkbenchError]
 ) -> None:
     async with serving(answering(), **refusing([(status, code)])) as url:

@@ -338,7 +338,7 @@ def test_any_two_messages_are_handled_without_an_exception(first: str | bytes, s
 
 
 @given(JSON)
-def test_an_error_of_any_shape_is_an_error(body: Any) -> None:
+def test_an_error_reply_of_any_shape_raises_an_error(body: Any) -> None:
     protocol = ready()
     number, _ = protocol.call("ping", {})
     [failed] = protocol.received(message("error", number, code=body, message=body, status=body, details=body))

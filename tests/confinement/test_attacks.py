@@ -108,7 +108,7 @@ else:
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["that ends", "that hangs"])
-def test_nothing_that_git_starts_in_a_worktree_outlives_the_call(scene: Scene, hangs: bool) -> None:
+def test_processes_that_git_starts_in_a_worktree_end_with_the_call(scene: Scene, hangs: bool) -> None:
     (scene.worktree / "filter.py").write_text(FILTER_THAT_STAYS)
     wait = "; sleep 600" if hangs else ""
     scene.tried(

@@ -52,7 +52,7 @@ def test_plain_variables_are_kept_and_home_and_temporary_files_lie_in_the_scratc
     assert (kept | {"HOME": str(box.scratch), "TMPDIR": str(box.scratch)}).items() <= found.items()
 
 
-def test_a_variable_that_steers_or_betrays_is_taken_away(box: Box) -> None:
+def test_a_dangerous_or_revealing_variable_is_removed(box: Box) -> None:
     assert [name for name in (*STEERING, *SECRETS) if box.environment({name: "theirs"}).get(name) == "theirs"] == []
 
 

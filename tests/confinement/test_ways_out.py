@@ -100,7 +100,7 @@ def by(scene: Scene, command: list[str], environment: dict[str, str]) -> subproc
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_a_way_out_that_is_open_elsewhere_is_closed_in_a_box(scene: Scene, around: dict[str, str], way: str) -> None:
+def test_a_way_out_that_is_open_outside_is_closed_in_a_box(scene: Scene, around: dict[str, str], way: str) -> None:
     with by(scene, [SYSTEM_PYTHON, "-c", way], around) as free:
         said, _ = free.communicate(timeout=60)
     if not said.endswith("got out\n"):
@@ -216,7 +216,7 @@ def test_root_in_a_box_keeps_no_capability_but_to_open_allowed_files(scene: Scen
     assert found == {"CapInh": 0, "CapPrm": own, "CapEff": own, "CapAmb": 0, "NoNewPrivs": 1}
 
 
-def test_nothing_is_typed_into_the_persons_terminal(scene: Scene) -> None:
+def test_a_worker_cannot_type_into_the_persons_terminal(scene: Scene) -> None:
     type_something = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSTI, b'x'); print('got out')"
 
     def typed(command: list[str]) -> str:

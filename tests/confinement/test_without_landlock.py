@@ -111,7 +111,7 @@ def test_an_old_landlock_lists_the_protections_of_later_versions_as_missing() ->
     assert (unfiltered.complete, "UNIX sockets" in unfiltered.summary) == (False, True)
 
 
-def test_no_kernel_is_asked_for_rights_it_does_not_know() -> None:
+def test_only_rights_that_the_kernel_knows_are_requested() -> None:
     for abi, rights in {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16}.items():
         fs, net, scope = landlock.handled(abi)
         assert (fs.bit_length(), bool(net), bool(scope)) == (rights, abi >= 4, abi >= 6)
@@ -119,7 +119,9 @@ def test_no_kernel_is_asked_for_rights_it_does_not_know() -> None:
 
 @pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
 @pytest.mark.parametrize("abi", range(1, abilities().abi + 1))
-def test_a_box_holds_with_what_an_older_kernel_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
+def test_a_box_holds_with_the_rights_of_an_older_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: int
+) -> None:
     monkeypatch.setattr("workbench.confinement.box.abilities", lambda: of(abi, filtered=True))
     work = tmp_path / "work"
     work.mkdir()

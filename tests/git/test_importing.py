@@ -203,7 +203,9 @@ def test_content_forged_under_a_new_id_is_refused(root: Path, repo: Repository, 
 # -- what a branch may do
 
 
-def test_only_the_branch_moves_and_only_what_it_needs_comes(root: Path, repo: Repository, work: Path) -> None:
+def test_an_import_moves_only_the_branch_and_brings_only_needed_objects(
+    root: Path, repo: Repository, work: Path
+) -> None:
     git(work, "branch", "side")
     git(work, "tag", "v1")
     write(work, {"more": "more\n"})
@@ -234,7 +236,7 @@ def test_a_branch_may_be_rewritten_and_the_reflog_has_what_it_was(root: Path, re
     assert [git(root, "rev-parse", f"work@{{{n}}}") for n in (1, 2)] == [second, first]
 
 
-def test_nothing_new_starts_no_process_and_a_deleted_branch_comes_back(
+def test_an_import_without_news_starts_no_process_and_restores_a_deleted_branch(
     root: Path, repo: Repository, work: Path
 ) -> None:
     never, made = inside(work, wrap=lambda _: ["false"]), git(root, "rev-parse", "work")
@@ -307,7 +309,7 @@ def test_a_branch_that_the_person_is_on_is_not_moved(root: Path, repo: Repositor
     assert repo.import_branch(inside(work), "work", max_bytes=MEGABYTE) == repo.resolve("work")
 
 
-def test_many_may_import_at_the_same_time(repo: Repository, work: Path) -> None:
+def test_concurrent_imports_succeed(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
 

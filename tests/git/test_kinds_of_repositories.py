@@ -84,7 +84,7 @@ def test_worktrees_work_in_a_partial_clone(root: Path, tmp_path: Path, partly: s
     assert git(part, "rev-parse", "--is-shallow-repository") == ("false" if "filter" in partly else "true")
 
 
-def test_a_worker_that_makes_its_history_shallow_is_found_out(root: Path, repo: Repository, work: Path) -> None:
+def test_a_shallow_history_made_by_a_worker_is_refused(root: Path, repo: Repository, work: Path) -> None:
     tree = git(work, "rev-parse", "HEAD^{tree}")
     orphan = git(work, "commit-tree", "-m", "x", "-p", git(work, "commit-tree", "-m", "lost", tree), tree)
     (own(work) / "shallow").write_text(f"{orphan}\n")

@@ -132,7 +132,7 @@ def test_edits_of_files_that_the_merge_does_not_change_stay(
     assert git(root, "rev-parse", "main") == made.commit
 
 
-def test_an_edit_that_rules_how_other_files_are_written_is_in_the_way(root: Path, repo: Repository, work: Path) -> None:
+def test_an_edited_attributes_file_blocks_the_merge(root: Path, repo: Repository, work: Path) -> None:
     commit(root, {".gitattributes": ""})
     write(root, {".gitattributes": "* text eol=crlf\n"})
     error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)

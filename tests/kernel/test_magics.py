@@ -25,14 +25,14 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_loading_twice_changes_nothing(kernel: Kernel) -> None:
+def test_loading_the_extension_twice_changes_nothing(kernel: Kernel) -> None:
     kernel.run("%load_ext workbench")
     kernel.run("import workbench; workbench.load_ipython_extension(get_ipython())")
     names = "[type(magics).__name__ for magics in get_ipython().magics_manager.registry.values()]"
     assert kernel.run(f"{names}.count('WorkbenchMagics')") == "1"
 
 
-def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
+def test_start_prints_the_address_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
     kernel.run("import gc, sys, threading")
     state = "print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval(), gc.get_threshold())"
     before = kernel.run(state)
@@ -172,7 +172,7 @@ def test_a_plan_is_refused_whole_looked_at_and_made_once_or_again(running: Kerne
     assert running.run('[plan["plan"] for plan in wb.call("list_plans")["plans"]]') == "['p', 'p-2', 'p-3']"
 
 
-def test_a_cell_becomes_a_persona(running: Kernel) -> None:
+def test_the_persona_magic_saves_its_cell_as_a_persona(running: Kernel) -> None:
     said = running.run("%%persona birder -o made\n---\nname: Birder\n---\nCount what you see.\n")
     assert said.strip() == "Saved persona birder; its agents are workers."
     assert running.run('made["name"]') == "'Birder'"
@@ -256,7 +256,7 @@ def test_a_line_that_is_no_query_is_one_clear_message(running: Kernel) -> None:
     running.fail_in_a_line(wrong)
 
 
-def test_other_lines_still_take_variables(running: Kernel) -> None:
+def test_other_magics_still_expand_variables(running: Kernel) -> None:
     running.run('for title in ("Count", "Weigh"):\n    %workbench call create_task title={title} persona_id=tester')
     running.run("def shown(number):\n    %workbench task {number}\nshown(2)")
     assert running.run("[task.title for task in wb.tasks]") == "['Count', 'Weigh']"
@@ -298,7 +298,7 @@ def test_a_cell_that_waits_is_interrupted_at_once(running: Kernel) -> None:
     assert running.run('wb.call("get_approval", approval_id=asked)["status"]') == "'pending'"
 
 
-def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
+def test_the_tab_key_completes_subcommands_and_options(kernel: Kernel) -> None:
     offered = set(kernel.complete("%workbench "))
     assert {"start", "approve", "worktrees"} <= offered
     assert not {"and", "if", "is"} & offered, "Python's words do not fit there"
@@ -367,7 +367,7 @@ answered.is_set()
     assert running.run(code) == "True"
 
 
-def test_unloading_stops_and_forgets(kernel: Kernel, repository: Path) -> None:
+def test_unloading_the_extension_stops_the_servers(kernel: Kernel, repository: Path) -> None:
     kernel.serve(repository)
     port = port_of(kernel)
     kernel.run("%unload_ext workbench")

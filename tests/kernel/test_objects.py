@@ -372,7 +372,7 @@ def test_artifacts_of_a_task_show_themselves_in_a_cell(serving: Kernel) -> None:
     assert "3700" in shown
 
 
-def test_among_others_an_object_is_one_line(serving: Kernel) -> None:
+def test_an_object_inside_a_list_is_shown_on_one_line(serving: Kernel) -> None:
     number = serving.run('alone = wb.call("create_task", title="Alone", persona_id="tester")["id"]; alone')
     assert serving.run("[wb.task(alone)]") == f"[<Task {number}: Alone, pending>]"
     assert f"<Task {number}: Alone, pending>>" in serving.run("wb.tasks[alone].retry")

@@ -80,7 +80,7 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
 @given(
     strange=st.lists(json_values | st.fixed_dictionaries({**dict.fromkeys(GOOD, json_values), "manifest": json_values}))
 )
-def test_strange_events_cost_no_other_its_place(ada: NodeIdentity, strange: list[Any]) -> None:
+def test_a_strange_event_does_not_displace_another(ada: NodeIdentity, strange: list[Any]) -> None:
     text = json.dumps({"type": "events_payload", "events": [*strange, GOOD]})
     incoming = opened(as_sent(ada, text))
     payload = incoming.envelope.payload

@@ -44,7 +44,7 @@ def test_agents_keep_their_ids_except_those_that_name_other_actors(old: Path, se
 
 
 @pytest.mark.anyio
-async def test_an_agents_id_that_somebody_has_here_becomes_another(
+async def test_an_imported_agent_gets_another_id_if_its_own_is_taken(
     samples: Path, workbench: Workbench, admit: Admit
 ) -> None:
     await admit("a-ada")
@@ -82,7 +82,7 @@ def test_a_name_that_repeats_under_one_parent_is_numbered_unless_it_is_deleted(o
     assert imported.notes == ["Session 's1' (Monday): its name 'Monday' is in use here; its new name is 'Monday (2)'."]
 
 
-def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path: Path, settings: Settings) -> None:
+def test_two_legacy_databases_with_equal_ids_are_both_imported_whole(tmp_path: Path, settings: Settings) -> None:
     sources = [tmp_path / "one.db", tmp_path / "two.db"]
     for number, source in enumerate(sources):
         with database(source, "first", "contexts") as db:

@@ -108,7 +108,7 @@ def found(**fields: Any) -> list[tuple[Severity, str]]:
     return [(one.severity, one.place) for one in findings(Definition.model_validate(GOOD | fields))]
 
 
-def test_nothing_is_found_in_a_definition_that_is_whole() -> None:
+def test_a_complete_definition_has_no_findings() -> None:
     assert found() == []
     assert found(**TOOLS, tools=[TOOL]) == []
     assert found(settings={}, providers={}) == [], "command line clients need no model"

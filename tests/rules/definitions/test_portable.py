@@ -46,7 +46,7 @@ def test_a_definition_without_secrets_survives_an_export_and_import() -> None:
 
 
 @given(st.text(max_size=300), st.text(min_size=1, max_size=300).filter(str.strip))
-def test_any_text_comes_back(prompt: str, rule: str) -> None:
+def test_any_text_survives_an_export_and_import(prompt: str, rule: str) -> None:
     try:
         one = definition(prompt=prompt, rules=[{"name": "r", "text": rule}])
     except ValueError:

@@ -25,7 +25,7 @@ def test_every_number_survives_json(number: float) -> None:
     assert back == number or (math.isnan(back) and math.isnan(number))
 
 
-def test_text_is_no_number() -> None:
+def test_text_is_not_taken_for_a_number() -> None:
     assert as_number("nan") is as_number("0.5") is as_number(None) is None
     assert spelled("nan") == "nan"
 

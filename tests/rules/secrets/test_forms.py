@@ -72,7 +72,7 @@ def test_every_form_is_masked_and_nothing_of_it_stays() -> None:
 
 
 @given(st.text(), st.text())
-def test_no_token_of_ours_survives(before: str, after: str) -> None:
+def test_every_token_of_workbench_is_masked(before: str, after: str) -> None:
     token = access.new_token("wbo")
     assert token not in masked_by_form(f"{before}{token} {after}")
 

@@ -38,7 +38,7 @@ def test_encodings_of_a_secret_by_other_programs_are_masked(secret: str, before:
 
 
 @given(JSON)
-def test_without_secrets_the_value_stays(value: Any) -> None:
+def test_masking_without_secrets_keeps_the_value(value: Any) -> None:
     assert Mask(forms=False).data(value) == value
 
 
@@ -96,7 +96,7 @@ def test_a_private_key_that_comes_line_by_line_is_masked() -> None:
         ]
 
 
-def test_a_private_key_that_never_ends_takes_nothing_along() -> None:
+def test_an_unterminated_private_key_masks_no_other_text() -> None:
     begin, base64 = "-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
     lines = [begin, "Proc-Type: 4,ENCRYPTED", "", f"{base64}=", f"12: INFO {base64}", "and then it worked", "c"]
     shown = [begin, *[MASK] * 4, "and then it worked", "c"]
