@@ -142,7 +142,7 @@ async def test_one_address_does_not_use_up_the_allowance_of_another() -> None:
 # Who
 
 
-async def test_a_caller_comes_with_its_address_and_its_program(workbench: Workbench, visit: Visit) -> None:
+async def test_a_caller_has_the_address_and_the_program_of_its_client(workbench: Workbench, visit: Visit) -> None:
     agents = [b"curl/8", b"evil\x1b[31m\x00\x85\x07" + b"x" * 300, b" ", b""]
     for number, agent in enumerate(agents):
         await visit(address="127.0.0.1", User_Agent=agent).post("/api/ops/register", json={"name": f"agent {number}"})
@@ -159,14 +159,14 @@ async def test_a_caller_comes_with_its_address_and_its_program(workbench: Workbe
 # From where
 
 
-async def test_nobody_from_elsewhere_is_served_unless_it_is_allowed(workbench: Workbench, visit: Visit) -> None:
+async def test_remote_clients_are_refused_unless_allowed(workbench: Workbench, visit: Visit) -> None:
     for address in (ELSEWHERE, "127.0.0.2", "::ffff:192.0.2.7", "testclient"):
         for token in (None, workbench.operator_token):
             assert await code(visit(token, address, X_Workbench_Access=SECRET)) == "REMOTE_NOT_ALLOWED"
     assert await code(visit(address="::1")) is None
 
 
-async def test_everyone_from_elsewhere_brings_the_access_token(remote: Workbench, seconds: Seconds) -> None:
+async def test_remote_clients_need_the_access_token(remote: Workbench, seconds: Seconds) -> None:
     wrong = (b"", b"open sesam", b"open sesame!", b"\xf6")
     async with gated(remote, seconds) as visit:
         for number, token in enumerate((None, remote.operator_token, WRONG)):
@@ -182,7 +182,7 @@ async def test_everyone_from_elsewhere_brings_the_access_token(remote: Workbench
         assert await code(visit()) is None
 
 
-async def test_a_node_from_elsewhere_needs_no_token_where_its_signature_is_checked(
+async def test_a_remote_node_needs_no_token_where_its_signature_is_checked(
     remote: Workbench, visit: Visit, seconds: Seconds
 ) -> None:
     endpoint = "/koi-net/events/poll"
@@ -205,7 +205,7 @@ async def test_a_server_is_known_by_its_own_addresses_alone(remote: Workbench, s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers on every address of 127.0.0.0/8")
-async def test_a_real_server_elsewhere_is_reached_with_the_access_token_only(settings: Settings) -> None:
+async def test_a_remote_server_is_reached_only_with_the_access_token(settings: Settings) -> None:
     """On 127.0.0.2, which counts as elsewhere; a client can have an address of its own there too."""
     there = settings.model_copy(update=REMOTE | {"host": "127.0.0.2", "access_token": SecretStr("sesame")})
     from_there: dict[str, Any] = {"local_addr": ("127.0.0.3", 0)}

@@ -79,9 +79,7 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_an_error(workbench: Wor
         assert await answers(info.url)
 
 
-async def test_a_preferred_port_that_is_taken_is_passed_over_even_if_it_is_the_last(
-    settings: Settings, taken: int
-) -> None:
+async def test_a_taken_preferred_port_is_skipped_even_if_it_is_the_last(settings: Settings, taken: int) -> None:
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # then somebody else has it
             stack.enter_context(socket.create_server(("127.0.0.1", 65_535)))
@@ -346,7 +344,7 @@ async def serve(settings: Settings) -> AsyncIterator[Serve]:
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
+async def test_a_separate_server_answers_and_ends_with_its_children(
     settings: Settings, serve: Serve, program: Command
 ) -> None:
     process, url = await serve("--port", "0", "--end-workers")

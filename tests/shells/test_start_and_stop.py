@@ -205,7 +205,7 @@ MOMENTS = {
 @pytest.mark.long
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_a_signal_ends_the_start_of_a_server_of_its_own(settings: Settings, moment: str, number: int) -> None:
+def test_a_signal_ends_the_start_of_a_separate_server(settings: Settings, moment: str, number: int) -> None:
     command = [sys.executable, "-c", INTERRUPTED, *MOMENTS[moment], str(int(number))]
     env = os.environ | {"WORKBENCH_PROJECT": str(settings.project)}
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=40)

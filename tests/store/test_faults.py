@@ -245,7 +245,7 @@ def by_hand(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("occupied", [locked, by_hand])
-async def test_a_store_that_somebody_else_keeps_locked_is_busy_and_unharmed(
+async def test_a_store_locked_by_another_program_is_busy_and_unharmed(
     open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, occupied: Any
 ) -> None:
     if occupied is locked:

@@ -191,7 +191,7 @@ async def test_a_change_that_fails_is_not_heard_of(store: Store, feed: Feed) -> 
         assert await take(events, 3) == ["task.created", "task.completed", END]
 
 
-async def test_when_the_last_subscriber_has_left_the_next_one_begins_with_the_present(store: Store, feed: Feed) -> None:
+async def test_a_subscriber_after_an_idle_time_begins_with_the_present(store: Store, feed: Feed) -> None:
     for number in range(3):
         await store.write(say("task.created"))
         async with feed.subscribe() as events:
@@ -312,7 +312,7 @@ async def test_events_of_another_process_are_heard_and_wake_waiters(store: Sqlit
         assert await change.after(0, 10)
 
 
-async def test_while_nobody_follows_what_others_write_is_not_read_at_each_commit(
+async def test_without_subscribers_foreign_events_are_not_read_at_each_commit(
     store: SqliteStore, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await feed.begin()
@@ -357,7 +357,7 @@ async def test_a_change_wakes_those_who_wait_for_its_kind_and_subject(store: Sql
 
 
 @pytest.mark.parametrize("lag", [11, 25])
-async def test_a_reader_that_lags_too_far_is_cut_off_and_the_others_go_on(store: SqliteStore, lag: int) -> None:
+async def test_a_reader_that_lags_too_far_is_cut_off_and_others_continue(store: SqliteStore, lag: int) -> None:
     async with (
         following(store, limit=10) as feed,
         feed.subscribe() as slow,
@@ -386,7 +386,7 @@ async def test_a_reader_that_keeps_up_is_never_cut_off(store: SqliteStore) -> No
             assert await take(events, 10) == ["task.created"] * 10
 
 
-async def test_giving_up_waiting_loses_no_event(store: Store, feed: Feed) -> None:
+async def test_cancelling_a_wait_loses_no_event(store: Store, feed: Feed) -> None:
     async with feed.subscribe() as events:
         heard: list[int] = []
         writing = asyncio.create_task(store.write(say("task.created")))
@@ -398,7 +398,7 @@ async def test_giving_up_waiting_loses_no_event(store: Store, feed: Feed) -> Non
         assert heard == (await ids_in_store(store, 0, ("*",)))[:100]
 
 
-async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: SqliteStore) -> None:
+async def test_a_feed_stops_on_request_even_while_events_come(store: SqliteStore) -> None:
     for _ in range(20):
         async with following(store) as feed, feed.subscribe("task.*") as events:
             await asyncio.sleep(0)
@@ -409,9 +409,7 @@ async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: Sqli
         await writing
 
 
-async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
-    backend: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_feed_continues_where_it_was_after_failed_reads(backend: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The only reading connection is busy; a second one cannot be opened as the process has no descriptors."""
     tried = False
     while not tried:

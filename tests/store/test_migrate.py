@@ -198,9 +198,7 @@ class Overtaken(sqlite3.Connection):
         return super().execute(sql, *values)
 
 
-def test_a_script_that_a_faster_process_ran_in_the_meantime_is_not_run_again(
-    db: sqlite3.Connection, tmp_path: Path
-) -> None:
+def test_a_script_that_another_process_already_ran_is_not_run_again(db: sqlite3.Connection, tmp_path: Path) -> None:
     slow = sqlite3.connect(tmp_path / "some.db", isolation_level=None, factory=Overtaken)
     slow.overtake = lambda: migrate(db, [ONE, TWO], 1)
     assert migrate(slow, [ONE, TWO], 2) == []
@@ -264,9 +262,7 @@ def five(child: Any, tmp_path: Path) -> Callable[[str], AtOnce]:
 
 
 @pytest.mark.long
-def test_five_processes_that_open_a_fresh_project_at_once_all_get_in(
-    five: Callable[[str], AtOnce], tmp_path: Path
-) -> None:
+def test_five_processes_open_a_fresh_project_at_once(five: Callable[[str], AtOnce], tmp_path: Path) -> None:
     open_at_once = five(OPENS)
     names = [script.name for script in scripts()]
     for number in range(12):

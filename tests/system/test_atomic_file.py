@@ -44,7 +44,7 @@ def test_a_reader_sees_one_whole_text_while_others_write(tmp_path: Path) -> None
     assert [found.name for found in tmp_path.iterdir()] == ["list.txt"]
 
 
-def test_directories_are_made_and_the_mode_is_as_wished(tmp_path: Path) -> None:
+def test_replace_creates_directories_and_sets_the_mode(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         atomic_file.replace(tmp_path / "a" / "b" / "open.txt", "x")

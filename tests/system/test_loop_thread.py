@@ -52,7 +52,7 @@ async def forever(begun: threading.Event | None = None) -> None:
     await asyncio.Event().wait()
 
 
-def test_work_is_done_in_the_thread_and_its_errors_come_back(thread: LoopThread[str]) -> None:
+def test_work_runs_in_the_thread_and_its_errors_are_raised_to_the_caller(thread: LoopThread[str]) -> None:
     async def where() -> str:
         return threading.current_thread().name
 
@@ -210,7 +210,7 @@ def test_a_thread_that_was_never_started_can_be_stopped() -> None:
         thread.start(SECONDS)
 
 
-def test_a_stop_that_is_interrupted_does_not_take_the_thread_for_ended() -> None:
+def test_an_interrupted_stop_does_not_consider_the_thread_ended() -> None:
     stopping, release = threading.Event(), threading.Event()
 
     async def main(opened: Callable[[str], None]) -> None:

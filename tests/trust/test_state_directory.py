@@ -195,7 +195,7 @@ def test_the_state_directory_of_another_user_is_refused(repository: Path) -> Non
     assert refusal(repository).code == "STATE_NOT_YOURS"
 
 
-def test_the_secret_of_another_project_does_not_help(repository: Path, tmp_path: Path) -> None:
+def test_the_secret_of_another_project_does_not_trust_the_state(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     for project in (repository, tmp_path / "mine"):
         state_directory.create(Settings(project=project))

@@ -167,7 +167,7 @@ async def test_a_cancelled_command_that_does_not_end_is_killed_with_its_children
 
 
 @pytest.mark.parametrize("ends", ["true", "false", "exec sleep 600"])
-async def test_no_scratch_directory_and_no_descriptor_stays(run: Runner, ends: str) -> None:
+async def test_an_attempt_leaves_no_scratch_directory_and_no_open_file(run: Runner, ends: str) -> None:
     count: Callable[[], int] = psutil.Process().num_fds
     before = count()
     running: asyncio.Task[Any] = asyncio.create_task(run(f"echo ready; {ends}"))

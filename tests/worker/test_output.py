@@ -93,7 +93,7 @@ async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, ou
         ("ln -s /dev/zero $WORKBENCH_RESULT", "it is not a file"),
     ],
 )
-async def test_a_result_file_that_cannot_be_used_fails_the_task_for_good(run: Runner, what: str, why: str) -> None:
+async def test_an_unusable_result_file_fails_the_task_finally(run: Runner, what: str, why: str) -> None:
     outcome = await run(what)
     assert (outcome.ok, outcome.retryable) == (False, False)
     assert outcome.error.startswith("The result file cannot be used: ")

@@ -72,7 +72,9 @@ async def test_a_task_without_a_worktree_gets_a_temporary_directory(
     assert git("rev-list", "--count", "--all", cwd=repository) == "1"
 
 
-async def test_a_worktree_has_what_others_have_committed_since(served: Served, settle: Admit, repository: Path) -> None:
+async def test_a_worktree_has_the_commits_that_others_made_since(
+    served: Served, settle: Admit, repository: Path
+) -> None:
     ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
     (repository / "new.txt").write_text("new")
     git("add", ".", cwd=repository)
@@ -98,7 +100,7 @@ HELPLESS = {
 
 
 @TALKS
-async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worker(
+async def test_a_failure_that_no_retry_helps_fails_the_task_but_not_the_worker(
     served: Served, settle: Admit, mcp: bool
 ) -> None:
     ada = await settle("ada", "lab")
@@ -116,9 +118,7 @@ async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worke
 # Leases
 
 
-async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
-    settings: Settings, clock: Clock, repository: Path
-) -> None:
+async def test_a_lease_shorter_than_the_heartbeat_is_kept(settings: Settings, clock: Clock, repository: Path) -> None:
     async with Workbench.open(settings, clock=clock) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
         ada = await admitted(workbench, "ada")

@@ -37,7 +37,7 @@ def settings(settings: Settings) -> Settings:
 # Who may knock
 
 
-async def test_anybody_may_ask_whether_the_server_is_well(served: Served, visit: Visit) -> None:
+async def test_anybody_may_check_the_health_of_the_server(served: Served, visit: Visit) -> None:
     for path in ("/health", "/healthz"):
         response = await visit().get(path)
         assert (response.status_code, response.json()) == (200, {"status": "ok", "nonce": served.info.nonce})
@@ -84,7 +84,7 @@ async def test_the_scheme_of_a_token_is_bearer_in_any_case(served: Served, visit
 # Operations
 
 
-async def test_a_result_comes_as_data(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_a_result_is_in_the_field_data(served: Served, visit: Visit, admit: Admit) -> None:
     ada = await admit("ada")
     response = await visit(ada.token).post("/api/ops/whoami", json={})
     assert response.json() == {"success": True, "data": await served.workbench.dispatch(ada.caller, "whoami", {})}
@@ -106,7 +106,7 @@ async def test_each_family_of_errors_has_its_status(visit: Visit, admit: Admit, 
         assert error_of(await client.post(f"/api/ops/{name}", json=arguments)) == refused
 
 
-async def test_an_operation_that_is_not_there_is_not_found(served: Served) -> None:
+async def test_an_unknown_operation_is_not_found(served: Served) -> None:
     async with HttpClient(served.info.url) as client:
         for name in ("no_such_operation", "a/b", "", "%", "é", "ping?x=1", "ping/", " "):
             with pytest.raises(WorkbenchError) as caught:
@@ -149,7 +149,7 @@ async def test_a_body_is_an_object_of_bounded_size_even_if_that_is_not_declared(
     assert error_of(await visit().post("/api/ops/ping", content=pieces())) == TOO_LARGE
 
 
-async def test_no_stranger_can_spoil_the_operators_desk(
+async def test_no_registration_of_a_stranger_breaks_a_list_of_the_operator(
     served: Served, visit: Visit, operator: httpx2.AsyncClient
 ) -> None:
     """Any registration, accepted or refused, leaves lists that can be read."""
@@ -227,7 +227,7 @@ async def followed(
         yield fields(response.aiter_lines())
 
 
-async def test_a_stream_of_events_goes_on_and_is_resumed(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_a_stream_of_events_is_live_and_can_be_resumed(served: Served, visit: Visit, admit: Admit) -> None:
     ada, create = visit((await admit("ada")).token), partial(given.task, served.workbench)
     await create("First")
     async with followed(ada) as events:
@@ -275,7 +275,9 @@ async def test_an_agent_that_follows_the_feed_is_connected(served: Served, visit
     assert await shown() == ("disconnected", "inactive", 0)
 
 
-async def test_a_stream_shows_only_what_its_agent_may_see_by_now(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_a_stream_shows_only_events_that_its_agent_may_see_now(
+    served: Served, visit: Visit, admit: Admit
+) -> None:
     ada = visit((await admit("ada")).token)
     await given.task(served.workbench)
     async with followed(ada) as events:

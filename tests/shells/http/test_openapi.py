@@ -54,7 +54,7 @@ def test_the_parameters_of_an_endpoint_are_those_of_its_operation(document: dict
         assert named == CATALOGUE[endpoint.op].arguments.model_fields.keys(), endpoint
 
 
-async def test_the_server_answers_what_it_describes(served: Served, visit: Visit) -> None:
+async def test_answers_of_the_server_fit_its_description(served: Served, visit: Visit) -> None:
     operator = visit(served.workbench.operator_token)
     document = (await operator.get("/api/openapi.json")).json()
     await served.workbench.call("create_project", name="Penguins")

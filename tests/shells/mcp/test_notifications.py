@@ -33,7 +33,7 @@ async def new_task(served: Served, title: str = "Count") -> None:
     await served.workbench.call("create_task", title=title, persona_id="implementer")
 
 
-async def test_an_agent_learns_that_it_is_offered_other_tools(served: Served, admit: Admit, era: str) -> None:
+async def test_an_agent_is_notified_when_its_tools_change(served: Served, admit: Admit, era: str) -> None:
     await admit("bob")
     async with notified(served, (await admit("ada")).token, era) as following:
         await served.workbench.call("update_agent", agent_id="bob", changes={"tool": "read"})
@@ -43,7 +43,7 @@ async def test_an_agent_learns_that_it_is_offered_other_tools(served: Served, ad
         assert {await following() for _ in range(3)} == {"tools", "resources", "prompts"}
 
 
-async def test_an_agent_that_waits_learns_that_it_is_admitted(served: Served, era: str) -> None:
+async def test_a_waiting_agent_is_notified_of_its_admission(served: Served, era: str) -> None:
     made = await served.workbench.call("register", name="ada")
     async with session(served, made["token"], era) as client, notified(served, made["token"], era) as following:
         before = await client.list_tools(cache_mode="refresh")
@@ -70,7 +70,7 @@ async def test_watched_resources_are_announced_when_they_change(served: Served, 
         assert {await following() for _ in range(2)} == {context, "workbench://contexts"}
 
 
-async def test_an_operator_learns_what_waits_for_its_approval(served: Served) -> None:
+async def test_the_operator_is_notified_of_waiting_approvals(served: Served) -> None:
     async with notified(served, served.workbench.operator_token, "auto", "workbench://approvals") as following:
         await served.workbench.call("register", name="ada")
         assert {await following() for _ in range(2)} == {"workbench://approvals", "resources"}
@@ -218,7 +218,7 @@ async def test_an_agent_is_connected_while_it_listens_and_a_stream_ends_with_its
             assert [change async for change in stream] == []
 
 
-async def test_the_streams_end_in_good_order_when_the_servers_stop(
+async def test_the_streams_end_cleanly_when_the_servers_stop(
     served: Served, admit: Admit, caplog: pytest.LogCaptureFixture
 ) -> None:
     ada = await admit("ada")

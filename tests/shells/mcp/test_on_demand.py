@@ -154,7 +154,7 @@ def run(code: str, *arguments: str, project: Path) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_commands_import_neither_the_library_nor_what_else_only_others_need(tmp_path: Path) -> None:
+def test_commands_import_neither_the_mcp_library_nor_other_heavy_modules(tmp_path: Path) -> None:
     commands = ["--help", "sweep --help", "init", "status", "tasks", "agents", "tools", "stop"]
     assert run(COMMANDS, *commands, project=tmp_path).endswith("set()\n")
 

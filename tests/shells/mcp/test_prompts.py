@@ -27,7 +27,7 @@ async def texts(client: Client, name: str, **arguments: str) -> list[str]:
     return [block.resource.text if block.type == "resource" else block.text for block in content]  # type: ignore
 
 
-async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
+async def test_prompts_are_offered_only_to_callers_with_the_needed_level(
     served: Served, admit: Admit, era: str
 ) -> None:
     agents = [await admit("eve", tool="read"), await admit("ada"), await admit("pam", role="planner")]
@@ -44,7 +44,7 @@ async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
     assert offered == [[], ["review"], ["day", "review"], ["day", "plan", "review"], ["day", "plan", "review"]]
 
 
-async def test_a_prompt_says_what_it_was_given(served: Served, admit: Admit, era: str) -> None:
+async def test_a_prompt_contains_its_arguments(served: Served, admit: Admit, era: str) -> None:
     commit(await given.worktree(served.workbench), "birds.txt", "penguin\n")
     async with session(served, (await admit("pam", role="planner")).token, era) as client:
         [text] = await texts(client, "plan", goal="Count the {goal} penguins")

@@ -105,7 +105,7 @@ async def first_question(client: Client, name: str) -> InputRequiredResult:
     return asked
 
 
-async def test_only_the_same_call_of_the_same_agent_goes_on(served: Served, admit: Admit, tools: Tools) -> None:
+async def test_only_the_same_call_of_the_same_agent_continues(served: Served, admit: Admit, tools: Tools) -> None:
     tools.offer("greet", greet)
     ada, bob = await admit("ada", tools=["*"]), await admit("bob", tools=["*"])
     answers = {"question_1": ElicitResult.model_validate(accepted("Ada"))}

@@ -165,7 +165,7 @@ async def test_a_defect_is_reported_without_its_text(
     assert "ValueError: secret" in caplog.text
 
 
-async def test_the_form_of_definitions_is_there_for_those_who_may_define(served: Served, admit: Admit) -> None:
+async def test_the_schema_of_definitions_is_offered_to_those_who_may_define(served: Served, admit: Admit) -> None:
     names = {"workbench://schemas/agent": "agent.yaml", "workbench://schemas/front-matter": "front-matter"}
     ada = await admit("ada", role="planner", definitions=True)
     async with session(served, ada.token, "auto") as client:

@@ -49,7 +49,7 @@ def expected(served: Served, level: Level) -> list[str]:
     return [op.name for op in everything if op.tool and op.allow >= Level.READ and op.permits(caller)]
 
 
-async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Served, era: str) -> None:
+async def test_a_stranger_is_offered_only_tools_to_register_and_to_wait(served: Served, era: str) -> None:
     async with session(served, era=era) as client:
         assert names(await client.list_tools()) == ["register", "registration_status"]
         made = (await client.call_tool("register", {"name": "Ada"})).structured_content
@@ -71,7 +71,7 @@ async def test_the_offered_tools_depend_on_the_token_alone(served: Served, admit
     assert sizes == sorted(set(sizes))
 
 
-async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served: Served, era: str) -> None:
+async def test_a_session_sees_no_more_tools_after_its_agent_was_admitted(served: Served, era: str) -> None:
     async with session(served, era=era) as client:
         made = (await client.call_tool("register", {"name": "Ada", "persona_id": "planner"})).structured_content
         assert made is not None
@@ -82,7 +82,7 @@ async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served
     assert names(await tools_of(served, made["token"], era)) == expected(served, Level.PLANNER)
 
 
-async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served, admit: Admit) -> None:
+async def test_every_tool_has_a_description_and_hints(served: Served, admit: Admit) -> None:
     catalogue = served.workbench.catalogue
     await served.workbench.call("agent_create", agentPath="./agents/reviewer", name="reviewer")
     tokens = (None, served.workbench.operator_token, (await admit("ada", definition="reviewer")).token)
@@ -157,7 +157,7 @@ async def test_an_error_of_a_tool_is_a_result_with_a_code_and_any_other_one_of_t
             assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "BAD_CURSOR")
 
 
-async def test_the_two_names_of_the_integration_are_one_tool_that_answers_to_both(served: Served, admit: Admit) -> None:
+async def test_the_integration_is_one_tool_with_two_names(served: Served, admit: Admit) -> None:
     async with session(served, (await admit("pam", role="planner")).token) as client:
         listed = names(await client.list_tools())
         assert "integrate_worktree" in listed

@@ -89,7 +89,7 @@ async def test_replies_come_in_the_order_of_the_messages(client: Client, socket:
     await serving
 
 
-async def test_no_more_messages_are_under_way_than_may(client: Client, socket: MessageSocket) -> None:
+async def test_the_messages_in_progress_of_a_connection_are_limited(client: Client, socket: MessageSocket) -> None:
     under_way, most, gate = 0, 0, asyncio.Event()
 
     async def counted(text: str) -> str:

@@ -359,7 +359,7 @@ async def test_announcing_an_agent_that_has_a_token_needs_the_token(client: Any,
     assert (await (await client()).say({"type": "announce", "agent_id": "modern"}))["code"] == "TOKEN_REQUIRED"
 
 
-async def test_the_allowlist_shuts_out_whoever_is_not_on_it(served: Served, client: Any, old: str) -> None:
+async def test_the_allowlist_excludes_agents_that_are_not_on_it(served: Served, client: Any, old: str) -> None:
     await served.workbench.call("allow_agent", agent_id="somebody")
     line = await client("legacy")
     for agent_id in (old, "newcomer"):

@@ -194,7 +194,7 @@ async def test_closing_finishes_queued_writes(store: SqliteStore, backend: Any) 
     again.close()
 
 
-async def test_a_closed_store_says_so(store: SqliteStore) -> None:
+async def test_a_closed_store_refuses_reads_and_writes(store: SqliteStore) -> None:
     store.close()
     store.close()
     for late in (store.write(add("late")), store.read(count)):
