@@ -69,14 +69,14 @@ def blocks_in(page: Path, language: str) -> list[CodeBlock]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """That of a person who has activated the virtual environment, and who is in no project."""
+    """The environment of a person in no project who has activated the virtual environment."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("WORKBENCH_", "COV_"))}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return plain | {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]} | more
 
 
 def run_commands(commands: Iterable[str], cwd: Path) -> list[str]:
-    """What commands print that a person types one after another. One that fails fails the test. Blocks."""
+    """The output of commands that a person types one after another; a failing one fails the test. Blocks."""
     printed = []
     for command in commands:
         words = shlex.split(command, comments=True)

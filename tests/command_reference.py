@@ -1,4 +1,4 @@
-"""What the documents say of what people type: commands and magics in the reference, and the manual of the commands."""
+"""The generated documents of commands and magics: the reference, and the manual of the commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def manual() -> str:
 
 
 def _entries(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
-    """What the manual says of a command, then of those below it."""
+    """The entry of a command in the manual, then those of its subcommands."""
     context = click.Context(command)
     words = [] if isinstance(command, click.Group) else _words(command)
     yield f"{'#' * (2 + min(len(path), 2))} `{' '.join([*path, *words])}`"
@@ -72,7 +72,7 @@ def _below(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 
 def _words(command: click.Command) -> list[str]:
-    """How the arguments of a command are named."""
+    """The names of a command's arguments."""
     context = click.Context(command)
     return [piece for one in command.params for piece in one.get_usage_pieces(context)]
 

@@ -1,4 +1,4 @@
-"""What all tests stand on: a real project in a temporary directory, open or served. No mocks."""
+"""Fixtures of all tests: a real project in a temporary directory, open or served. No mocks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ hypothesis.settings.load_profile("workbench")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is collected, a million objects, stays to the end: it is never searched for cyclic garbage."""
+    """Freeze the million collected objects, so that they are never searched for cyclic garbage."""
     gc.disable()
     try:
         return (yield)
@@ -127,7 +127,7 @@ def git(*arguments: str, cwd: Path) -> str:
 
 @pytest.fixture(scope="session")
 def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `repository` is a copy of."""
+    """The repository that `repository` copies."""
     root = tmp_path_factory.mktemp("first") / "project"
     root.mkdir()
     git("init", "-q", "-b", "main", cwd=root)
@@ -156,7 +156,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def settings_of_tests(tmp_path_factory: pytest.TempPathFactory, _plain_home: None) -> Settings:
-    """What `settings` is a copy of. To look through the environment and the files takes ten times as long."""
+    """The settings that `settings` copies. To read the environment and the files takes ten times as long."""
     nowhere = tmp_path_factory.mktemp("nowhere")
     return Settings(project=nowhere, port=0, retry_base_seconds=0.0, terminate_grace_seconds=1.0)
 
@@ -263,7 +263,7 @@ def child() -> Iterator[Child]:
 
 
 class Ran(NamedTuple):
-    """How a command ended."""
+    """The status and the output of a command."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""What tests are given: tasks, worktrees, projects and the rest, how they are now, and what is waited for."""
+"""Steps that tests share: create tasks, worktrees and projects, read them, and wait for changes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def reached(workbench: Workbench, task_id: int, *states: str) -> dict[str,
 
 
 async def done_by(workbench: Workbench, agent: Admitted, name: str, task_id: int, **more: Any) -> dict[str, Any]:
-    """What an agent's call about a task answers."""
+    """The result of an agent's call about a task."""
     return await workbench.dispatch(agent.caller, name, {"task_id": task_id, **more})
 
 
@@ -129,7 +129,7 @@ def refused(code: str, function: Callable[..., object], *arguments: Any, **named
 
 
 async def until(look: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What is seen, once it is something; a look may take its time."""
+    """The result of a look, once it is true; a look may take its time."""
     async with asyncio.timeout(seconds):
         while not (seen := await found if isinstance(found := look(), Awaitable) else found):
             await asyncio.sleep(STEP_SECONDS)
@@ -137,7 +137,7 @@ async def until(look: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def wait_until(look: Callable[[], Any], what: str = "it", seconds: float = SECONDS) -> Any:
-    """What is seen, once it is something, where nothing is asynchronous."""
+    """The result of a look, once it is true, in synchronous code."""
     end = time.monotonic() + seconds
     while not (seen := look()):
         assert time.monotonic() < end, f"did not happen: {what}"
@@ -151,5 +151,5 @@ async def appeared(path: Path) -> None:
 
 
 async def written(path: Path) -> str:
-    """What is in a file, once there is something."""
+    """The content of a file, once there is some."""
     return str(await until(lambda: path.exists() and path.read_text()))

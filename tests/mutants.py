@@ -55,7 +55,7 @@ def _mutmut(*arguments: str, check: bool = True) -> None:
 
 
 def _pattern(area: str) -> str:
-    """What the names of an area's mutants begin with."""
+    """The prefix of the names of an area's mutants."""
     return f"workbench.{AREAS[area].removesuffix('.py').replace('/', '.')}.*"
 
 

@@ -172,7 +172,7 @@ class _Reader:
         return isinstance(value, ast.Name) and value.id in self.scope
 
     def _attribute(self, node: ast.Attribute) -> Iterator[Place]:
-        """What ``value.name`` can be: a function of a module, or a method of the class of the value."""
+        """The targets of ``value.name``: a function of a module, or a method of the value's class."""
         if not self._is_local(node.value) and (module := self.types.module(self.place[0], node.value)) is not None:
             yield module, node.attr
             return
@@ -187,7 +187,7 @@ class _Reader:
 
 
 def _imports(tree: ast.Module) -> dict[str, Place]:
-    """What imported names stand for: `(module, name in it)`; a module is `(its package, its own name)`."""
+    """The targets of imported names: `(module, name in it)`; a module is `(its package, its own name)`."""
     return {
         alias.asname or alias.name: (str(node.module), alias.name)
         for node in ast.walk(tree)

@@ -136,7 +136,7 @@ class StockNode:
 
     @property
     def log(self) -> str:
-        """What koi-net has written."""
+        """The log of koi-net."""
         return (self.directory / "output.log").read_text(errors="replace")
 
     async def ask(self, command: str, /, *more: Any, **arguments: Any) -> Any:
@@ -168,7 +168,7 @@ class StockNode:
                     continue
 
     async def final(self, rid: str, kind: str, count: int = 1) -> dict[str, Any]:
-        """What it reports when it has processed a change of a resource for the n-th time."""
+        """The node's n-th report that it has processed a change of a resource."""
 
         def found() -> list[dict[str, Any]]:
             return [one for one in self.finals if (one["final"], one["type"]) == (rid, kind)]

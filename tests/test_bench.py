@@ -19,11 +19,11 @@ from tests.bench.rows import Bar, Row, Samples, at_least, at_most, over, rows, t
 ROOT = Path(__file__).parents[1]
 
 
-def test_a_row_says_what_it_is_measured_against_and_what_it_must_reach() -> None:
+def test_every_row_has_its_work_its_counterpart_and_its_bar() -> None:
     assert [row.id for row in rows() if not (row.work and row.counterpart and row.bar)] == []
 
 
-def test_no_row_is_there_twice_and_they_are_in_order() -> None:
+def test_rows_are_unique_and_in_order() -> None:
     numbers = [int(row.id[1:]) for row in rows()]
     assert [row.id for row in rows()] == [f"B{number}" for number in sorted(set(numbers))]
 
@@ -45,7 +45,7 @@ def imported(module: str, seen: set[str]) -> set[str]:
     return others.union(*(imported(name, seen) for name in names if name.startswith("tests.")))
 
 
-def test_the_rows_can_be_read_with_what_make_bench_installs() -> None:
+def test_the_rows_can_be_imported_with_the_packages_of_make_bench() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     packages = {extra: {re.split(r"[^\w-]", need)[0].replace("-", "_") for need in extras[extra]} for extra in extras}
     only_elsewhere = set().union(*packages.values()) - packages["demo"] - packages["bench"] - {"workbench_agents"}
@@ -102,7 +102,7 @@ def test_contestants_take_turns_and_warm_up_first() -> None:
 
 
 def section(machine: str, *rows: str) -> Section:
-    """What was measured on a machine: the name of a row, and a figure after a colon."""
+    """The results of a machine: the name of a row, and a figure after a colon."""
     cells = [row.split(":") for row in rows]
     return Section(machine, "Python 3", [[row, "work", figure, *[""] * 8] for row, figure in cells])
 

@@ -37,7 +37,7 @@ def test_the_sample_goes_from_plan_to_merge(tmp_path: Path) -> None:
     assert "wba_" not in Path(summary["notebook"]).read_text("utf-8")
 
 
-def test_what_cannot_work_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_repository_or_plan_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("bad.yaml").write_text("plan: [")
@@ -63,7 +63,9 @@ tasks:
 
 
 @pytest.mark.long
-def test_a_plan_of_ones_own_goes_on_when_it_is_run_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_the_user_continues_when_the_demo_runs_again(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(repository)
     (repository / "plan.yaml").write_text(PLAN.replace("JUDGEMENT", "false"))
     (repository / "test_nothing.py").write_text("def test_nothing(): pass\n")

@@ -38,7 +38,7 @@ def test_the_reference_is_made_from_the_code_as_it_is() -> None:
 
 
 def test_the_reference_has_everything_that_can_be_called_typed_set_or_asked() -> None:
-    """What the registries of the code have, compared with the first cells of each section."""
+    """The entries of the registries, compared with the first cells of each section."""
     text = REFERENCE.read_text("utf-8")
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     first = re.compile(r"^(?:\| |- |### )`([^`]+)`", re.MULTILINE)

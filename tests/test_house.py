@@ -96,7 +96,7 @@ SOURCES = [
 HOUSE = [path for path in SOURCES if "static" not in path.parts]
 
 
-def test_a_stranger_finds() -> None:
+def test_the_architecture_answers_the_questions_of_a_stranger() -> None:
     texts = {question: (ROOT / path).read_text("utf-8") for question, (path, _) in QUESTIONS.items()}
     assert [question for question, (_, marker) in QUESTIONS.items() if marker not in texts[question]] == []
 

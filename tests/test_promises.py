@@ -1,4 +1,4 @@
-"""What the documents name exists: each command with its options, each setting, each code of an error."""
+"""Names in the documents exist: each command with its options, each setting, each code of an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project whose history is known to the second: what `test_questions.py` and `test_reports.py` ask about.
+"""A project with a history known to the second, for `test_questions.py` and `test_reports.py`.
 
 Every row comes from a real operation. The clock stands still between them, so that the answers can be computed by hand
 from the times below, which are seconds since the beginning.

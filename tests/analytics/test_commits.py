@@ -75,7 +75,7 @@ def test_a_commit_that_another_worktree_merged_is_of_its_authors_task(recorded: 
     }
 
 
-def test_of_two_attempts_in_one_second_the_one_that_began_with_a_commit_did_not_make_it(recorded: Recorded) -> None:
+def test_a_commit_that_an_attempt_began_with_is_not_of_that_attempt(recorded: Recorded) -> None:
     recorded.attempt(1, "ada", "report", (10.4, 11.2))
     recorded.attempt(2, "ada", "report", (11.3, 14), base="written")
     recorded.request(1, "report", [("tested", "ada", 13), ("written", "ada", 11), ("read", "ada", 11)], merge=None)

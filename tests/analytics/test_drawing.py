@@ -1,4 +1,4 @@
-"""Pictures of any query: what is drawn follows from the types of the columns, or from what one asks for."""
+"""Pictures of any query: the types of the columns, or the user, decide which chart is drawn."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def spec(frame: pandas.DataFrame, *words: str) -> dict[str, Any]:
 
 
 def titles(found: dict[str, Any]) -> dict[str, Any]:
-    """What is on each axis, and the mark."""
+    """The fields of the axes, and the mark."""
     axes = {name: found["encoding"][name].get("title") for name in ("x", "y")}
     mark = found["mark"]
     return axes | {"mark": mark if isinstance(mark, str) else mark["type"]}
 
 
-def test_the_types_of_the_columns_decide_unless_one_says_what_is_drawn() -> None:
+def test_a_chart_follows_the_types_of_the_columns_unless_it_is_specified() -> None:
     for columns, mark, x, y in (
         (["persona", "day", "tasks"], "line", "day", "tasks"),
         (["day"], "line", "day", "rows"),
@@ -63,7 +63,7 @@ def test_the_types_of_the_columns_decide_unless_one_says_what_is_drawn() -> None
     assert titles(spec(FRAME, "line")) == {"mark": "line", "x": "day", "y": "tasks"}
 
 
-def test_rows_of_one_name_are_one_bar_and_a_missing_name_is_said() -> None:
+def test_rows_of_one_name_are_one_bar_and_a_missing_name_is_labelled() -> None:
     found = spec(FRAME, "bar", "persona", "tasks")
     assert {row["x"]: row["y"] for row in found["data"]["values"]} == {"tester": 5, "writer": 1, "none": 5}
 
@@ -77,7 +77,7 @@ def test_a_large_picture_is_cut_with_a_word_about_it() -> None:
     assert spec(names)["title"]["text"].startswith("The 60 of 61 names that come first;")
 
 
-def test_what_is_not_there_is_not_drawn_and_of_nothing_nothing() -> None:
+def test_an_unknown_chart_or_column_is_refused_and_an_empty_frame_has_no_picture() -> None:
     for words, message in (
         (("pie",), "There is no chart 'pie'. There are bar, line, area, point."),
         (("line", "dai"), "The query has no column 'dai'. Did you mean day?"),
@@ -110,7 +110,7 @@ def test_a_picture_is_packed_without_a_change_to_its_pixels() -> None:
 
 
 def pixels(picture: bytes) -> bytes:
-    """What is drawn, as `vl_convert` reads it in an SVG's image and draws it again."""
+    """The pixels that `vl_convert` draws from an SVG with this image."""
     source = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
     image = f'<image width="300" height="200" href="{source}"/>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200">{image}</svg>'

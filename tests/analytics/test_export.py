@@ -148,7 +148,7 @@ async def test_json_is_strict_where_a_number_is_not_finite(
     assert {row["name"]: row["value"] for row in rows} == recorded
 
 
-async def test_what_is_in_a_directory_is_replaced_only_with_force(
+async def test_an_export_replaces_existing_files_only_with_force(
     workbench: Workbench, settings: Settings, ada: Admitted, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.txt").write_text("mine")
@@ -225,9 +225,7 @@ def test_an_interrupt_ends_an_export_that_leaves_nothing(
     assert not out.exists()
 
 
-def test_what_does_not_fit_into_memory_is_in_the_scratch_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replica_spills_to_the_scratch_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica, "MEMORY", "20MB")
     copy = Replica(files=True, scratch=tmp_path)
     with copy.connection() as db:

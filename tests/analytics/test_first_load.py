@@ -1,4 +1,4 @@
-"""A large store is loaded through a child process, and whatever befalls it, the copy is the same."""
+"""A large store is loaded through a child process; the copy is the same when that fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def everything(live: Live, workbench: Workbench) -> dict[str, list[Any]]:
 
 
 async def expected(workbench: Workbench) -> dict[str, list[Any]]:
-    """The same, read without a child."""
+    """The tables, read without a child process."""
     return content(Live(), await workbench.store.read(lambda tx: read_update(tx, START)))
 
 
@@ -71,7 +71,7 @@ def children() -> list[psutil.Process]:
     return found
 
 
-async def test_a_load_through_a_child_is_as_good_as_reading_everything_and_is_followed_from_there(
+async def test_a_load_through_a_child_process_equals_a_full_read_and_is_followed(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     live = Live()
@@ -116,7 +116,7 @@ async def test_gaps_between_events_are_loaded_as_gaps(workbench: Workbench) -> N
     assert len(before["raw_events"]) - len(after["raw_events"]) == 23
 
 
-async def test_a_store_that_was_replaced_by_a_backup_is_loaded_anew(settings: Settings, clock: Clock) -> None:
+async def test_a_store_replaced_by_a_backup_is_loaded_again(settings: Settings, clock: Clock) -> None:
     live = Live()
     async with Workbench.open(settings, clock=clock) as workbench:
         await create_tasks(workbench)
@@ -138,7 +138,7 @@ async def test_several_kernels_may_load_at_once(workbench: Workbench) -> None:
     assert found == [await expected(workbench)] * 3
 
 
-async def test_where_no_file_can_be_written_the_store_is_read_in_the_kernel_page_by_page(
+async def test_a_first_load_without_a_writable_disk_reads_the_store_page_by_page(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with small_disk(settings.home / "analytics", 1) as place:
@@ -158,7 +158,7 @@ async def test_where_no_file_can_be_written_the_store_is_read_in_the_kernel_page
     assert after == await expected(workbench)
 
 
-async def test_a_child_that_is_killed_costs_only_time(workbench: Workbench, settings: Settings) -> None:
+async def test_a_killed_child_process_costs_only_time(workbench: Workbench, settings: Settings) -> None:
     async def kill_all() -> None:
         while not (found := children()):
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Values of runs are followed by their ids: only the new ones are read, and the copy is as if all were read anew."""
+"""Values of runs are followed by their ids: only new ones are read, and the copy equals a full load."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_following_values_finds_those_that_are_left(migrated: Settings, st
 @pytest.mark.long
 @limits(max_examples=20, deadline=None)
 @given(steps=STEPS)
-def test_following_values_is_as_good_as_reading_all_of_them(empty_store: Path, steps: Sequence[Step]) -> None:
+def test_following_values_gives_the_same_table_as_a_full_load(empty_store: Path, steps: Sequence[Step]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "PAGE", 3)
         runner.run(follow(with_store(Settings(project=Path(folder)), empty_store), steps))
@@ -147,7 +147,7 @@ async def test_a_refresh_reads_only_the_values_that_were_recorded_since(lab: Lab
     assert (await refresh(live, lab.workbench.store)).rows[METRICS] == []
 
 
-def test_values_that_were_there_before_they_had_ids_are_kept(tmp_path: Path) -> None:
+def test_values_recorded_before_ids_existed_are_kept(tmp_path: Path) -> None:
     wanted = scripts()
     numbered = [script.name for script in wanted].index("026_numbered_metrics")
     with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as db:

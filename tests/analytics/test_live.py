@@ -1,4 +1,4 @@
-"""DuckDB over the live store: what the views say, and that following events is as good as loading anew."""
+"""DuckDB over the live store: its views, and following events instead of loading everything again."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     never = await given.task(workbench, "never", dependencies=[second])
 
     async def do(seconds: float, name: str, task: int, **more: Any) -> None:
-        """What ada does after some time."""
+        """Call an operation as ada after some time."""
         clock.forward(seconds)
         await workbench.store.write(lambda tx: expiry.expire(tx, workbench.settings, lambda: 0.0))
         await given.done_by(workbench, ada, name, task, **more)
@@ -153,7 +153,7 @@ async def test_each_of_several_cancellations_ends_a_wait(workbench: Workbench, c
     ]
 
 
-async def test_agents_approvals_and_events_are_there_too(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_agents_approvals_and_events_can_be_queried(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     made = await workbench.call("register", name="ada", persona_id="tester")
     clock.forward(90)
     await workbench.call("approve", approval_id=made["approval_id"])
@@ -196,9 +196,7 @@ async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, cl
 MERGED = Query("merged", "UPDATE worktrees SET integrated_commit = 'abc' WHERE name = 'fix'")
 
 
-async def test_a_call_is_joined_to_the_task_of_its_caller_and_the_worktree_which_is_followed_to_its_end(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_call_is_joined_to_the_task_and_the_worktree_of_its_caller(workbench: Workbench, admit: Admit) -> None:
     live = Live()
     worktrees = "SELECT name, status, branch, target, closed_at IS NULL FROM worktrees ORDER BY name"
     assert await rows(live, workbench, worktrees) == []
@@ -225,7 +223,7 @@ def model_calls(workbench: Workbench, name: str, **arguments: Any) -> Coroutine[
     return call(workbench._ctx, ToolScope(OPERATOR, conversation_id="c"), name, arguments)
 
 
-async def test_any_text_that_the_store_takes_can_be_asked_for(workbench: Workbench) -> None:
+async def test_any_stored_text_can_be_queried(workbench: Workbench) -> None:
     texts = ["é\U0001f427", "a'b\"c\\d", '{"x": [1]}', "\x01\x7f\n\t", "NULL"]
     live = Live()
     for text in texts:
@@ -255,9 +253,7 @@ UNANSWERED = [
 ]
 
 
-async def test_a_question_that_cannot_be_answered_says_why_and_changes_nothing(
-    workbench: Workbench, tmp_path: Path
-) -> None:
+async def test_a_failing_query_gives_the_reason_and_changes_nothing(workbench: Workbench, tmp_path: Path) -> None:
     live = Live()
     before = await rows(live, workbench, "SELECT count(*) FROM raw_events")
     for query in UNANSWERED:
@@ -343,7 +339,7 @@ async def test_dataframes_that_differ_by_upper_case_are_told_apart_or_named(work
     assert await rows(live, workbench, "FROM v", frames=frames) == [("Df",)]
 
 
-async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workbench: Workbench) -> None:
+async def test_a_past_answer_does_not_change_and_several_threads_may_query(workbench: Workbench) -> None:
     live = Live()
     await given.task(workbench)
     answer = live.answer(await refresh(live, workbench.store), "SELECT count(*) AS n FROM tasks")
@@ -356,7 +352,7 @@ async def test_an_answer_stays_as_it_was_given_and_several_threads_may_ask(workb
     assert answer.df()["n"].tolist() == [1]
 
 
-def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
+def test_a_process_that_does_not_serve_may_query_too(settings: Settings) -> None:
     found = ask(settings, SqlQuestion("SELECT count(*) AS n, 'x' AS x FROM tasks"))
     assert found is not None
     assert (found.columns, found.fetchall()) == (["n", "x"], [(0, "x")])
@@ -365,7 +361,7 @@ def test_a_process_that_does_not_serve_may_ask_too(settings: Settings) -> None:
 
 
 @pytest.mark.long
-async def test_no_name_has_to_be_quoted(workbench: Workbench) -> None:
+async def test_no_name_of_a_view_or_column_needs_quotes(workbench: Workbench) -> None:
     live = Live()
     names = "SELECT table_name, column_name FROM information_schema.columns ORDER BY ALL"
     views = [found for found in await rows(live, workbench, names) if not found[0].startswith("raw_")]
@@ -394,7 +390,7 @@ async def test_times_are_in_the_zone_of_the_computer(workbench: Workbench, clock
 # Following
 
 
-async def test_news_that_come_late_are_old_and_two_first_questions_at_once_load_everything_once(
+async def test_late_changes_are_ignored_and_concurrent_first_queries_load_once(
     workbench: Workbench,
 ) -> None:
     live = Live()
@@ -410,7 +406,7 @@ async def test_news_that_come_late_are_old_and_two_first_questions_at_once_load_
     assert content(live, late) == whole
 
 
-def test_changed_and_new_rows_are_found_without_looking_at_all(empty_store: Path) -> None:
+def test_changed_and_new_rows_are_found_without_a_full_scan(empty_store: Path) -> None:
     with closing(sqlite3.connect(empty_store)) as db:
         for mirror in MIRRORS:
             plan = db.execute(f"EXPLAIN QUERY PLAN {mirror.changed_rows.sqlite}", {"keys": '["1"]'}).fetchall()
@@ -422,7 +418,7 @@ def test_changed_and_new_rows_are_found_without_looking_at_all(empty_store: Path
             assert f"SCAN {mirror.table.removeprefix('raw_')}" not in plan
 
 
-async def test_only_what_changed_is_read_again(workbench: Workbench, admit: Admit) -> None:
+async def test_only_changed_rows_are_read_again(workbench: Workbench, admit: Admit) -> None:
     live = Live()
     ada = await admit("ada")
     for _ in range(3):
@@ -463,7 +459,7 @@ STEPS = st.tuples(st.sampled_from(CALLS), st.integers(0, 6), st.booleans())
 @pytest.mark.long
 @limits(max_examples=8, deadline=None)
 @hypothesis.given(steps=st.lists(STEPS, min_size=20, max_size=60))
-def test_following_events_is_as_good_as_loading_everything_anew(empty_store: Path, steps: list[Any]) -> None:
+def test_following_events_gives_the_same_tables_as_a_full_load(empty_store: Path, steps: list[Any]) -> None:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         runner.run(follow(with_store(Settings(project=Path(folder), retry_base_seconds=1), empty_store), steps))
 

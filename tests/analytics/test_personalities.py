@@ -20,7 +20,7 @@ from workbench.analytics.live import Live
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_view_follows_what_is_published_and_forgotten(served: Served) -> None:
+async def test_the_view_follows_published_and_withdrawn_personalities(served: Served) -> None:
     live, workbench = Live(), served.workbench
 
     query = "SELECT name, version, is_latest, tools, contents->>'$.rid' FROM personalities ORDER BY name"

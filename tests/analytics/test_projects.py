@@ -1,4 +1,4 @@
-"""Several projects in one query: the same views under a name, read only, whatever becomes of the other project."""
+"""Several projects in one query: the views of each under its name, read only, even if it changes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_a_project_stays_known_and_is_followed_while_others_use_it(workben
 
 
 @pytest.mark.long
-async def test_a_project_that_another_one_replaces_is_read_anew(workbench: Workbench, other: Path) -> None:
+async def test_a_replaced_project_is_read_again(workbench: Workbench, other: Path) -> None:
     live = Live()
     await rows(live, workbench, "SELECT 1", projects={"other": other})
     shutil.rmtree(other / ".aiswarm")
@@ -114,7 +114,9 @@ async def test_a_name_that_means_something_else_is_refused(workbench: Workbench,
             await rows(live, workbench, "SELECT 1", projects={name: other})
 
 
-async def test_what_is_no_project_of_this_user_is_refused(workbench: Workbench, other: Path, tmp_path: Path) -> None:
+async def test_a_directory_that_is_no_project_of_this_user_is_refused(
+    workbench: Workbench, other: Path, tmp_path: Path
+) -> None:
     live, copied, database = Live(), tmp_path / "copied", other / ".aiswarm" / "coordination.db"
     shutil.copytree(other, copied)
     database.rename(tmp_path / "moved.db")

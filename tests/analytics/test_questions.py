@@ -161,7 +161,7 @@ def test_a_report_says_what_it_shows_and_is_a_page_without_a_network(ask: Any, n
         assert made.save(tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_measured_while_the_test_runs_is_said_too(ask: Any) -> None:
+def test_reports_of_gates_and_throughput_name_measured_durations(ask: Any) -> None:
     said = report("gates", ask).sentence
     assert re.fullmatch(r"1 of 2 runs of 2 gates passed; the slowest took .+ \(`.+`\)\.", said)
     said = report("throughput", ask).sentence
@@ -170,7 +170,7 @@ def test_what_is_measured_while_the_test_runs_is_said_too(ask: Any) -> None:
     )
 
 
-def test_throughput_counts_what_was_completed_in_each_interval(ask: Any) -> None:
+def test_throughput_counts_completed_tasks_in_each_interval(ask: Any) -> None:
     # build 60, check 230, review 300, note 360: the 300 s between them are 59 intervals of 6 s, and what is at the end.
     assert report("throughput", ask).frame.iloc[:, :4].to_numpy().tolist() == [
         ["implementer", 0.0, 6.0, 1],

@@ -61,7 +61,7 @@ async def live_through(workbench: Workbench, admit: Admit, clock: Clock) -> None
     await do("complete_task", 1)
 
 
-async def test_the_reports_have_names_and_no_other_is_made(workbench: Workbench) -> None:
+async def test_every_report_has_a_name_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
     wanted = "approvals comparison critical_path failures gantt gates lead_times leases processes projects runs tasks "
     wanted += "throughput tokens tool_sources tools totals utilisation waits"
     assert names() == wanted.split()
@@ -82,7 +82,7 @@ def test_only_groups_of_tasks_are_compared() -> None:
             query_of(STANDARD[name], by)
 
 
-def test_durations_are_said_in_a_unit_that_is_easy_to_read_and_of_many_names_the_first() -> None:
+def test_sentences_use_readable_units_and_only_the_first_of_many_names() -> None:
     seconds = (0.0, 0.0304, 7.0, 7.25, 119.0, 210.0, 7_200.0, 172_800.0, float("nan"), None)
     said = ["0 s", "30 ms", "7 s", "7.2 s", "119 s", "3.5 min", "2 h", "2 days", *["an unknown time"] * 2]
     assert [duration(one) for one in seconds] == said
@@ -221,7 +221,7 @@ def test_very_many_bars_intervals_and_samples_are_capped_with_a_word() -> None:
     assert all(pane["mark"]["point"] for pane in chart["vconcat"]), "single samples are seen, too"
 
 
-def test_an_axis_is_in_the_unit_of_its_longest_duration_and_more_names_than_colours_are_one_colour() -> None:
+def test_an_axis_has_the_unit_of_its_longest_duration_and_too_many_names_one_colour() -> None:
     frame = pandas.DataFrame({"persona": [f"p{n}" for n in range(9)]})
     found = list(dict.fromkeys(charts.grouped(frame, "persona")["persona"]))
     assert found == ["p0", "p1", "p2", "p3", "p4", "p5", "others"]
@@ -231,7 +231,7 @@ def test_an_axis_is_in_the_unit_of_its_longest_duration_and_more_names_than_colo
         assert (name, frame["to_s"].max()) == (unit, last)
 
 
-def test_what_is_counted_has_whole_numbers_and_outcomes_have_their_colours() -> None:
+def test_counts_have_an_axis_of_whole_numbers_and_outcomes_have_colours() -> None:
     gates = pandas.DataFrame([["make test", 2, 1]], columns=["command", "passed", "failed"])
     chart = drawn("gates", gates).to_dict()["encoding"]
     assert (chart["x"]["axis"]["tickMinStep"], chart["x"]["axis"]["format"]) == (1, ",d")

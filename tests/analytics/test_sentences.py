@@ -1,4 +1,4 @@
-"""What reports say of a project in which not all went well: each number is that of the events, and nothing is left out.
+"""The sentences of reports on a project with failures: their numbers are those of the events, and none is left out.
 
 Of the plan *whole* both tasks are completed. Of *half* one is completed, one failed for good, one needs that one, one
 needs the one that needs it, and one was cancelled. Of four runs one failed, one goes on, one is archived.
@@ -103,7 +103,7 @@ SENTENCES = {
 }
 
 
-async def test_every_sentence_says_what_happened_and_what_it_leaves_out(lived: Workbench) -> None:
+async def test_every_sentence_gives_the_figures_and_names_its_omissions(lived: Workbench) -> None:
     reports = await said(lived)
     for name in STANDARD:
         expected = SENTENCES.get(name, STANDARD[name].empty)
@@ -125,7 +125,7 @@ async def test_the_numbers_are_those_of_the_events(lived: Workbench) -> None:
     assert asked.loc[asked["by_person"], "asked"].sum() == events["approval.requested"] - 1
 
 
-async def test_what_is_over_stays_as_it_was(lived: Workbench, clock: Clock) -> None:
+async def test_reports_of_ended_work_do_not_change_with_time(lived: Workbench, clock: Clock) -> None:
     before = await said(lived)
     known = {name: before(name).frame.to_csv() for name in STANDARD if name != "totals"}
     clock.forward(3_600)

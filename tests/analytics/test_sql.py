@@ -1,4 +1,4 @@
-"""What a person may ask in SQL, and what ends a question: parameters, frames, views that stay, limits, interrupts."""
+"""SQL queries of a person: parameters, dataframes, temporary views, limits and interrupts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("given_value", "arrives"), VALUES)
-def test_a_parameter_arrives_as_what_it_is(given_value: object, arrives: object) -> None:
+def test_a_parameter_keeps_its_type_in_sql(given_value: object, arrives: object) -> None:
     with duckdb.connect() as db:
         found = answer(db, SqlQuestion("SELECT $m", {"m": given_value}))
         assert found is not None
@@ -79,7 +79,7 @@ def test_sums_of_whole_numbers_are_whole_and_exact() -> None:
         assert empty["s"].isna().tolist() == [True]
 
 
-async def test_a_parameter_without_a_value_is_named_and_one_that_sql_has_no_type_for_is_refused(
+async def test_a_missing_parameter_is_named_and_one_without_an_sql_type_is_refused(
     workbench: Workbench,
 ) -> None:
     live = Live()
@@ -150,7 +150,7 @@ async def test_an_interrupt_ends_an_endless_query_and_the_next_one_is_answered(w
     assert await rows(live, workbench, "FROM kept") == [(1,)]
 
 
-async def test_results_come_in_the_library_that_is_asked_for(workbench: Workbench) -> None:
+async def test_results_come_as_frames_of_the_chosen_library(workbench: Workbench) -> None:
     live = Live()
     ask = partial(live.answer, await refresh(live, workbench.store))
     tasks = ask("SELECT id, title, created_at FROM tasks ORDER BY id")
@@ -189,7 +189,7 @@ def test_data_of_an_answer_has_the_types_of_json() -> None:
     ]
 
 
-def test_decimals_bytes_and_times_keep_what_python_and_json_have_not() -> None:
+def test_decimals_bytes_and_times_keep_their_exact_values() -> None:
     most = 2**127 - 1
     query = (
         "SELECT 98765432109876543.21 AS d, 1.50 AS n, '\\xAA\\xFF'::BLOB AS b, -0.0::DOUBLE AS z, "

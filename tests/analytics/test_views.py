@@ -1,4 +1,4 @@
-"""The views are described, each of them and each of their columns, wherever one looks for them."""
+"""Every view and every column is described in the database, in the manual and by the command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_unknown_view_is_an_error_that_names_the_others() -> None:
 
 @pytest.mark.long
 @pytest.mark.anyio
-async def test_the_command_shows_them(command: Command) -> None:
+async def test_the_command_views_lists_and_shows_views(command: Command) -> None:
     listed = await command("views")
     assert (listed.status, listed.err) == (0, "")
     assert [line.split()[0] for line in listed.out.splitlines()[1 : 1 + len(VIEWS)]] == list(VIEWS)

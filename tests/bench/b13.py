@@ -42,7 +42,7 @@ class Shown:
         self.publisher = Publisher(host, self.take, pace=0)
 
     def take(self, message: dict[str, Any], buffers: list[bytes]) -> None:
-        """What the publisher has to say; on its thread."""
+        """Take a message of the publisher; on its thread."""
         self.sent.put((message, b"".join(buffers).decode()))
 
     def draw(self, kind: str) -> None:

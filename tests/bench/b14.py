@@ -63,7 +63,7 @@ def _round(workers: int, tasks: int, cpu: float) -> tuple[dict[str, Any], float]
 
 
 def _commands(worker: int, count: int, cpu: float) -> list[str]:
-    """What one worker does, task by task: burn, and leave a file."""
+    """The commands of one worker's tasks: each burns CPU and leaves a file."""
     burn = f"{sys.executable} -I -c '{BURN.format(cpu)}'"
     lines = [f"{burn} && echo {number} > out-{worker}-{number}.txt" for number in range(count)]
     if worker % 3 == 0:

@@ -24,7 +24,7 @@ SHAPES: Mapping[str, Callable[[int], list[int]]] = {
 
 
 def layered(number: int) -> list[int]:
-    """What the task of a number (from 0) waits for, counted from 1 and negative, as in create_tasks."""
+    """The dependencies of a task by its number from 0: counted from 1 and negative, as in create_tasks."""
     before = number - number % LAYER - LAYER
     return (
         sorted({-(before + (number * 7 + step * 31) % LAYER + 1) for step in range(WAITS_FOR)}) if before >= 0 else []

@@ -74,7 +74,7 @@ def ours(repo: Repository, pairs: Sequence[Pair]) -> list[bool]:
 
 
 def one_by_one(repo: Repository, pairs: Sequence[Pair]) -> list[bool]:
-    """The same, from a process for each."""
+    """Predict the merges with one process for each pair."""
     how = ["git", "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"]
     quiet = {"cwd": repo.root, "stdout": subprocess.DEVNULL, "env": os.environ}
     return [subprocess.run([*how, *pair], check=False, **quiet).returncode == 1 for pair in pairs]  # type: ignore[call-overload]

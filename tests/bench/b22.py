@@ -208,7 +208,7 @@ class Station:
         return KoiEvent(rid=rid, event_type=EventType.NEW, contents=_contents(rid.name, str(self.rid), value))
 
     async def do(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """What the parent asks for."""
+        """Carry out a request of the parent process."""
         match asked["do"]:
             case "meet":
                 await self._until(lambda: any(self._peers()))

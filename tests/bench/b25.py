@@ -42,7 +42,7 @@ def serving(project: Path) -> Iterator[None]:
 
 
 def _known(project: Path) -> dict[str, Any]:
-    """What `server.json` says, once it is there."""
+    """The content of `server.json`, once it exists."""
     try:
         known: dict[str, Any] = json.loads((project / ".aiswarm" / "server.json").read_text("utf-8"))
     except (OSError, ValueError):

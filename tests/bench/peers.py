@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Queue(Protocol):
-    """What is measured of a peer."""
+    """The calls of a peer that are measured."""
 
     def put(self, number: int) -> None:
         """Add a task."""

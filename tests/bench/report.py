@@ -79,14 +79,14 @@ def table(body: Iterable[Sequence[str]]) -> str:
 
 
 def machine() -> str:
-    """What it runs on."""
+    """The machine of this run."""
     memory = psutil.virtual_memory().total / 2**30
     disk = _filesystem(Path(tempfile.gettempdir()))
     return f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}, {disk}"
 
 
 def versions() -> str:
-    """What was measured, by version."""
+    """The versions of the measured programs."""
     found = [f"Python {platform.python_version()}", f"SQLite {sqlite3.sqlite_version}"]
     for package in ("workbench-agents", *PACKAGES):
         try:

@@ -28,7 +28,7 @@ Line = Sequence[str]
 
 @dataclass(frozen=True)
 class Section:
-    """What was measured on one machine.
+    """The results of one machine.
 
     Attributes:
         versions: of what was measured in the last run there.
@@ -48,7 +48,7 @@ def save(fresh: Sequence[Line], known: Iterable[str]) -> None:
 
 
 def merged(saved: Iterable[Section], now: Section, order: Sequence[str]) -> list[Section]:
-    """What was measured now, before what was measured earlier and not since.
+    """The new results, followed by earlier ones that were not measured again.
 
     Args:
         order: the rows as they are to be listed.

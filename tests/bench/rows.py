@@ -1,4 +1,4 @@
-"""What a row of the table is, which rows there are, and how contestants take turns."""
+"""The rows of the table, and how contestants take turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 @dataclass(frozen=True)
 class Samples:
-    """What was measured for one bar: a figure a round for Workbench, and for its counterpart if there is one.
+    """The figures for one bar: one a round for Workbench, and for its counterpart if there is one.
 
     Attributes:
         against: the counterpart, where the row has several.
@@ -42,7 +42,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Bar:
-    """What a figure must reach."""
+    """The bar that a figure must reach."""
 
     figure: Callable[[Samples], float]
     limit: float
@@ -59,7 +59,7 @@ class Bar:
 
 
 def by_name(rounds: Sequence[Mapping[str, float]], unit: str) -> dict[str, Samples]:
-    """What was measured of Workbench alone, a figure of each name in each round."""
+    """The figures of Workbench alone, one of each name in each round."""
     return {name: Samples([figures[name] for figures in rounds], unit=unit) for name in rounds[0]}
 
 

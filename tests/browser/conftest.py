@@ -148,7 +148,7 @@ def desk(open_bare_desk: Callable[..., BareDesk]) -> BareDesk:
 
 @pytest.fixture
 def lasting_undo(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done can be undone for an hour, however slow the test is: in the page and in the server."""
+    """Undo stays possible for an hour, however slow the test is, in the page and in the server."""
     monkeypatch.setattr(undo, "UNDO_SECONDS", 3600)
     page.add_init_script(LASTING_UNDO)
 

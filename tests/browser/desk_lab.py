@@ -1,4 +1,4 @@
-"""What the tests here use: a project whose server runs in a kernel, JupyterLab's own commands, pictures."""
+"""A project whose server runs in a kernel, commands of JupyterLab, and screenshots, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Project:
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
 
     def server(self) -> ServerFile:
-        """What `.aiswarm/server.json` says, once it is there."""
+        """The content of `.aiswarm/server.json`, once it exists."""
         file = ServerFile(self.path / ".aiswarm" / "server.json")
         wait_until(lambda: file.load().info is not None, "the in-kernel server is up")
         return file
@@ -101,11 +101,11 @@ class Project:
         return self.threads.submit(lambda: asyncio.run(work()))
 
     def call(self, name: str, token: str | None = None, /, **arguments: Any) -> dict[str, Any]:
-        """The same, done."""
+        """Call an operation and wait for its result."""
         return self.ask(name, token, **arguments).result(ANSWER_SECONDS)
 
     def operate(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """As the operator."""
+        """Call an operation as the operator."""
         return self.call(name, self.server().load().operator_token, **arguments)
 
 
@@ -212,7 +212,7 @@ def show_desk(
 
 
 def output(page: Page, cell: int) -> Locator:
-    """What a code cell of the notebook shows."""
+    """The output of a code cell of the notebook."""
     return page.locator(".jp-Notebook .jp-CodeCell").nth(cell).locator(".jp-Cell-outputArea")
 
 

@@ -55,9 +55,7 @@ def next_message(socket: ClientConnection, kind: str) -> dict[str, Any]:
     raise AssertionError(f"{kind} did not come")
 
 
-def test_a_waiting_agent_is_shown_with_all_that_is_known_and_one_click_admits_it_to_no_session_unasked(
-    desk: Locator, project: Project
-) -> None:
+def test_the_card_of_a_waiting_agent_shows_it_and_one_click_admits_it(desk: Locator, project: Project) -> None:
     laboratory(project)
     known = {"languages": ["python", "r"], "commands_only": True}
     with waiting(project, "probe", persona_id="implementer", capabilities=known) as socket:
@@ -144,9 +142,7 @@ def test_an_agent_is_changed_renamed_and_revoked_in_its_row(desk: Locator, proje
     expect(line(desk, "tess-2")).to_contain_text("Revoked")
 
 
-def test_agents_are_found_and_assigned_at_once_and_their_history_shows_what_changed_who_did_it_and_why(
-    desk: Locator, project: Project
-) -> None:
+def test_agents_are_filtered_and_assigned_together_and_their_history_shows_it(desk: Locator, project: Project) -> None:
     made = laboratory(project)
     view(desk, "Agents")
     expect(desk.locator(".wb-table-row")).to_have_count(4)
@@ -200,7 +196,9 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
     assert token not in (project.path / "desk.ipynb").read_text()
 
 
-def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(desk: Locator, project: Project) -> None:
+def test_projects_sessions_and_teams_are_created_renamed_moved_deleted_and_restored(
+    desk: Locator, project: Project
+) -> None:
     view(desk, "Projects")
     expect(desk.get_by_text("No projects yet.")).to_be_visible()
     for opener, name in (("New project…", "Lab"), ("New session… Lab", "Day 1"), ("New team… Day 1", "Night")):
@@ -233,7 +231,7 @@ def test_projects_sessions_and_teams_are_made_named_moved_deleted_and_restored(d
     expect(desk.get_by_role("button", name="New project…")).to_be_focused()
 
 
-def test_a_rule_admits_without_a_click_rows_are_downloaded_a_tool_switched_off_and_an_id_allowed(
+def test_rules_downloads_tools_and_the_allowlist_work_from_the_desk(
     desk: Locator, project: Project, page: Page
 ) -> None:
     view(desk, "Admin")

@@ -1,4 +1,4 @@
-"""The Analytics tab: charts of what happens, while it happens, and only where somebody sees them."""
+"""The Analytics tab: live charts, read only while they are visible."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_charts_follow_the_work_and_open_what_they_show(desk: BareDesk) -> None:
     expect(desk.element.get_by_role("button", name="ada", exact=True)).to_have_attribute("aria-expanded", "true")
 
 
-def test_what_is_focused_or_selected_stays_when_charts_are_read_again(desk: BareDesk) -> None:
+def test_focus_and_selection_stay_when_charts_are_reloaded(desk: BareDesk) -> None:
     token = admitted(desk.project, "ada")
     desk.host.call("create_task", title="Sew", persona_id="implementer")
     desk.project.call("claim_task", token)
@@ -62,7 +62,7 @@ def test_what_is_focused_or_selected_stays_when_charts_are_read_again(desk: Bare
     expect(stream).to_contain_text(kept[0].get_attribute("aria-label") or "-")
 
 
-def test_questions_have_the_names_of_the_inbox_while_they_wait(desk: BareDesk) -> None:
+def test_waiting_approvals_have_the_names_of_the_inbox_in_charts(desk: BareDesk) -> None:
     admitted(desk.project, "ada")
     desk.host.call("register", name="grace", persona_id="implementer")
     view(desk.element, "Analytics")
@@ -72,7 +72,7 @@ def test_questions_have_the_names_of_the_inbox_while_they_wait(desk: BareDesk) -
     expect(desk.element.get_by_role("listitem", name="grace", exact=True)).to_be_visible()
 
 
-def test_arrows_move_between_the_bars_of_a_chart(desk: BareDesk) -> None:
+def test_arrow_keys_move_between_the_bars_of_a_chart(desk: BareDesk) -> None:
     token = admitted(desk.project, "ada")
     for title in ("First", "Second"):
         desk.host.call("create_task", title=title, persona_id="implementer")
@@ -89,7 +89,7 @@ def test_arrows_move_between_the_bars_of_a_chart(desk: BareDesk) -> None:
     expect(first).to_be_focused()
 
 
-def test_nothing_is_read_while_the_tab_is_hidden_and_what_cannot_be_read_says_so_and_comes_back(desk: BareDesk) -> None:
+def test_a_hidden_analytics_tab_reads_nothing_and_a_failed_read_recovers(desk: BareDesk) -> None:
     desk.host.call("create_task", title="T", persona_id="implementer")
     view(desk.element, "Tasks")
     expect(desk.element.get_by_role("treegrid")).to_contain_text("T")

@@ -1,4 +1,4 @@
-"""What cells show in JupyterLab, in both themes: tables, results, errors, the graph and the Gantt chart."""
+"""Outputs of cells in JupyterLab, in both themes: tables, results, errors, the graph and the Gantt chart."""
 
 from __future__ import annotations
 

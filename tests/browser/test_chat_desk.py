@@ -122,14 +122,14 @@ def test_an_answer_is_stopped_and_asked_for_again(desk: BareDesk) -> None:
     expect(pane.get_by_role("button", name="Stop the answer")).to_be_hidden()
 
 
-def test_an_answer_of_nothing_says_so(desk: BareDesk) -> None:
+def test_an_empty_answer_is_reported_as_empty(desk: BareDesk) -> None:
     conversation(desk, [{"say": ""}])
     pane = opened(desk)
     write(pane, "What do you say?")
     expect(pane).to_contain_text("This answer is empty.")
 
 
-def test_what_is_typed_stays_while_answers_come_and_other_conversations_are_read(desk: BareDesk) -> None:
+def test_a_draft_stays_while_answers_arrive_and_conversations_change(desk: BareDesk) -> None:
     conversation(desk, [{"say": "A " + "slow " * 1_000, "pause": 0.05}], title="First")
     conversation(desk, title="Second")
     pane = opened(desk, "First")
@@ -167,7 +167,7 @@ def test_an_answer_that_fails_says_why_and_can_be_tried_again(desk: BareDesk) ->
     expect(pane).to_contain_text("You said: Hello")
 
 
-def test_what_a_model_writes_is_shown_and_not_obeyed(desk: BareDesk) -> None:
+def test_markup_in_an_answer_is_shown_as_inert_text(desk: BareDesk) -> None:
     evil = "<img src=x onerror=alert(1)> ![pixel](http://127.0.0.1:9/x.png) [click](javascript:alert(1)) \u202eevil"
     conversation(desk, [{"say": evil}])
     pane = opened(desk)
@@ -182,7 +182,7 @@ def test_what_a_model_writes_is_shown_and_not_obeyed(desk: BareDesk) -> None:
     assert [url for url in requested if not url.startswith("blob:")] == []
 
 
-def test_a_conversation_is_followed_keeps_what_cannot_be_sent_is_saved_and_deleted(desk: BareDesk) -> None:
+def test_a_conversation_is_followed_keeps_a_failed_draft_and_is_saved_and_deleted(desk: BareDesk) -> None:
     made = conversation(desk)
     pane = opened(desk)
     expect(pane).to_contain_text("Nothing is written yet.")

@@ -73,7 +73,7 @@ def test_a_definition_is_created_and_given_a_rule_that_the_preview_shows(desk: B
     assert written.endswith("Always use polite language.\n")
 
 
-def test_what_an_editor_changes_is_shown_and_what_is_being_typed_stays(desk: BareDesk, pane: Locator) -> None:
+def test_a_change_made_in_an_editor_is_shown_and_unsaved_input_stays(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Description").fill("Mine, not saved yet")
     file = directory(desk) / "rules" / "tests.md"
     file.write_text(file.read_text().replace("Text of tests.", "Run them all."))
@@ -96,7 +96,7 @@ TYPE_SAVE_TYPE = """(area) => {
 }"""
 
 
-def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: BareDesk, pane: Locator) -> None:
+def test_input_typed_during_a_save_stays_an_unsaved_change(desk: BareDesk, pane: Locator) -> None:
     text = pane.get_by_label("Text")
     text.evaluate(TYPE_SAVE_TYPE)
     file = directory(desk) / "rules" / "tests.md"
@@ -109,7 +109,7 @@ def test_what_is_typed_while_a_value_is_saved_stays_an_unsaved_change(desk: Bare
     assert "What is typed before the answer comes." in file.read_text()
 
 
-def test_a_setting_is_set_and_cleared_and_what_is_not_set_is_the_providers(desk: BareDesk, pane: Locator) -> None:
+def test_a_cleared_setting_shows_the_default_of_the_provider(desk: BareDesk, pane: Locator) -> None:
     place(desk, "Overview")
     temperature = pane.get_by_label("Temperature")
     expect(temperature).to_have_attribute("placeholder", "The provider's own")
@@ -124,7 +124,7 @@ def test_a_setting_is_set_and_cleared_and_what_is_not_set_is_the_providers(desk:
         expect(temperature).to_have_value(text)
 
 
-def test_unsaved_values_are_kept_while_other_places_are_read(desk: BareDesk, pane: Locator) -> None:
+def test_unsaved_values_are_kept_while_other_sections_are_open(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Text").fill("Half a sen")
     place(desk, "Preview")
     expect(desk.element.locator(".wb-places").get_by_role("button", name="tests")).to_contain_text("unsaved")
@@ -186,7 +186,7 @@ def test_a_definition_that_cannot_be_read_says_why_until_it_can(brisk: None, des
     expect(desk.element.get_by_text("./agents/broken")).to_be_hidden(timeout=40_000)
 
 
-def test_a_secret_that_is_written_out_reaches_neither_the_page_nor_another_address_and_survives_a_change(
+def test_a_written_secret_never_reaches_the_page_and_survives_a_change(
     desk: BareDesk,
 ) -> None:
     config = {"AWS_ACCESS_KEY_ID": "env://KEY", "AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
@@ -225,7 +225,7 @@ mcpServers:
 """
 
 
-def test_what_an_editor_added_is_trusted_only_after_its_command_was_shown(desk: BareDesk) -> None:
+def test_a_server_added_in_an_editor_is_trusted_after_its_command_is_shown(desk: BareDesk) -> None:
     with (directory(desk) / "agent.yaml").open("a") as file:
         file.write(SERVER)
     pane = opened(desk)
@@ -247,7 +247,7 @@ def test_what_an_editor_added_is_trusted_only_after_its_command_was_shown(desk: 
     expect(pane.get_by_text("You have not trusted mcpServers.github.")).to_be_visible()
 
 
-def test_arrows_lead_from_one_definition_to_the_next(desk: BareDesk) -> None:
+def test_arrow_keys_move_between_definitions(desk: BareDesk) -> None:
     desk.host.call("agent_create", agentPath="./agents/analyst", name="Analyst")
     first, second = (desk.element.get_by_role("button", name=name, exact=True) for name in ("Analyst", "Reviewer"))
     first.press("ArrowDown")
@@ -258,7 +258,7 @@ def test_arrows_lead_from_one_definition_to_the_next(desk: BareDesk) -> None:
     expect(second).to_be_focused()
 
 
-def test_an_agent_gets_a_definition_of_its_own_and_a_planner_manages_them_until_it_may_not(desk: BareDesk) -> None:
+def test_an_agent_is_given_a_definition_and_a_planner_the_right_to_manage_them(desk: BareDesk) -> None:
     desk.host.call("register", name="ada", persona_id="implementer")
     view(desk.element, "Inbox")
     card = desk.element.get_by_role("listitem", name="ada", exact=True)
@@ -311,7 +311,7 @@ def test_a_definition_is_created_from_a_template_and_from_a_persona(desk: BareDe
         expect(pane.get_by_role("textbox")).not_to_have_value("")
 
 
-def test_problems_lead_to_their_places_and_names_that_agents_write_are_not_obeyed(desk: BareDesk) -> None:
+def test_problems_link_to_their_places_and_names_by_agents_are_inert(desk: BareDesk) -> None:
     rule(desk, "tests", include="agent")
     pane = opened(desk)
     expect(pane.get_by_role("list", name="Problems")).to_contain_text("The agent chooses it by its description")

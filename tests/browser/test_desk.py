@@ -39,9 +39,7 @@ def row(desk: Locator, title: str) -> Locator:
     return desk.get_by_role("row").filter(has_text=title)
 
 
-def test_an_agent_that_registers_appears_by_itself_and_is_admitted_or_rejected_with_a_reason(
-    desk: Locator, project: Project
-) -> None:
+def test_a_registering_agent_appears_and_is_admitted_or_rejected_with_a_reason(desk: Locator, project: Project) -> None:
     expect(desk.get_by_text("Nothing is waiting for you.")).to_be_visible()
     registered = project.call("register", name="ada", persona_id="planner")
     waiting = project.ask("registration_status", registered["token"], wait_seconds=25)
@@ -118,7 +116,7 @@ def test_a_plan_appears_as_a_tree_with_live_progress(desk: Locator, project: Pro
     expect(row(desk, "Second")).to_have_attribute("aria-expanded", "true")
 
 
-def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
+def test_a_predicted_conflict_is_named_and_its_merge_is_refused_in_place(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_bare()
     proposal(project, "robust", clash=True)
@@ -139,7 +137,7 @@ def test_a_coming_conflict_is_named_before_and_refused_in_place(open_bare: OpenD
     assert "other" in (project.path / "model.py").read_text()
 
 
-def test_an_error_is_shown_at_its_field_and_a_decision_made_elsewhere_leaves_an_open_form(
+def test_an_error_is_shown_at_its_field_and_a_foreign_decision_keeps_the_form_open(
     desk: Locator, project: Project
 ) -> None:
     admitted(project, "ada")
@@ -243,7 +241,7 @@ def test_a_filter_stays_under_the_pointer_while_tasks_change(desk: Locator, proj
     expect(claimed).to_be_visible()
 
 
-def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project) -> None:
+def test_a_narrow_panel_fits_into_its_width(open_bare: OpenDesk, project: Project) -> None:
     repository(project.path)
     desk = open_bare()
     busy(project)
@@ -262,7 +260,9 @@ def test_a_narrow_panel_keeps_what_matters(open_bare: OpenDesk, project: Project
     expect_fitting(desk)
 
 
-def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(desk: Locator, project: Project, page: Page) -> None:
+def test_a_panel_with_ten_thousand_tasks_draws_few_elements_and_stays_live(
+    desk: Locator, project: Project, page: Page
+) -> None:
     lines = (f"- {{name: t{n}, title: Task {n}, persona: tester}}\n" for n in range(10_000))
     tasks = project.operate("create_plan", text=f"plan: many\ntasks:\n{''.join(lines)}")["tasks"]
     view(desk, "Tasks")
@@ -281,7 +281,7 @@ def test_ten_thousand_tasks_are_a_few_elements_and_stay_live(desk: Locator, proj
     shot(desk, "ten-thousand")
 
 
-def test_what_agents_say_is_shown_as_text(open_bare: OpenDesk, project: Project, page: Page) -> None:
+def test_text_of_agents_is_shown_as_inert_text(open_bare: OpenDesk, project: Project, page: Page) -> None:
     evil = "<img src=x onerror=\"alert('name')\"><script>alert(1)</script>"
     desk = open_bare()
     project.call("register", name=evil, capabilities={evil: evil})
@@ -297,7 +297,7 @@ def test_what_agents_say_is_shown_as_text(open_bare: OpenDesk, project: Project,
     expect(desk.locator("script, img, iframe")).to_have_count(0)
 
 
-def test_a_restarted_kernel_is_reported_in_place_and_its_cells_run_again_show_all_that_waited(
+def test_a_restarted_kernel_is_reported_and_its_rerun_cells_show_what_waited(
     open_desk: OpenDesk, project: Project, page: Page
 ) -> None:
     desk = open_desk()
@@ -329,7 +329,9 @@ def test_a_stopped_workbench_is_reported_in_place_and_found_again(
     expect(card(desk, "ada")).to_be_visible()
 
 
-def test_what_is_not_used_is_named_until_it_is_trusted(brisk: None, open_bare: OpenDesk, project: Project) -> None:
+def test_the_panel_names_untrusted_files_until_they_are_trusted(
+    brisk: None, open_bare: OpenDesk, project: Project
+) -> None:
     state = project.path / ".aiswarm"
     (state / "profiles").mkdir()
     (state / "profiles" / "claude.yaml").write_text("summary: <b>x</b>\ncommand: [sh]\n")
@@ -343,9 +345,7 @@ def test_what_is_not_used_is_named_until_it_is_trusted(brisk: None, open_bare: O
     expect(note).to_be_hidden()
 
 
-def test_while_no_agent_is_left_for_open_tasks_the_panel_offers_to_restart_those_that_ended(
-    desk: Locator, project: Project
-) -> None:
+def test_the_panel_offers_to_restart_ended_agents_while_open_tasks_have_none(desk: Locator, project: Project) -> None:
     spawned = project.operate("spawn_agent", persona_id="implementer", name="walt")
     project.operate("terminate_agent", agent_id=spawned["agent_id"])
     project.operate("create_task", title="Count", persona_id="implementer", run="true")

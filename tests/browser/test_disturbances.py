@@ -1,4 +1,4 @@
-"""What the desk does when requests fail, answers are late, and what was approved takes its time."""
+"""The desk while requests fail, answers are late, and approved merges take their time."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_log_of_a_process_goes_on_after_failed_requests(desk: BareDesk) -> N
     desk.host.call("terminate_agent", agent_id=agent_id, reason="The test is over.")
 
 
-def test_changes_are_read_again_after_a_failed_request_and_stay_plain_without_a_highlighter(desk: BareDesk) -> None:
+def test_a_diff_is_read_again_after_a_failure_and_is_plain_without_a_highlighter(desk: BareDesk) -> None:
     worktree(desk.project, "robust", {"stats.py": SOURCE})
     view(desk.element, "Worktrees")
     opener = card(desk.element, "robust").get_by_role("button", name="robust", exact=True)

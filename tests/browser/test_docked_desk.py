@@ -56,9 +56,7 @@ def test_a_cell_that_is_run_again_leaves_one_panel_beside_the_notebook(open_desk
     expect(docked).to_have_count(1)
 
 
-def test_two_outputs_of_a_panel_that_are_drawn_at_once_leave_one_panel_beside_the_notebook(
-    open_desk: OpenDesk, page: Page
-) -> None:
+def test_two_outputs_drawn_at_once_leave_one_panel_beside_the_notebook(open_desk: OpenDesk, page: Page) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
     open_desk(show="desk = Desk(host, tab='Tasks', docked=True)\ndisplay(desk, desk)", mode="lab/tree")
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
@@ -71,7 +69,7 @@ def test_two_outputs_of_a_panel_that_are_drawn_at_once_leave_one_panel_beside_th
     expect(outputs.last).to_contain_text("The panel is beside the notebook.")
 
 
-def test_a_panel_of_one_tab_has_no_others(open_desk: OpenDesk, project: Project) -> None:
+def test_a_panel_of_one_tab_shows_no_other_tabs(open_desk: OpenDesk, project: Project) -> None:
     desk = open_desk(show=ALONE)
     expect(desk.get_by_role("tab")).to_have_count(0)
     expect(desk.locator(".wb-brand")).to_have_text("Workbench")  # the name of the tab is below it

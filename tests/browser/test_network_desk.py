@@ -79,7 +79,7 @@ def test_a_project_joins_a_network_blocks_a_node_of_it_with_the_keyboard_and_lea
     assert not desk.host.call("get_network")["joined"]
 
 
-def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(desk: BareDesk, tmp_path: Path) -> None:
+def test_the_page_of_a_peer_distinguishes_rejected_events_from_failed_ones(desk: BareDesk, tmp_path: Path) -> None:
     desk.host.call("join_network", name="lab")
     assert desk.host.workbench is not None
     desk.host.wait(reject(desk.host.workbench, tmp_path / "picky.pem"))
@@ -91,7 +91,7 @@ def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(desk:
     expect(large).to_contain_text("The node failed with it: it is sent again when both nodes are compared.")
 
 
-def test_what_a_node_publishes_elsewhere_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:
+def test_a_personality_published_at_another_node_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:
     join(desk, coordinator)
     desk.element.get_by_role("button", name="Personalities", exact=True).click()
     coordinator.call("publish_personality", name="penguin-counter", traits={"mood": "curious"})

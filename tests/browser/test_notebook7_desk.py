@@ -30,7 +30,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
         yield page
 
 
-def test_the_panel_is_live_acts_is_saved_and_is_shown_in_place_where_it_cannot_be_docked(
+def test_the_panel_works_in_place_where_it_cannot_be_docked(
     open_desk: Callable[..., Locator], project: Project, page: Page
 ) -> None:
     desk = open_desk(DOCKED, mode="notebooks")

@@ -40,7 +40,7 @@ def opened(desk: BareDesk, name: str) -> Locator:
     return desk.element.get_by_role("region", name=name, exact=True)
 
 
-def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) -> None:
+def test_a_received_personality_appears_as_a_card_and_is_updated_there(desk: BareDesk) -> None:
     expect(desk.element).to_contain_text("A personality is what an agent publishes about itself")
     receive(desk, profile("penguin-counter", "1.0", description="Counts", mood="calm", count=COUNT))
     found = card(desk.element, "penguin-counter")
@@ -53,7 +53,7 @@ def test_what_is_received_appears_as_a_card_and_changes_there(desk: BareDesk) ->
     expect(found).to_contain_text("2 versions")
 
 
-def test_of_a_thousand_the_page_gets_those_that_change_and_draws_no_other_card_again(desk: BareDesk) -> None:
+def test_the_page_redraws_only_the_changed_cards_of_a_thousand_personalities(desk: BareDesk) -> None:
     receive(desk, *(profile(f"agent-{at:03}", mood="calm") for at in range(1_000)))
     expect(desk.element).to_contain_text("1,000 personalities")
     expect(card(desk.element, "agent-007")).to_contain_text("moodcalm")
@@ -92,7 +92,7 @@ def test_own_personalities_come_first_and_words_and_filters_find_others(desk: Ba
     expect(names).to_have_text(["zoe"])
 
 
-def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: BareDesk) -> None:
+def test_the_page_of_a_personality_shows_its_origin_and_the_changes_of_versions(desk: BareDesk) -> None:
     newer = profile("counter", "1.1", mood="curious", count=COUNT)
     receive(desk, profile("counter", "1.0", mood="calm", notes="x" * 9_000), newer)
     page = opened(desk, "counter")
@@ -112,7 +112,7 @@ def test_a_page_tells_where_it_comes_from_and_what_each_version_changed(desk: Ba
     expect(card(desk.element, "counter").get_by_role("button", name="counter", exact=True)).to_be_focused()
 
 
-def test_a_page_shows_what_a_tool_takes_and_stays_as_it_was_while_it_cannot_be_read_again(desk: BareDesk) -> None:
+def test_the_page_of_a_personality_shows_schemas_and_stays_during_failed_reads(desk: BareDesk) -> None:
     takes = COUNT | {"input_schema": {"type": "object", "properties": {"picture": {"type": "string"}}}}
     receive(desk, profile("counter", mood="calm", count=takes, other=COUNT))
     page = opened(desk, "counter")
@@ -156,7 +156,7 @@ def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk
     assert (event["data"]["former_owner"], event["data"]["owner"]) == (str(ALICE), str(heir))
 
 
-def test_an_own_one_is_published_edited_and_withdrawn(desk: BareDesk) -> None:
+def test_an_own_personality_is_published_edited_and_withdrawn(desk: BareDesk) -> None:
     desk.host.call("register", name="Careful Ada", persona_id="implementer")
     [waiting] = desk.host.call("list_approvals")["approvals"]
     desk.host.call("approve", approval_id=waiting["id"])

@@ -55,7 +55,7 @@ def sharp_page(context: BrowserContext) -> Iterator[Page]:
     made.close()
 
 
-def test_the_panel_beside_a_notebook(lab: Lab, project: Project, sharp_page: Page, tmp_path: Path) -> None:
+def test_the_panel_beside_a_notebook_is_pictured(lab: Lab, project: Project, sharp_page: Page, tmp_path: Path) -> None:
     (place := project.path / "penguins").mkdir()
     repository(place)
     open_notebook(sharp_page, lab, write_notebook(place / "measure.ipynb", *CELLS), "lab/tree")
@@ -77,7 +77,7 @@ def test_the_panel_beside_a_notebook(lab: Lab, project: Project, sharp_page: Pag
     picture(sharp_page, "jupyterlab", tmp_path)
 
 
-def test_the_tasks(desk: BareDesk, tmp_path: Path) -> None:
+def test_the_tasks_are_pictured(desk: BareDesk, tmp_path: Path) -> None:
     busy(Project(desk.host.settings.project))
     view(desk.element, "Tasks")
     expect(desk.element.locator(".wb-title", has_text="Write the report")).to_be_visible()
@@ -87,7 +87,7 @@ def test_the_tasks(desk: BareDesk, tmp_path: Path) -> None:
     picture(desk.element, "tasks", tmp_path)
 
 
-def test_the_changes_of_a_worktree(open_bare_desk: Callable[..., BareDesk], tmp_path: Path) -> None:
+def test_the_changes_of_a_worktree_are_pictured(open_bare_desk: Callable[..., BareDesk], tmp_path: Path) -> None:
     desk = open_bare_desk(integration_gates=["python3 -m py_compile stats.py"])
     project = Project(desk.host.settings.project)
     worktree(project, "robust", {"stats.py": STATS}, {"model.py": changed(3, 33)})
@@ -102,7 +102,7 @@ def test_the_changes_of_a_worktree(open_bare_desk: Callable[..., BareDesk], tmp_
     picture(desk.element, "changes", tmp_path)
 
 
-def test_a_report(page: Page, tmp_path: Path) -> None:
+def test_a_report_is_pictured(page: Page, tmp_path: Path) -> None:
     saved = tmp_path / "report.html"
 
     def report() -> None:

@@ -19,7 +19,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
 
 
-def test_the_panel_connects_and_acts_below_a_prefix_and_asks_for_nothing_beside_it(
+def test_the_panel_works_below_a_prefix_and_requests_nothing_outside_it(
     lab: Lab, open_desk: Callable[..., Locator], project: Project, page: Page
 ) -> None:
     asked: list[str] = []

@@ -125,7 +125,7 @@ def test_comments_that_were_not_sent_outlive_the_page_of_the_worktree(desk: Bare
     expect(again.get_by_text("Not sent yet · line 1")).to_have_count(0)
 
 
-def test_what_is_being_written_stays_when_requests_and_commits_come(desk: BareDesk) -> None:
+def test_a_comment_being_written_stays_when_requests_and_commits_arrive(desk: BareDesk) -> None:
     page = opened(desk)
     comment(page, 1, "Which mean?")
     page.get_by_role("button", name="Edit the comment on line 1").click()

@@ -124,7 +124,7 @@ def test_artifacts_open_in_place_and_nothing_in_them_runs(desk: BareDesk, tmp_pa
     assert desk.page.evaluate("() => window.broken") is None
 
 
-def test_runs_are_compared_and_a_sweep_with_failed_ones_has_the_command_that_runs_them_again(desk: BareDesk) -> None:
+def test_runs_are_compared_and_a_failed_sweep_shows_its_retry_command(desk: BareDesk) -> None:
     runs = [_run(desk, f"trial{n}", [1.0, 0.5 / n], lr=0.1 * n) for n in (1, 2, 3)]
     view(desk.element, "Runs")
     for run in runs:

@@ -1,4 +1,4 @@
-"""What a notebook shows of the panel when it is saved, and opened again without the kernel."""
+"""The panel in a notebook that is saved and opened again without the kernel."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def test_the_last_state_is_saved_and_shown_when_the_kernel_has_ended(
     shot(shown, "saved-without-kernel")
 
 
-def test_what_a_stop_leaves_stays_in_the_panel_and_is_saved(open_desk: OpenDesk, project: Project, page: Page) -> None:
+def test_the_last_state_stays_in_the_panel_after_a_stop_and_is_saved(
+    open_desk: OpenDesk, project: Project, page: Page
+) -> None:
     desk = open_desk("desk.close(); host.stop()")
     project.call("register", name="bert", persona_id="tester")
     expect(card(desk, "bert")).to_be_visible()

@@ -84,9 +84,7 @@ def test_a_view_is_saved_replaced_picked_in_another_panel_renamed_and_deleted(de
     expect(views(desk)).to_have_attribute("aria-expanded", "false")
 
 
-def test_a_cancelled_task_comes_back_with_the_keyboard_and_an_undo_that_is_refused_says_why(
-    desk: BareDesk, page: Page
-) -> None:
+def test_a_cancellation_is_undone_by_keyboard_and_a_refused_undo_gives_a_reason(desk: BareDesk, page: Page) -> None:
     titles(desk).filter(has_text="penguins").click()
     desk.element.get_by_role("button", name=re.compile("^Cancel… task")).click()
     desk.element.get_by_role("button", name="Cancel task 1").click()

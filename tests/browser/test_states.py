@@ -320,7 +320,7 @@ def test_every_state_is_readable_and_reachable_at_every_width_and_in_every_theme
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_tab_leads_through_all_controls(open_bare: OpenDesk, project: Project, tab: str) -> None:
+def test_the_tab_key_reaches_all_controls(open_bare: OpenDesk, project: Project, tab: str) -> None:
     repository(project.path)
     desk = open_bare()
     busy(project)

@@ -134,7 +134,7 @@ def test_a_task_is_reprioritised_after_a_refusal_reassigned_cancelled_and_retrie
     assert kinds[1:] == ["task.prioritised", "task.reassigned", "task.cancelled", "task.revived"]
 
 
-def test_tasks_are_chosen_by_what_they_belong_to(desk: Locator, project: Project) -> None:
+def test_tasks_are_filtered_by_persona_worktree_and_agent(desk: Locator, project: Project) -> None:
     busy(project)
     desk.get_by_label("All personas", exact=True).select_option("tester")
     expect(row(desk, "Fetch weather data")).to_be_visible()
@@ -183,7 +183,7 @@ def test_the_graph_shows_what_waits_for_what_and_follows_it(desk: Locator, proje
     expect(desk.get_by_role("region", name="Review the models")).to_be_hidden()
 
 
-def test_of_too_many_tasks_the_graph_shows_those_around_one(desk: Locator, project: Project, page: Page) -> None:
+def test_the_graph_shows_the_300_tasks_around_one_of_too_many(desk: Locator, project: Project, page: Page) -> None:
     lines = [
         f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{n // 3}, t{n // 2}]}}" for n in range(1, 600)
     ]
@@ -231,7 +231,7 @@ def test_everything_about_tasks_can_be_done_with_the_keyboard(
     expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(cells)
 
 
-def test_what_is_kept_of_an_attempt_is_shown_in_its_task(desk: Locator, project: Project) -> None:
+def test_kept_work_of_an_attempt_is_shown_in_its_task(desk: Locator, project: Project) -> None:
     repository(project.path)
     worktree(project, "lab")
     run = "printf 'import pandas\\n' > model.py; git add .; git commit -qm Model; echo half > notes.txt; exit 1"

@@ -61,7 +61,7 @@ def desk(desk: BareDesk) -> BareDesk:
 
 
 def opened(desk: BareDesk, tool: str) -> Locator:
-    """What is below a tool in the catalogue, after a click on its name."""
+    """The details below a tool in the catalogue, after a click on its name."""
     desk.element.get_by_role("searchbox", name="Filter tools").fill(tool)
     desk.element.get_by_role("button", name=tool, exact=True).click()
     return desk.element.locator(".wb-tools .wb-table-details:visible")
@@ -221,7 +221,7 @@ def test_calls_appear_as_they_happen_are_filtered_and_one_that_runs_is_cancelled
     shot(desk.element, "calls_filtered")
 
 
-def test_how_far_a_call_is_is_shown_while_it_runs(open_bare_desk: Open, shelf: Shelf) -> None:
+def test_the_progress_of_a_call_is_shown_while_it_runs(open_bare_desk: Open, shelf: Shelf) -> None:
     steps: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
 
     async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
@@ -250,7 +250,7 @@ def test_how_far_a_call_is_is_shown_while_it_runs(open_bare_desk: Open, shelf: S
     expect(desk.element.locator(".wb-calls .wb-table-details:visible")).to_contain_text("100 %, file 4")
 
 
-def test_of_many_calls_the_newest_are_shown_and_earlier_ones_on_request(open_bare_desk: Open) -> None:
+def test_the_newest_calls_are_shown_and_earlier_ones_on_request(open_bare_desk: Open) -> None:
     desk = open_bare_desk()
     for _ in range(60):
         desk.host.call("call_tool", name="get_personas", arguments={})

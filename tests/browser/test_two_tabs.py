@@ -35,7 +35,7 @@ def second_desk(page: Page, lab: Lab, project: Project, notebook: str) -> Locato
 
 
 @pytest.mark.parametrize("notebook", ["the same notebook", "another notebook"])
-def test_what_is_done_in_one_tab_is_seen_in_the_other(
+def test_an_action_in_one_tab_is_seen_in_the_other(
     lab: Lab, project: Project, open_desk: Callable[..., Locator], page: Page, second_page: Page, notebook: str
 ) -> None:
     page.add_init_script(LASTING_UNDO)
@@ -73,7 +73,7 @@ def test_what_is_done_in_one_tab_is_seen_in_the_other(
     expect(search(second)).to_have_value("")
 
 
-def test_of_two_people_who_decide_at_once_the_second_changes_nothing(
+def test_the_second_of_two_concurrent_decisions_changes_nothing(
     open_bare_desk: Callable[..., BareDesk], second_page: Page
 ) -> None:
     first = open_bare_desk()

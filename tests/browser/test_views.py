@@ -40,7 +40,7 @@ def widths(desk: BareDesk) -> dict[str, float]:
     return found
 
 
-def test_titles_grow_first_and_the_other_columns_give_way(desk: BareDesk) -> None:
+def test_the_title_column_grows_before_the_others(desk: BareDesk) -> None:
     view(desk.element, "Tasks")
     worktree(desk.project, "penguins", {"bills.py": "x = 1\n"})
     first = task(desk, TITLE, priority=900, target_worktree="penguins")
@@ -139,7 +139,7 @@ LINES = """elements => {
 """How many elements stand in each line."""
 
 
-def test_no_tab_and_no_control_stands_alone_below_the_others(desk: BareDesk) -> None:
+def test_no_tab_or_control_wraps_alone_onto_another_line(desk: BareDesk) -> None:
     task(desk, "Count")
     admitted(desk.project, "ada", "tester")
     desk.host.call("start_run", name="baseline")
@@ -156,7 +156,7 @@ def test_no_tab_and_no_control_stands_alone_below_the_others(desk: BareDesk) -> 
 
 
 @pytest.mark.parametrize("count", [5, 120])
-def test_the_whole_graph_fits(desk: BareDesk, count: int) -> None:
+def test_zoom_to_fit_shows_the_whole_graph(desk: BareDesk, count: int) -> None:
     lines = [f"- {{name: t{n}, title: Task {n}, persona: tester, after: [t{(n - 1) // 2}]}}" for n in range(1, count)]
     plan = "\n".join(["plan: many", "tasks:", "- {name: t0, title: Task 0, persona: tester}", *lines])
     desk.host.call("create_plan", text=plan)

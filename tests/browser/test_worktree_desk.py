@@ -78,7 +78,7 @@ def test_without_a_repository_the_tab_says_what_to_do(open_bare: OpenDesk, proje
     expect(desk.get_by_role("button", name="New worktree…")).to_have_count(0)
 
 
-def test_two_clicks_review_and_integrate(desk: Locator, project: Project) -> None:
+def test_two_clicks_review_and_integrate_a_worktree(desk: Locator, project: Project) -> None:
     worktree(project, "robust", {"src/stats.py": STATS}, {"model.py": changed(3, 33)})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")
@@ -97,7 +97,7 @@ def test_two_clicks_review_and_integrate(desk: Locator, project: Project) -> Non
     expect(desk.get_by_text("A worktree is a directory with its own branch")).to_be_visible()
 
 
-def test_what_is_asked_on_the_card_is_answered_in_the_inbox(desk: Locator, project: Project) -> None:
+def test_an_integration_requested_on_the_card_is_answered_in_the_inbox(desk: Locator, project: Project) -> None:
     view(desk, "Worktrees")
     worktree(project, "robust", {"stats.py": "mean = 1\nmedian = 2\n", "model.py": changed(3, 33)})
     card(desk, "robust").get_by_role("button", name="Request integration").click()
@@ -140,7 +140,7 @@ def test_failed_gates_are_shown_with_their_output_and_overruled_in_a_second_step
     assert (project.path / "src" / "stats.py").exists()
 
 
-def test_what_a_discard_loses_is_listed_before_and_kept_in_a_bundle(desk: Locator, project: Project) -> None:
+def test_a_discard_lists_its_losses_first_and_keeps_them_in_a_bundle(desk: Locator, project: Project) -> None:
     path = worktree(project, "robust", {"src/stats.py": STATS}, left={"notes.txt": "not committed\n"})
     view(desk, "Worktrees")
     expect(card(desk, "robust")).to_contain_text("1 uncommitted", timeout=20_000)
@@ -286,7 +286,7 @@ def test_changes_are_read_with_the_keyboard(desk: Locator, project: Project, pag
     expect(card(desk, "robust").get_by_role("button", name="robust", exact=True)).to_be_focused()
 
 
-def test_newer_commits_do_not_replace_what_is_being_read(desk: Locator, project: Project) -> None:
+def test_newer_commits_do_not_replace_the_shown_diff(desk: Locator, project: Project) -> None:
     path = worktree(project, "robust", {"src/stats.py": STATS})
     project.operate("integrate_worktree", worktree_name="robust")
     view(desk, "Worktrees")

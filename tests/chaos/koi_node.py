@@ -62,7 +62,7 @@ async def own(workbench: Workbench, names: list[str]) -> dict[str, Any]:
 
 
 async def story(workbench: Workbench) -> dict[str, list[str]]:
-    """What the node knows of its peers, and what it does with them: lines of text by subject."""
+    """The node's knowledge of its peers and its exchanges with them: lines of text by subject."""
 
     def question(tx: Reader) -> dict[str, list[str]]:
         return {name: [_line(row) for row in tx.all(Query(name, sql))] for name, sql in STORY.items()}

@@ -1,4 +1,4 @@
-"""Everything is killed, stopped and continued at every point of an attempt: no byte of its work is lost or mixed.
+"""Every process is killed, stopped and continued at every point of an attempt: no byte of work is lost or mixed.
 
 Run as a program, this file serves a project as a kernel does.
 """
@@ -57,7 +57,7 @@ done
 
 
 class Victim(StrEnum):
-    """What is hit."""
+    """The process that a signal hits."""
 
     SERVER = "server"
     KERNEL = "kernel"
@@ -262,7 +262,7 @@ class Project:
 
 
 @pytest.mark.timeout(3_600 * SOAK or 900)
-async def test_no_byte_of_an_attempt_is_lost_or_mixed_whatever_is_killed_and_when(repository: Path) -> None:
+async def test_no_kill_loses_or_mixes_a_byte_of_an_attempt(repository: Path) -> None:
     random = chance()
     project = Project(repository, random)
     project.serve(Victim.SERVER)

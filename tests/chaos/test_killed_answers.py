@@ -36,9 +36,7 @@ def kill(project: Project) -> None:
 
 
 @pytest.mark.timeout(240)
-async def test_frames_that_a_reader_has_are_in_the_answer_that_the_next_server_finds(
-    project: Project, settings: Settings
-) -> None:
+async def test_the_next_server_finds_every_frame_that_a_reader_had(project: Project, settings: Settings) -> None:
     path = define(settings, WORDS)
     for _ in range(ROUNDS):
         conversation = (await project.call("create_conversation", definition=path))["id"]

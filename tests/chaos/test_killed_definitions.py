@@ -124,14 +124,14 @@ def start(place: Path) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("action", ACTIONS)
-def test_definitions_are_the_old_or_the_new_ones_at_whatever_step_their_writer_is_killed(
+def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_definitions(
     child: Child, tmp_path: Path, action: str
 ) -> None:
     (before, after, _), random = ACTIONS[action], chance()
     processes = child(__file__, tmp_path)
 
     def tried(step: int) -> tuple[int, Versions]:
-        """What the process said that was to be killed at a step, and the versions afterwards, which can be changed."""
+        """The output of a process that is killed at a step, and the versions afterwards."""
         root = tmp_path / str(step)
         restore(root, before)
         print(action, step, file=processes.stdin)
@@ -177,7 +177,7 @@ def written(lines: TextIO, dead: set[int], count: int) -> tuple[int, int]:
         pytest.param(200 if SOAK else 30, id="long", marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
     ],
 )
-async def test_a_definition_is_the_old_or_the_new_one_whenever_its_writer_is_killed(
+async def test_a_writer_killed_at_any_time_leaves_the_old_or_the_new_definition(
     child: Child, tmp_path: Path, kills: int
 ) -> None:
     directory, random, number = DefinitionDirectory(tmp_path / "agents" / "reader"), chance(), 0

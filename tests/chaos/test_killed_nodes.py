@@ -48,12 +48,12 @@ class Node:
 
     @property
     def names(self) -> list[str]:
-        """What it may publish."""
+        """The names that it may publish."""
         return [f"{self.name}-{number}" for number in range(8)]
 
     @property
     def log(self) -> Path:
-        """What it has written to stderr."""
+        """The text that it has written to stderr."""
         return self.project.with_suffix(".log")
 
     async def start(self) -> None:
@@ -86,7 +86,7 @@ class Node:
         return found
 
     async def story(self) -> str:
-        """What it knows, how it gets on with its peer, and the end of its log."""
+        """Its knowledge, its exchange with its peer, and the end of its log."""
         parts = await self.ask(story=True)
         parts["log"] = self.log.read_text(errors="replace").splitlines()[-LOG_LINES:]
         told = ["\n    ".join([f"  {subject}", *lines]) for subject, lines in parts.items()]

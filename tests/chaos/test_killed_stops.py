@@ -41,7 +41,7 @@ async def serve(project: Path, damage: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("is_killed", [False, True])
-async def test_the_worktree_can_be_given_up_then_and_nothing_in_it_is_lost(
+async def test_a_damaged_worktree_is_discarded_without_loss_after_a_killed_stop(
     settings: Settings, child: Any, monkeypatch: pytest.MonkeyPatch, damage: str, is_killed: bool
 ) -> None:
     for module in (kept_work, imports, rescue):

@@ -90,7 +90,7 @@ def repository(repository: Path) -> Path:
 
 
 def acknowledged(process: Any) -> Iterator[dict[str, Any]]:
-    """What a process has said; a line that its end cut off was not said."""
+    """The whole lines that a process has printed; a line cut by its end does not count."""
     for line in process.stdout:
         if line.endswith("\n") and line.startswith("{"):
             yield json.loads(line)
@@ -132,7 +132,7 @@ async def check(settings: Settings, root: Path, said: list[dict[str, Any]]) -> N
 
 
 @pytest.mark.long
-async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Settings, repository: Path) -> None:
+async def test_two_processes_work_with_worktrees_at_once(child: Any, settings: Settings, repository: Path) -> None:
     processes = [child(__file__, repository, me, "2") for me in ("one", "two")]
     said = await together(processes)
     assert sorted(line["name"] for line in said if line["what"] == "done") == ["one", "two"]
@@ -143,7 +143,7 @@ async def test_two_processes_may_do_all_of_it_at_once(child: Any, settings: Sett
 
 @pytest.mark.chaos
 @pytest.mark.timeout(2_000 if SOAK else 900)
-async def test_whenever_they_are_killed_nothing_is_lost_or_left_half_done(
+async def test_killed_processes_lose_no_work_and_leave_no_half_done_worktree(
     child: Any, settings: Settings, repository: Path
 ) -> None:
     random = chance()

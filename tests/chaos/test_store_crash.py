@@ -1,4 +1,4 @@
-"""`kill -9` of a process that writes: what it was told is done is done, whole, and once.
+"""`kill -9` of a process that writes: every acknowledged write is there, whole, and once.
 
 Run as a program, this file is that process: it writes without end and says what was acknowledged.
 """
@@ -93,7 +93,7 @@ def check(path: Path, acknowledged: list[str]) -> None:
         pytest.param(10_000, 44 * SOAK or 3, id="long", marks=CHAOS),
     ],
 )
-def test_writers_that_are_killed_lose_nothing_acknowledged_and_do_not_hold_up_the_others(
+def test_killed_writers_lose_no_acknowledged_write_and_block_no_other(
     child: Any, tmp_path: Path, writes: int, rounds: int
 ) -> None:
     path, random = tmp_path / "coordination.db", chance()

@@ -92,7 +92,7 @@ def left_running(project: Path, sweep: str) -> list[psutil.Process]:
 
 
 def printed(project: Path, run: dict[str, Any]) -> list[str]:
-    """What the cells of an executed notebook printed."""
+    """The printed output of an executed notebook."""
     cells = json.loads((project / run["output"]).read_text("utf-8"))["cells"]
     return ["".join(output["text"]) for cell in cells for output in cell.get("outputs", []) if "text" in output]
 
@@ -163,9 +163,7 @@ def test_an_interrupted_sweep_lets_code_clean_up_and_leaves_nothing(
     assert left_running(repository, "slow") == []
 
 
-def test_a_kernel_that_leaves_processes_when_its_sweep_is_killed_is_cleared_up_by_the_next(
-    repository: Path, start: Start
-) -> None:
+def test_the_next_sweep_ends_processes_of_a_kernel_of_a_killed_one(repository: Path, start: Start) -> None:
     cell = (
         "import subprocess, time\nif seed == 1 and not __import__('os').path.exists('began'):\n"
         "    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n    open('began', 'w').close()\n"
@@ -196,7 +194,7 @@ def test_a_dask_worker_that_hangs_is_ended_when_its_killed_sweep_is_resumed(repo
     assert [(run["state"], run["tries"]) for run in recorded(repository, "stops")] == [("completed", 2)]
 
 
-def test_what_a_killed_sweep_left_is_ended_by_a_server_of_the_project(repository: Path, start: Start) -> None:
+def test_a_server_of_the_project_ends_processes_of_a_killed_sweep(repository: Path, start: Start) -> None:
     """Nobody resumes it, or begins another sweep."""
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     worker = killed_with_a_stopped_worker(repository, start)

@@ -114,7 +114,7 @@ def locks(project: Path) -> list[Path]:
 
 
 @pytest.mark.timeout(7_000 if SOAK else 900)
-async def test_whatever_ends_an_agent_nothing_of_it_stays(
+async def test_an_agent_leaves_nothing_behind_however_it_ends(
     settings: Settings, repository: Path, temporary: Path
 ) -> None:
     before = psutil.Process().num_fds()

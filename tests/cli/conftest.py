@@ -23,13 +23,13 @@ def run(migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> Type:
 
 
 def data(ran: Ran) -> Any:
-    """What a command that succeeded printed as JSON."""
+    """The JSON that a successful command printed."""
     assert (ran.status, ran.err) == (0, "")
     return json.loads(ran.out)
 
 
 def cut_data(ran: Ran) -> Any:
-    """What a command printed as JSON of a list that is not whole, which it says on standard error."""
+    """The JSON of a list that was cut, as standard error says."""
     assert (ran.status, ran.err[:1]) == (0, "…")
     return json.loads(ran.out)
 

@@ -1,4 +1,4 @@
-"""The commands about who is admitted, and as what."""
+"""The commands about admission, rules and tools."""
 
 from __future__ import annotations
 

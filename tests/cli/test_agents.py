@@ -9,7 +9,7 @@ def levels(run: Type) -> set[str]:
     return {one["access_level"] for one in data(run("--json", "agents"))}
 
 
-def test_several_agents_are_granted_the_same_all_or_none_and_deleted_and_restored_with_it(run: Type) -> None:
+def test_agents_are_changed_together_or_not_at_all_and_deleted_and_restored(run: Type) -> None:
     for name in ("ada", "bob", "eve"):
         run("call", "register", f"name={name}")
     run("approve", "--all")

@@ -25,7 +25,7 @@ id  outcome
 DEFAULTS = "worker, no persona, read and write, sees its own data, in no session"
 
 
-def test_many_are_decided_at_once_and_each_answer_is_shown(run: Type) -> None:
+def test_approve_decides_many_questions_and_shows_each_answer(run: Type) -> None:
     for name in ("Ada", "Bob", "Eve", "Joe"):
         run("call", "register", f"name={name}")
     ran = run("approve", "1", "2", "99")
@@ -91,7 +91,7 @@ NEEDS = (
 )
 
 
-def test_what_a_definition_needs_is_shown_refused_by_its_path_and_trusted_by_name_but_not_with_all_the_rest(
+def test_a_definitions_needs_are_refused_by_path_and_trusted_by_name_but_not_by_all(
     run: Type, repository: Path
 ) -> None:
     definition = repository / ".aiswarm" / "agents" / "theirs"

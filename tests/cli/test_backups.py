@@ -16,9 +16,7 @@ def of_doctor(run: Type) -> tuple[int, str, str]:
     return ran.status, row["state"], row["says"]
 
 
-def test_a_destroyed_store_is_named_and_its_backup_is_brought_back(
-    run: Type, penguins: Path, migrated: Settings
-) -> None:
+def test_a_destroyed_store_is_named_and_restored_from_its_backup(run: Type, penguins: Path, migrated: Settings) -> None:
     store = migrated.database
     assert of_doctor(run)[1:] == (
         "ok",
@@ -40,7 +38,7 @@ def test_a_destroyed_store_is_named_and_its_backup_is_brought_back(
     assert of_doctor(run)[1] == "ok"
 
 
-def test_a_store_that_is_gone_is_not_taken_for_a_new_one(run: Type, penguins: Path, migrated: Settings) -> None:
+def test_a_missing_store_is_not_replaced_by_a_new_one(run: Type, penguins: Path, migrated: Settings) -> None:
     migrated.database.unlink()
     for command in ("tasks", "status", "init", "plan " + str(penguins)):
         assert code(run(*command.split())) == "STORE_INCOMPLETE"
@@ -50,9 +48,7 @@ def test_a_store_that_is_gone_is_not_taken_for_a_new_one(run: Type, penguins: Pa
     assert data(run("--json", "tasks")) == []
 
 
-def test_a_store_that_is_whole_is_replaced_only_by_one_who_says_so(
-    run: Type, penguins: Path, migrated: Settings
-) -> None:
+def test_an_intact_store_is_replaced_only_with_confirmation(run: Type, penguins: Path, migrated: Settings) -> None:
     run("backup")
     assert not migrated.database.with_name("coordination.db-wal").exists()
     assert code(run("restore")) == "NOT_CONFIRMED"

@@ -30,5 +30,5 @@ def test_arguments_are_pairs_or_one_object(typed: list[str], read: dict[str, Any
 
 
 @pytest.mark.parametrize("typed", [["x"], ["{"], ["a=1", "b"], ["=1", "x"]], ids=str)
-def test_other_arguments_are_refused(typed: list[str]) -> None:
+def test_malformed_arguments_are_refused(typed: list[str]) -> None:
     given.refused("INVALID_ARGUMENTS", parse_arguments, typed)

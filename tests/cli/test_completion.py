@@ -12,7 +12,7 @@ from workbench.cli import cli
 
 
 def completions(*words: str) -> set[str]:
-    """What Tab offers after the words; the last one is incomplete."""
+    """The completions that Tab offers after the words; the last one is incomplete."""
     *complete, incomplete = words
     shell = BashComplete(cli, {}, "workbench", "_WORKBENCH_COMPLETE")
     return {item.value for item in shell.get_completions(complete, incomplete)}
@@ -49,7 +49,7 @@ OFFERED = {
 
 
 @pytest.mark.usefixtures("penguins")
-def test_words_and_what_the_project_has_are_completed(run: Type) -> None:
+def test_commands_options_and_names_of_the_project_are_completed(run: Type) -> None:
     for words in (
         ("call", "register", "name=Ada"),
         ("approve", "Ada", "--id", "ada"),
@@ -62,7 +62,7 @@ def test_words_and_what_the_project_has_are_completed(run: Type) -> None:
     assert {words: completions(*words) for words in OFFERED} == OFFERED
 
 
-def test_where_no_project_is_nothing_is_offered_and_nothing_made(
+def test_completion_outside_a_project_offers_and_creates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_PROJECT", str(tmp_path))
@@ -70,7 +70,7 @@ def test_where_no_project_is_nothing_is_offered_and_nothing_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_offered_that_a_shell_or_a_terminal_would_take_for_something_else(run: Type) -> None:
+def test_completion_offers_no_word_that_is_unsafe_in_a_shell_or_terminal(run: Type) -> None:
     for name in ("$(id)", "`id`", "a;id", "fine"):
         assert run("call", "start_run", f"name={name}").status == 0
     assert run("call", "create_task", "title=Clear\u009b2J\x1b[2J", "persona_id=tester").status == 0

@@ -29,7 +29,7 @@ def test_rows_are_exported_and_numbers_shown(run: Type, tmp_path: Path) -> None:
     assert "commit ms p95" in run("performance").out
 
 
-def test_a_file_whose_name_says_another_format_is_not_written(run: Type, tmp_path: Path) -> None:
+def test_an_export_is_refused_if_the_file_name_means_another_format(run: Type, tmp_path: Path) -> None:
     refused = run("export", "tasks", "-o", str(tmp_path / "tasks.xlsx"))
     assert (refused.status, list(tmp_path.glob("*.xlsx"))) == (2, [])
     assert "tasks.xlsx is not named .csv, .json, .jsonl, .parquet. Give --format." in refused.err
@@ -64,7 +64,7 @@ def test_an_interrupt_of_the_database_itself_is_one_line(tmp_path: Path, words: 
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_what_was_exported_is_shown_first_and_then_imported(run: Type, other: str, tmp_path: Path, form: str) -> None:
+def test_import_shows_a_file_first_and_adds_it_with_yes(run: Type, other: str, tmp_path: Path, form: str) -> None:
     run("projects", "add", "Lab")
     run("sessions", "add", "Lab", "Day 1")
     run("contexts", "add", "Day 1", "Bills", "--content", "Longer in the north.")

@@ -70,7 +70,7 @@ def test_a_definition_is_named_by_a_path_of_the_current_directory_too(
         assert data(define("show", target, "--json")) == wanted
 
 
-def test_what_a_definition_does_not_have_is_not_found(define: Type, reviewer: str) -> None:
+def test_a_missing_part_of_a_definition_is_not_found(define: Type, reviewer: str) -> None:
     for noun in ("rule", "reference", "tool", "server"):
         shown = define(f"{noun}s", "show", reviewer, "nothing")
         error = f"NOT_FOUND: The definition has no {noun} 'nothing'. `workbench define {noun}s AGENT` lists"
@@ -173,7 +173,7 @@ def test_a_mistake_is_one_line_with_a_code(define: Type, reviewer: str, files: P
         assert (ran.status, ran.out, ran.err.count("\n"), ran.err[: len(error)]) == (1, "", 1, error), words
 
 
-def test_a_command_that_says_too_little_is_bad_usage(define: Type, reviewer: str) -> None:
+def test_a_command_without_its_arguments_is_bad_usage(define: Type, reviewer: str) -> None:
     for words in (
         ("rules", "add", "reviewer", "-"),
         ("rules", "update", "reviewer", "x"),
@@ -190,7 +190,7 @@ def test_a_command_that_says_too_little_is_bad_usage(define: Type, reviewer: str
         assert (ran.status, "BAD_USAGE: " in ran.err) == (2, True), words
 
 
-def test_tab_offers_definitions(define: Type, reviewer: str) -> None:
+def test_the_tab_key_completes_definitions(define: Type, reviewer: str) -> None:
     assert define("create", "Second one").status == 0
     assert completions("define", "show", "rev") == {"reviewer"}
     assert completions("define", "rules", "add", "") == {"reviewer", "./agents/Second one"}
@@ -238,7 +238,7 @@ def test_a_definition_is_validated(define: Type, reviewer: str, repository: Path
 
 
 @pytest.mark.long
-def test_trust_is_shown_asked_for_and_taken_back(run: Type, define: Type, reviewer: str) -> None:
+def test_trust_is_shown_requested_and_revoked(run: Type, define: Type, reviewer: str) -> None:
     assert define("trust", reviewer).out == "It needs trust for nothing.\n"
     assert define("servers", "add", reviewer, "files", "--command", "no-such-program").status == 0
     assert define("trust", reviewer).out.splitlines()[1].split()[-1] == "yes"

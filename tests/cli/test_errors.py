@@ -91,7 +91,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
     assert run("status").err.startswith("BAD_SETTINGS: WORKBENCH_PORT: ")
 
 
-def test_output_that_cannot_be_written_is_a_coded_error_and_a_reader_that_has_enough_is_none(run: Type) -> None:
+def test_an_unwritable_output_is_a_coded_error_and_a_closed_pipe_is_none(run: Type) -> None:
     run("projects", "add", "Lab")
     reader, writer = os.pipe()
     os.close(reader)
@@ -111,7 +111,7 @@ def test_a_closed_standard_output_is_no_error(run: Type) -> None:
     assert "Lab" in run("projects").out
 
 
-def test_a_defect_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.app.Workbench.call", lambda *_, **__: 1 / 0)
     ran = run("projects")
     assert (ran.status, ran.out) == (1, "")
@@ -120,7 +120,7 @@ def test_a_defect_is_a_coded_error_too(run: Type, monkeypatch: pytest.MonkeyPatc
     assert json.loads(run("--json", "projects").err.splitlines()[-1])["code"] == "INTERNAL_ERROR"
 
 
-def test_what_the_system_refuses_is_a_coded_error(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_operating_system_is_a_coded_error(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", "/var/lock")
 
@@ -130,7 +130,7 @@ def test_what_the_system_refuses_is_a_coded_error(run: Type, monkeypatch: pytest
     )
 
 
-def test_a_project_that_is_not_there_is_refused_and_not_made(
+def test_a_missing_project_is_refused_and_not_created(
     run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = tmp_path / "no" / "where"

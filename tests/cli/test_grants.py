@@ -1,4 +1,4 @@
-"""How long a grant lasts, as it is typed."""
+"""The expiry of a grant, as it is typed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def test_an_expiry_is_a_duration_a_date_or_never(typed: str, choices: dict[str, 
 
 
 @pytest.mark.parametrize("typed", ["soon", "2x", "-1h", "", "1h30m"])
-def test_another_expiry_is_refused(typed: str) -> None:
+def test_a_malformed_expiry_is_refused(typed: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a time"):
         Expiry().convert(typed, None, None)

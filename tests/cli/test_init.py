@@ -34,7 +34,7 @@ OWN_STATES = {
 }
 
 
-def test_what_is_written_and_the_next_step_are_said(run: Type, repository: Path) -> None:
+def test_init_names_the_written_files_and_the_next_step(run: Type, repository: Path) -> None:
     printed = run("init").out
     assert printed.startswith(f"{repository} is a project. Its state is in {repository / '.aiswarm'}.\n")
     assert [line.split()[:2] for line in printed.splitlines()[2:-1]] == [["written", file] for file in FILES]
@@ -61,7 +61,7 @@ def test_a_dry_run_writes_nothing(run: Type, tmp_path: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["plan.yaml"]
 
 
-def test_what_a_directory_without_git_lacks_is_said_at_once(run: Type, tmp_path: Path) -> None:
+def test_init_says_that_a_directory_without_git_has_no_worktrees(run: Type, tmp_path: Path) -> None:
     (place := tmp_path / "new").mkdir()
     lead = run("--project", str(place), "init").out.splitlines()[0]
     assert lead.endswith("worktrees and merges need one. Run `git init` there, and make a first commit.")

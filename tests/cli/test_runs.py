@@ -28,7 +28,7 @@ def client(repository: Path) -> Iterator[ProjectClient]:
 
 
 @pytest.mark.usefixtures("client")
-def test_a_list_reads_well_in_a_hundred_columns(run: Type) -> None:
+def test_the_list_of_runs_fits_into_a_hundred_columns(run: Type) -> None:
     shown = run("runs")
     assert shown.status == 0
     head, second, first = shown.out.splitlines()

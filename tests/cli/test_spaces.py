@@ -26,7 +26,7 @@ def test_projects_sessions_and_teams_are_made_named_deleted_and_restored(run: Ty
     assert data(run("--json", "teams"))[0]["session_id"] is None
 
 
-def test_what_is_deleted_with_a_project_or_session_is_counted_first(run: Type) -> None:
+def test_deleting_a_project_or_session_counts_its_contents_first(run: Type) -> None:
     run("projects", "add", "Lab")
     for name in ("Day 1", "Day 2"):
         run("sessions", "add", "Lab", name)

@@ -15,7 +15,7 @@ from workbench.cli.tasks import NEAR
 from workbench.present.graph import LIMIT
 
 
-def test_a_plan_says_what_happened_to_it_or_would(run: Type, tmp_path: Path) -> None:
+def test_plan_says_what_was_created_or_would_be(run: Type, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN)
 
@@ -63,7 +63,7 @@ def create(run: Type, *tasks: dict[str, Any]) -> None:
     assert run("call", "create_tasks", f"tasks={json.dumps(new)}").status == 0
 
 
-def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: Type) -> None:
+def test_task_shows_the_status_of_its_dependencies_and_subtasks(run: Type) -> None:
     create(run, {})
     create(run, *[{"parent_task_id": 1}] * 2)
     run("depend", "1", "2", "3")
@@ -80,7 +80,7 @@ def test_a_task_says_how_what_keeps_it_waiting_and_what_is_under_it_stand(run: T
     assert {f"blocked by {told}, …", f"subtasks {told}, …"} <= facts
 
 
-def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run: Type) -> None:
+def test_cancelling_a_task_names_the_tasks_cancelled_with_it(run: Type) -> None:
     create(run, {}, {})
     create(run, {"parent_task_id": 2})
     create(run, {"dependencies": [3], "on_failure": "cancel"})
@@ -93,7 +93,7 @@ def test_a_task_is_cancelled_with_what_is_under_it_and_what_is_to_go_with_it(run
 
 
 @pytest.mark.usefixtures("penguins")
-def test_what_waits_for_what_is_told_of_as_many_tasks_as_can_be_looked_at(run: Type) -> None:
+def test_graph_shows_dependencies_up_to_a_number_of_tasks(run: Type) -> None:
     assert run("graph", "--plan", "penguins").out.splitlines() == [
         "id  title            status   after",
         "1   Count them       pending",
@@ -125,7 +125,7 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type) -> 
         assert listed("--sort", order, "--limit", "1", "--cursor", more.split()[-1]) == ids[1:]
 
 
-def test_no_tasks_are_told_from_none_that_match(run: Type) -> None:
+def test_no_tasks_and_no_matching_tasks_are_worded_differently(run: Type) -> None:
     for command in ("tasks", "graph"):
         assert run(command).out == "There are no tasks. Create some with a plan.\n"
         assert run(command, "--plan", "penguins").out == "No task matches.\n"
@@ -133,7 +133,7 @@ def test_no_tasks_are_told_from_none_that_match(run: Type) -> None:
     assert run("tasks", "--status", "failed").out == "No task matches.\n"
 
 
-def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: Type) -> None:
+def test_the_help_and_the_error_of_a_wrong_state_list_the_states(run: Type) -> None:
     for told in (run("tasks", "--help").out, run("tasks", "--status", "lost").err):
         assert "in_progress" in told
         assert "cancelled" in told
@@ -141,7 +141,7 @@ def test_the_states_of_tasks_are_named_by_the_help_and_where_one_is_wrong(run: T
 
 @pytest.mark.long
 @pytest.mark.anyio
-async def test_of_a_long_log_the_end_is_shown_and_as_much_as_is_asked_for(served: Served, command: Command) -> None:
+async def test_task_shows_the_end_of_a_long_log_or_as_many_lines_as_asked(served: Served, command: Command) -> None:
     ada, task_id = await admitted(served.workbench, "ada"), await given.task(served.workbench)
     await given.done_by(served.workbench, ada, "claim_task", task_id)
     for number in range(1, 31):

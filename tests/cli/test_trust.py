@@ -21,7 +21,7 @@ def carried(repository: Path) -> Path:
     return repository
 
 
-def test_what_is_trusted_is_shown_first_and_nothing_of_it_acts_on_the_terminal(run: Type, carried: Path) -> None:
+def test_trust_shows_the_files_first_as_inert_text(run: Type, carried: Path) -> None:
     (carried / ".aiswarm" / "profiles" / "script.yaml").write_text(PROFILE.replace("\u202e", "\x1b[2J\u202e"))
     ran = run("trust")
     assert ran.status == 0
@@ -39,7 +39,7 @@ def test_what_is_trusted_is_shown_first_and_nothing_of_it_acts_on_the_terminal(r
     assert Settings(project=carried).confinement == "auto"
 
 
-def test_only_what_was_trusted_counts_and_a_change_asks_again(run: Type, carried: Path) -> None:
+def test_only_trusted_files_count_and_a_changed_one_needs_trust_again(run: Type, carried: Path) -> None:
     assert data(run("--json", "trust", "--yes"))["trusted"]
     assert run("trust").out == "Nothing in this project needs your trust.\n"
     assert (Settings(project=carried).confinement, Settings(project=carried).person) == ("off", "Eve")
@@ -51,7 +51,9 @@ def test_only_what_was_trusted_counts_and_a_change_asks_again(run: Type, carried
     ("line", "code"),
     [('host = "0.0.0.0"', "REMOTE_NOT_ALLOWED"), ('confinement = "of"', "BAD_SETTINGS"), ("koi = 7", "BAD_SETTINGS")],
 )
-def test_what_the_servers_would_refuse_is_not_trusted(run: Type, carried: Path, line: str, code: str) -> None:
+def test_a_settings_file_that_the_servers_would_refuse_is_not_trusted(
+    run: Type, carried: Path, line: str, code: str
+) -> None:
     (carried / ".aiswarm" / "settings.toml").write_text(f"{line}\n")
     ran = run("trust", "--yes")
     assert (ran.status, code in ran.err) == (1, True)
@@ -66,7 +68,7 @@ def test_a_profile_that_no_agent_could_be_started_with_is_not_trusted(run: Type,
     assert len(data(run("--json", "trust"))["files"]) == 2  # nothing was trusted
 
 
-def test_the_doctor_says_what_is_not_used_and_how_to_trust_it(run: Type, carried: Path) -> None:
+def test_the_doctor_names_untrusted_files_and_how_to_trust_them(run: Type, carried: Path) -> None:
     found = {row["what"]: (row["state"], row["says"]) for row in data(run("--json", "doctor"))}
     assert found["trust"] == (
         "warning",

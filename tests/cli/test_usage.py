@@ -73,7 +73,7 @@ BAD_USAGE = [
 ]
 
 
-def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type) -> None:
+def test_bad_usage_exits_with_status_2_and_names_the_mistake(run: Type) -> None:
     accepted = []
     for arguments in BAD_USAGE:
         ran, in_json = run(*arguments), run("--json", *arguments)
@@ -83,7 +83,7 @@ def test_bad_usage_ends_with_2_and_says_what_is_wrong(run: Type) -> None:
     assert accepted == []
 
 
-def test_the_options_of_the_whole_are_understood_after_a_commands_name_too(
+def test_global_options_work_after_the_name_of_a_command(
     run: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("projects", "add", "Lab")
@@ -118,13 +118,13 @@ def test_the_option_project_is_the_directory_in_every_command() -> None:
     assert len(options) > len(cli.commands)  # `sql` takes further ones, too
 
 
-def test_help_is_also_a_word(run: Type) -> None:
+def test_help_is_also_a_command(run: Type) -> None:
     assert run("help").out == run("--help").out
     assert run("help", "worktrees", "create").out == run("worktrees", "create", "--help").out
     assert run("help", "statsu").status == 2
 
 
-def test_no_option_is_without_help_and_no_name_is_taken_twice() -> None:
+def test_every_option_has_help_and_a_name_of_its_own() -> None:
     options = [option for c in cli.commands.values() for option in c.params if isinstance(option, click.Option)]
     assert all(option.name for option in options)
     for command in cli.commands.values():

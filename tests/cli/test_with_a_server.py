@@ -14,7 +14,7 @@ from workbench.rules.secrets.forms import MASK
 
 @pytest.mark.long
 @pytest.mark.anyio
-async def test_with_a_server_it_is_the_server_that_is_asked(served: Served, command: Command, program: Command) -> None:
+async def test_commands_ask_the_running_server(served: Served, command: Command, program: Command) -> None:
     ran = await command("spawn", "implementer", "--name", "ada", "--tools", "notebok")
     assert "UNKNOWN_TOOL" in ran.err
     assert "Did you mean notebook?" in ran.err

@@ -39,7 +39,7 @@ def test_without_a_server_the_store_is_opened_as_the_operator(run: Type, penguin
 
 
 @pytest.mark.usefixtures("penguins")
-def test_what_is_shown_is_the_same_as_text_and_as_data(run: Type) -> None:
+def test_text_and_json_show_the_same_without_a_server(run: Type) -> None:
     assert run("tasks").out.splitlines()[0].split()[:4] == ["id", "title", "status", "persona"]
     assert [task["title"] for task in data(run("--json", "tasks"))] == ["Count them", "Judge the count"]
     assert [task["id"] for task in cut_data(run("--json", "tasks", "--limit", "1"))] == [1]

@@ -1,4 +1,4 @@
-"""Who types a command is told of commands, not of operations and their arguments."""
+"""Messages of the command line name commands, not operations and their arguments."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def text(node: ast.expr) -> str:
     return "x"
 
 
-def test_no_error_names_an_operation_to_who_types_a_command() -> None:
+def test_errors_of_commands_name_no_operation() -> None:
     found = list(messages())
     assert sum(bool(OF_OPERATIONS.search(message)) for _, message in found) > 10, "operations do name others"
     left = {place: in_commands(message) for place, message in found if OF_OPERATIONS.search(in_commands(message))}
     assert left == {}
 
 
-def test_somebodys_own_words_stay_as_they_are() -> None:
+def test_quoted_words_in_an_error_are_not_reworded() -> None:
     messages = [
         "/data/list_tasks.ipynb cannot be read: No such file or directory.",
         "The worktree lab and main both changed get_task.py.",
@@ -70,7 +70,7 @@ def test_somebodys_own_words_stay_as_they_are() -> None:
     assert [in_commands(message) for message in messages] == messages
 
 
-def test_the_commands_that_are_named_exist() -> None:
+def test_commands_named_in_errors_exist() -> None:
     assert COMMANDS.keys() - collect(SERVICES).keys() == set()
     assert [command for command in COMMANDS.values() if not exists(command)] == []
 

@@ -29,7 +29,7 @@ def commit(place: Path, title: str, **files: str) -> None:
     git("commit", "-q", "--allow-empty", "-m", title, cwd=place)
 
 
-def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) -> None:
+def test_a_worktree_is_created_and_merged_or_discarded(run: Type, repository: Path) -> None:
     worktree(run, "island", count="344\n")
     assert "island" in run("worktrees").out
     assert data(run("--json", "worktrees", "status", "island"))["ahead"] == 1
@@ -50,7 +50,7 @@ def test_a_worktree_is_made_and_merged_or_given_up(run: Type, repository: Path) 
 
 
 @pytest.mark.long
-def test_worktrees_are_made_compared_updated_and_cleared_up(run: Type, repository: Path) -> None:
+def test_worktrees_are_created_compared_updated_and_cleaned_up(run: Type, repository: Path) -> None:
     assert run("worktrees", "conflicts").out == "No conflicts are predicted.\n"
     assert run("worktrees", "create", "one", "--from", "main").out.startswith("Created one on branch wb/one/main in /")
     run("worktrees", "create", "two", "--branch", "feature/two")
@@ -171,7 +171,7 @@ def test_changes_are_requested_and_listed(run: Type, repository: Path) -> None:
     assert run("request-changes", "lab").err.startswith("NOTHING_REQUESTED")
 
 
-def test_tab_asks_git_nothing_about_the_worktrees_it_offers(
+def test_completing_worktrees_runs_no_git(
     run: Type, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, ran = set[str](), []

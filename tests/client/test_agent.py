@@ -353,7 +353,7 @@ async def test_a_slow_reader_misses_nothing(served: Served, steady: Agent, monke
 # Without a loop, and as a process
 
 
-async def test_an_agent_without_a_loop_does_the_same_and_leaves_no_thread_when_it_may_not_enter(
+async def test_a_synchronous_agent_works_alike_and_leaves_no_thread_when_refused(
     served: Served, admit: Admit, session: str
 ) -> None:
     stranger = SyncAgent(served.info.url, token=f"wba_{'x' * 43}")

@@ -1,4 +1,4 @@
-"""What clients bring to a server that is open to other machines."""
+"""The access token that clients send to a server that is open to other machines."""
 
 from __future__ import annotations
 

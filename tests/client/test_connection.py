@@ -1,4 +1,4 @@
-"""The one way to a project's server: it never gives a token to what else has the server's address."""
+"""The connection to a project's server: it gives no token to another program at the same address."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_another_program_at_the_address_of_a_server_that_has_ended_gets_no
     assert b"wb" not in other.received
 
 
-async def test_a_server_that_fails_a_call_and_no_longer_says_that_it_is_there_is_done_without(served: Served) -> None:
+async def test_a_call_that_a_vanishing_server_failed_is_made_without_it(served: Served) -> None:
     recording, file = Recording(served.workbench.settings.project), ServerFile(served.workbench.settings.server_file)
     async with TcpSink() as server:
         file.save(served.info.model_copy(update={"url": server.url, "nonce": "no"}), "wbo_x")

@@ -45,7 +45,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("body", STRANGE, ids=str)
-async def test_whatever_answers_is_a_result_or_a_coded_error(body: Any) -> None:
+async def test_any_answer_of_a_server_is_a_result_or_a_coded_error(body: Any) -> None:
     async with answering(json.dumps(body).encode()) as (url, _), HttpClient(url) as client:
         with pytest.raises(WorkbenchError) as caught:
             await client.call("ping")
@@ -53,7 +53,7 @@ async def test_whatever_answers_is_a_result_or_a_coded_error(body: Any) -> None:
         assert await client.nonce() is None
 
 
-async def test_a_server_that_is_late_is_not_said_to_be_none() -> None:
+async def test_a_late_server_is_not_reported_as_missing() -> None:
     asked: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
 
     async def wait(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -70,7 +70,7 @@ async def test_a_server_that_is_late_is_not_said_to_be_none() -> None:
 
 
 @pytest.mark.parametrize("body", STRANGE[:6], ids=str)
-async def test_over_mcp_too(body: Any) -> None:
+async def test_any_bad_answer_over_mcp_is_a_coded_error(body: Any) -> None:
     async with answering(json.dumps(body).encode()) as (url, _), McpClient(f"{url}/mcp") as client:
         for _ in range(2):
             with pytest.raises(Unavailable):
@@ -79,7 +79,7 @@ async def test_over_mcp_too(body: Any) -> None:
 
 @pytest.mark.parametrize("url", ["", "nowhere", "http://", "http://[::1", "http://h:99999", "http://h:0", "ftp://x"])
 @pytest.mark.parametrize("client", [HttpClient, McpClient, Agent])
-def test_an_address_that_is_none_is_a_coded_error(url: str, client: Callable[[str], Any]) -> None:
+def test_an_invalid_address_is_a_coded_error(url: str, client: Callable[[str], Any]) -> None:
     with pytest.raises(BadInput, match="BAD_URL"):
         client(url)
 

@@ -88,7 +88,7 @@ def answering(*unexpected: Any) -> Act:
 
 
 def agent_at(url: str, **options: Any) -> Agent:
-    """An agent that waits for nearly nothing between attempts to connect."""
+    """An agent that hardly waits between attempts to connect."""
     return Agent(url, pauses=lambda: itertools.repeat(0.01), **options)
 
 
@@ -150,7 +150,7 @@ async def test_a_call_that_is_answered_with_something_else_fails_and_the_agent_l
     ],
     ids=str,
 )
-async def test_a_reply_without_what_belongs_into_it_is_a_coded_error(reply: dict[str, Any]) -> None:
+async def test_a_reply_with_missing_fields_is_a_coded_error(reply: dict[str, Any]) -> None:
     async with facing(replying(reply), token=TOKEN) as agent:
         for _ in range(2):
             with pytest.raises(WorkbenchError):
@@ -214,7 +214,7 @@ async def test_a_server_that_does_not_reply_is_a_coded_error() -> None:
             await entered(url, token=TOKEN, timeout=0.1, patience=0.3)
 
 
-async def test_waiting_for_a_person_takes_as_long_as_it_takes() -> None:
+async def test_waiting_for_a_person_has_no_time_limit() -> None:
     admitted = asyncio.Event()
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
@@ -255,7 +255,7 @@ async def test_a_decision_is_not_lost_before_the_reply_or_after_an_error() -> No
 
 
 async def test_events_go_on_after_something_unreadable_without_gap_or_repetition() -> None:
-    """What could not be read may have been an event: they are asked for again, from the last one on."""
+    """An unreadable message may have been an event: events are requested again, from the last one on."""
     asked = []
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
@@ -302,7 +302,7 @@ async def test_a_read_that_breaks_every_connection_fails_in_the_end() -> None:
             await agent.call("whoami")
 
 
-async def test_connections_that_break_before_they_are_of_use_try_the_patience() -> None:
+async def test_connections_that_break_at_once_use_up_the_patience() -> None:
     times = itertools.count(0, 100)
 
     async def act(peer: Peer, action: str, data: dict[str, Any]) -> None:
@@ -335,7 +335,7 @@ def refusing(left: list[tuple[int, str]]) -> dict[str, Any]:
     ("status", "code", "family"),
     [(403, "REMOTE_NOT_ALLOWED", Refused), (503, "TOO_MANY_CONNECTIONS", Unavailable), (429, "RATE_LIMITED", TooMany)],
 )
-async def test_the_refusal_of_a_server_that_was_never_met_is_its_own_error(
+async def test_a_refusal_on_the_first_connection_is_raised_as_it_is(
     status: int, code: str, family: type[WorkbenchError]
 ) -> None:
     async with serving(answering(), **refusing([(status, code)])) as url:
@@ -343,7 +343,7 @@ async def test_the_refusal_of_a_server_that_was_never_met_is_its_own_error(
             await entered(url, token=TOKEN)
 
 
-async def test_a_server_that_refuses_for_a_while_is_tried_again_and_one_that_refuses_for_good_is_not() -> None:
+async def test_a_temporary_refusal_is_retried_and_a_final_one_is_not() -> None:
     refusals: list[tuple[int, str]] = []
     breaks = asyncio.Event()
 
@@ -367,7 +367,7 @@ async def test_a_server_that_refuses_for_a_while_is_tried_again_and_one_that_ref
             await agent.call("whoami")
 
 
-async def test_a_token_that_cannot_be_kept_ends_entering_with_that_error_whatever_it_is() -> None:
+async def test_a_failure_to_keep_the_token_is_raised_on_entering() -> None:
     errors = (TimeoutError("slow disk"), ConnectionError("lost share"), OSError("No space left on device"))
     for error in (*errors, TooMany("RATE_LIMITED", "Wait.")):
 

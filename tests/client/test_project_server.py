@@ -1,4 +1,4 @@
-"""Where the server of a project is, by its file."""
+"""The address of a project's server, as its file has it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ pytestmark = pytest.mark.anyio
         ("http://[::1]:8765", "http://127.0.0.1:8765", False),
     ],
 )
-def test_two_addresses_are_of_one_server_if_host_and_port_are_and_one_that_is_none_is_refused(
-    one: str, other: str, same: bool
-) -> None:
+def test_addresses_with_equal_host_and_port_are_of_one_server(one: str, other: str, same: bool) -> None:
     assert is_same_place(one, other) is same
     with pytest.raises(BadInput, match="BAD_URL"):
         is_same_place("127.0.0.1:8765", "http://127.0.0.1:8765")

@@ -1,4 +1,4 @@
-"""The protocol of an agent as a pure class: what has happened goes in, what is to be done comes out."""
+"""The protocol of an agent as a pure class: events go in, actions come out."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_after_a_break_reads_are_sent_again_and_changes_fail() -> None:
     assert protocol.received(message("get_task_response", read, data={"id": 1})) == [ActionResult(read, {"id": 1})]
 
 
-def test_a_read_is_sent_only_so_often() -> None:
+def test_a_read_is_sent_only_a_limited_number_of_times() -> None:
     protocol = ready()
     number, _ = protocol.call("whoami", {})
     for _ in range(MOST_SENDS - 1):
@@ -142,7 +142,7 @@ def test_a_read_is_sent_only_so_often() -> None:
     assert protocol.disconnected(BROKEN) == [Fail(number, BROKEN)]
 
 
-def test_what_made_the_server_close_the_connection_is_not_sent_again() -> None:
+def test_a_call_that_made_the_server_close_the_connection_is_not_sent_again() -> None:
     protocol = ready()
     protocol.call("whoami", {})
     done = protocol.disconnected(BROKEN, too_large=True)
@@ -154,7 +154,7 @@ def test_what_made_the_server_close_the_connection_is_not_sent_again() -> None:
     assert codes(protocol.received(message("error", code="FLOODING", status=403))) == ["FLOODING"] * 3
 
 
-def test_what_cannot_be_read_fails_the_oldest_call_only() -> None:
+def test_an_unreadable_reply_fails_only_the_oldest_call() -> None:
     protocol = ready()
     first, second = protocol.call("whoami", {})[0], protocol.call("ping", {})[0]
     [failed] = protocol.received("nonsense")
@@ -231,7 +231,7 @@ MESSAGES = (
 
 
 class AnyServer(RuleBasedStateMachine):
-    """Whatever a server sends and however connections break, each call is answered or failed once, at the latest at
+    """For any messages of a server and any breaks, each call is answered or failed once, at the latest at
     the end, and nothing raises."""
 
     numbers = Bundle("numbers")
@@ -329,7 +329,7 @@ TestAnyServer = AnyServer.TestCase
 
 
 @given(MESSAGES, MESSAGES)
-def test_no_message_is_too_strange(first: str | bytes, second: str | bytes) -> None:
+def test_any_two_messages_are_handled_without_an_exception(first: str | bytes, second: str | bytes) -> None:
     for protocol in (fresh(None), fresh(), ready()):
         protocol.connected()
         protocol.call("ping", {})
@@ -338,7 +338,7 @@ def test_no_message_is_too_strange(first: str | bytes, second: str | bytes) -> N
 
 
 @given(JSON)
-def test_an_error_of_any_shape_is_an_error(body: Any) -> None:
+def test_an_error_reply_of_any_shape_raises_an_error(body: Any) -> None:
     protocol = ready()
     number, _ = protocol.call("ping", {})
     [failed] = protocol.received(message("error", number, code=body, message=body, status=body, details=body))

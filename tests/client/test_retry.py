@@ -45,7 +45,7 @@ def test_a_server_that_was_never_met_is_not_tried_again() -> None:
     assert "lost" in error.message
 
 
-def test_a_server_is_tried_again_while_the_patience_lasts_from_a_connection_of_use_on() -> None:
+def test_the_patience_with_a_server_begins_with_the_last_useful_connection() -> None:
     time = Time()
     made = met(time)
     time.now = 10.0
@@ -59,7 +59,7 @@ def test_a_server_is_tried_again_while_the_patience_lasts_from_a_connection_of_u
     assert made.fatal(LOST) is None
 
 
-def test_a_refusal_for_good_is_not_tried_again_and_one_for_now_is() -> None:
+def test_a_final_refusal_is_not_retried_and_a_temporary_one_is() -> None:
     made, refused = met(Time()), Refused("REMOTE_NOT_ALLOWED", "No.")
     assert made.fatal(refused) is refused
     assert made.fatal(TooMany("RATE_LIMITED", "Later.")) is None

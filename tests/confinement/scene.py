@@ -1,4 +1,4 @@
-"""A person's machine in small: home, project, two worktrees, a supervisor that runs; and what a worker does there."""
+"""A person's machine in miniature: home, project, two worktrees, a running supervisor, and attacks of a worker."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Scene:
 
     @property
     def marker(self) -> Path:
-        """What comes to be if anything of a worker's runs on the person's side."""
+        """The file that appears if a worker's code runs outside its box."""
         return self.root / "marker"
 
     @property
@@ -107,7 +107,7 @@ class Scene:
         return self.run(["/bin/sh", "-c", script], box, **more)
 
     def tried(self, script: str, **more: str) -> str:
-        """What an attack prints, which has run to its end."""
+        """The output of an attack that has run to its end."""
         done = self.work(f"{script}\necho the end", **more)
         assert done.stdout.endswith("the end\n"), done.stdout
         return done.stdout

@@ -48,7 +48,7 @@ def supervisor(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @each("reading")
-def test_a_worker_that_reads_what_is_not_its_own_learns_nothing(
+def test_a_worker_that_reads_foreign_files_learns_nothing(
     scene: Scene, supervisor: subprocess.Popen[bytes], attack: str
 ) -> None:
     before = scene.outside()
@@ -57,7 +57,7 @@ def test_a_worker_that_reads_what_is_not_its_own_learns_nothing(
 
 
 @each("writing")
-def test_a_worker_that_changes_what_is_not_its_own_changes_nothing(
+def test_a_worker_that_writes_foreign_files_changes_nothing(
     scene: Scene, supervisor: subprocess.Popen[bytes], attack: str
 ) -> None:
     before = scene.outside()
@@ -67,7 +67,7 @@ def test_a_worker_that_changes_what_is_not_its_own_changes_nothing(
 
 
 @each("traps")
-def test_what_a_worker_leaves_behind_does_not_run_when_the_person_looks_at_it(scene: Scene, attack: str) -> None:
+def test_files_left_by_a_worker_do_not_run_when_the_operator_looks_at_them(scene: Scene, attack: str) -> None:
     scene.tried(attack)
     repository, before = scene.repository, scene.repository.protected()
     branch = "wb/a/main"
@@ -108,7 +108,7 @@ else:
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["that ends", "that hangs"])
-def test_nothing_that_git_starts_in_a_worktree_outlives_the_call(scene: Scene, hangs: bool) -> None:
+def test_processes_that_git_starts_in_a_worktree_end_with_the_call(scene: Scene, hangs: bool) -> None:
     (scene.worktree / "filter.py").write_text(FILTER_THAT_STAYS)
     wait = "; sleep 600" if hangs else ""
     scene.tried(
@@ -123,7 +123,7 @@ def test_nothing_that_git_starts_in_a_worktree_outlives_the_call(scene: Scene, h
     assert all(map(ended, pids))
 
 
-def test_what_the_kernel_lets_a_worker_change_of_the_persons_files_is_found_afterwards(scene: Scene) -> None:
+def test_a_changed_file_mode_of_a_hook_is_found_afterwards(scene: Scene) -> None:
     """Landlock does not cover modes."""
     hook = scene.project / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)

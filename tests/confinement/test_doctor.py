@@ -1,4 +1,4 @@
-"""`workbench doctor` and `get_confinement`: what this machine has, and what follows where it has not."""
+"""`workbench doctor` and `get_confinement`: what this machine has, what it lacks and what to do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
     return ask
 
 
-def test_a_machine_that_has_all_is_told_so_and_nothing_is_left_there(doctor: Doctor, repository: Path) -> None:
+def test_doctor_approves_a_complete_machine_and_leaves_nothing_behind(doctor: Doctor, repository: Path) -> None:
     before = sorted(repository.rglob("*"))
     status, found = doctor(repository)
     assert sorted(repository.rglob("*")) == before
@@ -68,7 +68,7 @@ def test_programs_of_agents_are_found_in_the_path(doctor: Doctor, repository: Pa
     assert {("ok", str(program)) for program in programs} <= {*found.values()}
 
 
-def test_that_confinement_is_off_or_there_is_no_repository_is_a_warning(doctor: Doctor, tmp_path: Path) -> None:
+def test_doctor_warns_of_confinement_that_is_off_and_of_a_missing_repository(doctor: Doctor, tmp_path: Path) -> None:
     status, found = doctor(tmp_path, "--project", str(tmp_path), WORKBENCH_CONFINEMENT="off")
     assert status == 0
     assert found["confinement"] == ("warning", "Workers are not confined: the setting confinement is off.")
@@ -77,7 +77,7 @@ def test_that_confinement_is_off_or_there_is_no_repository_is_a_warning(doctor: 
 
 
 @pytest.mark.anyio
-async def test_what_is_enforced_can_be_asked_for_by_all_who_may_read(workbench: Workbench) -> None:
+async def test_get_confinement_lists_the_enforced_and_missing_protections(workbench: Workbench) -> None:
     found = await workbench.call("get_confinement")
     able = abilities()
     assert found == {

@@ -1,4 +1,4 @@
-"""An environment that imports the person's own files runs nothing in a worktree, as it would try those."""
+"""An environment that imports the person's own files is refused in a worktree, as it would test those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program in front of every boxed command: what it passes on, how it fails, what it leaves behind."""
+"""The launcher of every boxed command: what it passes on, how it fails, what it leaves behind."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_the_exit_status_is_that_of_the_command(box: Box) -> None:
     assert run(box, "./text").returncode == CANNOT_EXECUTE
 
 
-def test_a_command_that_is_not_there_is_said_to_be_missing(box: Box) -> None:
+def test_a_missing_command_is_reported_as_missing(box: Box) -> None:
     done = run(box, "no-such-command")
     assert (done.returncode, done.stdout) == (NOT_FOUND, "")
     assert done.stderr == "no-such-command: there is no such command, or none to interpret it.\n"
 
 
-def test_a_command_that_may_not_be_executed_is_told_with_what_would_allow_it(box: Box, tmp_path: Path) -> None:
+def test_an_unexecutable_command_is_reported_with_the_remedy(box: Box, tmp_path: Path) -> None:
     tool = tmp_path / "tools" / "tool"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\necho done\n")
@@ -84,7 +84,7 @@ def test_a_command_that_may_not_be_executed_is_told_with_what_would_allow_it(box
 
 
 @pytest.mark.parametrize("broken", ["fs=ffffffffffffffff", "filter=0000000000000000", "connect=99999", "limit=99:1"])
-def test_what_cannot_be_confined_does_not_run(box: Box, broken: str) -> None:
+def test_a_command_that_cannot_be_confined_does_not_run(box: Box, broken: str) -> None:
     argv = box.argv(["sh", "-c", "echo ran"])
     argv.insert(argv.index("--"), broken)
     if broken.startswith("fs="):
@@ -140,7 +140,7 @@ def test_a_command_that_takes_more_than_its_memory_is_refused_it(box: Box) -> No
 # Paths
 
 
-def test_what_was_put_in_the_place_of_a_path_is_not_opened(box: Box, tmp_path: Path) -> None:
+def test_a_link_in_place_of_an_allowed_path_is_not_opened(box: Box, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     place = box.write[0] / "cache"
@@ -149,7 +149,7 @@ def test_what_was_put_in_the_place_of_a_path_is_not_opened(box: Box, tmp_path: P
     assert not any(outside.iterdir())
 
 
-def test_links_in_a_path_are_followed_when_the_box_is_made_and_what_is_missing_is_passed_over(tmp_path: Path) -> None:
+def test_a_box_resolves_links_when_it_is_made_and_skips_missing_paths(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (link := tmp_path / "link").symlink_to(tmp_path / "real")
     absent = tmp_path / "absent"

@@ -1,4 +1,4 @@
-"""What a command prints that its box refused something says what it was, and which setting opens it."""
+"""The error of a command that its box refused a path names the path and the setting that opens it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(autouse=True)
 def _home(scene: Scene) -> None:
-    """What a person has at home, which programs may want."""
+    """Files in a person's home that programs may want."""
     scene.home.mkdir(exist_ok=True)
     (scene.home / "data.csv").write_text("1,2,3")
     tool = scene.home / "tools" / "bin" / "frob"
@@ -30,14 +30,14 @@ def _home(scene: Scene) -> None:
         path.chmod(0o755)
 
 
-def test_a_setting_that_is_set_and_not_trusted_is_said_to_be_so(tmp_path: Path) -> None:
+def test_an_untrusted_setting_is_named_as_untrusted(tmp_path: Path) -> None:
     box = Box(write=(), read=(), scratch=tmp_path, untrusted=("confinement_write", "confinement_read"))
     said = explanation(["touch: cannot touch '/dev/shm/x': Permission denied"], box, tmp_path)
     assert "sets confinement_write, but you have not trusted it: `workbench trust` shows it" in said
 
 
 def explained(scene: Scene, script: str) -> list[str]:
-    """What is said about a script that fails in its box."""
+    """The explanation of a script that fails in its box."""
     done = scene.work(script)
     assert done.returncode != 0, done.stdout
     telling = TellingLines()
@@ -104,13 +104,13 @@ def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
-def test_curl_is_told_the_port(scene: Scene) -> None:
+def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
     assert explained(scene, "curl -sS http://127.0.0.1:9/") == [
         "It cannot connect to port 9: the setting confinement_connect opens it, on every host."
     ]
 
 
-def test_a_program_that_the_person_has_but_the_box_does_not_is_named_with_its_directory(
+def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = scene.home / "tools"
@@ -145,13 +145,13 @@ def test_the_name_of_shared_memory_is_not_taken_for_a_file(scene: Scene) -> None
     assert said.startswith("It cannot use /dev/shm, ")
 
 
-def test_what_lies_in_a_directory_in_memory_is_a_file_like_any_other(scene: Scene) -> None:
+def test_a_refused_file_in_dev_shm_is_explained_like_any_other(scene: Scene) -> None:
     with TemporaryDirectory(dir="/dev/shm") as directory:
         (data := Path(directory, "data.csv")).write_text("1")
         assert explained(scene, f"cat {data}") == [f"{data} {CANNOT_BE_READ}"]
 
 
-def test_what_the_settings_open_is_not_named_and_many_refusals_are_shortened(scene: Scene) -> None:
+def test_an_explanation_omits_allowed_paths_and_shortens_a_long_list(scene: Scene) -> None:
     box = replace(scene.box, write=(*scene.box.write, scene.home), connect=(9,))
     lines = [f"{scene.home}/data.csv: Permission denied", "connect to 127.0.0.1 port 9: Permission denied"]
     assert explanation(lines, box, scene.worktree) == ""

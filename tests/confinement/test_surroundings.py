@@ -1,4 +1,4 @@
-"""What a command finds around it: its environment, and what every box may read."""
+"""The surroundings of a command in a box: its variables, and the paths that every box may read."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_plain_variables_are_kept_and_home_and_temporary_files_lie_in_the_scratc
     assert (kept | {"HOME": str(box.scratch), "TMPDIR": str(box.scratch)}).items() <= found.items()
 
 
-def test_a_variable_that_steers_or_betrays_is_taken_away(box: Box) -> None:
+def test_a_dangerous_or_revealing_variable_is_removed(box: Box) -> None:
     assert [name for name in (*STEERING, *SECRETS) if box.environment({name: "theirs"}).get(name) == "theirs"] == []
 
 
-def test_what_programs_need_of_the_network_and_of_devices_is_kept_without_credentials(box: Box) -> None:
+def test_variables_of_network_and_devices_are_kept_unless_they_hold_credentials(box: Box) -> None:
     assert NEEDED.items() <= box.environment(NEEDED).items()
     for proxy in (
         "http://me:secret@proxy:8080",

@@ -1,4 +1,4 @@
-"""What is open to everybody is closed in a box: sockets, signals, other processes, the machine."""
+"""A box closes what is open outside: sockets, signals, other processes, the machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REFUSED = re.compile(r"denied|not permitted|not implemented", re.IGNORECASE)
 
 @pytest.fixture
 def around(scene: Scene) -> Iterator[dict[str, str]]:
-    """What a worker would like to reach."""
+    """The ports and processes that a worker would like to reach."""
     with ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -100,7 +100,7 @@ def by(scene: Scene, command: list[str], environment: dict[str, str]) -> subproc
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_a_way_out_that_is_open_elsewhere_is_closed_in_a_box(scene: Scene, around: dict[str, str], way: str) -> None:
+def test_a_way_out_that_is_open_outside_is_closed_in_a_box(scene: Scene, around: dict[str, str], way: str) -> None:
     with by(scene, [SYSTEM_PYTHON, "-c", way], around) as free:
         said, _ = free.communicate(timeout=60)
     if not said.endswith("got out\n"):
@@ -110,7 +110,7 @@ def test_a_way_out_that_is_open_elsewhere_is_closed_in_a_box(scene: Scene, aroun
     assert REFUSED.search(said)
 
 
-def test_where_a_port_is_allowed_names_are_known_and_the_rest_is_closed(scene: Scene, around: dict[str, str]) -> None:
+def test_an_allowed_port_permits_name_lookups_and_nothing_else(scene: Scene, around: dict[str, str]) -> None:
     box = replace(scene.box, connect=(int(around["PORT"]),))
 
     def gets_out(name: str) -> bool:
@@ -209,14 +209,14 @@ def test_a_program_that_makes_root_of_others_makes_none_of_a_worker(scene: Scene
     assert scene.run(command, replace(scene.box, read=(*scene.box.read, tools))).stdout == f"{NOBODY}\n"
 
 
-def test_of_roots_powers_none_is_left_but_to_open_what_the_box_allows(scene: Scene) -> None:
+def test_root_in_a_box_keeps_no_capability_but_to_open_allowed_files(scene: Scene) -> None:
     lines = scene.run(["grep", "-E", "^(CapPrm|CapEff|CapInh|CapAmb|NoNewPrivs)", "/proc/self/status"]).stdout
     found = {name: int(value, 16) for name, value in (line.split(":\t") for line in lines.splitlines())}
     own = 0 if scene.user or os.getuid() else 1 << 1
     assert found == {"CapInh": 0, "CapPrm": own, "CapEff": own, "CapAmb": 0, "NoNewPrivs": 1}
 
 
-def test_nothing_is_typed_into_the_persons_terminal(scene: Scene) -> None:
+def test_a_worker_cannot_type_into_the_persons_terminal(scene: Scene) -> None:
     type_something = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSTI, b'x'); print('got out')"
 
     def typed(command: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where the kernel has no Landlock, or an old one: it is said, or refused, and nothing pretends to be confined."""
+"""A kernel without Landlock or with an old one: it is reported or refused, and nothing pretends to be confined."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def row(said: str, what: str) -> dict[str, str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "status", "state"), [("auto", 0, "warning"), ("required", 1, "missing")])
-def test_the_doctor_misses_confinement_where_it_is_required(
-    repository: Path, mode: str, status: int, state: str
-) -> None:
+def test_doctor_reports_missing_confinement(repository: Path, mode: str, status: int, state: str) -> None:
     done = on_an_old_kernel(*DOCTOR, cwd=repository, WORKBENCH_CONFINEMENT=mode)
     found = row(done.stdout, "confinement")
     assert (done.returncode, found["state"]) == (status, state), done.stderr
@@ -71,7 +69,7 @@ def test_the_doctor_misses_confinement_where_it_is_required(
 
 
 @pytest.mark.long
-def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
+def test_boxes_without_landlock_are_not_enforced_and_say_so(repository: Path) -> None:
     done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository)
     abi, enforce, enforced, missing, argv = json.loads(done.stdout)
     assert (abi, enforce, enforced) == (0, False, False)
@@ -81,7 +79,7 @@ def test_boxes_are_made_without_walls_and_say_so(repository: Path) -> None:
 
 
 @pytest.mark.long
-def test_where_confinement_is_required_no_box_is_made(repository: Path) -> None:
+def test_required_confinement_without_landlock_is_refused(repository: Path) -> None:
     done = on_an_old_kernel(sys.executable, "-c", ASK, cwd=repository, WORKBENCH_CONFINEMENT="required")
     said = json.loads(done.stdout)
     assert said["code"] == "CONFINEMENT_UNAVAILABLE"
@@ -100,7 +98,7 @@ def test_a_command_that_was_to_be_confined_does_not_run(tmp_path: Path) -> None:
 # Older versions of Landlock
 
 
-def test_what_is_missing_is_what_later_versions_brought() -> None:
+def test_an_old_landlock_lists_the_protections_of_later_versions_as_missing() -> None:
     newest = of(7, filtered=True)
     for abi in range(8):
         found = of(abi, filtered=True)
@@ -113,7 +111,7 @@ def test_what_is_missing_is_what_later_versions_brought() -> None:
     assert (unfiltered.complete, "UNIX sockets" in unfiltered.summary) == (False, True)
 
 
-def test_no_kernel_is_asked_for_rights_it_does_not_know() -> None:
+def test_only_rights_that_the_kernel_knows_are_requested() -> None:
     for abi, rights in {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16}.items():
         fs, net, scope = landlock.handled(abi)
         assert (fs.bit_length(), bool(net), bool(scope)) == (rights, abi >= 4, abi >= 6)
@@ -121,7 +119,9 @@ def test_no_kernel_is_asked_for_rights_it_does_not_know() -> None:
 
 @pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
 @pytest.mark.parametrize("abi", range(1, abilities().abi + 1))
-def test_a_box_holds_with_what_an_older_kernel_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
+def test_a_box_holds_with_the_rights_of_an_older_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: int
+) -> None:
     monkeypatch.setattr("workbench.confinement.box.abilities", lambda: of(abi, filtered=True))
     work = tmp_path / "work"
     work.mkdir()
@@ -138,7 +138,7 @@ def test_a_box_holds_with_what_an_older_kernel_knows(tmp_path: Path, monkeypatch
 # The settings
 
 
-def test_the_mode_decides(tmp_path: Path) -> None:
+def test_the_setting_decides_whether_confinement_is_enforced(tmp_path: Path) -> None:
     enforced = {"auto": bool(abilities().abi), "off": False} | ({"required": True} if abilities().complete else {})
     for mode, is_enforced in enforced.items():
         found = confinement_of(Settings(project=tmp_path, confinement=mode))

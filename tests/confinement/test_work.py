@@ -1,4 +1,4 @@
-"""What a worker has to be able to do in its box."""
+"""Ordinary work that must succeed in a box."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is n
 
 
 def works(scene: Scene, script: str) -> str:
-    """What a shell script prints that comes to its end without a failure."""
+    """The output of a shell script that must succeed."""
     done = scene.work(f"set -e\n{script}")
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
 def python(scene: Scene, program: str) -> str:
-    """What a Python program prints that comes to its end."""
+    """The output of a Python program that must succeed."""
     done = scene.run([SYSTEM_PYTHON, "-c", program])
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -41,7 +41,7 @@ def own_python(scene: Scene) -> str:
 # Git
 
 
-def test_it_commits_branches_merges_rebases_tags_and_stashes_and_that_reaches_the_person(scene: Scene) -> None:
+def test_git_work_in_a_box_reaches_the_persons_repository(scene: Scene) -> None:
     said = works(
         scene,
         """
@@ -113,7 +113,7 @@ def test_packages_of_this_python_are_there_and_workbench_too(scene: Scene) -> No
 
 
 @pytest.mark.long
-def test_pytest_runs_and_fails_as_it_should(scene: Scene) -> None:
+def test_pytest_passes_and_fails_in_a_box_as_outside(scene: Scene) -> None:
     (scene.worktree / "test_it.py").write_text(
         "def test_good(tmp_path):\n    (tmp_path / 'x').write_text('x')\n\ndef test_bad():\n    assert 1 == 2\n"
     )
@@ -148,7 +148,7 @@ new (require("worker_threads").Worker)("console.log(3)", {eval: true})
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
-def test_make_builds(scene: Scene) -> None:
+def test_make_builds_in_a_box(scene: Scene) -> None:
     (scene.worktree / "Makefile").write_text("out: ; printf built > $@\n")
     assert works(scene, "make -s; cat out") == "built"
 
@@ -162,6 +162,6 @@ def test_a_shell_pipes_substitutes_and_waits(scene: Scene) -> None:
         assert scene.run(["bash", "-c", "cat <(echo inside); echo ${HOME}"]).stdout == f"inside\n{scene.scratch}\n"
 
 
-def test_names_of_machines_and_people_are_known(scene: Scene) -> None:
+def test_host_and_user_names_are_resolved_in_a_box(scene: Scene) -> None:
     program = "import os, pwd, socket; print(socket.gethostbyname('localhost'), pwd.getpwuid(os.getuid()).pw_name)"
     assert python(scene, program).startswith("127.0.0.1 ")

@@ -1,4 +1,4 @@
-"""The directory of a definition: whole at every moment, whatever editors, git, other processes and the disk do."""
+"""The directory of a definition: whole at every moment, despite editors, git, other processes and a full disk."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def rules(definition: Definition) -> dict[str, str]:
 
 
 def private(directory: DefinitionDirectory) -> list[str]:
-    """What is left beside a definition."""
+    """The files left beside a definition."""
     return sorted(path.name for path in (directory.path.parent / PRIVATE / directory.path.name).iterdir())
 
 
-def test_what_is_created_is_read_and_removed_whole(directory: DefinitionDirectory) -> None:
+def test_a_definition_directory_is_created_read_and_removed_whole(directory: DefinitionDirectory) -> None:
     assert directory.read().definition == READER
     assert sorted(everything(directory.path)) == ["agent.yaml", "prompt.md", "rules/cite.md"]
     assert (directory.path.parent / PRIVATE / ".gitignore").read_text() == "*\n"
@@ -131,7 +131,7 @@ def test_a_journal_that_came_from_elsewhere_is_not_followed(directory: Definitio
 
 
 def writes(name: str, text: str) -> Happening:
-    """What an editor does that writes into a file."""
+    """Write into a file, as some editors do."""
     return lambda path: (path / name).write_text(text)
 
 
@@ -140,7 +140,7 @@ def removes(name: str) -> Happening:
 
 
 def by_replacement(path: Path) -> None:
-    """What an editor does that replaces the file, with a text of the same length and the same time."""
+    """Replace a file by one of the same length and time, as some editors do."""
     target, fresh = path / "rules" / "cite.md", path / "rules" / "cite.md~"
     info, text = target.stat(), target.read_text().replace("Cite.", "Read.")
     fresh.write_text(text)
@@ -157,7 +157,7 @@ def by_replacement(path: Path) -> None:
         (writes("rules/own.md", "Mine."), {"cite": "Cite.", "own": "Mine."}),
     ],
 )
-def test_what_an_editor_writes_in_the_middle_of_a_change_is_kept(
+def test_an_edit_made_during_a_change_is_kept(
     directory: DefinitionDirectory, happening: Happening, expected: dict[str, str]
 ) -> None:
     made = directory.change(meanwhile(happening, directory.path)).definition
@@ -175,7 +175,7 @@ def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced
     ("happening", "code"),
     [(writes("agent.yaml", "metadata: ["), "INVALID_CONFIGURATION"), (removes("agent.yaml"), "AGENT_NOT_FOUND")],
 )
-def test_a_definition_that_becomes_unreadable_in_the_middle_of_a_change_is_left_as_it_is(
+def test_a_definition_that_becomes_unreadable_during_a_change_is_left_alone(
     directory: DefinitionDirectory, happening: Happening, code: str
 ) -> None:
     refused(code, directory.change, meanwhile(happening, directory.path))
@@ -201,7 +201,7 @@ def test_a_link_that_appears_during_a_change_is_not_followed(
     assert not any("added" in name for name in before)
 
 
-def test_the_branch_that_git_checks_out_in_the_middle_of_a_change_is_the_one_that_is_changed(repository: Path) -> None:
+def test_a_branch_checked_out_during_a_change_is_the_one_that_is_changed(repository: Path) -> None:
     directory = DefinitionDirectory(repository / "agents" / "reader")
     directory.create(READER)
     git("add", "agents", cwd=repository)

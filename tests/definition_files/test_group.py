@@ -25,7 +25,7 @@ def definition(name: str, prompt: str = "version 1") -> Definition:
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Path:
-    """Where two definitions are: `a` and `b`."""
+    """The directory of two definitions: `a` and `b`."""
     for name in "ab":
         DefinitionDirectory(tmp_path / "agents" / name).create(definition(name))
     return tmp_path / "agents"
@@ -63,7 +63,9 @@ def test_definitions_are_changed_created_and_removed_together(agents: Path) -> N
         lambda agents: ((agents / "c").mkdir(), (agents / "c" / "notes.txt").write_text("mine")),
     ],
 )
-def test_nothing_changes_if_one_of_them_is_not_as_it_was(agents: Path, disturb: Callable[[Path], Any]) -> None:
+def test_a_group_changes_nothing_if_one_definition_was_edited_meanwhile(
+    agents: Path, disturb: Callable[[Path], Any]
+) -> None:
     disturb(agents)
     before = everything(agents)
     assert not replace_together(changes(agents))
@@ -84,7 +86,7 @@ def test_an_edit_in_the_last_moment_is_not_lost(agents: Path, monkeypatch: pytes
     assert everything(agents) == before | {"b/prompt.md": b"edited\n"}
 
 
-def test_what_is_equal_already_is_left_alone(agents: Path) -> None:
+def test_files_that_are_equal_already_are_not_rewritten(agents: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in agents.rglob("*.md")}
     same = [Replacement(DefinitionDirectory(agents / name), definition(name), definition(name)) for name in "ab"]
     assert replace_together(same)

@@ -82,7 +82,7 @@ def test_an_older_definition_is_read_and_not_changed(agents: Path, registry: Reg
     assert texts(agents) == files
 
 
-def test_an_edit_of_it_is_noticed(agents: Path, registry: Registry) -> None:
+def test_an_edit_of_an_older_definition_is_noticed(agents: Path, registry: Registry) -> None:
     put(agents, AS_DIRECTORY)
     registry.get(NAME)
     put(agents, {"finder/rules/new.mdt": "New."})
@@ -120,7 +120,7 @@ def test_vectors_make_a_file_large_and_are_read_but_not_without_a_limit(agents: 
 
 
 def converted(files: dict[str, str]) -> Converted:
-    """What the files of a definition contain."""
+    """The content of a definition's files."""
     (root,) = {name.partition("/")[0] for name in files if "/" in name} or {""}
     below = {name.removeprefix(f"{root}/"): text for name, text in files.items()}
     agent = next(name for name in (JSON_AGENT, "tsagent.yaml", "finder.yaml") if name in below)
@@ -129,7 +129,9 @@ def converted(files: dict[str, str]) -> Converted:
 
 @pytest.mark.parametrize("keep", [True, False])
 @every_layout
-def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, files: dict[str, str], keep: bool) -> None:
+def test_a_migrated_definition_equals_the_older_one(
+    agents: Path, registry: Registry, files: dict[str, str], keep: bool
+) -> None:
     put(agents, files | {"finder/README.txt": "mine"})
     if files is AS_FILE:
         (agents / "finder/README.txt").unlink()
@@ -150,10 +152,10 @@ def test_it_becomes_one_that_says_the_same(agents: Path, registry: Registry, fil
 
 
 class Killed(BaseException):
-    """What ends a process amid a change."""
+    """An exception that ends a process amid a change."""
 
 
-def test_what_a_killed_process_left_of_a_conversion_or_a_removal_is_finished_by_whoever_reads_it(
+def test_the_next_reader_finishes_an_interrupted_conversion_or_removal(
     agents: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(agents, AS_DIRECTORY)
@@ -183,7 +185,7 @@ def test_what_a_killed_process_left_of_a_conversion_or_a_removal_is_finished_by_
     assert [name for name in texts(agents) if name.endswith((".md", AGENT))] == []
 
 
-def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Path, registry: Registry) -> None:
+def test_a_definition_migrated_to_another_directory_gets_a_new_id(agents: Path, registry: Registry) -> None:
     put(agents, AS_FILE)
     made = migrate(registry, NAME, "./agents/deep/new", keep=True)
     assert is_id(made.after.definition.metadata.id)
@@ -194,7 +196,7 @@ def test_it_is_converted_to_another_directory_under_an_id_of_its_own(agents: Pat
 
 
 @every_layout
-def test_only_foreign_files_are_left_where_it_was(agents: Path, registry: Registry, files: dict[str, str]) -> None:
+def test_a_migration_leaves_only_foreign_files_behind(agents: Path, registry: Registry, files: dict[str, str]) -> None:
     put(agents, files)
     migrate(registry, NAME, "./agents/new", keep=False)
     assert {path.name for path in agents.iterdir()} == {".workbench", "new"}
@@ -217,7 +219,7 @@ def test_old_files_stay_if_anything_would_be_lost_with_them(agents: Path, regist
     ("files", "name"),
     [(AS_DIRECTORY, "rules/mine.md"), (AS_DIRECTORY, "references/a.md"), (AS_YAML_IN_DIRECTORY, "prompt.md")],
 )
-def test_files_that_would_be_part_of_it_are_kept(
+def test_a_migration_keeps_files_that_would_become_part_of_the_definition(
     agents: Path, registry: Registry, files: dict[str, str], name: str
 ) -> None:
     put(agents, files | {f"finder/{name}": "mine"})

@@ -36,7 +36,9 @@ async def provider() -> AsyncIterator[Provider]:
         ("ollama", ["GET /api/tags HTTP/1.1"]),
     ],
 )
-async def test_what_is_sent_to_a_provider_that_accepts_the_key(name: str, heads: list[str], provider: Provider) -> None:
+async def test_a_check_of_a_key_sends_the_headers_that_the_provider_expects(
+    name: str, heads: list[str], provider: Provider
+) -> None:
     for address in (provider.address, f"{provider.address}/"):
         assert await refusal(name, CONFIGS[name], 10, {name: address}) is None
     assert len(provider.requests) == 2
@@ -59,7 +61,7 @@ async def test_a_configured_address_is_used(name: str, key: str, provider: Provi
         (302, "Anthropic redirects to another address (302), which is not followed."),
     ],
 )
-async def test_what_an_answer_means(status: int, meaning: str, provider: Provider) -> None:
+async def test_each_status_of_a_provider_has_a_meaning(status: int, meaning: str, provider: Provider) -> None:
     provider.reply = f"HTTP/1.1 {status} x\r\nLocation: {provider.address}/other\r\nContent-Length: 0\r\n\r\n".encode()
     assert await refusal("anthropic", CONFIGS["anthropic"], 10, {"anthropic": provider.address}) == meaning
     assert len(provider.requests) == 1
@@ -72,7 +74,7 @@ async def test_a_provider_that_does_not_answer_is_not_waited_for(reply: bytes, p
     assert found == "OpenAI did not answer within 0.2 s."
 
 
-async def test_what_is_no_provider_is_named(provider: Provider) -> None:
+async def test_an_address_that_answers_no_http_is_named_as_unreachable(provider: Provider) -> None:
     for provider.reply in (b"", b"no HTTP\r\n\r\n"):
         found = await refusal("openai", CONFIGS["openai"], 10, {"openai": provider.address})
         assert found == "OpenAI cannot be reached (RemoteProtocolError). Check its address and the network."
@@ -85,5 +87,5 @@ async def test_a_secret_that_no_header_can_have_is_not_quoted(secret: str, provi
     assert provider.requests == []
 
 
-async def test_which_providers_can_be_asked() -> None:
+async def test_every_provider_but_bedrock_and_test_can_be_asked() -> None:
     assert {name for name in PROVIDERS if not can_be_asked(name)} == {"bedrock", "test"}

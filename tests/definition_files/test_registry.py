@@ -115,7 +115,7 @@ def test_a_new_definition_has_a_plain_path_that_is_free(registry: Registry, base
         assert directory.path.is_relative_to(base / "agents")
 
 
-def test_a_place_is_not_free_beside_others_even_if_their_case_differs(registry: Registry, base: Path) -> None:
+def test_a_path_inside_or_equal_to_another_is_taken_in_any_case(registry: Registry, base: Path) -> None:
     (base / "agents" / "notes").mkdir()
     (base / "agents" / "notes" / "a.txt").write_text("mine")
     registry.create(registry.vacant("./agents/team/a"), definition("A"))
@@ -177,7 +177,7 @@ def test_copies_with_the_same_name_or_id_are_ambiguous_and_are_named_by_path(reg
     [b"", b"metadata: [", b"\xff\xfe", b"[" * 500_000, b"a: &a [x]\nb: [*a, *a]\n", b"x" * 50_000_000],
     ids=["empty", "invalid", "no text", "deep", "aliases", "50 MB"],
 )
-def test_one_that_cannot_be_read_is_named_and_hides_no_other(registry: Registry, base: Path, content: bytes) -> None:
+def test_an_unreadable_definition_is_named_and_hides_no_other(registry: Registry, base: Path, content: bytes) -> None:
     (base / "agents" / "broken").mkdir()
     (base / "agents" / "broken" / "agent.yaml").write_bytes(content)
     listing = registry.listing()

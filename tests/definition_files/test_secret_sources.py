@@ -1,4 +1,4 @@
-"""Where secrets are read from, and that nothing but the secret itself tells what it is."""
+"""The sources of secrets, and that no error contains a secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECRET = "hunter2-of-the-person"
 
 
 def secret(reference: str, project: Path) -> str:
-    """What a reference resolves to."""
+    """The secret of a reference."""
     parsed = parse(reference)
     assert parsed is not None
     return resolve(parsed, project)
@@ -36,7 +36,9 @@ def refusal(reference: str, project: Path) -> WorkbenchError:
     return error
 
 
-def test_a_variable_of_the_server_and_none_of_workbenchs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_read_from_a_variable_but_not_from_workbenchs_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("THEIR_KEY", "WORKBENCH_ACCESS_TOKEN", "workbench_token"):
         monkeypatch.setenv(name, SECRET)
     assert secret("env://THEIR_KEY", tmp_path) == SECRET
@@ -48,14 +50,16 @@ def test_a_variable_of_the_server_and_none_of_workbenchs_own(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("text", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n"])
-def test_a_file_without_the_end_of_its_last_line(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_in_a_file_is_read_without_its_last_line_end(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "key").write_text(text, newline="")
     for reference, project in (("key", tmp_path), (f"{tmp_path}/key", Path("/")), ("~/key", Path("/"))):
         assert secret(f"file://{reference}", project) == SECRET
 
 
-def test_files_of_workbench_are_not_given_away(tmp_path: Path) -> None:
+def test_a_secret_is_not_read_from_files_of_workbench(tmp_path: Path) -> None:
     (tmp_path / ".aiswarm").mkdir()
     (tmp_path / ".aiswarm" / "server.json").write_text(SECRET)
     (tmp_path / "link").symlink_to(".aiswarm/server.json")
@@ -63,7 +67,7 @@ def test_files_of_workbench_are_not_given_away(tmp_path: Path) -> None:
         assert "files of Workbench" in refusal(f"file://{path}", tmp_path).message
 
 
-def test_what_is_no_readable_file_of_text_is_refused(tmp_path: Path) -> None:
+def test_a_secret_file_that_is_no_readable_text_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "large").write_bytes(b"x" * (secret_sources.LARGEST + 1))
     (tmp_path / "huge").write_bytes(b"x" * (2 << 20))
@@ -86,7 +90,7 @@ def one_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def test_an_item_of_one_password_and_why_it_refuses(one_password: Path, tmp_path: Path) -> None:
+def test_a_secret_is_read_from_1password_or_its_refusal_is_quoted(one_password: Path, tmp_path: Path) -> None:
     assert secret("op://vault/item/field", tmp_path) == SECRET
     one_password.write_text("#!/bin/sh\necho 'not \033[1msigned in' >&2\nexit 6\n")
     assert "`op read` ended with 6: not \\x1b[1msigned in" in refusal("op://vault/item/field", tmp_path).message
@@ -94,7 +98,7 @@ def test_an_item_of_one_password_and_why_it_refuses(one_password: Path, tmp_path
     assert "`op` of 1Password is not installed" in refusal("op://vault/item/field", tmp_path).message
 
 
-def test_a_silent_one_password_is_left(one_password: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_1password_is_given_up(one_password: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_sources, "PROGRAM_SECONDS", 0.2)
     one_password.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     assert "op signin" in refusal("op://vault/item/field", tmp_path).message
@@ -125,7 +129,7 @@ def drawer() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("drawer")
-def test_an_entry_of_the_keyring_and_what_it_does_not_give(tmp_path: Path) -> None:
+def test_a_secret_is_read_from_the_keyring_or_refused_with_a_reason(tmp_path: Path) -> None:
     assert secret("keyring://team/lab/ada", tmp_path) == SECRET
     for reference, reason in (
         ("keyring://team/lab/bob", "the keyring has no such entry"),

@@ -1,4 +1,4 @@
-"""How programs are started: Claude Code, Codex and Gemini CLI for a definition, others by a profile."""
+"""The start of programs: Claude Code, Codex and Gemini CLI for a definition, others by a profile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def definition(**more: Any) -> Definition:
 
 
 def configuration(program: str, files: dict[str, str], found: Definition, **config: str) -> Configuration:
-    """How a program is started for a definition."""
+    """The command and files with which a program is started for a definition."""
     used = fit(PROGRAMS[program], program, found)
     more = {"provider": used.provider, "model": used.model, "servers": used.servers, "provider_config": config}
     setup = AgentSetup.model_validate(SETUP | more)
@@ -122,7 +122,7 @@ VALUES = {"maxChatTurns": (20, 7), "maxOutputTokens": (1000, 123), "temperature"
 
 
 @pytest.mark.parametrize("program", PLACES)
-def test_every_setting_reaches_a_program_as_it_is_set_or_is_said_not_to(program: str) -> None:
+def test_every_setting_reaches_a_program_or_is_named_as_unused(program: str) -> None:
     def made(**settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         found = definition(settings=settings)
         limits = found.settings.model_dump(by_alias=False, include={"max_chat_turns", "max_output_tokens"})
@@ -171,7 +171,7 @@ def test_only_tools_that_need_no_person_are_used(
         assert not found.unused
 
 
-def test_what_a_program_does_not_use_is_said() -> None:
+def test_the_fit_of_a_program_names_the_settings_it_ignores() -> None:
     settings = {"temperature": 0.1, "maxChatTurns": 3, "theme": "dark", "toolPermission": "never"}
     found = definition(settings=settings, mcpServers={"old": {"type": "sse", "url": "http://127.0.0.1:9/sse"}})
     assert fit(PROGRAMS["codex"], "codex", found).unused == (
@@ -248,26 +248,26 @@ def test_a_shipped_profile_is_valid_and_says_what_it_is(name: str) -> None:
         (None, "a mapping"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(said: Any, why: str) -> None:
+def test_an_invalid_profile_is_refused_with_the_reason(said: Any, why: str) -> None:
     error = refused("PROFILE_INVALID", profile.parse, "mine", yaml.safe_dump(said))
     assert why in error.message
     assert error.details == {"profile": "mine"}
 
 
 @pytest.mark.parametrize("text", ["a: [", "\0", "a: !!int x", "- &a [*a]", "{" * 3000])
-def test_what_is_no_yaml_is_refused(text: str) -> None:
+def test_a_profile_that_is_no_yaml_is_refused(text: str) -> None:
     refused("PROFILE_INVALID", profile.parse, "mine", text)
 
 
 @given(st.text(), st.text())
-def test_what_is_filled_in_is_not_read_again(value: str, other: str) -> None:
+def test_a_filled_in_value_is_not_expanded_again(value: str, other: str) -> None:
     values = {"title": value, "token": other}
     assert profile.fill("<{title}>", values) == f"<{value}>"
     assert profile.fill("{unknown} {Title} {} {{title}}", values) == "{unknown} {Title} {} {" + value + "}"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_in_json_and_toml_what_is_filled_in_stays_a_string(value: str) -> None:
+def test_a_value_filled_into_json_or_toml_stays_a_string(value: str) -> None:
     assert json.loads(profile.fill('{"a": "{title}"}', {"title": value}, file="x.json")) == {"a": value}
     assert tomllib.loads(profile.fill('a = "{title}"', {"title": value}, file="x.toml")) == {"a": value}
 

@@ -1,4 +1,4 @@
-"""What a tool's caller reads of an error says what happened, also inside groups."""
+"""The error that a tool's caller reads, also of an exception group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workbench.errors import named
 from workbench.functions.calls import failure
 
 
-def test_the_first_error_within_a_group_is_said() -> None:
+def test_the_first_error_of_an_exception_group_is_reported() -> None:
     group = ExceptionGroup("g", [ExceptionGroup("h", [ValueError("deep")]), KeyError("k")])
     said = "ExceptionGroup: g (2 sub-exceptions): ValueError: deep"
     assert named(group) == said

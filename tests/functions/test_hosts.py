@@ -151,7 +151,7 @@ async def test_a_kernel_that_has_ended_leaves_its_names_to_the_next() -> None:
     assert offered(hosts)["add"] == ("2", "kernel b", True)
 
 
-async def test_what_was_offered_last_is_called_as_long_as_its_host_answers(hosts: ToolHosts) -> None:
+async def test_the_tool_offered_last_is_called_while_its_host_answers(hosts: ToolHosts) -> None:
     hosts.offer("b", "kernel b", [tool("add", "2", replaces=True), tool("more")], add=False)
     assert offered(hosts) == {"add": ("2", "kernel b", True), "more": ("1", "kernel b", True)}
     await hosts.take("b", [], NOW)
@@ -193,7 +193,7 @@ async def test_a_host_that_the_server_does_not_know_is_to_offer_its_tools_again(
         await hosts.take("a", [], NOW)
 
 
-async def test_every_change_of_what_can_be_called_is_noted(hosts: ToolHosts) -> None:
+async def test_every_change_of_the_callable_tools_is_noted(hosts: ToolHosts) -> None:
     for change, is_noted in (
         (lambda: hosts.offer("a", "kernel a", [tool("more")], add=True), True),
         (lambda: hosts.withdraw("a", ["more"]), True),
@@ -208,7 +208,7 @@ async def test_every_change_of_what_can_be_called_is_noted(hosts: ToolHosts) -> 
         assert hosts.has_changed is is_noted
 
 
-async def test_the_traits_of_an_agent_are_the_tools_that_name_it_and_for_the_nodes_own_those_that_name_none() -> None:
+async def test_the_traits_of_an_agent_are_the_tools_that_name_it() -> None:
     hosts, names = ToolHosts(), {"add": None, "mean": "", "draw": "ada"}
     tools = [tool(name).model_copy(update={"trait": agent}) for name, agent in names.items()]
     hosts.offer("a", "kernel a", tools, add=False)

@@ -1,4 +1,4 @@
-"""What functions print goes to the log of the call, without secrets."""
+"""The output of functions goes to the log of the call, without secrets."""
 
 from __future__ import annotations
 

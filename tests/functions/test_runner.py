@@ -1,4 +1,4 @@
-"""Functions run for tools: whatever one does, the others and the servers go on."""
+"""The runner of functions: one function disturbs neither others nor the servers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_functions_of_both_kinds_return_their_result_apart_from_the_server
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), TimeoutError("own")])
-async def test_what_a_function_raises_is_its_own(runner: FunctionRunner, error: BaseException) -> None:
+async def test_an_exception_of_a_function_reaches_only_its_caller(runner: FunctionRunner, error: BaseException) -> None:
     def fails() -> None:
         raise error
 

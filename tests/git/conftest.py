@@ -39,7 +39,7 @@ def repo(root: Path) -> Repository:
 
 @pytest.fixture
 def place(root: Path) -> Path:
-    """Where worktrees go."""
+    """The directory of worktrees."""
     return root / ".aiswarm" / "worktrees"
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the git program share: git as a person and as a worker runs it, and what can be seen of it."""
+"""Helpers of the tests of git: git as a person and as a worker runs it, and views of a repository."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ended = gone
 
 
 def own(path: Path) -> Path:
-    """Where the repository is that the worktree at a path has for itself."""
+    """The directory of a worktree's own repository."""
     return path.parent.parent / "repositories" / path.name
 
 
@@ -130,7 +130,7 @@ class CommandLog:
 
 @dataclass(frozen=True)
 class Picture:
-    """What a person can see of a repository; equal pictures, nothing changed."""
+    """The visible state of a repository; equal pictures mean that nothing changed."""
 
     refs: str
     status: str

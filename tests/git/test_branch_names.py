@@ -96,7 +96,7 @@ def test_a_hostile_name_is_refused_or_works_and_harms_nothing(
 
 
 def live(repo: Repository, path: Path, name: str) -> None:
-    """What comes after a worktree was made."""
+    """Commit, merge and remove in a new worktree."""
     write(path, {"new": "new\n"})
     made = inside(path).commit_all("new", ANNA)
     assert made == repo.import_branch(inside(path), name, max_bytes=MEGABYTE) == repo.resolve(name)
@@ -108,7 +108,7 @@ def live(repo: Repository, path: Path, name: str) -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("ab./-@{}~^:?*[\\ \n\x7fklco") | st.characters(), max_size=8))
-def test_every_name_we_take_git_takes_too(name: str) -> None:
+def test_git_accepts_every_branch_name_that_workbench_accepts(name: str) -> None:
     with suppress(BadInput):
         Repository.check_branch_name(name)
         checked = subprocess.run(["git", "check-ref-format", "--branch", name], capture_output=True)

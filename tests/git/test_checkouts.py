@@ -33,7 +33,7 @@ def test_everything_but_ignored_files_is_committed_and_nothing_new_is_no_commit(
 
 
 @pytest.mark.parametrize("message", ["", "# not a comment", "a\0b", "\ud800", "-m"])
-def test_any_message_will_do(work: Path, message: str) -> None:
+def test_any_text_can_be_a_commit_message(work: Path, message: str) -> None:
     write(work, {"file": ""})
     assert inside(work).commit_all(message, ANNA)
     expected = message.replace("\0", "").encode("utf-8", "replace").decode()
@@ -124,7 +124,7 @@ def test_a_worktree_that_lost_a_part_does_not_reach_the_main_one(
     assert Picture.of(root) == before
 
 
-def test_what_is_committed_takes_nothing_of_the_persons_object_directory(root: Path, work: Path) -> None:
+def test_a_commit_in_a_worktree_writes_no_object_to_the_persons_repository(root: Path, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
     assert made is not None

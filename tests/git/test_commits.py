@@ -100,7 +100,7 @@ def test_a_linked_worktree_has_the_history_of_its_own_branch(root: Path, tmp_pat
     assert [one.subject for one in history_of(tmp_path / "side" / "a").last_commits(10)] == ["on the side"]
 
 
-def test_commits_are_found_by_their_ids_and_whatever_else_is_named_is_not(root: Path) -> None:
+def test_commits_are_found_only_by_their_ids(root: Path) -> None:
     made = commit(root, {"a/x": "x"})
     history = history_of(root / "a")
     assert [history.find_commit(name) for name in ("HEAD", made, made[:8])] == [made] * 3

@@ -65,7 +65,7 @@ def test_files_that_no_filter_is_for_are_not_written_again(root: Path, repo: Rep
 @pytest.mark.parametrize(
     ("smudge", "clean", "code"), [("exit 1", "exit 1", "GIT_FAILED"), ("sleep 600", "cat", "GIT_TIMEOUT")]
 )
-def test_where_a_filter_fails_the_files_stay_as_they_are_stored(
+def test_files_stay_as_stored_when_their_filter_fails(
     root: Path, repo: Repository, place: Path, smudge: str, clean: str, code: str
 ) -> None:
     commit(root, {".gitattributes": "*.bin filter=lfs\n", "a.bin": "pointer\n", "z.bin": "pointer\n"})

@@ -1,4 +1,4 @@
-"""What would be lost with a branch, the file that keeps it, and what is kept of uncommitted work."""
+"""Giving up a branch: commits that would be lost, the bundle that keeps them, and uncommitted work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_commits_that_nothing_else_reaches_are_counted(root: Path, repo: Reposit
 
 
 @pytest.mark.parametrize("name", ["a[b".replace("[", "{"), "refs/heads/x", "ünï"])
-def test_a_name_is_no_pattern(root: Path, repo: Repository, name: str) -> None:
+def test_the_name_of_a_branch_is_not_taken_for_a_pattern(root: Path, repo: Repository, name: str) -> None:
     git(root, "branch", name)
     lost = commit(root, {"x": ""})
     git(root, "update-ref", f"refs/heads/{name}", lost)
@@ -37,7 +37,7 @@ def test_a_name_is_no_pattern(root: Path, repo: Repository, name: str) -> None:
     assert repo.only_in(full) == 1
 
 
-def test_a_bundle_restores_what_was_deleted_into_a_fresh_clone(
+def test_a_bundle_restores_deleted_branches_into_a_fresh_clone(
     root: Path, repo: Repository, work: Path, tmp_path: Path
 ) -> None:
     made = commit(work, {"more": "more\n"})
@@ -67,7 +67,7 @@ def test_a_bundle_restores_what_was_deleted_into_a_fresh_clone(
     assert list(trash.parent.iterdir()) == [trash]
 
 
-def test_a_bundle_of_what_is_elsewhere_too_is_written_and_one_that_cannot_be_leaves_nothing(
+def test_a_bundle_that_cannot_be_written_leaves_no_file(
     root: Path, repo: Repository, work: Path, tmp_path: Path
 ) -> None:
     write(tmp_path, {"file": ""})
@@ -126,7 +126,7 @@ def test_uncommitted_work_is_kept_in_every_state(root: Path, repo: Repository, w
     assert git(root, "show", "refs/workbench/x:more") == "more"
 
 
-def test_what_is_not_committed_is_shown_as_text(work: Path) -> None:
+def test_uncommitted_changes_are_shown_as_text(work: Path) -> None:
     write(work, {"new": "changed\n", "untracked": "u\n"})
     (work / "kept").unlink()
     (own(work) / "index.lock").touch()
@@ -151,7 +151,7 @@ def test_a_commit_of_the_persons_comes_in(root: Path, work: Path) -> None:
     assert inside(work).head() == ("work", made) == ("work", bring(work))
 
 
-def test_conflicts_are_told_and_everything_is_left_as_it_was(root: Path, work: Path) -> None:
+def test_conflicts_are_listed_and_nothing_is_changed(root: Path, work: Path) -> None:
     write(work, {"shared": "uncommitted\n"})
     ours = commit(root, {"new": "ours\n", "kept": "ours\n"})
     before = (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD"))
@@ -177,7 +177,7 @@ def test_uncommitted_work_in_the_way_of_a_merge_is_kept(root: Path, work: Path, 
     assert (git(work, "status", "--porcelain"), git(work, "rev-parse", "HEAD")) == before
 
 
-def test_where_the_worktree_stands_is_told(work: Path) -> None:
+def test_head_names_the_branch_and_the_commit_of_a_worktree(work: Path) -> None:
     commit_ = git(work, "rev-parse", "HEAD")
     assert inside(work).head() == ("work", commit_)
     git(work, "checkout", "--quiet", "--detach")

@@ -1,4 +1,4 @@
-"""A fingerprint of what must not change, and one at a time across processes."""
+"""The fingerprint of guarded files, and the lock between processes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GUARDED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("what", GUARDED)
-def test_what_nobody_may_change_is_noticed(root: Path, repo: Repository, work: Path, what: str) -> None:
+def test_a_change_of_a_guarded_file_is_noticed(root: Path, repo: Repository, work: Path, what: str) -> None:
     write(root, {".git/hooks/there": "x"})
     before = repo.protected()
     change, name = GUARDED[what]
@@ -75,7 +75,7 @@ with held(pathlib.Path(sys.argv[1]), 5) as is_held:
 """
 
 
-def test_others_wait_and_then_say_that_it_is_busy(root: Path, repo: Repository) -> None:
+def test_a_held_lock_of_a_repository_is_reported_as_busy(root: Path, repo: Repository) -> None:
     holder = [sys.executable, "-c", HOLD, str(root / ".git" / "workbench.flock")]
     with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

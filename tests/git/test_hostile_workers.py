@@ -1,4 +1,4 @@
-"""Whatever a worker does to what is its own, the person's repository works at every moment, and runs nothing of it."""
+"""A worker may do anything to its own files: the person's repository keeps working and runs nothing of it."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def marked(deed: str) -> Any:
 
 
 @pytest.mark.parametrize("deed", [marked(deed) for deed in DEEDS])
-def test_the_persons_git_works_and_runs_nothing_of_it(
+def test_the_persons_git_works_and_runs_nothing_of_a_hostile_worker(
     root: Path, repo: Repository, work: Path, tmp_path: Path, spy: Path, deed: str
 ) -> None:
     write(work, {"more": "more\n"})

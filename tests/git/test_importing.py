@@ -103,7 +103,7 @@ FORGED: dict[str, Callable[[Path], str]] = {
 
 
 def refuses(root: Path, repo: Repository, work: Path, bundle: Path) -> None:
-    """What a worker's git says is refused, and nothing of it stays."""
+    """Assert that an import is refused and leaves nothing."""
     differ(repo, work)
     before, objects = Picture.of(root), everything(root / ".git" / "objects")
     refused("IMPORT_REFUSED", repo.import_branch, inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE)
@@ -113,7 +113,7 @@ def refuses(root: Path, repo: Repository, work: Path, bundle: Path) -> None:
 
 @pytest.mark.parametrize("fill", [0, 150], ids=["few objects", "many"])
 @pytest.mark.parametrize("forged", FORGED)
-def test_what_fsck_would_complain_of_is_refused_and_nothing_stays(
+def test_a_forged_object_is_refused_and_leaves_nothing(
     root: Path, repo: Repository, work: Path, tmp_path: Path, forged: str, fill: int
 ) -> None:
     refuses(root, repo, work, bundled(tmp_path, root, FORGED[forged], fill))
@@ -138,7 +138,7 @@ def mangled(tmp_path: Path, root: Path, mangle: Callable[[bytes], bytes]) -> Pat
 
 
 def head_of(bundle: bytes) -> int:
-    """Where the pack begins."""
+    """The position at which the pack begins."""
     return bundle.index(b"\n\n") + 2
 
 
@@ -165,7 +165,7 @@ def test_an_unsound_bundle_is_refused(root: Path, repo: Repository, work: Path, 
     refuses(root, repo, work, mangled(tmp_path, root, MANGLED[how]))
 
 
-def test_a_sound_bundle_is_taken_whoever_wrote_it(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
+def test_a_sound_bundle_is_accepted_from_any_writer(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
     differ(repo, work)
     bundle = mangled(tmp_path, root, lambda b: b)
     assert repo.import_branch(inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE) == repo.resolve("work")
@@ -203,7 +203,9 @@ def test_content_forged_under_a_new_id_is_refused(root: Path, repo: Repository, 
 # -- what a branch may do
 
 
-def test_only_the_branch_moves_and_only_what_it_needs_comes(root: Path, repo: Repository, work: Path) -> None:
+def test_an_import_moves_only_the_branch_and_brings_only_needed_objects(
+    root: Path, repo: Repository, work: Path
+) -> None:
     git(work, "branch", "side")
     git(work, "tag", "v1")
     write(work, {"more": "more\n"})
@@ -216,7 +218,7 @@ def test_only_the_branch_moves_and_only_what_it_needs_comes(root: Path, repo: Re
     git(root, "cat-file", "-e", git(work, "rev-parse", "refs/stash"), ok=(1,))
 
 
-def test_what_a_commit_is_called_may_be_long_and_look_like_anything(root: Path, repo: Repository, place: Path) -> None:
+def test_a_commit_message_may_be_long_and_look_like_anything(root: Path, repo: Repository, place: Path) -> None:
     for number, message in enumerate(("x " * 9_000, f"{'1' * 40} refs/heads/main", "# v2 git bundle")):
         commit(root, {"shared": f"{number}\n"}, message)
         add(repo, place / str(number), f"work{number}")
@@ -234,7 +236,7 @@ def test_a_branch_may_be_rewritten_and_the_reflog_has_what_it_was(root: Path, re
     assert [git(root, "rev-parse", f"work@{{{n}}}") for n in (1, 2)] == [second, first]
 
 
-def test_nothing_new_starts_no_process_and_a_deleted_branch_comes_back(
+def test_an_import_without_news_starts_no_process_and_restores_a_deleted_branch(
     root: Path, repo: Repository, work: Path
 ) -> None:
     never, made = inside(work, wrap=lambda _: ["false"]), git(root, "rev-parse", "work")
@@ -274,7 +276,7 @@ def test_a_symbolic_branch_moves_nothing_but_the_branch(root: Path, repo: Reposi
     assert git(root, "symbolic-ref", "--quiet", "refs/heads/work", ok=(1,)) == ""
 
 
-def test_more_than_is_allowed_is_refused_as_soon_as_it_is_seen(root: Path, repo: Repository, work: Path) -> None:
+def test_an_oversized_import_is_refused_as_soon_as_it_is_seen(root: Path, repo: Repository, work: Path) -> None:
     (work / "large").write_bytes(random.Random(7).randbytes(MEGABYTE))
     git(work, "add", "--all")
     git(work, "commit", "--quiet", "--message", "large")
@@ -288,9 +290,7 @@ def test_more_than_is_allowed_is_refused_as_soon_as_it_is_seen(root: Path, repo:
 
 
 @pytest.mark.parametrize("endless", ["sleep 600", *(f"while :; do echo >&{end}; sleep 0.01; done" for end in (1, 2))])
-def test_who_takes_too_long_is_stopped_and_tried_again_also_if_it_talks_meanwhile(
-    repo: Repository, work: Path, endless: str
-) -> None:
+def test_an_import_that_takes_too_long_is_stopped_even_if_it_prints(repo: Repository, work: Path, endless: str) -> None:
     differ(repo, work)
     slow = inside(work, wrap=lambda _: ["sh", "-c", endless], limit=0.3)
     error = refused("GIT_TIMEOUT", repo.import_branch, slow, "work", max_bytes=MEGABYTE)
@@ -309,7 +309,7 @@ def test_a_branch_that_the_person_is_on_is_not_moved(root: Path, repo: Repositor
     assert repo.import_branch(inside(work), "work", max_bytes=MEGABYTE) == repo.resolve("work")
 
 
-def test_many_may_import_at_the_same_time(repo: Repository, work: Path) -> None:
+def test_concurrent_imports_succeed(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
 
@@ -321,7 +321,7 @@ def test_many_may_import_at_the_same_time(repo: Repository, work: Path) -> None:
         assert set(pool.map(take, range(12))) == {made}
 
 
-def test_what_git_packed_away_is_imported_too(repo: Repository, work: Path) -> None:
+def test_packed_objects_are_imported_too(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
     made = inside(work).commit_all("more", ANNA)
     git(work, "gc", "--quiet", "--prune=now")
@@ -351,7 +351,7 @@ PEEKED: dict[str, Callable[[Path, str], object]] = {
 
 
 @pytest.mark.parametrize("how", PEEKED)
-def test_what_is_no_plain_reference_tells_nothing(repo: Repository, work: Path, how: str) -> None:
+def test_a_branch_that_is_no_plain_reference_has_no_unverified_commit(repo: Repository, work: Path, how: str) -> None:
     ref = own(work) / "refs" / "heads" / "work"
     assert repo.unverified_branch(own(work), "work") == repo.resolve("work")
     PEEKED[how](ref, str(repo.resolve("work")))

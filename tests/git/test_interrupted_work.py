@@ -1,4 +1,4 @@
-"""Whatever stops the work in the middle, nothing is half done, or what is left can be removed."""
+"""Interrupted work: nothing is half done, or the remains can be removed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def test_a_crash_while_integrating_leaves_the_old_commit_or_the_new(
 
 
 @pytest.mark.parametrize("left", range(8))
-def test_what_is_left_of_a_removal_is_removed(root: Path, repo: Repository, work: Path, left: int) -> None:
+def test_an_interrupted_removal_of_a_worktree_is_finished_by_the_next(
+    root: Path, repo: Repository, work: Path, left: int
+) -> None:
     parts = [work, own(work), root / ".git" / "worktrees" / "w"]
     for number, part in enumerate(parts):
         if not left & 1 << number:

@@ -48,7 +48,7 @@ def life(repo: Repository, path: Path) -> str:
     return merged
 
 
-def test_with_a_sha256_one(tmp_path: Path) -> None:
+def test_worktrees_work_in_a_repository_with_sha256(tmp_path: Path) -> None:
     root = tmp_path / "long"
     git(tmp_path, "init", "--quiet", "--object-format=sha256", "--initial-branch=main", str(root))
     commit(root, {"a": "1\n"})
@@ -59,14 +59,14 @@ def test_with_a_sha256_one(tmp_path: Path) -> None:
     assert repo.diff_stat("lone", "work") == [FileChange("a", 1, 0), FileChange("made/in worktree", 1, 0)]
 
 
-def test_with_a_detached_head(root: Path, repo: Repository, place: Path) -> None:
+def test_worktrees_work_with_a_detached_head(root: Path, repo: Repository, place: Path) -> None:
     git(root, "checkout", "--quiet", "--detach")
     write(root, {"shared": "uncommitted\n"})
     life(repo, place / "w")
     assert (root / "shared").read_text() == "uncommitted\n"
 
 
-def test_on_a_branch_without_commits(root: Path, repo: Repository, place: Path) -> None:
+def test_worktrees_work_beside_a_branch_without_commits(root: Path, repo: Repository, place: Path) -> None:
     git(root, "checkout", "--quiet", "--orphan", "fresh")
     refused("BRANCH_NOT_FOUND", add, repo, place / "w", "work", "fresh")
     assert (records(root), list(place.glob("*"))) == ([], [])
@@ -74,7 +74,7 @@ def test_on_a_branch_without_commits(root: Path, repo: Repository, place: Path) 
 
 
 @pytest.mark.parametrize("partly", ["--depth=1", "--depth=2", "--filter=blob:none"])
-def test_in_a_clone_of_a_part(root: Path, tmp_path: Path, partly: str) -> None:
+def test_worktrees_work_in_a_partial_clone(root: Path, tmp_path: Path, partly: str) -> None:
     for number in range(4):
         commit(root, {"shared": f"{number}\n"})
     git(root, "config", "uploadpack.allowFilter", "true")
@@ -84,7 +84,7 @@ def test_in_a_clone_of_a_part(root: Path, tmp_path: Path, partly: str) -> None:
     assert git(part, "rev-parse", "--is-shallow-repository") == ("false" if "filter" in partly else "true")
 
 
-def test_a_worker_that_makes_its_history_shallow_is_found_out(root: Path, repo: Repository, work: Path) -> None:
+def test_a_shallow_history_made_by_a_worker_is_refused(root: Path, repo: Repository, work: Path) -> None:
     tree = git(work, "rev-parse", "HEAD^{tree}")
     orphan = git(work, "commit-tree", "-m", "x", "-p", git(work, "commit-tree", "-m", "lost", tree), tree)
     (own(work) / "shallow").write_text(f"{orphan}\n")
@@ -94,7 +94,7 @@ def test_a_worker_that_makes_its_history_shallow_is_found_out(root: Path, repo: 
     assert Picture.of(root) == before
 
 
-def test_one_that_borrows_objects(root: Path, tmp_path: Path) -> None:
+def test_a_worktree_works_in_a_repository_that_borrows_objects(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--shared", str(root), "a: 'b")
     git(tmp_path, "clone", "--quiet", "--shared", "a: 'b", "c")
     borrower = Repository.open(tmp_path / "c")
@@ -103,13 +103,13 @@ def test_one_that_borrows_objects(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["with space", "colon:s", 'quote"s', "back\\slash", "new\nline", "#hash", "ünï"])
-def test_a_place_whose_name_means_something(root: Path, tmp_path: Path, name: str) -> None:
+def test_worktrees_work_in_a_directory_with_a_special_name(root: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     moved = root.rename(tmp_path / name / "repo")
     life(Repository.open(moved), moved / ".aiswarm" / "worktrees" / "w")
 
 
-def test_a_submodule_and_what_has_one(root: Path, tmp_path: Path) -> None:
+def test_worktrees_work_in_a_submodule_and_in_its_parent(root: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(root), "source")
     git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "source"), "sub")
     commit(root, {})
@@ -119,7 +119,7 @@ def test_a_submodule_and_what_has_one(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["separate git directory", "core.worktree", "link"])
-def test_a_git_directory_elsewhere(root: Path, tmp_path: Path, how: str) -> None:
+def test_worktrees_work_with_a_git_directory_elsewhere(root: Path, tmp_path: Path, how: str) -> None:
     (root / ".git").rename(tmp_path / "away")
     match how:
         case "link":
@@ -161,7 +161,7 @@ def test_with_every_kind_of_file_for_a_project_in_a_part_of_a_repository(root: P
     assert os.access(root / "run", os.X_OK)
 
 
-def test_a_rename_of_case_only(root: Path, repo: Repository, place: Path) -> None:
+def test_worktrees_work_with_a_rename_of_case_only(root: Path, repo: Repository, place: Path) -> None:
     add(repo, place / "w", "work")
     git(place / "w", "mv", "kept", "Kept")
     commit(place / "w", {})
@@ -172,7 +172,7 @@ def test_a_rename_of_case_only(root: Path, repo: Repository, place: Path) -> Non
     assert git(root, "status", "--porcelain") == "?? .aiswarm/"
 
 
-def test_what_the_person_configured_for_all_repositories_works_inside(
+def test_the_global_git_configuration_of_the_person_works_in_a_worktree(
     root: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
@@ -230,7 +230,7 @@ def test_a_sparse_checkout_of_the_persons_is_not_the_worktrees(root: Path, repo:
     assert ((root / "in" / "d").exists(), (root / "out").exists()) == (True, False)
 
 
-def test_ten_thousand_files(root: Path, repo: Repository, place: Path) -> None:
+def test_worktrees_work_with_ten_thousand_files(root: Path, repo: Repository, place: Path) -> None:
     commit(root, {f"d{number % 100}/f{number}": f"{number}\n" for number in range(10_000)})
     life(repo, place / "w")
     assert git(root, "status", "--porcelain") == ""

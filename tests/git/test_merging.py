@@ -1,4 +1,4 @@
-"""Merging into a branch that the person may be working on, also what was tried out first."""
+"""Merging into a branch that the person may be working on, also with a merge tried first."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def test_edits_of_files_that_the_merge_does_not_change_stay(
     assert git(root, "rev-parse", "main") == made.commit
 
 
-def test_an_edit_that_rules_how_other_files_are_written_is_in_the_way(root: Path, repo: Repository, work: Path) -> None:
+def test_an_edited_attributes_file_blocks_the_merge(root: Path, repo: Repository, work: Path) -> None:
     commit(root, {".gitattributes": ""})
     write(root, {".gitattributes": "* text eol=crlf\n"})
     error = refused("TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == [".gitattributes"]
 
 
-def test_of_edits_and_untracked_files_those_in_the_way_are_named(root: Path, repo: Repository, work: Path) -> None:
+def test_a_dirty_target_names_only_the_files_in_the_way(root: Path, repo: Repository, work: Path) -> None:
     write(root, {"kept": "edited\n", "new": "mine"})
     error = untouched(root, "TARGET_DIRTY", repo.integrate, "work", "main", "no", ANNA)
     assert error.details["files"] == ["new"]
@@ -228,7 +228,7 @@ def test_an_unknown_target_or_source_is_not_found(repo: Repository, work: Path) 
 
 @pytest.mark.parametrize("target", ["main", "other"])
 @pytest.mark.parametrize("fast_forward", [True, False])
-def test_what_was_tried_out_is_what_is_integrated(
+def test_the_tried_merge_commit_is_the_one_that_is_integrated(
     root: Path, repo: Repository, work: Path, target: str, fast_forward: bool
 ) -> None:
     git(root, "branch", "other")
@@ -243,7 +243,7 @@ def test_what_was_tried_out_is_what_is_integrated(
     assert repo.integrate("work", target, "again", ANNA, merged=made).kind == "already_merged"
 
 
-def test_what_was_tried_out_on_an_older_target_is_refused(root: Path, repo: Repository, work: Path) -> None:
+def test_a_merge_commit_tried_on_an_older_target_is_refused(root: Path, repo: Repository, work: Path) -> None:
     made = repo.merge_commit("work", "main", "merge", ANNA)
     commit(root, {"kept": "later\n"})
     untouched(root, "TARGET_MOVED", repo.integrate, "work", "main", "merge", ANNA, merged=made)
@@ -252,7 +252,7 @@ def test_what_was_tried_out_on_an_older_target_is_refused(root: Path, repo: Repo
 
 
 @pytest.mark.parametrize("forged", ["other files", "other parents", "the source", "the target", "missing", "an option"])
-def test_what_is_not_the_merge_is_refused(root: Path, repo: Repository, work: Path, forged: str) -> None:
+def test_a_commit_that_is_not_the_merge_is_refused(root: Path, repo: Repository, work: Path, forged: str) -> None:
     tree, main, source = git(root, "rev-parse", "main^{tree}", "main", "work").split()
     merged = git(root, "rev-parse", f"{repo.merge_commit('work', 'main', 'merge', ANNA)}^{{tree}}")
     commits = {
@@ -273,7 +273,7 @@ def test_a_merge_in_conflict_cannot_be_tried_out(root: Path, repo: Repository, w
     assert repo.merge_commit("main", "main", "merge", ANNA) == repo.resolve("main")
 
 
-def test_a_worktree_without_a_branch_holds_what_is_tried(root: Path, repo: Repository, work: Path, place: Path) -> None:
+def test_a_worktree_without_a_branch_holds_a_tried_merge(root: Path, repo: Repository, work: Path, place: Path) -> None:
     made = repo.merge_commit("work", "main", "merge", ANNA)
     assert add(repo, place / "gate", None, made) == made
     assert inside(place / "gate").head() == (None, made)

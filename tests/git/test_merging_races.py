@@ -1,4 +1,4 @@
-"""Merging while somebody else moves, edits or locks what is merged into."""
+"""Merging while somebody else moves, edits or locks the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging under the person's filters, drivers, taste, hooks and identity."""
+"""Merging under the person's filters, drivers, preferences, hooks and identity."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ TASTE = {
 }
 
 
-def test_the_taste_of_the_person_does_not_change_what_is_done(root: Path, repo: Repository, work: Path) -> None:
+def test_git_preferences_of_the_person_do_not_change_commits_and_merges(
+    root: Path, repo: Repository, work: Path
+) -> None:
     for key, value in TASTE.items():
         git(root, "config", key, value)
     write(work, {"more": "lf\ncrlf\r\n"})
@@ -130,7 +132,7 @@ def test_a_name_of_which_git_would_leave_nothing_is_refused(name: str) -> None:
     refused("BAD_IDENTITY", CommitIdentity, name, "x@y")
 
 
-def test_every_other_name_signs(work: Path) -> None:
+def test_every_other_name_can_be_the_author_of_a_commit(work: Path) -> None:
     names = {"a": "a", "<a>": "a", "a\nb": "ab", "Ä": "Ä", ".a.": "a", "agent-1": "agent-1"}
     for name in names:
         write(work, {"file": name})

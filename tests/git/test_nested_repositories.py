@@ -1,4 +1,4 @@
-"""A repository that was made inside a worktree is files of the worktree, whatever `git add` would make of it."""
+"""A repository inside a worktree counts as files of the worktree, unlike with `git add`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WANTED = {"sub/f.txt": "precious", "sub/deep/er/g": "g", "sub/in/h": "h"}
 
 
 @pytest.mark.parametrize("how", ["committed", "unborn", "linked by the agent"])
-def test_its_files_are_committed_and_kept_and_shown_and_it_is_clean_then(
+def test_files_of_a_nested_repository_are_committed_kept_and_shown(
     root: Path, repo: Repository, work: Path, how: str
 ) -> None:
     nested(work / "sub", FILES, committed=how != "unborn")
@@ -64,7 +64,7 @@ def test_its_files_are_committed_and_kept_and_shown_and_it_is_clean_then(
     assert git(work, "show", "HEAD:sub/f.txt") == "later"
 
 
-def test_one_without_a_file_is_in_the_way_of_nothing_and_is_named(work: Path) -> None:
+def test_a_nested_repository_without_files_blocks_no_commit_and_is_named(work: Path) -> None:
     nested(work / "empty", {}, committed=False)
     write(work, {"a": "a"})
     assert inside(work).commit_all("a", ANNA) is not None

@@ -1,4 +1,4 @@
-"""What is predicted of merges is what they give, of generated histories; a real ``git merge`` is the judge."""
+"""Predictions of merges agree with a real ``git merge`` on generated histories."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def agree(predicted: MergePreview, real: MergePreview) -> bool:
 
 
 def judged(scratch: Path, ours: str, theirs: str) -> MergePreview:
-    """What `git merge` makes of it."""
+    """The outcome of a real `git merge`."""
     git(scratch, "checkout", "--quiet", "--force", "--detach", ours)
     git(scratch, "clean", "-ffdxq")
     done = subprocess.run(
@@ -168,7 +168,7 @@ def test_predictions_agree_with_real_merges(root: Path, tmp_path: Path, seed: in
             assert git(root, "rev-parse", f"{made}^{{tree}}") == preview.tree
 
 
-def test_the_same_is_predicted_where_git_cannot_take_many_at_once(
+def test_an_old_git_predicts_the_same_merges_one_by_one(
     root: Path, repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw, stream = random.Random(7), Stream()
@@ -183,7 +183,7 @@ def test_the_same_is_predicted_where_git_cannot_take_many_at_once(
     assert {preview.tree is None for preview in at_once} == {True, False}
 
 
-def test_pairs_may_come_twice_or_turned_around_and_nothing_moves(root: Path, repo: Repository, work: Path) -> None:
+def test_repeated_and_reversed_pairs_are_predicted_without_a_change(root: Path, repo: Repository, work: Path) -> None:
     commit(root, {"kept": "changed\n"})
     main, theirs = git(root, "rev-parse", "main"), git(root, "rev-parse", "work")
     before = Picture.of(root)
@@ -194,7 +194,7 @@ def test_pairs_may_come_twice_or_turned_around_and_nothing_moves(root: Path, rep
     assert Picture.of(root) == before
 
 
-def test_what_is_no_commit_is_not_found(root: Path, repo: Repository) -> None:
+def test_a_prediction_of_something_that_is_no_commit_is_refused(root: Path, repo: Repository) -> None:
     for one in ("0" * 40, "missing", "main^{tree}", "-x", git(root, "rev-parse", "main^{tree}")):
         for pair in (("main", one), (one, "main")):
             refused("BRANCH_NOT_FOUND", repo.predict_merges, [pair, ("main", "main")])

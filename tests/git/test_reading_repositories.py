@@ -1,4 +1,4 @@
-"""Branches, differences and merges that are only looked at."""
+"""Reading branches, differences and predicted merges."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_preview_lists_the_files_in_conflict_whatever_their_names(root: Path, 
     assert (preview.tree, sorted(preview.conflicts)) == (None, sorted([*names, "shared"]))
 
 
-def test_the_main_checkout_tells_what_is_not_committed(root: Path, repo: Repository) -> None:
+def test_the_main_checkout_lists_uncommitted_files_without_writing_its_index(root: Path, repo: Repository) -> None:
     commit(root, dict.fromkeys(HOSTILE_FILES, "x\n") | {"staged": "", "deleted": "", "same": ""})
     write(root, dict.fromkeys(HOSTILE_FILES, "y\n") | {"staged": "s", "untracked": "", "x.ignored": ""})
     git(root, "add", "staged")

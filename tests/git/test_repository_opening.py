@@ -96,7 +96,7 @@ def test_an_old_git_is_refused(
         refused("GIT_TOO_OLD", Repository.open, root)
 
 
-def test_what_git_says_is_in_the_error_and_a_repository_that_went_away_is_named(root: Path, repo: Repository) -> None:
+def test_a_git_error_quotes_git_and_names_a_vanished_repository(root: Path, repo: Repository) -> None:
     (root / ".git" / "index").write_bytes(b"not an index at all")
     error = refused("GIT_FAILED", repo.dirty_files, "main")
     assert "index" in error.details["stderr"]

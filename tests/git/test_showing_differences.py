@@ -15,11 +15,11 @@ from workbench.git import FileChange, FileDiff, Repository
 
 
 def shown(repo: Repository, **more: Any) -> dict[str, FileDiff]:
-    """What the branch changed, by path."""
+    """The changes of the branch, by path."""
     return {file.path: file for file in repo.diff("main", "work", max_bytes=more.pop("max_bytes", MEGABYTE), **more)}
 
 
-def test_every_kind_of_change_is_told(root: Path, repo: Repository, place: Path) -> None:
+def test_a_difference_shows_every_kind_of_change(root: Path, repo: Repository, place: Path) -> None:
     commit(root, {"m": "1\n2\n3\n", "d": "d\n", "r": "r\n" * 9, "t": "t\n", "mode": "x\n"})
     add(repo, place / "w", "work")
     work = place / "w"
@@ -77,7 +77,7 @@ def test_hostile_names_are_told_as_they_are(repo: Repository, work: Path) -> Non
         assert [*shown(repo, path=name)] == [name]
 
 
-def test_one_file_or_directory_can_be_asked_for(repo: Repository, work: Path) -> None:
+def test_a_difference_can_be_limited_to_one_file_or_directory(repo: Repository, work: Path) -> None:
     commit(work, {"d/a": "", "d/b": "", "dd": ""})
     assert [*shown(repo, path="d")] == [*shown(repo, path="d/")] == ["d/a", "d/b"]
     for nothing in ("missing", "../x", "*", ":/", ":(exclude)d", "/etc"):
@@ -88,7 +88,7 @@ def test_one_file_or_directory_can_be_asked_for(repo: Repository, work: Path) ->
 
 
 @pytest.mark.parametrize("most", [0, 1, 300, 5_000, 100_000])
-def test_what_is_too_long_is_cut_between_files_and_said(repo: Repository, work: Path, most: int) -> None:
+def test_a_long_difference_is_cut_between_files_and_marked(repo: Repository, work: Path, most: int) -> None:
     commit(work, {f"f{number}": "line\n" * 200 for number in range(10)})
     files = list(shown(repo, max_bytes=most).values())
     assert [file.added for file in files] == [200] * 10 + [1]

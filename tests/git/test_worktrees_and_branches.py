@@ -94,7 +94,7 @@ def test_a_checkout_that_fails_or_hangs_leaves_nothing(root: Path, repo: Reposit
 @pytest.mark.parametrize(
     ("path", "branch", "code"), [("{}", "work", "BRANCH_EXISTS"), ("w", "work{}", "WORKTREE_PATH_TAKEN")]
 )
-def test_of_many_that_want_the_same_branch_or_path_one_gets_it(
+def test_one_of_many_concurrent_additions_gets_the_branch_or_path(
     root: Path, repo: Repository, place: Path, path: str, branch: str, code: str
 ) -> None:
     def make(number: int) -> str:
@@ -112,9 +112,7 @@ def test_of_many_that_want_the_same_branch_or_path_one_gets_it(
 
 
 @pytest.mark.parametrize("locked", [False, True])
-def test_the_record_of_a_worktree_that_was_here_gives_way(
-    root: Path, repo: Repository, work: Path, locked: bool
-) -> None:
+def test_a_stale_record_of_a_worktree_is_replaced(root: Path, repo: Repository, work: Path, locked: bool) -> None:
     if locked:
         git(root, "worktree", "lock", str(work))
     shutil.rmtree(work)
@@ -143,7 +141,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_what_is_left_of_a_worktree_is_removed(root: Path, repo: Repository, work: Path, left: str) -> None:
+def test_the_remains_of_a_broken_worktree_are_removed(root: Path, repo: Repository, work: Path, left: str) -> None:
     LEFT[left](root, work)
     remove(repo, work)
     assert (work.exists(), records(root)) == (False, [])

@@ -114,11 +114,11 @@ class Kernel:
             pass
 
     def complete(self, code: str) -> list[str]:
-        """What Tab offers."""
+        """The completions that Tab offers."""
         return list(self.client.complete(code, reply=True, timeout=30)["content"]["matches"])
 
     def inspect(self, code: str) -> str:
-        """What `?` shows in the pager."""
+        """The text that `?` shows in the pager."""
         [page] = self.client.execute(f"{code}?", reply=True, timeout=30)["content"]["payload"]
         return str(page["data"]["text/plain"])
 

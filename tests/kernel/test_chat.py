@@ -47,7 +47,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 @contextmanager
 def page(kernel: Kernel, front_end: str = "1") -> Iterator[None]:
-    """What a cell in a page is told of its front end."""
+    """Tell the cells that a page is their front end."""
     kernel.run(f"import os; os.environ['WORKBENCH_FRONTEND'] = '{front_end}'")
     try:
         yield
@@ -169,7 +169,7 @@ def test_a_kernel_that_is_attached_chats_too(running: Kernel, tmp_path: Path) ->
         other.run("%workbench stop")
 
 
-def test_a_tool_is_asked_for_in_the_page_and_the_cell_says_what_was_decided(running: Kernel) -> None:
+def test_a_chat_cell_shows_the_decision_on_a_tool_call(running: Kernel) -> None:
     running.run("@wb.tool\ndef add(a: int, b: int) -> int:\n    return a + b")
     running.run(
         "slow.settings['script'] = [{'calls': [{'tool': 'add', 'input': {'a': 1, 'b': 2}}]}, {'say': 'It is 3.'}]"

@@ -27,7 +27,7 @@ def test_definitions_are_listed_and_found(running: Kernel) -> None:
     running.fail_in_a_line({'wb.definitions["nobody"]': "AGENT_NOT_FOUND: "})
 
 
-def test_what_is_assigned_is_in_the_files(running: Kernel, repository: Path) -> None:
+def test_assigning_a_field_of_a_definition_writes_its_files(running: Kernel, repository: Path) -> None:
     running.run('reviewer.prompt = "You review diffs."')
     running.run('reviewer.settings["temperature"] = 0.2')
     running.run('reviewer.metadata["version"] = "1.1.0"')
@@ -51,7 +51,7 @@ def test_what_is_assigned_is_in_the_files(running: Kernel, repository: Path) -> 
     assert running.fail('del reviewer.rules["be-polite"]["text"]')["evalue"].startswith("FIELD_READ_ONLY: ")
 
 
-def test_what_a_definition_has_not_cannot_be_assigned(running: Kernel) -> None:
+def test_an_unknown_or_read_only_field_of_a_definition_cannot_be_assigned(running: Kernel) -> None:
     wrong = {
         'reviewer.promt = "You review."': "UNKNOWN_FIELD: Definition has no field 'promt'. Did you mean prompt",
         "reviewer.promt": "UNKNOWN_FIELD: Definition has no field 'promt'. Did you mean prompt",

@@ -1,4 +1,4 @@
-"""Long values beside each other show where they differ."""
+"""Long values side by side show where they differ."""
 
 from __future__ import annotations
 

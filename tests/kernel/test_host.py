@@ -1,4 +1,4 @@
-"""The host of the servers in a kernel, without a kernel: starts, stops and failures that nobody asked for."""
+"""The host of the servers in a kernel, without a kernel: starts, stops and unexpected failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def session() -> Iterator[WorkbenchSession]:
 
 
 def served_elsewhere(settings: Settings) -> subprocess.Popen[str]:
-    """A process that serves the project by now."""
+    """A process that already serves the project."""
     env = os.environ | {"WORKBENCH_PROJECT": str(settings.project)}
     command = [sys.executable, "-m", "workbench.cli", "serve", "--port", "0"]
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
@@ -54,7 +54,7 @@ def served_elsewhere(settings: Settings) -> subprocess.Popen[str]:
     return process
 
 
-def test_what_waits_when_the_servers_stop_fails_with_a_code(host: KernelHost) -> None:
+def test_a_pending_call_fails_with_a_code_when_the_servers_stop(host: KernelHost) -> None:
     host.start(0)
     last = host.call("list_events", after=None)["next_after"]
     waiting = host.submit(host.acall("list_events", after=last, wait_seconds=30))
@@ -80,7 +80,7 @@ def test_a_forked_process_uses_no_servers_and_takes_none_away_when_it_ends(host:
     assert host.call("ping") == {"ok": True}
 
 
-def test_servers_that_fail_are_noticed_and_can_be_started_again_or_stopped_with_their_error(
+def test_failed_servers_are_noticed_and_can_be_restarted_or_stopped(
     host: KernelHost, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def fails(server: uvicorn.Server, counter: int) -> bool:
@@ -122,7 +122,7 @@ def test_a_stop_that_takes_too_long_is_an_error_and_is_finished_by_the_next_star
     assert not host.attached
 
 
-def test_of_two_that_start_at_once_one_serves_and_the_other_attaches(settings: Settings) -> None:
+def test_one_of_two_concurrent_starts_serves_and_the_other_attaches(settings: Settings) -> None:
     hosts = [KernelHost(settings), KernelHost(settings)]
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(KernelHost.start, hosts)
@@ -177,9 +177,7 @@ def test_a_log_that_cannot_be_written_does_not_keep_the_servers_from_running(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_failed_start_is_no_start_and_the_next_one_reads_the_settings_anew(
-    session: WorkbenchSession, repository: Path
-) -> None:
+def test_the_start_after_a_failed_one_reads_the_settings_again(session: WorkbenchSession, repository: Path) -> None:
     (repository / ".aiswarm").mkdir()
     file = repository / ".aiswarm" / "settings.toml"
     file.write_text('host = "192.0.2.1"\nallow_remote = true\naccess_token = "secret"\n')

@@ -87,9 +87,7 @@ def test_an_interrupted_start_leaves_nothing(prepared: Kernel, repository: Path,
     assert_it_starts_and_stops(prepared, repository)
 
 
-def test_what_a_twice_interrupted_start_or_an_interrupted_stop_leaves_is_stopped_by_stop(
-    prepared: Kernel, repository: Path
-) -> None:
+def test_stop_cleans_up_after_an_interrupted_start_or_stop(prepared: Kernel, repository: Path) -> None:
     prepared.run("armed[:] = [('socket.bind', '')]; interrupt_in('LoopThread.stop')")
     assert_it_is_interrupted(prepared, f'%workbench start --project "{repository}" --port 0')
     prepared.run("%workbench stop")

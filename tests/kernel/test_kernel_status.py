@@ -48,7 +48,7 @@ def statuses_until(kernel: Kernel, end: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_a_message_of_a_panel_does_not_make_a_running_cell_look_finished_and_unloading_undoes_that(
+def test_a_panel_message_does_not_make_a_running_cell_look_finished(
     kernel: Kernel,
 ) -> None:
     comm_id = kernel.run(OPEN).strip("'")

@@ -25,14 +25,14 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_loading_twice_changes_nothing(kernel: Kernel) -> None:
+def test_loading_the_extension_twice_changes_nothing(kernel: Kernel) -> None:
     kernel.run("%load_ext workbench")
     kernel.run("import workbench; workbench.load_ipython_extension(get_ipython())")
     names = "[type(magics).__name__ for magics in get_ipython().magics_manager.registry.values()]"
     assert kernel.run(f"{names}.count('WorkbenchMagics')") == "1"
 
 
-def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
+def test_start_prints_the_address_and_stop_leaves_nothing_behind(kernel: Kernel, repository: Path) -> None:
     kernel.run("import gc, sys, threading")
     state = "print(sorted(t.name for t in threading.enumerate()), sys.getswitchinterval(), gc.get_threshold())"
     before = kernel.run(state)
@@ -58,13 +58,11 @@ def test_start_says_where_and_stop_leaves_nothing_behind(kernel: Kernel, reposit
         ("said = %workbench stop\nx = 1", 0),
     ],
 )
-def test_what_a_magic_says_is_shown_wherever_it_stands(kernel: Kernel, cell: str, times: int) -> None:
+def test_the_message_of_a_magic_is_shown_wherever_it_stands_in_a_cell(kernel: Kernel, cell: str, times: int) -> None:
     assert kernel.run(f"%load_ext workbench\n{cell}").count("Workbench was not running.") == times
 
 
-def test_what_keeps_the_servers_from_starting_is_one_clear_message(
-    kernel: Kernel, repository: Path, tmp_path: Path
-) -> None:
+def test_a_failed_start_of_the_servers_is_one_clear_message(kernel: Kernel, repository: Path, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -138,7 +136,7 @@ def test_an_error_is_one_line_with_its_code(running: Kernel) -> None:
         assert (error.startswith(beginning), "\n" in error) == (True, False), error
 
 
-def test_a_fresh_kernel_completes_and_shows_the_status_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
+def test_completion_and_status_work_before_the_start_and_after_a_stop(tmp_path: Path) -> None:
     with started(tmp_path) as kernel:
         assert {"start", "stop", "panel", "report", "approve"} <= set(kernel.complete("%workbench "))
         said = kernel.run("%workbench").splitlines()
@@ -174,7 +172,7 @@ def test_a_plan_is_refused_whole_looked_at_and_made_once_or_again(running: Kerne
     assert running.run('[plan["plan"] for plan in wb.call("list_plans")["plans"]]') == "['p', 'p-2', 'p-3']"
 
 
-def test_a_cell_becomes_a_persona(running: Kernel) -> None:
+def test_the_persona_magic_saves_its_cell_as_a_persona(running: Kernel) -> None:
     said = running.run("%%persona birder -o made\n---\nname: Birder\n---\nCount what you see.\n")
     assert said.strip() == "Saved persona birder; its agents are workers."
     assert running.run('made["name"]') == "'Birder'"
@@ -258,13 +256,13 @@ def test_a_line_that_is_no_query_is_one_clear_message(running: Kernel) -> None:
     running.fail_in_a_line(wrong)
 
 
-def test_other_lines_still_take_variables(running: Kernel) -> None:
+def test_other_magics_still_expand_variables(running: Kernel) -> None:
     running.run('for title in ("Count", "Weigh"):\n    %workbench call create_task title={title} persona_id=tester')
     running.run("def shown(number):\n    %workbench task {number}\nshown(2)")
     assert running.run("[task.title for task in wb.tasks]") == "['Count', 'Weigh']"
 
 
-def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: Kernel) -> None:
+def test_a_project_can_be_queried_after_its_servers_stopped(running: Kernel) -> None:
     running.run('wb.call("create_task", title="Count", persona_id="tester")')
     assert running.run('wb.sql("SELECT title FROM tasks")["title"].tolist()') == "['Count']"
     running.run('wb.call("create_task", title="Weigh", persona_id="tester")')
@@ -277,7 +275,7 @@ def test_what_was_stored_can_be_queried_after_the_servers_have_stopped(running: 
     assert "NOT_STARTED" in running.error('wb.call("create_task", title="Too late", persona_id="tester")')
 
 
-def test_a_cell_that_waits_says_so_and_then_what_was_decided(running: Kernel) -> None:
+def test_a_cell_that_waits_for_a_decision_says_so_and_shows_it(running: Kernel) -> None:
     running.run('asked = wb.call("register", name="ada", persona_id="tester")["approval_id"]')
     decide = 'threading.Timer(0.5, lambda: wb.call("reject", approval_id=asked, reason="Not today")).start()'
     said = running.run(f"import threading\n{decide}\ndone = await wb.decided(asked)")
@@ -300,7 +298,7 @@ def test_a_cell_that_waits_is_interrupted_at_once(running: Kernel) -> None:
     assert running.run('wb.call("get_approval", approval_id=asked)["status"]') == "'pending'"
 
 
-def test_tab_offers_subcommands_and_their_options(kernel: Kernel) -> None:
+def test_the_tab_key_completes_subcommands_and_options(kernel: Kernel) -> None:
     offered = set(kernel.complete("%workbench "))
     assert {"start", "approve", "worktrees"} <= offered
     assert not {"and", "if", "is"} & offered, "Python's words do not fit there"
@@ -330,7 +328,7 @@ def test_an_agent_is_admitted_with_choices_in_lines_with_quotes_and_comments(run
     assert "Day # 1" in running.run("%workbench agents")
 
 
-def test_without_a_front_end_the_panel_is_a_table_and_its_last_state_when_the_servers_stop(running: Kernel) -> None:
+def test_a_panel_without_a_front_end_is_a_table_of_the_last_state(running: Kernel) -> None:
     running.run('wb.call("register", name="<b>ada</b>", persona_id="tester")')
     assert "ada" in running.run("%workbench panel")
     running.run('wb.call("create_task", title="Count", persona_id="tester")')
@@ -369,7 +367,7 @@ answered.is_set()
     assert running.run(code) == "True"
 
 
-def test_unloading_stops_and_forgets(kernel: Kernel, repository: Path) -> None:
+def test_unloading_the_extension_stops_the_servers(kernel: Kernel, repository: Path) -> None:
     kernel.serve(repository)
     port = port_of(kernel)
     kernel.run("%unload_ext workbench")

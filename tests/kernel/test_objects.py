@@ -69,7 +69,7 @@ def test_a_row_reads_what_its_list_has_not_and_has_the_actions_of_the_panel(serv
     assert serving.run("wb.tasks[99] if 99 in wb.tasks else None, hash(count) == hash(wb.task(1))") == "(None, True)"
 
 
-def test_what_a_list_has_not_is_read_for_many_rows_at_once(serving: Kernel) -> None:
+def test_a_field_missing_from_a_list_is_read_for_many_rows_at_once(serving: Kernel) -> None:
     serving.run("""
 from unittest.mock import patch
 
@@ -119,7 +119,7 @@ WRONG = {
 }
 
 
-def test_what_is_not_there_misspelt_or_of_another_type_is_one_line(serving: Kernel) -> None:
+def test_a_missing_or_misspelt_name_is_an_error_of_one_line(serving: Kernel) -> None:
     serving.fail_in_a_line(WRONG)
     for cell, end in (
         ("wb.approvals[99]", "wb.approvals lists them."),
@@ -356,7 +356,7 @@ _ = agent.call("complete_task", task_id=drawn, artifacts=["rows.csv", "gone.txt"
 """
 
 
-def test_what_a_task_made_shows_itself(serving: Kernel) -> None:
+def test_artifacts_of_a_task_show_themselves_in_a_cell(serving: Kernel) -> None:
     serving.run(ARTIFACTS)
     assert serving.run("[(one.name, one.kind) for one in wb.task(drawn).artifacts]") == (
         "[('rows.csv', 'file'), ('gone.txt', 'file'), ('commit:1', 'commit')]"
@@ -372,7 +372,7 @@ def test_what_a_task_made_shows_itself(serving: Kernel) -> None:
     assert "3700" in shown
 
 
-def test_among_others_an_object_is_one_line(serving: Kernel) -> None:
+def test_an_object_inside_a_list_is_shown_on_one_line(serving: Kernel) -> None:
     number = serving.run('alone = wb.call("create_task", title="Alone", persona_id="tester")["id"]; alone')
     assert serving.run("[wb.task(alone)]") == f"[<Task {number}: Alone, pending>]"
     assert f"<Task {number}: Alone, pending>>" in serving.run("wb.tasks[alone].retry")

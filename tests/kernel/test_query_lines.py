@@ -1,4 +1,4 @@
-"""Where the query begins on a line of `%wsql`."""
+"""The beginning of the query on a line of `%wsql`."""
 
 from __future__ import annotations
 

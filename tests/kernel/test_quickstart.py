@@ -34,7 +34,7 @@ def cells(**parameters: object) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_it_runs_twice_in_the_same_kernel_and_leaves_nothing_behind(
+def test_the_quickstart_runs_twice_in_one_kernel_and_leaves_nothing_behind(
     kernel: Kernel, repository: Path, tmp_path: Path
 ) -> None:
     (plan := tmp_path / "plan.yaml").write_text(PLAN)

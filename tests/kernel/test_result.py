@@ -1,4 +1,4 @@
-"""What `wb.call` returns shows itself: short, harmless and without tokens; as data it is a dict like any other."""
+"""The repr of results of `wb.call`: short, inert and without tokens; as data, a result is a dict."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_token_is_not_shown_and_is_there() -> None:
     assert shown["token"] == "wba_abc-123"
 
 
-def test_much_is_cut_and_it_says_so() -> None:
+def test_a_long_result_is_cut_with_a_note() -> None:
     items = [{f"f{n}": "x" * 1_000 for n in range(COLUMNS + 2)} for _ in range(ROWS + 5)]
     lines = pretty(Result(items=items)).splitlines()
     assert len(lines) == 1 + 1 + ROWS + 1
@@ -61,7 +61,7 @@ def test_much_is_cut_and_it_says_so() -> None:
     assert max(map(len, lines)) <= COLUMNS * (LETTERS + 2)
 
 
-def test_little_is_shown_too_and_within_something_else_it_is_written_as_a_dict() -> None:
+def test_a_small_result_is_shown_and_a_nested_one_is_written_as_a_dict() -> None:
     for empty in ({}, {"ok": True}, {"tasks": []}, {"tasks": [{}]}):
         assert isinstance(pretty(Result(empty)), str)
     assert pretty([Result(a=1)]) == "[{'a': 1}]"
@@ -76,7 +76,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=5))
-def test_any_data_is_shown_and_stays_what_it_is(data: dict[str, Any]) -> None:
+def test_a_result_shows_any_data_and_equals_it(data: dict[str, Any]) -> None:
     made = Result(data)
     assert (made, json.dumps(made), pickle.loads(pickle.dumps(made))) == (data, json.dumps(data), data)
     assert "\x1b" not in pretty(made) + made._repr_html_()

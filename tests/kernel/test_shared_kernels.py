@@ -136,7 +136,7 @@ def test_an_attached_kernel_finds_the_server_at_another_port(
 
 
 @pytest.mark.timeout(120)
-def test_a_reload_keeps_what_runs(running: Kernel) -> None:
+def test_reloading_the_extension_keeps_the_servers_running(running: Kernel) -> None:
     before = running.run("wb.server")
     running.run("%reload_ext workbench")
     assert running.run("wb.server") == before

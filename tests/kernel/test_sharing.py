@@ -135,7 +135,7 @@ def test_no_call_is_lost_or_made_twice_while_the_server_is_handed_over(hosts: tu
     assert titles(second) == sorted(filter(None, made))
 
 
-def test_what_a_killed_server_acknowledged_is_kept_and_what_is_in_doubt_is_not_repeated(
+def test_tasks_that_a_killed_server_acknowledged_are_kept_and_none_is_repeated(
     host: KernelHost, server: subprocess.Popen[str]
 ) -> None:
     with ThreadPoolExecutor() as pool:

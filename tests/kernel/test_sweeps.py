@@ -82,7 +82,7 @@ FAILED = ("CELL_FAILED: Cell 2: ", "INPUT_REQUESTED: Cell 2 ", "KERNEL_DIED: ", 
 
 
 @pytest.mark.parametrize("page", [True, False], ids=["page", "batch"])
-def test_a_sweep_that_cannot_begin_is_one_coded_line_and_runs_that_fail_are_coded_lines_of_the_table(
+def test_a_failed_sweep_is_one_coded_line_and_failed_runs_are_lines_of_its_table(
     project: Path, monkeypatch: pytest.MonkeyPatch, page: bool
 ) -> None:
     first, last = "wb.sweep('some.ipynb', name='made')", "len(wb.runs)"

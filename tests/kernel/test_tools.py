@@ -117,7 +117,7 @@ def add(a: int, b: int = 2) -> int:
     assert operator.tool("early") == {"result": "defined before the start"}
 
 
-def test_what_it_prints_goes_to_the_log_of_the_call_and_into_no_cell(kernel: Kernel, operator: Operator) -> None:
+def test_output_of_a_function_goes_to_the_log_of_its_call_and_into_no_cell(kernel: Kernel, operator: Operator) -> None:
     kernel.run("""
 
 @wb.tool
@@ -138,7 +138,7 @@ async def chatty_later():
 
 
 @pytest.mark.parametrize("error", ["ValueError('no')", "SystemExit(3)", "KeyboardInterrupt()", "StopIteration(1)"])
-def test_what_it_raises_fails_its_own_call(kernel: Kernel, operator: Operator, error: str) -> None:
+def test_an_exception_of_a_function_fails_only_its_own_call(kernel: Kernel, operator: Operator, error: str) -> None:
     for kind in ("", "async "):
         kernel.run(f"@wb.tool\n{kind}def fails():\n    raise {error}")
         assert failure(operator.begin_tool("fails")).code == "TOOL_FAILED"
@@ -238,7 +238,7 @@ def test_an_interrupt_is_the_cells_while_one_runs_and_otherwise_the_functions(
     assert kernel.run("1") == "1"
 
 
-def test_it_reports_how_far_it_is(kernel: Kernel) -> None:
+def test_a_function_reports_its_progress(kernel: Kernel) -> None:
     kernel.run("@wb.tool\ndef steps() -> str:\n    wb.progress(1, 2, 'half'); heard.wait(); return 'done'")
     kernel.run("""
 from workbench.ops import OPERATOR
@@ -267,7 +267,7 @@ def test_a_function_that_cannot_be_a_tool_is_refused_in_its_cell(kernel: Kernel)
         assert kernel.error(code).startswith(expected)
 
 
-def test_a_function_is_withdrawn_by_deleting_its_name_and_all_by_a_stop_until_the_next_start(
+def test_deleting_its_name_withdraws_a_function_and_a_stop_withdraws_all(
     kernel: Kernel, operator: Operator, repository: Path
 ) -> None:
     kernel.run("@wb.tool\ndef short_lived(): pass")
@@ -288,7 +288,7 @@ def test_a_function_is_withdrawn_by_deleting_its_name_and_all_by_a_stop_until_th
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_functions_of_an_attached_kernel_survive_the_server_and_are_unavailable_once_it_is_killed(
+def test_functions_of_an_attached_kernel_survive_the_server_but_not_the_kernel(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     operator = Operator(tmp_path)

@@ -1,4 +1,4 @@
-"""What a notebook says of mistakes, of empty lists and of interrupts: one line, in the words of a notebook."""
+"""Messages of a notebook about mistakes, empty lists and interrupts: one line, in the words of a notebook."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ MISSING = {
 }
 
 
-def test_what_a_cell_lacks_is_said_in_one_line(serving: Kernel) -> None:
+def test_a_cell_with_a_missing_argument_is_an_error_of_one_line(serving: Kernel) -> None:
     for cell, problem in MISSING.items():
         assert serving.error(cell) == f"BadInput: BAD_COMMAND: {problem}"
 
 
-def test_a_notebook_is_told_magics_where_a_shell_is_told_commands(serving: Kernel) -> None:
+def test_a_notebook_is_told_of_magics_and_a_shell_of_commands(serving: Kernel) -> None:
     assert serving.run("%workbench define") == (
         "There are no definitions. `%workbench define create NAME` creates one."
     )
@@ -59,9 +59,7 @@ def test_a_notebook_is_told_magics_where_a_shell_is_told_commands(serving: Kerne
 
 
 @pytest.mark.parametrize("package", ["duckdb", "numpy.linalg", "pandas.core.frame"])
-def test_an_interrupt_while_a_query_imports_what_it_needs_is_one_line_and_breaks_nothing(
-    tmp_path: Path, package: str
-) -> None:
+def test_an_interrupt_during_the_imports_of_a_query_is_one_line(tmp_path: Path, package: str) -> None:
     with started(tmp_path) as kernel:
         kernel.run('%workbench start --project "." --port 0')
         kernel.run(INTERRUPT_IMPORT.format(package=package))
@@ -69,7 +67,7 @@ def test_an_interrupt_while_a_query_imports_what_it_needs_is_one_line_and_breaks
         assert kernel.run('wb.sql("SELECT 41 + 1 AS x").x[0].item()') == "42"
 
 
-def test_a_sweep_that_is_called_is_told_arguments_in_place_of_options(serving: Kernel) -> None:
+def test_errors_of_a_called_sweep_name_arguments_instead_of_options(serving: Kernel) -> None:
     message = serving.fail("wb.sweep()")["evalue"]
     assert "resume=True and retry_failed=True" in message
     assert "--" not in message

@@ -37,7 +37,7 @@ def response(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
 
 
 def always(answer: Callable[[bytes], Awaitable[bytes]]) -> Talk:
-    """A peer that answers every request with what is made of its body."""
+    """A peer that answers every request with a function of its body."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

@@ -121,7 +121,7 @@ ROLES = {"agent": Agent, "coordinator": Coordinator, "partial": Partial}
 
 
 class Commands:
-    """What a test can have the node do."""
+    """The commands that a test can send to the node."""
 
     def __init__(self, node: Any) -> None:
         self.node = node

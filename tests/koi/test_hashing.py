@@ -25,7 +25,7 @@ VALUES = st.recursive(
 @example({"\U0001f600": 1, "\uffee": 2})
 @example({"a": '\x00\x1f\x7f\u2028\\"/é'})
 @example({"a": [], "b": {}, "": None, "c": [True, False, [{}]]})
-def test_it_is_that_of_the_canonical_form_also_where_writers_of_json_differ(contents: dict[str, Any]) -> None:
+def test_the_hash_of_contents_is_that_of_their_canonical_json(contents: dict[str, Any]) -> None:
     assert hash_of(contents) == sha256_hash_json(contents)
 
 

@@ -1,4 +1,4 @@
-"""The key file of a node, and what a signature is worth."""
+"""The key file of a node, and the verification of signatures."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
-def test_a_file_that_has_no_key_is_reported_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_key_is_reported_and_left_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     path.chmod(0o600)

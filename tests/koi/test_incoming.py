@@ -1,4 +1,4 @@
-"""Envelopes from other nodes: whatever they contain, they are read or refused; what is malformed costs only itself."""
+"""Envelopes from other nodes: any bytes are read or refused, and a malformed item costs only itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def events(sender: NodeIdentity, *sent: Any) -> bytes:
 
 
 @given(contents=st.dictionaries(st.text(), json_values))
-def test_what_is_signed_and_sent_is_read_as_it_was(ada: NodeIdentity, contents: dict[str, Any]) -> None:
+def test_a_signed_envelope_is_read_unchanged(ada: NodeIdentity, contents: dict[str, Any]) -> None:
     bundle = Bundle.generate(AgentPersonality("ada", "1"), contents)
     event = KoiEvent(rid=bundle.rid, event_type=EventType.NEW, manifest=bundle.manifest, contents=contents)
     for payload in (EventsPayload(events=[event]), BundlesPayload(bundles=[bundle])):
@@ -71,7 +71,7 @@ def test_what_is_signed_and_sent_is_read_as_it_was(ada: NodeIdentity, contents: 
 
 
 @given(raw=st.binary() | st.text().map(str.encode) | json_values.map(lambda value: json.dumps(value).encode()))
-def test_whatever_arrives_is_read_or_refused(raw: bytes) -> None:
+def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     with pytest.raises(BadInput) as caught:
         opened(raw)
     assert caught.value.code == "KOI_MALFORMED"
@@ -80,7 +80,7 @@ def test_whatever_arrives_is_read_or_refused(raw: bytes) -> None:
 @given(
     strange=st.lists(json_values | st.fixed_dictionaries({**dict.fromkeys(GOOD, json_values), "manifest": json_values}))
 )
-def test_strange_events_cost_no_other_its_place(ada: NodeIdentity, strange: list[Any]) -> None:
+def test_a_strange_event_does_not_displace_another(ada: NodeIdentity, strange: list[Any]) -> None:
     text = json.dumps({"type": "events_payload", "events": [*strange, GOOD]})
     incoming = opened(as_sent(ada, text))
     payload = incoming.envelope.payload
@@ -125,7 +125,7 @@ def test_a_malformed_event_costs_only_itself_and_the_signature_still_covers_it(a
     assert incoming.is_signed_with(ada.public_key)
 
 
-def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allowed_are_read(ada: NodeIdentity) -> None:
+def test_an_endless_number_costs_only_its_event_and_deep_contents_are_read(ada: NodeIdentity) -> None:
     deep = GOOD | {"contents": nested(DEEPEST - 1)}
     raw = events(ada, GOOD | {"contents": {"number": "HUGE"}}, deep).replace(b'"HUGE"', b"1e999")
     assert [dropped.reason for dropped in opened(raw).malformed] == ["events[0]: a number is too large"]
@@ -140,7 +140,9 @@ def test_a_number_without_end_costs_only_its_event_and_contents_as_deep_as_allow
         ({"type": "bundles_payload", "bundles": [{"manifest": MANIFEST}], "deferred": [1]}, {"bundles": []}),
     ],
 )
-def test_so_do_other_malformed_items(ada: NodeIdentity, payload: dict[str, Any], left: dict[str, Any]) -> None:
+def test_a_malformed_item_is_left_out_of_its_envelope(
+    ada: NodeIdentity, payload: dict[str, Any], left: dict[str, Any]
+) -> None:
     incoming = opened(as_sent(ada, json.dumps(payload)))
     assert incoming.malformed
     assert left.items() <= incoming.envelope.payload.model_dump(mode="json").items()
@@ -168,7 +170,7 @@ def test_a_rid_that_this_node_has_no_use_for_is_kept_as_text(ada: NodeIdentity) 
     ],
     ids=lambda raw: raw[:50].decode("ascii", "ignore").replace("\\", ""),
 )
-def test_what_is_no_envelope_is_refused_with_a_reason(raw: bytes) -> None:
+def test_bytes_that_are_no_envelope_are_refused_with_a_reason(raw: bytes) -> None:
     with pytest.raises(BadInput, match="no envelope of KOI-net") as caught:
         opened(raw)
     assert len(caught.value.message) < LONGEST_REASON + 100

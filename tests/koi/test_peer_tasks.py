@@ -23,7 +23,7 @@ async def _done() -> None:
     return
 
 
-async def test_one_of_a_kind_runs_for_a_peer_and_others_beside_it_and_again_once_it_has_ended() -> None:
+async def test_one_task_of_each_kind_runs_for_each_peer_at_a_time() -> None:
     ended = asyncio.Event()
     tasks = PeerTasks(ended.set)
     assert tasks.start("delivery", "ada", _wait)
@@ -36,7 +36,7 @@ async def test_one_of_a_kind_runs_for_a_peer_and_others_beside_it_and_again_once
     assert not tasks.start("delivery", "eve", _wait)
 
 
-async def test_a_defect_does_not_fill_the_log_because_its_task_is_started_again_only_after_a_pause(
+async def test_a_failing_task_restarts_after_a_pause_and_does_not_fill_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     released = asyncio.Event()

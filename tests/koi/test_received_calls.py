@@ -25,7 +25,7 @@ def test_a_call_is_known_as_long_as_it_could_be_sent_again_and_then_forgotten() 
     assert len(calls._received) == 3
 
 
-def test_a_node_may_send_so_many_calls_a_minute_by_each_rule() -> None:
+def test_each_rule_limits_the_calls_a_minute_of_a_node() -> None:
     calls = ReceivedCalls()
     for rule, most, again in (("few", 3, 20), ("many", 600, 1)):
         for _ in range(most):
@@ -41,7 +41,7 @@ def test_a_node_may_send_so_many_calls_a_minute_by_each_rule() -> None:
     assert calls._rates.maxsize == BUCKETS
 
 
-def test_a_node_may_have_so_many_calls_open_at_a_time() -> None:
+def test_the_open_calls_of_a_node_are_limited() -> None:
     calls = ReceivedCalls()
     with calls.open("ada", 2), calls.open("bob", 1):
         with calls.open("ada", 2), pytest.raises(TooMany, match="TOO_MANY_CALLS: 2 calls") as refused:

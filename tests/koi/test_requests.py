@@ -1,4 +1,4 @@
-"""Requests to other nodes: whatever a peer answers, the result is its payload or a coded error, and in time."""
+"""Requests to other nodes: any answer of a peer becomes a payload or a coded error, in time."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_request_is_a_signed_envelope_and_so_is_its_answer(
     assert body.startswith(b'{"payload":{"type":"fetch_rids","rid_types":[]},"source_node":"orn:koi-net.node:here+')
 
 
-async def test_requests_share_a_connection_that_is_replaced_if_the_peer_has_closed_it_meanwhile(
+async def test_requests_share_a_connection_and_replace_a_closed_one(
     client: PeerClient, serve: Serve, right: bytes
 ) -> None:
     connections, closed = 0, asyncio.Event()
@@ -124,7 +124,7 @@ async def test_an_answer_without_a_payload_is_none(client: PeerClient, serve: Se
     assert await client.ask(await serve(answering(response(body))), RIDS, FetchRids()) is None
 
 
-async def test_what_is_malformed_in_an_answer_costs_only_itself(
+async def test_a_malformed_item_of_an_answer_costs_only_itself(
     client: PeerClient, serve: Serve, here: NodeIdentity, there: NodeIdentity
 ) -> None:
     raw = as_sent(there, '{"type":"events_payload","events":[1]}', here)

@@ -42,7 +42,7 @@ async def test_a_stock_agent_and_a_stock_coordinator_share_a_personality(stock: 
         await agent.ask("cached", rid="no RID")
 
 
-async def test_a_stock_node_refuses_what_is_not_in_order_and_stays_right(stock: Stock, tmp_path: Path) -> None:
+async def test_a_stock_node_refuses_malformed_requests_and_keeps_working(stock: Stock, tmp_path: Path) -> None:
     coordinator = await stock("coordinator")
     ada, eve = (load_or_create(tmp_path / f"{name}.pem", name) for name in ("ada", "eve"))
     peer = KoiPeer(parse_node(coordinator.rid), coordinator.url, coordinator.info["profile"]["public_key"])
@@ -77,7 +77,7 @@ async def asking(identity: NodeIdentity) -> AsyncIterator[PeerClient]:
 
 
 def introduction(node: NodeIdentity, key: str) -> EventsPayload:
-    """What a node says of itself."""
+    """The event with which a node introduces itself."""
     profile = NodeProfile(node_type=NodeType.PARTIAL, public_key=key).model_dump(mode="json")
     made = Bundle.generate(node.rid, profile)
     return EventsPayload(
@@ -86,7 +86,7 @@ def introduction(node: NodeIdentity, key: str) -> EventsPayload:
 
 
 def events(rid: str, node: NodeIdentity) -> EventsPayload:
-    """What a node says of a personality, whose RID may be none that koi-net can read."""
+    """Events about a personality, whose RID koi-net may be unable to read."""
     made = Bundle.generate(AgentPersonality("ada", "1"), {"rid": rid, "node_rid": str(node.rid)})
     event = KoiEvent(rid=made.rid, event_type=EventType.NEW, manifest=made.manifest, contents=made.contents)
     return EventsPayload(events=[event.model_copy(update={"rid": rid})])

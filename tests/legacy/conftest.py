@@ -35,7 +35,7 @@ def samples(made: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """Where tests put a legacy database of their own."""
+    """The path of a test's own legacy database."""
     return tmp_path / "legacy.db"
 
 

@@ -25,7 +25,7 @@ from workbench.state.settings import Settings
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_every_row_is_brought_with_its_id_and_refers_only_to_what_is_there_and_a_second_time_changes_nothing(
+def test_an_import_brings_every_row_with_its_id_and_a_second_one_changes_nothing(
     samples: Path, settings: Settings, sample: str
 ) -> None:
     source = samples / f"{sample}.db"
@@ -46,7 +46,7 @@ def test_every_row_is_brought_with_its_id_and_refers_only_to_what_is_there_and_a
     assert sorted(settings.home.rglob("*")) == files
 
 
-def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings: Settings) -> None:
+def test_an_import_brings_the_values_of_the_rows_with_times_in_utc(samples: Path, settings: Settings) -> None:
     assert import_legacy(settings, samples / "small.db").notes == []
     made, changed, seen = 1_709_283_600 * SECOND, 1_709_285_400 * SECOND + SECOND // 2, 1_709_398_800_125_000
     times = {"created_at": made, "updated_at": changed, "deleted_at": None}
@@ -80,7 +80,7 @@ def test_what_the_rows_say_is_brought_with_times_in_utc(samples: Path, settings:
     assert [len(made) for made in set(column(settings.database, "SELECT token_hash FROM agents"))] == [64] * 3
 
 
-def test_what_the_old_registration_decided_is_kept(samples: Path, settings: Settings) -> None:
+def test_an_import_keeps_the_decisions_of_the_old_registration(samples: Path, settings: Settings) -> None:
     imported = import_legacy(settings, samples / "registered.db")
     question = """SELECT id, assigned_agent_id, registration_status, id_only, capabilities, deleted_at IS NULL
         FROM agents WHERE name = 'Cyd' ORDER BY id"""
@@ -94,9 +94,7 @@ def test_what_the_old_registration_decided_is_kept(samples: Path, settings: Sett
     assert column(settings.database, "SELECT agent_id FROM contexts") == ["pending_c1_20240401_080000"]
 
 
-def test_an_agent_that_was_there_before_registrations_were_is_admitted_and_a_reader_stays_one(
-    old: Path, settings: Settings
-) -> None:
+def test_an_agent_older_than_registrations_is_admitted_and_a_reader_stays_one(old: Path, settings: Settings) -> None:
     with database(old, "first") as db:
         db.execute("ALTER TABLE agents ADD COLUMN registration_status TEXT DEFAULT 'pending'")
         db.execute("ALTER TABLE agents ADD COLUMN selected_tool TEXT")
@@ -110,9 +108,7 @@ def test_an_agent_that_was_there_before_registrations_were_is_admitted_and_a_rea
 # Again.
 
 
-def test_what_was_changed_here_since_is_left_as_it_is_and_what_the_old_server_wrote_since_is_added(
-    samples: Path, settings: Settings
-) -> None:
+def test_a_later_import_adds_new_rows_and_keeps_changes_made_here(samples: Path, settings: Settings) -> None:
     source = samples / "small.db"
     import_legacy(settings, source)
     with closing(sqlite3.connect(settings.database)) as db, db:
@@ -156,9 +152,7 @@ async def test_a_server_of_the_project_sees_what_another_process_brings(
 
 
 @pytest.mark.anyio
-async def test_it_runs_in_a_process_that_has_the_store_open_and_in_a_thread_with_a_loop(
-    samples: Path, workbench: Workbench
-) -> None:
+async def test_an_import_runs_in_a_process_that_has_the_store_open(samples: Path, workbench: Workbench) -> None:
     assert added(import_legacy(workbench.settings, samples / "small.db"))["agents"] == 3
     assert Path(import_legacy(workbench.settings, samples / "registered.db").backup or "").exists()
     await workbench.call("register", name="Afterwards")
@@ -166,7 +160,7 @@ async def test_it_runs_in_a_process_that_has_the_store_open_and_in_a_thread_with
 
 
 def main(arguments: Iterable[str]) -> None:
-    """What a process of its own does: bring a database, and say what was imported."""
+    """The program of a separate process: import a database and print the counts."""
     project, source = map(Path, arguments)
     print(import_legacy(Settings(project=project), source).model_dump_json(), flush=True)
 

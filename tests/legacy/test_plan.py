@@ -1,4 +1,4 @@
-"""What becomes of legacy rows: ids, names, numbers, times and references, whatever they are."""
+"""The planned import of legacy rows: ids, names, numbers, times and references of any kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_agents_keep_their_ids_except_those_that_name_other_actors(old: Path, se
 
 
 @pytest.mark.anyio
-async def test_an_agents_id_that_somebody_has_here_becomes_another(
+async def test_an_imported_agent_gets_another_id_if_its_own_is_taken(
     samples: Path, workbench: Workbench, admit: Admit
 ) -> None:
     await admit("a-ada")
@@ -54,7 +54,7 @@ async def test_an_agents_id_that_somebody_has_here_becomes_another(
     assert imported.notes == ["Agent 'a-ada': its id is in use here or not allowed; its new id is 'a-ada-2'."]
 
 
-def test_what_is_not_deleted_keeps_its_id_before_what_is(old: Path, settings: Settings) -> None:
+def test_an_active_agent_keeps_its_id_before_a_deleted_one(old: Path, settings: Settings) -> None:
     with database(old, "first", "registration") as db:
         gone = {"created_at": "2024-03-01", "deleted_at": "2024-03-02"}
         insert(db, "agents", id="first", name="Ada", assigned_agent_id="ada", **gone)
@@ -82,7 +82,7 @@ def test_a_name_that_repeats_under_one_parent_is_numbered_unless_it_is_deleted(o
     assert imported.notes == ["Session 's1' (Monday): its name 'Monday' is in use here; its new name is 'Monday (2)'."]
 
 
-def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path: Path, settings: Settings) -> None:
+def test_two_legacy_databases_with_equal_ids_are_both_imported_whole(tmp_path: Path, settings: Settings) -> None:
     sources = [tmp_path / "one.db", tmp_path / "two.db"]
     for number, source in enumerate(sources):
         with database(source, "first", "contexts") as db:
@@ -108,7 +108,7 @@ def test_two_legacy_databases_with_the_same_ids_are_both_brought_whole(tmp_path:
 # What is not as it should be.
 
 
-def test_what_refers_to_something_that_is_gone_is_kept_without_it(old: Path, settings: Settings) -> None:
+def test_a_row_with_a_dangling_reference_is_kept_without_it(old: Path, settings: Settings) -> None:
     with database(old, "first", "contexts") as db:
         insert(db, "teams", id="t", name="Team", session_id="gone")
         insert(db, "agents", id="a", name="Ada", session_id="gone", team_id="gone")
@@ -159,7 +159,7 @@ def test_numbers_are_kept_where_they_are_unique_and_the_others_follow_the_last(o
     assert imported.notes == ["Session 's': 4 of its contexts had a number already in use, or none; renumbered."]
 
 
-def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Path, settings: Settings) -> None:
+def test_invalid_times_are_replaced_and_deleted_rows_stay_deleted(old: Path, settings: Settings) -> None:
     with database(old, "first") as db:
         insert(db, "projects", id="a", name="A", created_at="long ago", updated_at="1970-01-01 00:00:02")
         insert(db, "projects", id="b", name="B", created_at=None, deleted_at="")
@@ -173,7 +173,7 @@ def test_times_that_are_none_are_replaced_and_what_was_deleted_stays_so(old: Pat
     assert "Project 'a' (A): its created_at 'long ago' is not a time; another of its times is used." in imported.notes
 
 
-def test_what_is_no_json_object_is_kept_in_one(old: Path, settings: Settings) -> None:
+def test_metadata_that_is_no_json_object_is_wrapped_in_one(old: Path, settings: Settings) -> None:
     metadata: list[tuple[Any, Any]] = [
         (None, {}),
         (" ", {}),
@@ -193,7 +193,7 @@ def test_what_is_no_json_object_is_kept_in_one(old: Path, settings: Settings) ->
     assert {title for title, _ in contexts} == {"A\N{REPLACEMENT CHARACTER}B"}
 
 
-def test_what_is_not_brought_is_said(old: Path, settings: Settings) -> None:
+def test_an_import_notes_the_tables_and_columns_it_omits(old: Path, settings: Settings) -> None:
     with database(old, "first", "registration") as db:
         db.execute("CREATE TABLE invoices (id TEXT)")
         db.execute("ALTER TABLE teams ADD COLUMN colour TEXT")
@@ -240,7 +240,7 @@ def new_store() -> Iterator[SqliteConnection]:
 
 @hypothesis_settings(deadline=None)
 @given(written=st.fixed_dictionaries(dict.fromkeys(TABLES, ROWS)))
-def test_whatever_the_rows_are_the_store_takes_each_of_them_once(
+def test_any_legacy_rows_are_added_to_the_store_once(
     new_store: SqliteConnection, written: dict[str, list[dict[str, Any]]]
 ) -> None:
     legacy = Legacy("any.db", {table: [Old(table, row) for row in written[table]] for table in TABLES}, [])

@@ -1,4 +1,4 @@
-"""Reading a legacy database: it is left alone, and refused if it is none; and the samples of such databases."""
+"""Reading a legacy database: it is left unchanged, or refused if it is unsound; and sample databases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_old_file_is_left_byte_for_byte_as_it_was(samples: Path, settings: S
     assert sorted(samples.iterdir()) == files
 
 
-def test_what_the_old_server_has_only_in_its_log_is_brought_while_it_runs(samples: Path, settings: Settings) -> None:
+def test_rows_in_the_log_of_the_running_old_server_are_imported(samples: Path, settings: Settings) -> None:
     source = samples / "small.db"
     with closing(sqlite3.connect(source)) as server:
         server.execute("PRAGMA journal_mode = WAL")
@@ -115,7 +115,7 @@ def crashed(path: Path) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_is_no_sound_legacy_database_is_refused_before_anything_is_touched(
+def test_an_unsound_legacy_database_is_refused_before_anything_is_written(
     old: Path, settings: Settings, made: Callable[[Path], None], error: type[WorkbenchError], code: str, says: str
 ) -> None:
     made(old)
@@ -136,6 +136,6 @@ def test_the_samples_are_the_same_each_time_and_the_full_one_has_hundreds_of_row
     assert sum(read(samples / "full.db").found.values()) == 562
 
 
-def test_the_script_makes_them_and_says_where(tmp_path: Path) -> None:
+def test_the_script_makes_the_samples_and_names_their_files(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, make_legacy.__file__, tmp_path / "out"], check=True, capture_output=True)
     assert json.loads(done.stdout) == [str(tmp_path / "out" / f"{name}.db") for name in SAMPLES]

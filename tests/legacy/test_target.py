@@ -1,4 +1,4 @@
-"""How legacy rows are written: with events, after a backup, whole or not at all."""
+"""The writing of legacy rows: with events, after a backup, whole or not at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_backup_is_the_store_as_it_was_before(samples: Path, settings: Setti
     open_store(backup).close()
 
 
-def test_without_a_backup_nothing_is_brought(samples: Path, settings: Settings) -> None:
+def test_without_a_backup_nothing_is_imported(samples: Path, settings: Settings) -> None:
     import_legacy(settings, samples / "small.db")
     (settings.home / "backups").write_text("in the way")
     before = dump(settings.database)

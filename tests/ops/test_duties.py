@@ -1,4 +1,4 @@
-"""What services mark to be done besides their operations, and how much of the time periodic work takes."""
+"""Duties, recoveries and listeners of services, and the share of time that periodic work takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_other_work_pauses_as_long_as_it_is_told() -> None:
     assert Duty("", 0.25, conflicts.watch).pause(60.0) == 0.25
 
 
-def test_what_a_service_marks_is_collected() -> None:
+def test_every_duty_that_a_service_marks_is_collected() -> None:
     marked = {
         fn
         for module in tracked("workbench/services")

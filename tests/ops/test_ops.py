@@ -1,4 +1,4 @@
-"""The one door: what an operation is made of, who may call it, and what it does with bad arguments."""
+"""Operations and their dispatch: declaration, permission, and bad arguments."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def table() -> dict[str, tuple[Level, Capability | None]]:
 
 
 class Made(Wire):
-    """What the operations of these tests return."""
+    """The result of the operations of these tests."""
 
     size: int
     names: list[str]
@@ -167,7 +167,7 @@ def test_the_signature_is_the_schema_and_the_docstring_the_help() -> None:
     assert (MAKE.name, MAKE.allow, MAKE.reads, MAKE.destructive) == ("make", Level.WORKER, False, True)
 
 
-def test_what_is_left_out_has_its_default_which_is_not_shared_between_calls() -> None:
+def test_an_omitted_argument_gets_a_default_that_calls_do_not_share() -> None:
     assert MAKE.validate({"name": "x"}) == {"name": "x", "size": 3, "tags": [], "extra": None}
     assert MAKE.validate({"name": "x", "size": 1, "extra": 10**40})["extra"] == 10**40
     MAKE.validate({"name": "x"})["tags"].append("kept")
@@ -234,7 +234,7 @@ def test_every_whole_number_an_operation_takes_fits_into_64_bits() -> None:
 
 
 def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
-    """Where a core schema of pydantic has whole numbers without a largest one."""
+    """The places of a pydantic core schema that have whole numbers without a maximum."""
     if isinstance(schema, dict):
         if schema.get("type") == "int" and schema.get("le", LARGEST_INT + 1) > LARGEST_INT:
             yield where
@@ -246,7 +246,7 @@ def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
             yield from whole_numbers(value, f"{where}[{number}]")
 
 
-def test_the_ladder_is_that_of_the_design() -> None:
+def test_the_levels_of_all_operations_are_those_of_the_table() -> None:
     assert {name: (op.allow, op.requires) for name, op in CATALOGUE.items()} == table()
 
 
@@ -273,7 +273,7 @@ def test_every_parameter_is_described_and_every_value_has_a_type() -> None:
 
 
 def undescribed(schema: Any, name: str) -> Iterator[str]:
-    """Where a JSON Schema has properties without a description, also in its definitions."""
+    """The properties of a JSON Schema, and of its definitions, without a description."""
     definitions = schema.get("$defs", {})
     for where, described in {name: schema, **definitions}.items():
         for field, value in described.get("properties", {}).items():
@@ -283,7 +283,7 @@ def undescribed(schema: Any, name: str) -> Iterator[str]:
 
 
 def untyped(schema: Any, where: str) -> Iterator[str]:
-    """Where a JSON Schema says nothing about a value: some clients refuse the whole tool then."""
+    """The untyped places of a JSON Schema: some clients refuse the whole tool for them."""
     if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
         yield where
     for key in ("properties", "$defs"):
@@ -296,7 +296,7 @@ def untyped(schema: Any, where: str) -> Iterator[str]:
         yield from untyped(value, where)
 
 
-def test_what_only_reads_destroys_nothing() -> None:
+def test_operations_that_read_are_not_destructive() -> None:
     assert [op.name for op in CATALOGUE.values() if op.reads and op.destructive] == []
     reading = {op.name for op in CATALOGUE.values() if op.reads}
     assert {n for n in CATALOGUE if n.startswith(("get_", "list_"))} <= reading
@@ -307,7 +307,7 @@ def test_two_operations_of_one_name_are_refused() -> None:
         collect([service("one", thing()), service("two", thing())])
 
 
-def test_a_package_has_the_operations_of_its_modules_and_not_those_that_it_only_imports() -> None:
+def test_the_operations_of_a_package_are_those_defined_in_its_modules() -> None:
     made = thing()
     package, neighbour, importer = ModuleType("one"), ModuleType("on"), ModuleType("two")
     package.part = neighbour.part = service("one.part", made)  # type: ignore[attr-defined]
@@ -326,7 +326,7 @@ CALLERS = [ANONYMOUS, PENDING, *(Caller(level, level.name.lower(), "1") for leve
 
 
 def refusal(caller: Caller, needed: Level, capability: Capability | None, invalid: str) -> str:
-    """What the door says to somebody who brings an argument that no operation has."""
+    """The refusal of a call with an argument that no operation has."""
     if caller.level >= needed and (capability is None or capability in caller.capabilities):
         return invalid
     if caller.level > Level.ANONYMOUS:
@@ -335,7 +335,7 @@ def refusal(caller: Caller, needed: Level, capability: Capability | None, invali
 
 
 @pytest.mark.anyio
-async def test_the_door_lets_everybody_in_as_far_as_the_table_says(workbench: Workbench) -> None:
+async def test_dispatch_permits_each_level_the_operations_of_the_table(workbench: Workbench) -> None:
     told, expected = {}, {}
     for caller, (name, (needed, capability)) in product(CALLERS, table().items()):
         told[caller.name, name] = (await given.refusal(workbench.dispatch(caller, name, {"no_such_argument": 1}))).code
@@ -344,7 +344,7 @@ async def test_the_door_lets_everybody_in_as_far_as_the_table_says(workbench: Wo
 
 
 @pytest.mark.anyio
-async def test_what_needs_the_servers_says_so_without_them(workbench: Workbench) -> None:
+async def test_operations_that_need_the_servers_are_refused_without_them(workbench: Workbench) -> None:
     found = [op.name for op in CATALOGUE.values() if op.needs_server]
     hosts = ["finish_tool_call", "offer_tools", "report_tool_progress", "take_tool_calls", "withdraw_tools"]
     chat = ["retry_answer", "send_message", "stop_answer"]

@@ -1,4 +1,4 @@
-"""What operations return fits the schema that they declare: for any values of the declared types."""
+"""The results of operations fit their declared schemas, for any values of the declared types."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def instances(model: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
     return st.fixed_dictionaries(fields).map(lambda made: model.model_construct(**made))
 
 
-def test_whatever_an_operation_returns_fits_its_output_schema() -> None:
+def test_every_result_of_an_operation_fits_its_output_schema() -> None:
     failures = {}
     for returned, op in RETURNED.items():
         try:

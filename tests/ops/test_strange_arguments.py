@@ -1,4 +1,4 @@
-"""Whatever is sent to an operation, the answer is a result or an error that the manual has."""
+"""Any arguments of an operation get a result or an error that the manual lists."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def strange_calls(values: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 @pytest.mark.timeout(180)
 @pytest.mark.anyio
-async def test_whatever_is_sent_the_answer_is_a_result_or_a_coded_error(workbench: Workbench, admit: Admit) -> None:
+async def test_strange_arguments_get_a_result_or_a_coded_error(workbench: Workbench, admit: Admit) -> None:
     planner = (await admit("pam", role="planner")).caller
     await workbench.call("create_task", title="A task", persona_id="implementer")
     values = STRANGE if SOAK else chance().sample(STRANGE, len(STRANGE) // 3)

@@ -1,4 +1,4 @@
-"""What a page does with the messages of a panel, in Python."""
+"""A page's handling of the messages of a panel, in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an artifact contains, as a cell shows it: inert, whatever is in it."""
+"""The content of an artifact, as a cell shows it: always inert."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_no_text_is_ever_markup() -> None:
         assert "\x1b" not in page
 
 
-def test_it_says_where_the_rest_is_and_what_has_changed() -> None:
+def test_an_artifact_says_where_the_rest_is_and_whether_it_changed() -> None:
     assert "This is its beginning." in repr(ArtifactView(FOUND | {"text": "a", "cut": True}))
     assert "has changed since" in repr(ArtifactView(FOUND | {"text": "a", "changed": True}))
     assert "out/a, 5 bytes. It cannot be shown here." in repr(ArtifactView(FOUND | {"form": "file"}))

@@ -1,4 +1,4 @@
-"""What the panel's channel does while the kernel is silent, busy or lost: its own code in Node, with its clock."""
+"""The panel's channel while the kernel is silent, busy or lost: its JavaScript in Node, with a test clock."""
 
 from __future__ import annotations
 

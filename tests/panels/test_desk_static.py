@@ -70,7 +70,7 @@ EMPTY = "Waiting for you\nNothing is waiting for you.\n\nAgents\nNo agents yet.\
 LIVE_ONLY = "Chat\nIt is shown only live, in a notebook whose kernel runs. Run this cell to see it."
 
 
-def test_what_is_empty_live_only_or_stopped_says_so(host: KernelHost) -> None:
+def test_an_empty_live_only_or_stopped_panel_says_so(host: KernelHost) -> None:
     desk = Desk(host)
     assert text(desk) == EMPTY
     assert text(Desk(host, tab="Chat", alone=True)) == LIVE_ONLY
@@ -100,7 +100,7 @@ def test_worktrees_and_definitions_are_tables_and_say_why_one_cannot_be_read(hos
     assert lines[1].split()[0] == "./agents/broken:"
 
 
-def test_of_many_definitions_the_first_are_listed() -> None:
+def test_the_first_of_many_definitions_are_listed() -> None:
     rows = {str(number): {"id": str(number), "name": f"a{number:03}", "mode": "tools"} for number in range(60)}
     table = definition_table(rows)
     assert ([row[0] for row in table.rows[:2]], len(table.rows), table.note) == (["a000", "a001"], 50, "… and 10 more")
@@ -125,11 +125,11 @@ NPX = 'mcpServers.a: starts "npx"'
         ("tool_call", CALL, "f", 'called by ada with {"path":"a"}'),
     ],
 )
-def test_a_question_says_what_is_asked(kind: str, payload: dict[str, Any], name: str, request_: str) -> None:
+def test_a_row_of_the_inbox_states_its_request(kind: str, payload: dict[str, Any], name: str, request_: str) -> None:
     assert inbox_table([{"kind": kind, "subject": "x", "payload": payload}]).rows == [[name, kind, request_]]
 
 
-def test_of_long_arguments_the_beginning_is_shown() -> None:
+def test_a_row_of_the_inbox_shows_the_beginning_of_long_arguments() -> None:
     payload = CALL | {"arguments": {"path": "a" * 500}}
     [[_, _, request]] = inbox_table([{"kind": "tool_call", "subject": "x", "payload": payload}]).rows
     assert request.startswith('called by ada with {"path":"aaa')
@@ -153,7 +153,7 @@ def test_runs_are_a_table_without_times_alone_and_beside_the_others(host: Kernel
     assert text(Desk(host)).endswith("\n".join(lines))
 
 
-def test_of_many_tasks_the_first_and_of_many_runs_the_newest_are_listed(host: KernelHost) -> None:
+def test_the_first_of_many_tasks_and_the_newest_of_many_runs_are_listed(host: KernelHost) -> None:
     for number in range(53):
         host.call("create_task", title=f"{number}", persona_id="tester")
     assert "… and 3 more" in text(Desk(host))
@@ -213,7 +213,7 @@ def live(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 
 @pytest.mark.parametrize("environment", ["WORKBENCH_FRONTEND", "JPY_SESSION_NAME"])
-def test_where_no_page_is_live_the_tables_are_brought_up_to_date(
+def test_the_tables_are_updated_while_no_page_is_live(
     host: KernelHost, monkeypatch: pytest.MonkeyPatch, environment: str
 ) -> None:
     monkeypatch.setenv(environment, "1")
@@ -237,7 +237,7 @@ def test_where_no_page_is_live_the_tables_are_brought_up_to_date(
     assert published.empty()
 
 
-def test_what_is_sent_to_a_closed_panel_is_refused(live: Desk) -> None:
+def test_a_message_to_a_closed_panel_is_refused(live: Desk) -> None:
     live.post({"kind": "snapshot"}, [])
     live.comm.close()
     with pytest.raises(PanelClosed):

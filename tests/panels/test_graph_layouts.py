@@ -1,4 +1,4 @@
-"""Where the panel's graphs put tasks and the nodes of a network: its own JavaScript."""
+"""The layouts of the panel's graphs of tasks and of network nodes: its JavaScript in Node."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def test_a_diamond_has_its_sides_above_each_other_and_its_ends_between(tasks: As
     assert (found["columns"], found["rows"]) == (3, 2)
 
 
-def test_what_waits_for_nothing_stands_right_before_what_needs_it(tasks: Ask) -> None:
+def test_a_task_without_dependencies_stands_right_before_its_dependant(tasks: Ask) -> None:
     places = tasks([1, 2, 3, 9], [[2, 1], [3, 2], [3, 9]])["places"]
     assert {key: place["layer"] for key, place in places.items()} == {"1": 0, "2": 1, "3": 2, "9": 1}
 
 
-def test_a_long_edge_bends_around_what_is_between(tasks: Ask) -> None:
+def test_a_long_edge_bends_around_the_nodes_between(tasks: Ask) -> None:
     found = tasks([1, 2, 3], [[2, 1], [3, 2], [3, 1]])
     (bends,) = [edge["bends"] for edge in found["edges"] if (edge["from"], edge["to"]) == (1, 3)]
     assert [bend["layer"] for bend in bends] == [1]
     assert abs(bends[0]["at"] - found["places"]["2"]["at"]) >= 0.7 - 1e-6
 
 
-def test_nothing_is_laid_out_too(tasks: Ask) -> None:
+def test_an_empty_graph_is_laid_out(tasks: Ask) -> None:
     assert tasks([], []) == {"places": {}, "edges": [], "layers": [], "columns": 0, "rows": 1}
 
 

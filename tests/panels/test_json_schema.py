@@ -49,13 +49,13 @@ def test_each_type_has_its_kind_of_field(read: Ask) -> None:
     assert (found[3]["initial"], found[3]["options"]) == ("1", [True, False])
 
 
-def test_what_is_typed_becomes_values_of_the_right_types(read: Ask) -> None:
+def test_typed_text_becomes_values_of_the_right_types(read: Ask) -> None:
     found = read(Query.model_json_schema(), words="", limit=" 7 ", near='{"x": 1.5}', exact="0", secret="")
     assert found["values"] == {"words": "", "limit": 7, "near": {"x": 1.5}, "exact": True}
     assert found["problems"] == {}
 
 
-def test_what_cannot_be_sent_has_a_problem_at_its_field(read: Ask) -> None:
+def test_an_invalid_value_has_a_problem_at_its_field(read: Ask) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "number"}, "c": {}, "d": {}}}
     found = read(schema | {"required": ["d"]}, a="1.5", b="many", c="{")
     assert found["values"] == {}
@@ -66,7 +66,7 @@ def test_what_cannot_be_sent_has_a_problem_at_its_field(read: Ask) -> None:
     "schema",
     [None, True, {}, {"type": "object"}, {"properties": []}, {"properties": {"a": None, "b": 7, "c": {"enum": 1}}}],
 )
-def test_a_schema_that_is_none_is_no_fault(read: Ask, schema: Any) -> None:
+def test_an_unusable_schema_becomes_one_json_field(read: Ask, schema: Any) -> None:
     found = read(schema)["parameters"]
     assert found is None or {one["kind"] for one in found} == {"json"}
 

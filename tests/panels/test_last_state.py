@@ -1,4 +1,4 @@
-"""What the panel puts into a notebook that is saved: its own code in Node."""
+"""The state that the panel puts into a saved notebook: its JavaScript in Node."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_many_events_at_once_are_a_few_messages(serving: KernelHost, publisher: 
     assert page.tables["tasks"] == tasks(serving)
 
 
-def test_a_few_changed_tasks_of_many_are_read_one_by_one_with_those_that_depend_on_them(
+def test_a_few_changed_tasks_are_read_one_by_one_with_their_dependants(
     serving: KernelHost, page: FrontEnd, follow: Follow
 ) -> None:
     lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(200))
@@ -196,9 +196,7 @@ def test_agents_projects_rules_tools_and_definitions_follow_their_changes(
     page.until(lambda: not page.tables["definitions"])
 
 
-def test_of_many_personalities_only_those_that_change_are_read_again(
-    serving: KernelHost, page: FrontEnd, follow: Follow
-) -> None:
+def test_only_changed_personalities_are_read_again(serving: KernelHost, page: FrontEnd, follow: Follow) -> None:
     asked: list[dict[str, Any]] = []
     call = serving.acall
 
@@ -233,7 +231,7 @@ def test_a_list_of_many_pages_is_read_to_its_end(serving: KernelHost, page: Fron
 
 
 @pytest.mark.long
-def test_of_very_many_events_a_page_learns_only_that_anything_may_have_changed(
+def test_a_flood_of_events_tells_a_page_only_that_anything_may_have_changed(
     serving: KernelHost, publisher: Publisher, page: FrontEnd
 ) -> None:
     lines = "".join(f"- {{name: t{n}, title: T, persona: tester}}\n" for n in range(1_100))
@@ -275,7 +273,7 @@ def test_a_closed_page_ends_the_publisher_and_nothing_is_logged(
     page.until(lambda: page.names() == {"ada"})
 
 
-def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_reach_the_page(
+def test_the_publisher_keeps_tables_and_hides_a_failure_to_keep_them_from_the_page(
     serving: KernelHost, page: FrontEnd, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
     kept: list[Any] = []
@@ -294,7 +292,7 @@ def test_the_tables_are_kept_after_changes_and_a_failure_to_keep_them_does_not_r
     assert publisher.tables is not None
 
 
-def test_what_the_page_reads_by_itself_is_kept_too_and_not_sent(
+def test_the_publisher_keeps_but_does_not_send_tables_that_the_page_reads(
     serving: KernelHost, page: FrontEnd, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher_module, "KEEP_SECONDS", 0)

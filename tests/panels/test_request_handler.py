@@ -68,7 +68,7 @@ def test_a_new_token_is_sent_once_and_not_kept(any_host: KernelHost, page: Front
     assert requests._kept == {}
 
 
-def test_what_is_only_read_is_read_again(any_host: KernelHost, page: FrontEnd) -> None:
+def test_a_repeated_request_that_reads_is_run_again(any_host: KernelHost, page: FrontEnd) -> None:
     any_host.call("create_task", title="Count", persona_id="tester")
     requests = RequestHandler(any_host, page.take)
     for priority in (1, 2):

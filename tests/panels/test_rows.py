@@ -1,4 +1,4 @@
-"""What a panel shows and what changed in it: pure functions, and their twin in JavaScript."""
+"""The rows of a panel and their differences: pure functions, and their twin in JavaScript."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STATES = st.lists(st.dictionaries(st.sampled_from(["approvals", "tasks"]), ROWS)
 
 
 @given(STATES)
-def test_diffs_applied_to_a_snapshot_give_the_newest_state_and_are_empty_when_nothing_changed(
+def test_diffs_applied_to_a_snapshot_give_the_newest_state(
     states: list[dict[str, Any]],
 ) -> None:
     shown: dict[str, Any] = states[0]
@@ -68,7 +68,7 @@ def test_a_diff_names_only_what_changed(old: Any, new: Any, expected: Change) ->
     assert diff(old, new) == expected
 
 
-def test_tasks_become_rows_without_what_is_null_and_with_what_they_wait_for() -> None:
+def test_rows_of_tasks_omit_nulls_and_include_dependencies() -> None:
     rows = task_rows([task(1), task(2, blocked=True, priority=0, error_message="x" * 500)], [(2, 1)])
     assert rows[1] == {"id": 1, "title": "t", "status": "pending", "dependencies": []}
     assert rows[2]["dependencies"] == [1]
@@ -94,7 +94,7 @@ def test_a_chain_may_be_deeper_than_the_stack() -> None:
         (row(9, "pending", 77), []),
     ],
 )
-def test_a_task_waits_for_what_is_not_completed(task: dict[str, Any], expected: list[int]) -> None:
+def test_a_task_waits_for_dependencies_that_are_not_completed(task: dict[str, Any], expected: list[int]) -> None:
     assert waits_for(task, by_id([row(1, "completed"), row(2, "failed"), row(3)])) == expected
 
 
@@ -113,7 +113,7 @@ def test_conflicts_are_rows_of_pairs_and_one_of_how_many_were_looked_at() -> Non
     }
 
 
-def test_what_a_process_uses_is_not_part_of_its_row_and_who_has_none_has_no_row() -> None:
+def test_a_row_of_a_process_omits_its_usage() -> None:
     process = {"state": "running", "cpu_percent": 3.0, "memory_bytes": 1, "log_tail": [], "exit_code": None}
     agent = {"agent_id": "ada", "name": "Ada", "persona_id": "tester"}
     assert process_row(agent | {"process": process}) == {"name": "Ada", "persona_id": "tester", "state": "running"}

@@ -1,4 +1,4 @@
-"""What waits for what, drawn: everything right of what it waits for, no two in one place, nothing of a title obeyed."""
+"""The drawn graph of dependencies: each task right of its dependencies, none overlapping, titles inert."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def test_a_diamond_has_its_sides_above_each_other_and_its_ends_between() -> None
     assert places([1, 2, 3, 4], DIAMOND.dependencies) == {1: (0, 0.5), 2: (1, 0), 3: (1, 1), 4: (2, 0.5)}
 
 
-def test_what_waits_for_nothing_stands_right_before_what_needs_it_and_edges_do_not_cross() -> None:
+def test_a_task_without_dependencies_stands_before_its_dependant_and_edges_do_not_cross() -> None:
     columns = {key: column for key, (column, _) in places([1, 2, 3, 9], [(2, 1), (3, 2), (3, 9)]).items()}
     assert columns == {1: 0, 2: 1, 9: 1, 3: 2}
     found = places([1, 2, 3, 4], [(4, 1), (3, 2)])
     assert (found[1][1] < found[2][1]) == (found[4][1] < found[3][1])
 
 
-def test_what_is_linked_to_nothing_is_below_the_rest_side_by_side() -> None:
+def test_unlinked_tasks_stand_below_the_rest_side_by_side() -> None:
     found = places([1, 2, *range(10, 16)], [(2, 1)])
     assert [found[number] for number in range(10, 16)] == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
 
 
-def test_as_text_it_is_a_table_in_which_each_comes_after_what_it_waits_for() -> None:
+def test_a_graph_as_text_is_a_table_in_order_of_the_dependencies() -> None:
     assert repr(DIAMOND).splitlines() == [
         "id  title  status       after",
         "1   first  completed",
@@ -68,7 +68,7 @@ def test_a_task_that_is_not_shown_is_told_and_not_drawn() -> None:
     assert [title.text for title in svg.iter(f"{SVG}title")] == ["7 t: pending, after 3"]
 
 
-def test_it_is_drawn_in_the_colours_of_the_states_and_these_are_explained() -> None:
+def test_a_graph_is_drawn_in_the_colours_of_the_states_with_a_legend() -> None:
     svg = drawing(DIAMOND)
     strokes = [rect.attrib["stroke"] for rect in svg.iter(f"{SVG}rect")]
     assert strokes == ["#6b7280", "#2e7d32", "#1976d2", "#6b7280"]
@@ -93,7 +93,9 @@ EDGES = st.sets(st.tuples(NUMBERS, NUMBERS).filter(lambda pair: pair[0] > pair[1
 
 
 @given(st.sets(NUMBERS), EDGES)
-def test_everything_is_right_of_what_it_waits_for_in_its_own_place(ids: set[int], edges: set[tuple[int, int]]) -> None:
+def test_every_task_stands_right_of_its_dependencies_in_its_own_place(
+    ids: set[int], edges: set[tuple[int, int]]
+) -> None:
     pairs = [(later, earlier) for later, earlier in sorted(edges) if {later, earlier} <= ids]
     found = places(sorted(ids), pairs)
     assert set(found) == ids
@@ -154,7 +156,7 @@ def test_no_edge_crosses_a_box(alone: set[int], edges: set[tuple[int, int]]) -> 
     assert crossed(Graph([task(number) for number in ids], sorted(edges))) == []
 
 
-def test_as_many_as_are_drawn_at_most_are_all_there() -> None:
+def test_a_graph_of_the_largest_size_is_drawn_whole() -> None:
     tasks = [task(number) for number in range(1, LIMIT + 1)]
     graph = Graph(tasks, [(later, later // 2) for later in range(2, LIMIT + 1)])
     assert len(list(drawing(graph).iter(f"{SVG}rect"))) == LIMIT

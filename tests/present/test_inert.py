@@ -1,4 +1,4 @@
-"""What workers wrote is shown inert: nothing that is printed controls the terminal or reorders text."""
+"""Text of workers is shown inert: nothing that is printed controls the terminal or reorders text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_ordinary_text_in_any_script_is_shown_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_would_control_a_terminal_is_shown_as_an_escape(attack: str) -> None:
+def test_control_characters_are_shown_as_escapes(attack: str) -> None:
     shown = inert(attack)
     assert "\\" in shown
     assert not any(map(is_active, shown))

@@ -52,7 +52,7 @@ def test_an_empty_table_says_what_it_would_hold_and_may_have_other_data() -> Non
     assert [Table.of([], COLUMNS, "None.", data=data).data for data in ({"x": 1}, [])] == [{"x": 1}, []]
 
 
-def test_what_leads_a_table_stands_above_it_and_alone_where_there_are_no_rows() -> None:
+def test_the_lead_of_a_table_stands_above_it_or_alone_without_rows() -> None:
     table = Table(["a"], [[1]], lead="All <is>\nwell", note="the end")
     assert table.text().split("\n") == ["All <is>", "well", "a", "1", "the end"]
     assert table.html().startswith('<p style="white-space: pre-line">All &lt;is&gt;\nwell</p><table>')
@@ -111,7 +111,7 @@ def test_a_time_is_that_of_the_computer_and_its_own_zone_is_in_the_page(in_berli
     "text",
     ["2026-13-01T10:20:30Z", "0001-01-01T00:00:00Z", "2026-07-01", "at 2026-07-01T10:20:30Z", "2026-07-01T10:20:30"],
 )
-def test_what_only_looks_like_a_time_is_shown_as_it_is(in_berlin: None, text: str) -> None:
+def test_text_that_only_looks_like_a_time_is_shown_unchanged(in_berlin: None, text: str) -> None:
     assert Table(["at"], [[text]]).text() == f"at\n{text}"
 
 

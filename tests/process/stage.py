@@ -1,4 +1,4 @@
-"""What tests of processes stand on: a table, and programs that ignore signals, fork and leave their session."""
+"""A stage for tests of processes: a table, and programs that ignore signals, fork and leave their session."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_a_command_gets_its_directory_environment_and_input_and_writes_to_the_lo
     assert stage.log.split() == [str(stage.path), "hello", "grüße"]
 
 
-def test_the_environment_is_what_was_given_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_gets_only_the_given_environment(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "of the server")
     stage.ended(stage.start(["env"]))
     assert {line.partition("=")[0] for line in stage.log.splitlines()} == {"PATH", MARK}
@@ -85,7 +85,7 @@ def test_a_command_that_is_not_found_is_reported_by_name(stage: Stage) -> None:
         assert error.details == {"command": command}
 
 
-def test_what_cannot_run_is_refused(stage: Stage) -> None:
+def test_a_command_that_cannot_run_is_refused(stage: Stage) -> None:
     (stage.path / "data").write_text("data")
     for argv in ([], ["/"], ["echo", "a\0b"], ["./data"]):
         given.refused("SPAWN_FAILED", stage.start, argv)
@@ -102,7 +102,7 @@ def test_a_failed_start_leaves_no_file_open(stage: Stage) -> None:
 # -- alive and exit_code
 
 
-def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code_or_the_signal_that_ended_it(stage: Stage) -> None:
+def test_an_ended_process_has_an_exit_code_or_a_signal(stage: Stage) -> None:
     ref = stage.start(["sh", "-c", "exit 3"])
     stage.ended(ref)
     assert stage.table.exit_code(ref) == 3
@@ -114,7 +114,7 @@ def test_a_process_is_alive_until_it_ends_and_then_has_an_exit_code_or_the_signa
     assert stage.table.exit_code(killed) == -signal.SIGKILL
 
 
-def test_a_process_that_is_forgotten_goes_on(stage: Stage) -> None:
+def test_a_forgotten_process_continues(stage: Stage) -> None:
     forgotten = stage.start(["sleep", "600"])
     stage.table.forget(forgotten)
     gc.collect()

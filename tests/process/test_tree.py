@@ -1,4 +1,4 @@
-"""Ending processes that do not want to end with all their descendants, and measuring them."""
+"""Ending reluctant processes with all their descendants, and measuring them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_process_that_ignores_sigterm_is_killed(stage: Stage) -> None:
     assert not psutil.pid_exists(ref.pid)
 
 
-def test_a_stopped_process_is_ended_and_one_that_has_ended_is_neither_found_nor_measured(stage: Stage) -> None:
+def test_a_stopped_process_can_be_ended_and_an_ended_one_is_not_found(stage: Stage) -> None:
     ref, by_itself = stage.start(["sleep", "600"]), stage.start(["true"])
     os.kill(ref.pid, signal.SIGSTOP)
     assert stage.table.terminate(ref, 0.05)
@@ -184,7 +184,7 @@ def test_the_session_of_a_stranger_that_had_the_same_pid_is_never_signalled(tmp_
         os.kill(child, signal.SIGKILL)
 
 
-def test_after_a_restart_the_group_of_an_ended_process_is_found_unless_it_is_from_before_the_last_boot(
+def test_a_restart_finds_the_group_of_an_ended_process_unless_from_before_boot(
     stage: Stage,
 ) -> None:
     ref = stage.python(f"{FORK}\nchild('child')")
@@ -260,7 +260,7 @@ except ChildProcessError:
 """
 
 
-def test_a_process_that_adopts_orphans_finds_those_without_mark_and_counts_those_that_ended(stage: Stage) -> None:
+def test_an_adopting_process_finds_unmarked_orphans_and_counts_ended_ones(stage: Stage) -> None:
     ref = stage.start([sys.executable, "-c", SUBREAPER], PYTHONPATH=os.pathsep.join(sys.path))
     stage.ended(ref)
     if stage.table.exit_code(ref) == 75:

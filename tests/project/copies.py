@@ -1,4 +1,4 @@
-"""Ways in which a project comes to another place, and what a change of it would change."""
+"""Ways in which a project comes to another place, and a snapshot that shows any change of it."""
 
 from __future__ import annotations
 

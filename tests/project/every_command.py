@@ -75,7 +75,7 @@ def snapshot(*places: Path) -> dict[str, object]:
 
 
 def everything(*without: str) -> list[list[str]]:
-    """What to type for every command, but for some."""
+    """A command line for every command, except for some."""
     named = {" ".join(path): command for path, command in commands(cli)}
     return [
         [*name.split(), *WORDS.get(name, arguments(command))] for name, command in named.items() if name not in without

@@ -25,7 +25,7 @@ TOKEN = "wbo_" + "x" * 43
 
 @dataclass(frozen=True)
 class Hostile:
-    """What a stranger prepared.
+    """The hostile files that a stranger prepared.
 
     Args:
         place: the directory that holds everything.
@@ -116,7 +116,7 @@ async def _work(made: Hostile, root: Path) -> None:
 
 
 def _shared(made: Hostile, state: Path) -> None:
-    """What a repository may bring: settings, profiles, personas."""
+    """Files that a repository may bring: settings, profiles, personas."""
     for name in ("profiles", "personas"):
         (state / name).mkdir(parents=True, exist_ok=True)
     (state / "settings.toml").write_text(

@@ -174,7 +174,7 @@ def test_trust_at_one_path_holds_at_another_that_leads_to_the_same_directory(
 
 
 @pytest.mark.parametrize("way", ["copied", "moved"])
-def test_files_are_trusted_in_the_project_and_at_the_place_in_which_they_were_shown(
+def test_trust_in_a_file_holds_only_at_the_path_where_it_was_shown(
     migrated: Settings, way: str, tmp_path: Path
 ) -> None:
     original = migrated.project

@@ -175,7 +175,7 @@ def hosted(project: Path) -> Iterator[KernelHost]:
 
 
 def kept(project: Path) -> list[dict[str, object]]:
-    """What its own server leaves as it is while nothing is asked of it."""
+    """The files that its own server leaves unchanged while nothing is asked of it."""
     return [contents(project / name) for name in (".git/refs", ".aiswarm/worktrees", ".aiswarm/repositories")]
 
 

@@ -102,7 +102,9 @@ def assert_nothing_was_run(reports: list[dict[str, Any]]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("clone", [True, False], ids=["cloned-as-this-user", "unpacked-as-ordinary-user"])
-def test_no_command_runs_believes_or_writes_anything(place: Path, listener: Listener, clone: bool) -> None:
+def test_no_command_in_a_hostile_repository_runs_believes_or_writes_anything(
+    place: Path, listener: Listener, clone: bool
+) -> None:
     user, without = (os.geteuid(), OF_THEIR_OWN) if clone else (ordinary_user(), ())
     made = make(place, listener.url, clone=clone)
     reports = run_all(made, user, give(made, user), everything(*without))
@@ -138,7 +140,7 @@ WORK = [
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_project_that_is_started_in_it_runs_nothing_of_it(place: Path, listener: Listener) -> None:
+def test_a_server_in_a_hostile_repository_runs_nothing_of_it(place: Path, listener: Listener) -> None:
     user = ordinary_user()
     made = make(place, listener.url, state=False, clone=True)
     environment = give(made, user) | python_of(user).environment

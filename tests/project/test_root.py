@@ -37,7 +37,7 @@ def test_state_above_a_repository_does_not_take_it_over(tmp_path: Path, reposito
 
 
 @as_root
-def test_what_another_user_put_there_is_neither_a_project_nor_its_repository(tmp_path: Path, repository: Path) -> None:
+def test_a_directory_of_another_user_is_neither_a_project_nor_its_repository(tmp_path: Path, repository: Path) -> None:
     mine = tmp_path / "mine"
     directories(tmp_path / ".aiswarm", mine, repository / "part" / ".aiswarm", tmp_path / "above" / ".git")
     for strange in (tmp_path / ".aiswarm", repository / "part" / ".aiswarm", tmp_path / "above" / ".git"):
@@ -50,14 +50,14 @@ def test_what_another_user_put_there_is_neither_a_project_nor_its_repository(tmp
     assert find_project(below) == tmp_path / "above"
 
 
-def test_inside_a_worktree_of_workers_it_is_the_project_whatever_they_made_there(repository: Path) -> None:
+def test_a_workers_worktree_belongs_to_the_project_whatever_it_contains(repository: Path) -> None:
     place = repository / ".aiswarm" / "worktrees" / "lab"
     directories(place / "sub" / ".aiswarm" / "deep", place / ".git")
     for path in (place, place / "sub", place / "sub" / ".aiswarm" / "deep"):
         assert find_project(path) == repository
 
 
-def test_no_program_is_run_to_find_it_and_the_configuration_of_a_repository_cannot_move_it(
+def test_finding_the_project_runs_no_program_and_ignores_git_configuration(
     tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bin" / "git"

@@ -1,4 +1,4 @@
-"""What the tests of the engine share: a question to a scripted provider."""
+"""A question to a scripted provider, for the tests of the engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AnyFrame = TypeVar("AnyFrame", bound=Frame)
 
 @dataclass(frozen=True)
 class Answer:
-    """How an answer went: its frames, what it used, what the provider was asked, and the error with which it ended."""
+    """An answer: its frames, its usage, the requests to the provider, and the error with which it ended."""
 
     frames: list[Frame]
     used: list[Used]

@@ -78,14 +78,12 @@ async def test_usage_is_what_the_server_says_last(ask: Asking, choices: list[dic
     [{"finish_reason": word, "delta": {}} for word in ("eos", "STOP", "end", "", None)]
     + [{"finish_reason": "stop", "delta": None}],
 )
-async def test_an_answer_that_came_whole_is_whole_whatever_its_server_calls_that(
-    ask: Asking, last: dict[str, Any]
-) -> None:
+async def test_any_known_finish_reason_of_a_whole_answer_means_stop(ask: Asking, last: dict[str, Any]) -> None:
     found = (await asked(ask, stream(said("Hello"), last))).completed
     assert (found.text, found.end) == ("Hello", End.STOP)
 
 
-async def test_an_end_that_is_unknown_is_said_in_the_servers_word_and_none_without_a_last_event_is_a_cut(
+async def test_an_unknown_or_missing_end_of_an_answer_is_a_cut(
     ask: Asking,
 ) -> None:
     for word in ("error", "guardrail_intervened"):

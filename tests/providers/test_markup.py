@@ -75,7 +75,7 @@ def test_a_long_text_is_shown_as_it_is() -> None:
 @example('<img src=x onerror="a">')
 @example('[a](x "onmouseover=b")')
 @example('```"><img>\nx')
-def test_whatever_a_model_writes_the_page_has_only_plain_elements(text: str) -> None:
+def test_any_answer_of_a_model_becomes_plain_elements_only(text: str) -> None:
     found = parsed(text)
     assert found.tags <= ALLOWED
     assert {name for name, _ in found.attributes} <= ATTRIBUTES

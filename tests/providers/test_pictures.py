@@ -1,4 +1,4 @@
-"""The pictures that tools return, as models get them: what a model takes it sees, and of any other it reads words."""
+"""Pictures returned by tools: a model gets the formats that it accepts, and words for the others."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ async def test_a_history_keeps_the_newest_pictures(ask: Asking) -> None:
         (block(PNG + bytes(4_000_000)), []),
     ],
 )
-def test_what_is_a_picture_its_bytes_say(given: dict[str, Any], seen: list[Picture]) -> None:
+def test_the_bytes_of_a_file_decide_whether_it_is_a_picture(given: dict[str, Any], seen: list[Picture]) -> None:
     assert pictures([given]) == seen

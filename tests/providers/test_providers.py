@@ -52,9 +52,7 @@ async def test_tokens_come_while_the_provider_still_writes(ask: Asking, dialect:
 
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
-async def test_parallel_calls_run_at_once_both_results_reach_the_model_and_tokens_of_all_steps_are_counted(
-    ask: Asking, dialect: Dialect
-) -> None:
+async def test_parallel_calls_run_at_once_and_tokens_of_all_steps_are_counted(ask: Asking, dialect: Dialect) -> None:
     steps = [Step(SAID, TWO_CALLS, usage=(100, 20)), Step(["Done."], usage=(150, 5))]
     found = await ask.whole(dialect, *steps, toolbox=Adding(at_once=2))
     assert sorted(frame.result for frame in found.of(ToolCompleted)) == ["sum=3", "sum=7"]
@@ -82,7 +80,7 @@ async def test_arguments_that_are_no_object_are_told_to_the_model_which_goes_on(
     assert (found.completed.text, len(found.requests)) == ("Then not.", 2)
 
 
-async def test_tokens_of_all_steps_are_limited_and_a_step_that_must_exceed_the_limit_is_not_begun(ask: Asking) -> None:
+async def test_the_tokens_of_all_steps_are_limited_together(ask: Asking) -> None:
     step = Step(SAID, TWO_CALLS, usage=(1_200, 50))
     found = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), tokens=5_000)
     assert (found.code, found.error and found.error.details["limit"], len(found.requests)) == (
@@ -145,14 +143,14 @@ async def test_stopping_an_answer_closes_the_connection(ask: Asking, dialect: Di
 
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
-async def test_what_is_no_answer_has_a_code(ask: Asking, dialect: Dialect) -> None:
+async def test_a_malformed_answer_of_a_provider_has_a_code(ask: Asking, dialect: Dialect) -> None:
     found = await ask.whole(dialect, Reply([b"data: {{{ no json\n\n", b"\xff\xfe\n\n"]), attempts=1)
     assert found.code in ("PROVIDER_ANSWER_INVALID", "PROVIDER_FAILED")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=str)
-async def test_what_no_store_takes_is_replaced(ask: Asking, dialect: Dialect) -> None:
+async def test_characters_that_no_store_takes_are_replaced(ask: Asking, dialect: Dialect) -> None:
     found = await ask.whole(dialect, Step(["a\0b", "\ud800c"]))
     assert found.text == "a\ufffdb\ufffdc"
     assert "a\ufffdb" in json.dumps(found.completed.history, ensure_ascii=False).encode().decode()

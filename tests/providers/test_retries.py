@@ -33,7 +33,9 @@ def refusal(dialect: Dialect, status: int, **headers: str) -> Reply:
 @pytest.mark.parametrize(
     ("status", "code"), [(400, "PROVIDER_REJECTED"), (401, "PROVIDER_KEY_REFUSED"), (404, "MODEL_NOT_FOUND")]
 )
-async def test_what_cannot_help_is_not_sent_again(ask: Asking, dialect: Dialect, status: int, code: str) -> None:
+async def test_a_request_that_a_retry_cannot_help_is_not_sent_again(
+    ask: Asking, dialect: Dialect, status: int, code: str
+) -> None:
     found = await ask.whole(dialect, refusal(dialect, status))
     assert (found.code, found.frames, len(found.requests)) == (code, [], 1)
     if code != "PROVIDER_KEY_REFUSED":
@@ -66,7 +68,9 @@ async def test_what_cannot_help_is_not_sent_again(ask: Asking, dialect: Dialect,
         ),
     ],
 )
-async def test_what_is_too_long_for_a_model_is_so_in_whichever_words(ask: Asking, status: int, body: Any) -> None:
+async def test_a_conversation_too_long_for_a_model_is_recognised_in_any_wording(
+    ask: Asking, status: int, body: Any
+) -> None:
     found = await ask.whole(OPENAI_CHAT, failure(status, body))
     assert (found.code, len(found.requests)) == ("CONVERSATION_TOO_LONG", 1)
 
@@ -101,7 +105,7 @@ async def test_the_attempts_of_each_step_are_counted_anew(ask: Asking) -> None:
     assert found.completed.text == "Hello."
 
 
-async def test_a_wait_that_the_provider_asks_for_is_kept_unless_it_is_too_long_or_for_nothing(ask: Asking) -> None:
+async def test_a_requested_wait_is_kept_unless_it_is_too_long_or_useless(ask: Asking) -> None:
     found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after_ms="50"), HELLO)
     assert [frame.seconds for frame in found.of(Retrying)] == [0.05]
     found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after="3600"))
@@ -130,7 +134,7 @@ async def test_a_provider_that_cannot_be_reached_has_a_code(ask: Asking) -> None
         await anext(frames)
 
 
-async def test_a_stream_that_fails_before_its_first_token_is_opened_again_and_after_it_nothing_is_repeated(
+async def test_a_failed_stream_is_reopened_only_before_its_first_token(
     ask: Asking,
 ) -> None:
     found = await ask.whole(ANTHROPIC, Step(failure=OVERLOADED, ends=False), HELLO)

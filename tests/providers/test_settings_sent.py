@@ -1,4 +1,4 @@
-"""What is set is what a provider is sent: every setting, at a recording provider of each kind."""
+"""Every setting reaches the provider as it is set: at a recording provider of each kind."""
 
 from __future__ import annotations
 

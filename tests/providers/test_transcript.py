@@ -72,7 +72,7 @@ def test_a_history_that_cannot_be_read_is_refused() -> None:
 
 
 def test_a_history_in_the_form_of_this_version_can_be_read() -> None:
-    """What a store may hold: this form must be readable as long as the version is the same."""
+    """A stored history: this form must be readable as long as the version is the same."""
     call = {"part_kind": "tool-call", "tool_name": "add", "args": {"a": 1}, "tool_call_id": "c1"}
     result = {"part_kind": "tool-return", "tool_name": "add", "content": "1", "tool_call_id": "c1"}
     messages = [

@@ -21,7 +21,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Step:
-    """What a model answers in one step.
+    """The answer of a model in one step.
 
     Args:
         usage: tokens in and out; None: the provider does not report them.

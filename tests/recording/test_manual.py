@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "runs.md"
 EVALUATE = "from workbench import Recorder\nRecorder().record(loss=0.25)\n"
 
 
-def test_its_examples_record_runs_that_its_query_finds(tmp_path: Path) -> None:
+def test_the_examples_of_the_page_record_runs_that_its_query_finds(tmp_path: Path) -> None:
     cell, script = blocks_in(PAGE, "python")
     [query] = blocks_in(PAGE, "sql")
     (project := tmp_path / "project").mkdir()

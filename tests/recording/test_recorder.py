@@ -80,7 +80,7 @@ def test_a_parameter_is_recorded_as_what_it_is(given: Any, recorded: Any) -> Non
 
 
 @pytest.mark.parametrize("given", [object(), [object()], b"x", pandas.DataFrame({"a": range(1_000)})])
-def test_what_has_no_form_as_a_parameter_is_refused_and_begins_no_run(recorder: Recorder, given: Any) -> None:
+def test_a_value_that_is_no_parameter_is_refused_and_begins_no_run(recorder: Recorder, given: Any) -> None:
     with (
         pytest.raises(BadInput, match=r"NOT_A_PARAMETER: lr(\[0\])? is [\w.]+: a parameter is"),
         recorder.run("x", lr=given),
@@ -196,7 +196,7 @@ def test_numbers_and_steps_of_other_libraries_are_numbers(recorder: Recorder, cl
 
 @dataclass
 class Openings:
-    """How often the store was opened, and whether it has been closed."""
+    """The count of openings of the store, and whether it is closed."""
 
     count: int = 0
     closed: threading.Event = field(default_factory=threading.Event)
@@ -328,7 +328,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.long
-def test_a_killed_script_leaves_its_values_in_a_lost_run_and_one_that_ends_a_completed_one(
+def test_a_killed_script_leaves_a_lost_run_with_its_values(
     client: ProjectClient, child: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_PROJECT", str(client.settings.project))

@@ -30,7 +30,7 @@ BAD_WORKTREES = [
 
 
 def accepted(check: Callable[[str], str], names: list[str]) -> list[str]:
-    """What a check gives for each name that it accepts."""
+    """The result of a check for each name that it accepts."""
     found = []
     for name in names:
         with suppress(BadInput):
@@ -95,7 +95,7 @@ def test_a_token_has_its_kind_in_front_and_256_random_bits(kind: str) -> None:
     assert all(re.fullmatch(kind + r"_[A-Za-z0-9_-]{43}", token) for token in tokens)
 
 
-def test_of_a_token_only_a_hash_is_kept_and_only_the_same_token_is_the_same() -> None:
+def test_a_token_equals_only_itself_and_its_hash_does_not_contain_it() -> None:
     one, other = access.new_token("wba"), access.new_token("wba")
     assert access.token_hash(one) == access.token_hash(one) != access.token_hash(other)
     assert one not in access.token_hash(one)

@@ -1,4 +1,4 @@
-"""What a window of time looks like, and how fast somebody may go."""
+"""Windows of time and their intervals, and rate limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def test_the_last_interval_of_a_window_contains_the_present_and_it_moves_by_whol
 
 
 @given(st.integers(0, 50), NUMBERS, NUMBERS)
-def test_what_was_open_follows_from_what_is_open_now(before: int, opened: list[int], closed: list[int]) -> None:
+def test_past_counts_of_open_items_follow_from_the_present_one(
+    before: int, opened: list[int], closed: list[int]
+) -> None:
     counts, count = [], before
     for one, other in zip(opened, closed, strict=True):
         count += one - other
@@ -28,7 +30,7 @@ def test_what_was_open_follows_from_what_is_open_now(before: int, opened: list[i
         assert open_at_ends(counts[-1], opened, closed) == counts
 
 
-def test_what_comes_while_the_question_is_answered_belongs_to_the_last_interval() -> None:
+def test_late_arrivals_belong_to_the_last_interval() -> None:
     found = placed({0: 2, INTERVALS: 1, INTERVALS - 1: 4})
     assert (found[0], found[-1], sum(found)) == (2, 5, 7)
 
@@ -40,7 +42,7 @@ def test_an_agent_that_came_late_is_measured_from_then_on() -> None:
     assert share(0, window, window.now) == 0.0
 
 
-def test_half_of_the_values_are_below_the_median() -> None:
+def test_the_median_is_the_middle_value() -> None:
     assert [quantile([], 0.5), quantile([7], 0.95), quantile([1, 2, 9], 0.5)] == [None, 7, 2]
 
 
@@ -53,7 +55,7 @@ def test_a_burst_may_have_all_of_it_and_it_fills_again_as_time_passes_up_to_one_
 
 
 @given(st.lists(st.floats(0, 1), max_size=300))
-def test_never_more_than_a_burst_and_the_rate_are_let_through(pauses: list[float]) -> None:
+def test_a_token_bucket_lets_no_more_through_than_burst_and_rate(pauses: list[float]) -> None:
     pace, now, taken = TokenBucket(5, 2, now=0), 0.0, 0
     for pause in pauses:
         now += pause

@@ -63,7 +63,7 @@ def test_open_worktrees_are_those_whose_name_is_taken() -> None:
         (["failed", "running"], Verdict.OPEN),
     ],
 )
-def test_all_gates_together_say_one_thing(gates: list[str], said: Verdict) -> None:
+def test_the_verdict_of_several_gates_is_one(gates: list[str], said: Verdict) -> None:
     assert verdict(gates) is said
 
 

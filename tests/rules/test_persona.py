@@ -1,4 +1,4 @@
-"""Personas: what the front matter says, and what is wrong with it."""
+"""Personas: their front matter, and its mistakes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_line_of_a_mistake_counts_from_the_first_line_of_the_file() -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cs",))), st.booleans())
-def test_no_text_makes_it_fail_otherwise(text: str, front_matter: bool) -> None:
+def test_any_text_is_a_persona_or_refused_with_a_code(text: str, front_matter: bool) -> None:
     whole = f"---\n{text}\n---\n" if front_matter else text
     with suppress(BadInput):
         assert parse("editor", whole).id == "editor"

@@ -1,4 +1,4 @@
-"""Values of Python and its libraries arrive as what they are, or are refused: in results and arguments of tools, in
+"""Values of Python and its libraries keep their type and value, or are refused: in results and arguments of tools, in
 parameters of queries and of runs, and as metrics."""
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def test_a_refusal_says_where_the_value_is_and_names_its_type() -> None:
     assert "$m is a DataFrame: it is a table" in refused("SQL_FAILED", _in_sql, FRAME).message
 
 
-def test_what_is_cut_of_a_result_that_is_not_declared_is_said() -> None:
+def test_an_undeclared_result_names_how_much_of_it_was_cut() -> None:
     large = pandas.DataFrame({"n": range(5_000)})
     cases: list[tuple[Any, str]] = [
         (large, "the first 1,000 of 5,000 rows"),
@@ -292,7 +292,7 @@ def test_a_result_that_is_declared_is_whole_and_its_type_takes_what_libraries_ha
     refused("TOOL_RESULT_INVALID", returned(list[int]).answer, numpy.array([1.5]), LIMIT, ROWS)
 
 
-def test_pictures_stand_beside_what_is_returned_with_them() -> None:
+def test_pictures_stand_beside_the_values_returned_with_them() -> None:
     made = returned(None).answer({"score": 0.5, "plots": [FIGURE, AXES, PIL]}, LIMIT, ROWS)
     assert made.value == {"score": 0.5, "plots": ["[picture 1]", "[picture 1]", "[picture 2]"]}
     assert [block["type"] for block in made.content] == ["text", "image", "image"]

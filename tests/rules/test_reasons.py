@@ -1,4 +1,4 @@
-"""Why a value is refused is said in plain words, with what was meant, and never with the value."""
+"""The reason of a refused value is in plain words, with a suggestion, and never contains the value."""
 
 from __future__ import annotations
 

@@ -72,12 +72,12 @@ def test_a_time_is_read_in_every_form_in_which_it_was_written(written: object, a
         *(True, b"2024-03-01", float("nan"), float("inf"), 1e300, -1e300, 10**30, "0001-01-01T00:00:00+14:00"),
     ],
 )
-def test_what_is_no_time_that_could_be_shown_is_none(written: object) -> None:
+def test_an_invalid_time_is_parsed_as_none(written: object) -> None:
     assert parse(written) is None
 
 
 @given(TIMES, st.sampled_from(["T", " "]), st.sampled_from(["", " "]))
-def test_what_is_written_in_iso_8601_is_read_exactly(time: datetime, between: str, before_zone: str) -> None:
+def test_a_time_in_iso_8601_is_read_exactly(time: datetime, between: str, before_zone: str) -> None:
     text = time.isoformat(between)
     if time.tzinfo and before_zone:
         text = text[:-6] + before_zone + text[-6:]
@@ -91,6 +91,6 @@ def test_a_number_is_read_in_seconds_milliseconds_and_microseconds(seconds: int,
 
 
 @given(st.one_of(st.text(), st.integers(), st.floats(), st.binary(), st.none(), st.text("0123456789-:+ TZ.")))
-def test_whatever_is_read_can_be_shown(written: object) -> None:
+def test_any_parsed_time_can_be_shown(written: object) -> None:
     at = parse(written)
     assert at is None or iso(at).endswith("Z")

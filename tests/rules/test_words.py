@@ -1,4 +1,4 @@
-"""What a person types is text to be found or a name that is meant; errors are in the words of their shell."""
+"""Typed words: literal text of a search, or a name; and errors in the words of their shell."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def index() -> Iterator[sqlite3.Connection]:
         (None, None),
     ],
 )
-def test_each_word_is_quoted_and_what_is_no_word_is_left_out(text: str | None, query: str | None) -> None:
+def test_each_word_of_a_search_is_quoted_and_other_characters_are_omitted(text: str | None, query: str | None) -> None:
     assert words(text) == query
 
 

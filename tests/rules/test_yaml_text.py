@@ -27,7 +27,7 @@ MAPPINGS = st.dictionaries(TEXT, VALUES, max_size=4)
 
 
 @given(MAPPINGS, MAPPINGS)
-def test_what_is_written_or_edited_is_read_as_it_was_meant_and_no_edit_leaves_the_text(old: Any, new: Any) -> None:
+def test_written_and_edited_yaml_is_read_back_equal(old: Any, new: Any) -> None:
     text = f"# about this\n{write(old)}"
     assert (load(write(old)), edit(text, old)) == (old, text)
     assert load(edit(write(old), new)) == new
@@ -80,7 +80,7 @@ def test_an_edit_changes_one_place_and_keeps_every_comment(changes: dict[str, An
         ("a: \x01", "control characters are not allowed", None),
     ],
 )
-def test_what_plain_data_does_not_need_is_refused_with_its_line(text: str, reason: str, line: int | None) -> None:
+def test_yaml_beyond_plain_data_is_refused_with_its_line(text: str, reason: str, line: int | None) -> None:
     with pytest.raises(InvalidYaml, match=reason) as caught:
         load(text)
     assert caught.value.line == line

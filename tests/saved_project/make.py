@@ -229,7 +229,7 @@ def _notebook() -> None:
 
 
 def _end_workers() -> None:
-    """What the killed process left running is not saved."""
+    """End the processes that the killed server left: they are not saved."""
     for process in psutil.process_iter(["environ", "cwd"]):
         is_worker = (process.info["environ"] or {}).get("WORKBENCH_PROJECT") == str(PROJECT)
         if process.pid != os.getpid() and (is_worker or Path(process.info["cwd"] or "/").is_relative_to(PLACE)):

@@ -133,7 +133,7 @@ async def test_every_table_has_rows_and_they_are_read(saved: Saved) -> None:
 
 
 @pytest.mark.long
-async def test_its_people_and_agents_go_on(saved: Saved) -> None:
+async def test_people_and_agents_of_a_saved_project_continue(saved: Saved) -> None:
     async with serving(saved.settings) as served:
         call = served.workbench.call
         (waiting,) = (await call("list_approvals", kind="integration"))["approvals"]

@@ -1,4 +1,4 @@
-"""What tests of services stand on: a project that has a store already, however they open it."""
+"""Settings of a project that already has a store, for the tests of services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events name who did it: `system` for what nobody requested, and the approver for what was approved."""
+"""The actor of an event: `system` for unrequested changes, and the approver for approved ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_queued_merge_names_its_approver_and_its_consequences_the_system
 
 
 @pytest.mark.long
-async def test_a_merge_that_is_sent_back_is_sent_back_by_the_system_and_requested_by_the_planner(
+async def test_a_returned_merge_names_the_system_as_actor_and_the_planner_as_requester(
     settings: Settings, repository: Path
 ) -> None:
     changed = settings.model_copy(update={"integration_gates": ("test ! -e late.txt",)})

@@ -58,7 +58,7 @@ async def test_a_question_is_decided_once_and_by_the_person(workbench: Workbench
     assert (await workbench.call("list_approvals", status=None))["approvals"][-1] == decided
 
 
-async def test_of_many_who_decide_at_the_same_time_exactly_one_does(workbench: Workbench) -> None:
+async def test_one_of_many_concurrent_decisions_counts(workbench: Workbench) -> None:
     question = await ask(workbench)
     calls = [workbench.call(name, approval_id=question) for name in ("approve", "reject") * 8]
     answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -70,7 +70,7 @@ async def test_of_many_who_decide_at_the_same_time_exactly_one_does(workbench: W
     assert len(events) == 4
 
 
-async def test_who_waits_for_a_decision_gets_it_when_it_is_made(workbench: Workbench) -> None:
+async def test_get_approval_waits_for_the_decision(workbench: Workbench) -> None:
     question, other = await ask(workbench), await ask(workbench)
     assert not (await workbench.call("get_approval", approval_id=question))["settled"]
     assert (await workbench.call("get_approval", approval_id=question, wait_seconds=0.01))["status"] == "pending"

@@ -56,7 +56,7 @@ GIVEN = {
 
 @dataclass
 class Said:
-    """What one way in is given: secrets that no other one is given."""
+    """The secrets of one way in, which no other one is given."""
 
     way: str
     secret: str
@@ -75,7 +75,7 @@ class Said:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same as JSON, also in keys and after them."""
+        """The forms as JSON, also in keys and after them."""
         return {
             "said": self.every,
             self.some: [self.every],
@@ -295,7 +295,7 @@ async def lab(served: Served, admit: Admit, settings: Settings, monkeypatch: pyt
 
 
 async def answers(lab: Lab) -> AsyncIterator[tuple[str, object]]:
-    """What every operation that only reads answers, about everything in the project."""
+    """The answers of every reading operation, about everything in the project."""
     call, ids = lab.workbench.call, {name: [value] for name, value in lab.ids.items()}
     for name, op, rows_name in (
         ("task_id", "list_tasks", "tasks"),
@@ -319,7 +319,7 @@ async def answers(lab: Lab) -> AsyncIterator[tuple[str, object]]:
 
 
 async def frames(lab: Lab) -> AsyncIterator[tuple[str, object]]:
-    """What is sent to those who follow the project, and to the page of a panel."""
+    """The frames sent to followers of the project and to the page of a panel."""
     last = (await lab.workbench.call("list_newest_events", limit=1))["events"][0]["id"]
     async with lab.workbench.feed.subscribe("*", after=0) as events:
         while (event := await anext(events)).id < last:
@@ -329,7 +329,7 @@ async def frames(lab: Lab) -> AsyncIterator[tuple[str, object]]:
 
 
 async def tables(lab: Lab, place: Path) -> AsyncIterator[tuple[str, object]]:
-    """What SQL answers, and what is exported."""
+    """The rows of all SQL views and of the export."""
     live = Live(files=True)
     for view in VIEWS:
         yield f"sql: {view}", await rows(live, lab.workbench, f"SELECT * FROM {view}")
@@ -344,7 +344,7 @@ async def tables(lab: Lab, place: Path) -> AsyncIterator[tuple[str, object]]:
 
 
 async def files(lab: Lab) -> AsyncIterator[tuple[str, object]]:
-    """What lies in the project's directory."""
+    """The files in the project's directory."""
     with sqlite3.connect(lab.settings.database) as store:
         for line in store.iterdump():
             yield f"store: {line.split('VALUES')[0][:60]}", line
@@ -354,14 +354,14 @@ async def files(lab: Lab) -> AsyncIterator[tuple[str, object]]:
 
 
 async def commands(run: Command) -> AsyncIterator[tuple[str, object]]:
-    """What commands print for programs."""
+    """The JSON output of commands."""
     for words in (["tasks"], ["events"], ["agents"], ["runs"], ["contexts"], ["tools", "calls"], ["inbox"]):
         ran = await run(*words, "--json")
         yield f"command: {words}", ran.out + ran.err
 
 
 async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]) -> set[tuple[str, str]]:
-    """What leaks: where it came in, and where it comes out. Something of each way in comes out."""
+    """The leaks, each as a way in and a way out. Something of each way in comes out."""
     said = [Said(way.__name__, f"{SECRET}{number:02}") for number, way in enumerate(ways_in)]
     for way, one in zip(ways_in, said, strict=True):
         await way(lab, one)
@@ -377,7 +377,7 @@ async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]
 
 
 @pytest.mark.timeout(120)
-async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
+async def test_no_form_of_a_secret_given_in_any_way_comes_out_in_any_way(
     lab: Lab, command: Command, tmp_path: Path
 ) -> None:
     assert sorted(await searched(lab, command, tmp_path, WAYS_IN)) == []
@@ -386,6 +386,8 @@ async def test_no_form_of_a_secret_comes_out_by_any_way_of_what_came_in_by_any(
 @pytest.mark.long
 @pytest.mark.timeout(240)
 @limited(confinement="off", integration_gates=(GATE,), tool_server_start_seconds=60.0)
-async def test_nor_of_what_programs_print_describe_and_return(lab: Lab, command: Command, tmp_path: Path) -> None:
+async def test_no_form_of_a_secret_comes_out_of_what_programs_print_or_return(
+    lab: Lab, command: Command, tmp_path: Path
+) -> None:
     leaks = await searched(lab, command, tmp_path, WAYS_IN_OF_PROGRAMS)
     assert sorted(leaks) == []

@@ -1,4 +1,4 @@
-"""What was recorded before secrets were masked is masked once, and is in no file of the project any more."""
+"""Records older than the masking of secrets are masked once, in every file of the project."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def test_no_file_holds_a_secret_after_the_project_was_opened(old: Settings
     assert (old.logs / "tools" / "call.log").read_text() == f"one\nI use {MASK} and {MASK}, not {MASK}\nthree"
 
 
-async def test_it_is_done_once(old: Settings) -> None:
+async def test_older_records_are_masked_once(old: Settings) -> None:
     async with Workbench.open(old):
         pass
     with closing(sqlite3.connect(old.database)) as db:
@@ -140,7 +140,7 @@ async def test_it_is_done_once(old: Settings) -> None:
         assert db.execute("SELECT message FROM task_logs").fetchall() == [(TEXT,)]
 
 
-async def test_if_others_read_it_is_done_when_the_project_is_opened_next(old: Settings) -> None:
+async def test_older_records_that_are_being_read_are_masked_at_the_next_opening(old: Settings) -> None:
     with closing(sqlite3.connect(old.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchone()

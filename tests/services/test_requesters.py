@@ -1,4 +1,4 @@
-"""Who requested an approval learns the decision: by waiting, by events, and from the worktree itself."""
+"""The requester of an approval learns the decision: by waiting, by events, and from the worktree itself."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_planner_waits_for_the_decision_on_what_it_requested(workbench: 
     assert (await one(workbench, "other"))["approval"] is None
 
 
-async def test_a_planner_gets_the_events_of_what_it_requested_also_once_it_is_renamed_and_others_do_not(
+async def test_only_the_requesting_planner_gets_the_events_even_when_renamed(
     workbench: Workbench, admit: Admit
 ) -> None:
     pam, pia, ada = await admit("pam", role="planner"), await admit("pia", role="planner"), await admit("ada")

@@ -1,4 +1,4 @@
-"""Requests for changes: comments on lines, who is told of them, and what becomes of them as the work goes on."""
+"""Requests for changes: comments on lines, their recipients, and how later commits move or outdate them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def request(workbench: Workbench, *comments: dict[str, Any], **how: Any) -
 
 
 async def requests(workbench: Workbench, name: str | None = "lab") -> list[dict[str, Any]]:
-    """What was requested, the newest first."""
+    """The requests, the newest first."""
     return list((await workbench.call("get_requested_changes", worktree_name=name))["requests"])
 
 
@@ -64,7 +64,9 @@ async def test_a_request_quotes_its_lines_and_leaves_the_question_open(workbench
     assert await requests(workbench) == [], "they were of an earlier worktree of this name"
 
 
-async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workbench, admit: Admit) -> None:
+async def test_a_planner_waiting_for_the_decision_learns_of_requested_changes(
+    workbench: Workbench, admit: Admit
+) -> None:
     planner = await admit("planner", persona_id="planner")
     place = (await workbench.dispatch(planner.caller, "create_worktree", {"name": "lab"}))["path"]
     commit(Path(place), "model.py", MODEL)
@@ -79,7 +81,7 @@ async def test_who_waits_for_the_decision_learns_of_the_request(workbench: Workb
 
 
 @pytest.mark.usefixtures("lab")
-async def test_agents_with_open_tasks_there_are_told_and_read_the_comments(workbench: Workbench, admit: Admit) -> None:
+async def test_agents_with_open_tasks_in_the_worktree_are_told_of_comments(workbench: Workbench, admit: Admit) -> None:
     ada, task = await admit("ada", worktree="lab"), await given.task(workbench, target_worktree="lab")
     await given.task(workbench, "elsewhere")
     await given.claim(workbench, ada, task)
@@ -152,7 +154,7 @@ NO_LINES = (
 
 
 @pytest.mark.usefixtures("lab")
-async def test_a_request_says_something_about_lines_of_a_worktree_that_is_open(workbench: Workbench) -> None:
+async def test_a_request_needs_a_comment_existing_lines_and_an_open_worktree(workbench: Workbench) -> None:
     for place in NO_LINES:
         with pytest.raises(BadInput, match="LINES_NOT_FOUND"):
             await request(workbench, place | {"text": "?"})

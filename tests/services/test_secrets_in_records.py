@@ -19,9 +19,7 @@ SOME = "\n".join(FORMS[:10])
 """As many as a reason may have."""
 
 
-async def test_what_is_given_to_be_done_is_named_and_kept_as_it_is_and_masked_where_it_is_shown(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_secrets_in_a_task_are_warned_of_kept_and_masked_where_shown(workbench: Workbench, admit: Admit) -> None:
     ada, run, words = await admit("ada"), f"curl -H 'X-Api-Key: {SECRET}' /x", ["curl", "--password", "swordfish"]
     given_task = {"title": f"Use sk-{SECRET}", "description": EVERY, "metadata": {"password": "swordfish"}}
     made = await given.whole_task(workbench, run=run, **given_task)
@@ -69,7 +67,7 @@ async def test_a_persona_with_a_secret_is_saved_with_a_warning(workbench: Workbe
     assert "$API_KEY" in saved["warnings"][0]
 
 
-async def test_what_people_say_stays_as_they_said_it(workbench: Workbench) -> None:
+async def test_secrets_in_a_reason_given_by_a_person_are_kept(workbench: Workbench) -> None:
     task = await given.whole_task(workbench)
     assert (await workbench.call("cancel_task", task_id=task["id"], reason=SOME))["status"] == "cancelled"
     assert json.dumps(SOME) in json.dumps(await workbench.call("list_events", limit=1_000))

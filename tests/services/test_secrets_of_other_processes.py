@@ -1,4 +1,4 @@
-"""What one process of a project was given as secret, no other process of it records, also after the first has ended."""
+"""A secret given to one process of a project is recorded by no other, even after the first has ended."""
 
 from __future__ import annotations
 

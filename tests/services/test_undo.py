@@ -39,7 +39,7 @@ async def as_agent(workbench: Workbench, agent: Admitted, op: str, **arguments: 
     return await workbench.dispatch(agent.caller, op, arguments)
 
 
-async def test_the_former_priority_and_reservation_come_back(workbench: Workbench, admit: Admit) -> None:
+async def test_an_undo_restores_the_former_priority_and_reservation(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     await admit("bob")
     one = await given.task(workbench, priority=300, assigned_agent_id="ada")
@@ -73,7 +73,7 @@ async def test_agents_that_were_moved_are_moved_back_unless_they_have_done_somet
     await is_refused(workbench, "agent:bob", "agent.updated", "counts from its next message on")
 
 
-async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(workbench: Workbench) -> None:
+async def test_undoing_a_cancelled_tree_restores_only_the_tasks_it_cancelled(workbench: Workbench) -> None:
     root = await given.task(workbench)
     done, open_one = [await given.task(workbench, parent_task_id=root) for _ in range(2)]
     waits = await given.task(workbench, dependencies=[open_one], on_failure="cancel")
@@ -90,7 +90,9 @@ async def test_a_cancelled_tree_is_pending_again_and_what_was_done_before_stays(
     assert events[-1]["data"]["undoes"] == undone["event_id"] == events[-2]["id"]
 
 
-async def test_what_somebody_acted_on_or_lost_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+async def test_a_change_that_an_agent_acted_on_or_lost_a_task_by_is_not_undone(
+    workbench: Workbench, admit: Admit
+) -> None:
     ada = await admit("ada")
     await admit("bob")
     one, other = [await given.task(workbench) for _ in range(2)]
@@ -111,7 +113,7 @@ async def test_what_somebody_acted_on_or_lost_is_not_undone(workbench: Workbench
     assert [(await given.task_now(workbench, task))["status"] for task in (one, root)] == ["cancelled"] * 2
 
 
-async def test_what_another_has_done_is_not_undone(workbench: Workbench, admit: Admit) -> None:
+async def test_a_change_by_another_caller_is_not_undone(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("planner", persona_id="planner", role="planner")
     task = await given.task(workbench, by=planner)
     await given.done_by(workbench, planner, "set_priority", task, priority=900)
@@ -134,7 +136,7 @@ async def test_an_undo_is_not_undone(workbench: Workbench) -> None:
         await undo(workbench, f"task:{one}", "task.created")
 
 
-async def test_after_a_while_nothing_is_undone(settings: Settings, clock: Clock) -> None:
+async def test_an_undo_is_refused_after_its_time_limit(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         one = await given.task(workbench)
         for seconds in (UNDO_SECONDS, UNDO_SECONDS + 1):
@@ -156,7 +158,7 @@ async def test_a_rejected_integration_is_asked_again(workbench: Workbench) -> No
     assert (await workbench.call("approve", approval_id=asked))["outcome"]["state"] == "integrated"
 
 
-async def test_a_rejection_that_its_requester_acted_on_or_was_told_of_stays(workbench: Workbench, admit: Admit) -> None:
+async def test_a_rejection_that_its_requester_knows_of_is_not_undone(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("planner", persona_id="planner")
     place = await as_agent(workbench, planner, "create_worktree", name="lab")
     commit(Path(place["path"]))
@@ -169,7 +171,7 @@ async def test_a_rejection_that_its_requester_acted_on_or_was_told_of_stays(work
     await is_refused(workbench, f"approval:{asked['approval_id']}", "approval.rejected", "told")
 
 
-async def test_a_rejection_stays_once_its_worktree_is_updated_or_asked_about_again(
+async def test_a_rejection_is_not_undone_once_its_worktree_changed_or_was_asked_again(
     workbench: Workbench, repository: Path
 ) -> None:
     commit(await given.worktree(workbench))

@@ -162,7 +162,7 @@ def test_a_server_whose_log_is_not_read_answers_and_ends(start: Start, tmp_path:
     os.close(log)
 
 
-def test_what_a_server_logs_is_on_its_standard_error(start: Start, tmp_path: Path) -> None:
+def test_a_server_logs_on_its_standard_error(start: Start, tmp_path: Path) -> None:
     server = start(tmp_path / "stderr", max_handshakes=1)
     with server.connected(), server.connected():
         server.answers()

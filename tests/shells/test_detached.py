@@ -46,7 +46,7 @@ def serving(project: Path) -> ServerInfo | None:
     return ServerFile(Settings(project=project).server_file).load().info
 
 
-def test_it_goes_on_after_the_command_is_found_by_status_and_ended_by_stop(repository: Path, cli: Cli) -> None:
+def test_a_detached_server_outlives_its_command_and_is_ended_by_stop(repository: Path, cli: Cli) -> None:
     first = cli("start", "--detach", "--port", "0")
     info = serving(repository)
     assert info is not None, first.stderr
@@ -61,7 +61,7 @@ def test_it_goes_on_after_the_command_is_found_by_status_and_ended_by_stop(repos
     assert "No server was running" in cli("stop").stdout
 
 
-def test_one_that_cannot_start_says_why(repository: Path, cli: Cli) -> None:
+def test_a_server_that_cannot_start_gives_the_reason(repository: Path, cli: Cli) -> None:
     import socket
 
     with socket.socket() as taken:

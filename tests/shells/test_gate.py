@@ -1,4 +1,4 @@
-"""Who is let through to the endpoints, how often, and as whom; from addresses that a test can choose."""
+"""The gate before the endpoints: callers, addresses, rates and access tokens."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def code(client: httpx2.AsyncClient, path: str = "/api/ops/ping") -> str |
 # How often
 
 
-async def test_strangers_may_ask_so_often_and_then_as_it_is_refilled(visit: Visit, seconds: Seconds) -> None:
+async def test_requests_of_strangers_are_rate_limited_and_refilled(visit: Visit, seconds: Seconds) -> None:
     assert [await code(visit()) for _ in range(6)] == [None] * 6
     assert await code(visit(WRONG)) == "RATE_LIMITED"
     refused = await visit().post("/api/ops/ping")
@@ -108,7 +108,9 @@ async def test_strangers_may_ask_so_often_and_then_as_it_is_refilled(visit: Visi
     assert await code(visit()) == "RATE_LIMITED"
 
 
-async def test_whoever_is_known_is_not_held_up_by_strangers(workbench: Workbench, visit: Visit, admit: Admit) -> None:
+async def test_known_callers_are_not_rate_limited_by_strangers(
+    workbench: Workbench, visit: Visit, admit: Admit
+) -> None:
     pending = await workbench.call("register", name="Eve")
     known = [visit(workbench.operator_token), visit((await admit("ada")).token), visit(pending["token"])]
     assert [await code(visit()) for _ in range(7)][-1] == "RATE_LIMITED"
@@ -124,7 +126,7 @@ async def test_connections_are_counted_by_their_own_limits(served: Served) -> No
             assert "tool_selection_prompt" in str(await socket.recv())
 
 
-async def test_one_address_does_not_use_up_what_another_has() -> None:
+async def test_one_address_does_not_use_up_the_allowance_of_another() -> None:
     allowance = Allowance(1, Seconds())
     allowance.spend("first")
     allowance.spend("second")
@@ -140,7 +142,7 @@ async def test_one_address_does_not_use_up_what_another_has() -> None:
 # Who
 
 
-async def test_a_caller_comes_with_its_address_and_its_program(workbench: Workbench, visit: Visit) -> None:
+async def test_a_caller_has_the_address_and_the_program_of_its_client(workbench: Workbench, visit: Visit) -> None:
     agents = [b"curl/8", b"evil\x1b[31m\x00\x85\x07" + b"x" * 300, b" ", b""]
     for number, agent in enumerate(agents):
         await visit(address="127.0.0.1", User_Agent=agent).post("/api/ops/register", json={"name": f"agent {number}"})
@@ -157,14 +159,14 @@ async def test_a_caller_comes_with_its_address_and_its_program(workbench: Workbe
 # From where
 
 
-async def test_nobody_from_elsewhere_is_served_unless_it_is_allowed(workbench: Workbench, visit: Visit) -> None:
+async def test_remote_clients_are_refused_unless_allowed(workbench: Workbench, visit: Visit) -> None:
     for address in (ELSEWHERE, "127.0.0.2", "::ffff:192.0.2.7", "testclient"):
         for token in (None, workbench.operator_token):
             assert await code(visit(token, address, X_Workbench_Access=SECRET)) == "REMOTE_NOT_ALLOWED"
     assert await code(visit(address="::1")) is None
 
 
-async def test_everyone_from_elsewhere_brings_the_access_token(remote: Workbench, seconds: Seconds) -> None:
+async def test_remote_clients_need_the_access_token(remote: Workbench, seconds: Seconds) -> None:
     wrong = (b"", b"open sesam", b"open sesame!", b"\xf6")
     async with gated(remote, seconds) as visit:
         for number, token in enumerate((None, remote.operator_token, WRONG)):
@@ -180,7 +182,7 @@ async def test_everyone_from_elsewhere_brings_the_access_token(remote: Workbench
         assert await code(visit()) is None
 
 
-async def test_a_node_from_elsewhere_needs_no_token_where_its_signature_is_checked(
+async def test_a_remote_node_needs_no_token_where_its_signature_is_checked(
     remote: Workbench, visit: Visit, seconds: Seconds
 ) -> None:
     endpoint = "/koi-net/events/poll"
@@ -203,7 +205,7 @@ async def test_a_server_is_known_by_its_own_addresses_alone(remote: Workbench, s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers on every address of 127.0.0.0/8")
-async def test_a_real_server_elsewhere_is_reached_with_the_access_token_only(settings: Settings) -> None:
+async def test_a_remote_server_is_reached_only_with_the_access_token(settings: Settings) -> None:
     """On 127.0.0.2, which counts as elsewhere; a client can have an address of its own there too."""
     there = settings.model_copy(update=REMOTE | {"host": "127.0.0.2", "access_token": SecretStr("sesame")})
     from_there: dict[str, Any] = {"local_addr": ("127.0.0.3", 0)}
@@ -244,7 +246,7 @@ async def test_another_address_is_bound_only_if_that_is_allowed_and_guarded(sett
 
 
 @pytest.mark.parametrize(("operation", "reason"), [("issue_token", "TOKEN_REPLACED"), ("revoke_agent", "REVOKED")])
-async def test_what_waits_for_an_agent_ends_with_its_token_whether_that_ends_before_or_meanwhile(
+async def test_calls_and_connections_of_an_agent_end_when_its_token_ends(
     workbench: Workbench, admit: Admit, operation: str, reason: str
 ) -> None:
     ada, bob = (await admit("ada")).caller, (await admit("bob")).caller

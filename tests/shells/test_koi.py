@@ -1,4 +1,4 @@
-"""The endpoints of a KOI node: who gets through to them, and what they refuse before any signature is checked."""
+"""The endpoints of a KOI node: access to them, and refusals before any signature is checked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def take_part(workbench: Workbench) -> NodeIdentity:
     return identity
 
 
-async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol_if_the_project_takes_part(
+async def test_an_unknown_node_gets_the_error_of_the_protocol(
     served: Served, visit: Visit, stranger: NodeIdentity
 ) -> None:
     for path in REQUESTS:
@@ -70,9 +70,7 @@ async def test_a_node_that_is_not_known_gets_the_error_of_the_protocol_if_the_pr
         assert ErrorResponse.model_validate(answer.json()).error == ErrorType.UNKNOWN_NODE
 
 
-async def test_what_is_no_envelope_is_too_large_or_comes_otherwise_gets_a_coded_refusal(
-    served: Served, visit: Visit
-) -> None:
+async def test_a_malformed_or_too_large_envelope_gets_a_coded_refusal(served: Served, visit: Visit) -> None:
     take_part(served.workbench)
     for body in (b"", b"null", b"{}", b"[]", b"not JSON", b"\xff", b'{"payload": []}'):
         answer = await visit().post("/koi-net/events/broadcast", content=body)

@@ -79,9 +79,7 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_an_error(workbench: Wor
         assert await answers(info.url)
 
 
-async def test_a_preferred_port_that_is_taken_is_passed_over_even_if_it_is_the_last(
-    settings: Settings, taken: int
-) -> None:
+async def test_a_taken_preferred_port_is_skipped_even_if_it_is_the_last(settings: Settings, taken: int) -> None:
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # then somebody else has it
             stack.enter_context(socket.create_server(("127.0.0.1", 65_535)))
@@ -150,7 +148,7 @@ def here(pid: int) -> ServerInfo:
     return ServerInfo(pid=pid, started=started, nonce="n", url=url, ws_url=url, mcp_url=url)
 
 
-async def test_a_file_that_is_not_private_says_nothing_and_is_written_anew(workbench: Workbench) -> None:
+async def test_a_server_file_that_is_not_private_is_ignored_and_rewritten(workbench: Workbench) -> None:
     file, other = workbench.settings.server_file, workbench.settings.project / "planted.json"
     planted = here(os.getpid()).model_dump()
     for access, linked in ((0o644, False), (0o620, False), (0o600, True)):
@@ -168,7 +166,7 @@ async def test_a_file_that_is_not_private_says_nothing_and_is_written_anew(workb
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workbench) -> None:
+async def test_a_server_file_or_process_of_another_user_is_ignored(workbench: Workbench) -> None:
     file = ServerFile(workbench.settings.server_file)
     with subprocess.Popen(["sleep", "600"], user=65_534) as process:
         file.save(here(process.pid), "wbo_x")
@@ -179,7 +177,7 @@ async def test_a_file_or_a_process_of_another_user_says_nothing(workbench: Workb
     assert file.load() == ServerFileContent()
 
 
-async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
+async def test_a_damaged_server_file_is_ignored(workbench: Workbench) -> None:
     file = workbench.settings.server_file
     for text in DAMAGED:
         file.write_text(text.replace("{", f'{{"directory": "{identity(file.parent)}", ', 1))
@@ -190,7 +188,7 @@ async def test_a_damaged_file_says_nothing(workbench: Workbench) -> None:
         assert await answers((await servers.start()).url)
 
 
-async def test_a_server_that_is_gone_is_not_believed(served: Served) -> None:
+async def test_the_file_of_an_ended_server_is_ignored(served: Served) -> None:
     file = ServerFile(served.workbench.settings.server_file)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
@@ -346,7 +344,7 @@ async def serve(settings: Settings) -> AsyncIterator[Serve]:
 
 @pytest.mark.long
 @pytest.mark.timeout(120)
-async def test_a_server_of_its_own_answers_and_ends_with_all_it_started(
+async def test_a_separate_server_answers_and_ends_with_its_children(
     settings: Settings, serve: Serve, program: Command
 ) -> None:
     process, url = await serve("--port", "0", "--end-workers")

@@ -41,7 +41,7 @@ async def assert_nothing_is_left(workbench: Workbench, ports: set[int]) -> None:
 
 
 def moments(growth: float) -> Iterator[int]:
-    """How many turns of the loop to let pass; more and more, until what is observed is over."""
+    """Numbers of turns of the loop to let pass: growing, until the observed task has ended."""
     turns = 0
     while True:
         yield turns
@@ -111,7 +111,7 @@ async def test_a_second_stop_returns_when_the_first_has_stopped_everything(serve
     await first
 
 
-async def test_a_stop_during_the_start_stops_what_is_started(workbench: Workbench) -> None:
+async def test_a_stop_during_a_start_leaves_nothing_running(workbench: Workbench) -> None:
     ports = listening()
     for turns in (1, 2, 5, 50):
         servers = Servers(workbench)
@@ -205,7 +205,7 @@ MOMENTS = {
 @pytest.mark.long
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_a_signal_ends_the_start_of_a_server_of_its_own(settings: Settings, moment: str, number: int) -> None:
+def test_a_signal_ends_the_start_of_a_separate_server(settings: Settings, moment: str, number: int) -> None:
     command = [sys.executable, "-c", INTERRUPTED, *MOMENTS[moment], str(int(number))]
     env = os.environ | {"WORKBENCH_PROJECT": str(settings.project)}
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=40)

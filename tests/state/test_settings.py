@@ -90,7 +90,9 @@ def test_a_secret_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_whatever_a_variable_holds_is_taken_or_refused_by_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_value_of_a_variable_is_accepted_or_refused_with_a_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     unnamed = []
     for name, text in product(Settings.model_fields, ("[", "{}", "\x01", "-1", "9" * 5_000)):
@@ -173,7 +175,7 @@ def test_every_setting_but_a_number_needs_trust_unless_it_is_listed_as_harmless(
     assert set(values) > HARMLESS
 
 
-def test_what_is_trusted_counts_until_it_changes(tmp_path: Path) -> None:
+def test_trusted_settings_count_until_they_change(tmp_path: Path) -> None:
     write(tmp_path, 'confinement = "required"\nport = 1\n')
     trust(tmp_path, withheld(tmp_path))
     assert withheld(tmp_path) == []
@@ -211,7 +213,7 @@ def test_a_record_that_others_could_have_written_or_read_is_not_believed(tmp_pat
     assert Settings(project=tmp_path).confinement == "auto"
 
 
-def test_a_relative_directory_for_the_users_files_is_ignored_and_one_that_cannot_be_written_a_coded_error(
+def test_a_relative_user_directory_is_ignored_and_an_unwritable_one_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKBENCH_CONFIG", ".")
@@ -222,7 +224,7 @@ def test_a_relative_directory_for_the_users_files_is_ignored_and_one_that_cannot
 
 
 @pytest.mark.parametrize("home", [None, "~", "."])
-def test_a_user_without_a_home_gets_no_settings_of_a_clone_and_no_directory_named_tilde(
+def test_a_user_without_a_home_gets_no_settings_and_no_directory_named_tilde(
     repository: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
 ) -> None:
     """Such as in a container that runs with any number as its user."""
@@ -247,7 +249,7 @@ def test_a_user_without_a_home_gets_no_settings_of_a_clone_and_no_directory_name
     assert expanded("~/agents") == expanded(Path("~", "agents")) == NOWHERE / "agents"
 
 
-def test_a_path_in_the_home_of_a_user_who_is_unknown_is_nowhere() -> None:
+def test_a_path_in_the_home_of_an_unknown_user_does_not_exist() -> None:
     assert not expanded("~nobody-of-this-name/x").exists()
     assert expanded("~/x") == Path.home() / "x"
     assert expanded("a/~") == Path("a/~")

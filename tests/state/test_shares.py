@@ -1,4 +1,4 @@
-"""Shares of a project's server: who holds one, and what it means that one leaves."""
+"""Shares of a project's server: their holders, and the effects when one leaves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_process_that_leaves_learns_who_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_many_that_leave_at_once_at_least_one_is_the_last(tmp_path: Path) -> None:
+def test_at_least_one_of_many_concurrent_leavers_is_the_last(tmp_path: Path) -> None:
     for _ in range(20):
         with held(tmp_path) as a, held(tmp_path) as b, held(tmp_path) as c, ThreadPoolExecutor(3) as pool:
             left = pool.map(lambda share: share.leave(served=False, end_workers=True).others, (a, b, c))

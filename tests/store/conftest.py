@@ -68,7 +68,7 @@ def postgres() -> Iterator[Any]:
 
 
 def _as_ordinary_user(home: Path) -> list[str]:
-    """What a command starts with so that it ends with the tests, and is not run by root, whom PostgreSQL refuses."""
+    """The prefix of a command that ends with the tests and does not run as root, whom PostgreSQL refuses."""
     dying = ["setpriv", "--pdeathsig=QUIT"]
     if os.geteuid() != 0:
         return dying

@@ -138,7 +138,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
 
 
 def files_of(store: Path) -> dict[str, bytes]:
-    """What is in the file of a store, and in its log."""
+    """The content of a store's file and of its log."""
     return {path.name: path.read_bytes() for path in (store, log_of(store)) if path.exists()}
 
 
@@ -174,13 +174,13 @@ def _said(store: SqliteStore) -> list[str]:
 
 
 @pytest.mark.parametrize("damage", sorted(set(DAMAGES) - {"first 100 bytes"}))
-def test_a_person_may_go_on_with_what_there_is(store: Path, killed: Path, damage: str) -> None:
+def test_a_damaged_store_can_be_accepted_and_opened(store: Path, killed: Path, damage: str) -> None:
     DAMAGES[damage][1](store, killed / "other" / STORE)
     backups.accept(store, NOW)
     opens(store)
 
 
-def test_what_is_no_database_gives_way_to_an_empty_store(store: Path) -> None:
+def test_a_file_that_is_no_database_is_replaced_with_an_empty_store(store: Path) -> None:
     no_database(store, store)
     given.refused("STORE_CORRUPT", backups.accept, store, NOW)
     given.refused("STORE_CORRUPT", opens, store)
@@ -195,7 +195,7 @@ def test_a_store_that_was_killed_and_is_whole_is_opened(store: Path) -> None:
         given.refused("STORE_IN_USE", backups.replace, store, None, NOW)
 
 
-def test_a_store_that_may_not_be_read_is_said_to_be_so(store: Path) -> None:
+def test_an_unreadable_store_is_reported_as_unreadable(store: Path) -> None:
     store.chmod(0)
     with _as_somebody(store):
         for opener in (opens, require_whole, lambda path: read_snapshot(path, said)):
@@ -204,7 +204,7 @@ def test_a_store_that_may_not_be_read_is_said_to_be_so(store: Path) -> None:
 
 @contextmanager
 def _as_somebody(store: Path) -> Iterator[None]:
-    """Whom permissions hold back: root is not."""
+    """Act as a user whom permissions restrict, unlike root."""
     if os.geteuid() != 0:
         yield
         return

@@ -1,4 +1,4 @@
-"""When the disk, the file or another process is at fault: a clear error with a code, and the rest goes on."""
+"""Faults of the disk, the file or another process: a clear error with a code, and the rest continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MEGABYTE = 1_000_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the store is."""
+    """The path of the store."""
     return tmp_path / ".aiswarm" / "coordination.db"
 
 
@@ -110,7 +110,7 @@ async def test_a_project_that_is_a_file_is_unwritable(tmp_path: Path, file: str)
     assert (project / file).read_text() == "not a directory"
 
 
-def test_what_lies_where_the_database_or_its_lock_should_be_is_not_taken_for_it(path: Path, tmp_path: Path) -> None:
+def test_a_directory_or_link_in_place_of_the_database_or_its_lock_is_refused(path: Path, tmp_path: Path) -> None:
     lock = path.with_name(path.name + ".lock")
     lock.mkdir(parents=True)
     assert refused(path).code == "PROJECT_UNWRITABLE"
@@ -245,7 +245,7 @@ def by_hand(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("occupied", [locked, by_hand])
-async def test_a_store_that_somebody_else_keeps_locked_is_busy_and_unharmed(
+async def test_a_store_locked_by_another_program_is_busy_and_unharmed(
     open_path: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, occupied: Any
 ) -> None:
     if occupied is locked:
@@ -355,7 +355,7 @@ async def test_a_change_is_acknowledged_once_it_is_synced_and_nobody_waits_for_t
     assert told == ["visible", "committed"]
 
 
-async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_synced_but_not_announced(
+async def test_a_change_that_need_not_be_durable_is_acknowledged_before_its_sync(
     open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncing, gate = threading.Event(), threading.Event()
@@ -377,7 +377,7 @@ async def test_a_change_that_need_not_be_durable_is_acknowledged_before_it_is_sy
     assert announced == ["begun", "ended"]
 
 
-async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_that_must_be_or_at_the_end(
+async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_durable_one(
     open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -393,7 +393,7 @@ async def test_a_change_that_need_not_be_durable_is_synced_with_the_next_one_tha
     assert (len(synced), announced[3:]) == (2, ["begun again"])
 
 
-async def test_a_change_that_need_not_be_durable_waits_no_longer_than_it_may_however_many_follow(
+async def test_a_change_that_need_not_be_durable_waits_a_limited_time(
     open_path: SqliteStore, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_sync, "WAIT_SECONDS", 0)
@@ -435,9 +435,7 @@ async def test_a_log_that_cannot_be_synced_is_an_error_or_else_logged_and_the_st
 # Another process with a newer Workbench.
 
 
-async def test_what_a_newer_process_adds_to_a_table_does_not_mix_up_its_columns(
-    open_path: SqliteStore, path: Path
-) -> None:
+async def test_a_column_added_by_a_newer_process_does_not_mix_up_columns(open_path: SqliteStore, path: Path) -> None:
     everything = Query("everything", "SELECT * FROM events")
     await open_path.write(say("hello"))
     before = await open_path.read(lambda tx: tx.one(everything))

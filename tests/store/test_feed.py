@@ -1,4 +1,4 @@
-"""The feed: everyone who follows it hears every event once, in order, whoever wrote it."""
+"""The feed: every subscriber hears every event once, in order, from any writer."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def take(events: FeedSubscription, number: int) -> list[str]:
 
 
 async def ids_until_end(events: FeedSubscription) -> list[int]:
-    """What a subscriber hears up to the event that ends a test."""
+    """The events that a subscriber hears up to the last one of a test."""
     heard: list[int] = []
     async for event in events:
         if event.kind == END:
@@ -122,7 +122,7 @@ async def nothing_was_left(store: Store, *subscriptions: FeedSubscription) -> No
 
 
 async def ids_in_store(store: Store, after: int, patterns: tuple[str, ...]) -> list[int]:
-    """What a subscriber is to hear."""
+    """The events that a subscriber has to hear."""
     events = await store.read(lambda tx: events_after(tx, after, limit=1_000_000))
     return [event.id for event in events if event.kind != END and matches(event.kind, patterns)]
 
@@ -166,7 +166,7 @@ async def test_a_subscriber_may_begin_in_the_past(
         await nothing_was_left(store, events)
 
 
-async def test_a_batch_is_what_is_at_hand_first_of_the_past_and_nothing_twice(store: SqliteStore) -> None:
+async def test_batches_have_past_events_first_and_none_twice(store: SqliteStore) -> None:
     past, now = 2 * BATCH + 50, BATCH + 2
     await store.write(lambda tx: [tx.emit("task.noted", "task:1") for _ in range(past + now)] and None)
     events = await store.read(lambda tx: events_after(tx, 0))
@@ -191,7 +191,7 @@ async def test_a_change_that_fails_is_not_heard_of(store: Store, feed: Feed) -> 
         assert await take(events, 3) == ["task.created", "task.completed", END]
 
 
-async def test_when_the_last_subscriber_has_left_the_next_one_begins_with_the_present(store: Store, feed: Feed) -> None:
+async def test_a_subscriber_after_an_idle_time_begins_with_the_present(store: Store, feed: Feed) -> None:
     for number in range(3):
         await store.write(say("task.created"))
         async with feed.subscribe() as events:
@@ -200,7 +200,7 @@ async def test_when_the_last_subscriber_has_left_the_next_one_begins_with_the_pr
         await store.write(say("task.created"))
 
 
-async def test_what_is_committed_while_somebody_joins_is_heard_though_nothing_follows(
+async def test_an_event_committed_during_a_subscription_is_heard(
     store: Store, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = store.read
@@ -229,9 +229,7 @@ Step = (
 
 @hypothesis.given(steps=st.lists(Step, max_size=25))
 @settings(deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_whoever_joins_and_leaves_when_every_subscriber_hears_each_event_once_and_in_order(
-    store: SqliteStore, steps: list[Any]
-) -> None:
+async def test_each_subscriber_hears_each_event_once_and_in_order(store: SqliteStore, steps: list[Any]) -> None:
     async with asyncio.timeout(10), following(store) as feed, AsyncExitStack() as stack:
         beginning = await store.read(last_event_id)
         joined: list[tuple[FeedSubscription, AsyncExitStack, list[int], list[int]]] = []
@@ -296,7 +294,7 @@ async def test_no_event_is_missed_or_repeated_while_many_write_here_and_elsewher
 # Other processes.
 
 
-async def test_what_another_process_writes_is_heard_here_and_wakes(store: SqliteStore, feed: Feed, other: Any) -> None:
+async def test_events_of_another_process_are_heard_and_wake_waiters(store: SqliteStore, feed: Feed, other: Any) -> None:
     async with feed.subscribe("task.*") as tasks, feed.subscribe() as everything:
         for times in (1, 3):
             other.stdin.write(f"task.created {times}\n")
@@ -314,7 +312,7 @@ async def test_what_another_process_writes_is_heard_here_and_wakes(store: Sqlite
         assert await change.after(0, 10)
 
 
-async def test_while_nobody_follows_what_others_write_is_not_read_at_each_commit(
+async def test_without_subscribers_foreign_events_are_not_read_at_each_commit(
     store: SqliteStore, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await feed.begin()
@@ -328,7 +326,7 @@ async def test_while_nobody_follows_what_others_write_is_not_read_at_each_commit
     assert reads == []
 
 
-async def test_what_another_process_wrote_before_is_not_heard_by_who_joins_now(
+async def test_a_new_subscriber_does_not_hear_earlier_events_of_another_process(
     store: SqliteStore, feed: Feed, other: Any
 ) -> None:
     async with feed.subscribe("nothing.*"):
@@ -343,7 +341,7 @@ async def test_what_another_process_wrote_before_is_not_heard_by_who_joins_now(
 # Being woken.
 
 
-async def test_a_change_wakes_whoever_waits_for_its_kind_and_subject(store: SqliteStore) -> None:
+async def test_a_change_wakes_those_who_wait_for_its_kind_and_subject(store: SqliteStore) -> None:
     async with following(store, limit=1) as feed:  # a change cannot overflow
         with feed.changed("task.*", subject="thing:1") as mine, feed.changed("task.*", subject="thing:2") as other:
             last = await said(store, *["task.created"] * 1_000)
@@ -359,7 +357,7 @@ async def test_a_change_wakes_whoever_waits_for_its_kind_and_subject(store: Sqli
 
 
 @pytest.mark.parametrize("lag", [11, 25])
-async def test_a_reader_that_lags_too_far_is_cut_off_and_the_others_go_on(store: SqliteStore, lag: int) -> None:
+async def test_a_reader_that_lags_too_far_is_cut_off_and_others_continue(store: SqliteStore, lag: int) -> None:
     async with (
         following(store, limit=10) as feed,
         feed.subscribe() as slow,
@@ -388,7 +386,7 @@ async def test_a_reader_that_keeps_up_is_never_cut_off(store: SqliteStore) -> No
             assert await take(events, 10) == ["task.created"] * 10
 
 
-async def test_giving_up_waiting_loses_no_event(store: Store, feed: Feed) -> None:
+async def test_cancelling_a_wait_loses_no_event(store: Store, feed: Feed) -> None:
     async with feed.subscribe() as events:
         heard: list[int] = []
         writing = asyncio.create_task(store.write(say("task.created")))
@@ -400,7 +398,7 @@ async def test_giving_up_waiting_loses_no_event(store: Store, feed: Feed) -> Non
         assert heard == (await ids_in_store(store, 0, ("*",)))[:100]
 
 
-async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: SqliteStore) -> None:
+async def test_a_feed_stops_on_request_even_while_events_come(store: SqliteStore) -> None:
     for _ in range(20):
         async with following(store) as feed, feed.subscribe("task.*") as events:
             await asyncio.sleep(0)
@@ -411,9 +409,7 @@ async def test_a_feed_ends_when_it_is_told_to_even_while_events_come(store: Sqli
         await writing
 
 
-async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
-    backend: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_feed_continues_where_it_was_after_failed_reads(backend: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The only reading connection is busy; a second one cannot be opened as the process has no descriptors."""
     tried = False
     while not tried:
@@ -428,5 +424,5 @@ async def test_a_feed_that_could_not_read_for_a_while_goes_on_where_it_was(
 
 
 def connections(store: SqliteStore) -> int:
-    """How many there are: two of the writer's, and those that read."""
+    """The number of connections: two of the writer, and one of each reader."""
     return sum(file.path == str(store.path) for file in psutil.Process().open_files())

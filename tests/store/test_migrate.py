@@ -37,7 +37,7 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def history(db: sqlite3.Connection) -> list[tuple[str, str, int, str]]:
-    """What is written down: name, hash, success, reason."""
+    """The recorded migrations: name, hash, success, reason."""
     return [(name, sha, success, why) for name, sha, _, _, success, why in db.execute(f"{HISTORY} ORDER BY id")]
 
 
@@ -132,7 +132,7 @@ def test_a_script_that_fails_leaves_nothing_behind_is_written_down_and_tried_aga
         ");\nnonsense;",
     ],
 )
-def test_any_way_to_fail_is_written_down(db: sqlite3.Connection, rest: str) -> None:
+def test_every_kind_of_failed_script_is_recorded(db: sqlite3.Connection, rest: str) -> None:
     assert refused(db, ONE, Script("002_bad", f"CREATE TABLE two (x INTEGER{rest}")).code == "MIGRATION_FAILED"
     assert objects(db) == ["migration_history", "one"]
     assert ran(db) == [("001_one", 1), ("002_bad", 0)]
@@ -198,9 +198,7 @@ class Overtaken(sqlite3.Connection):
         return super().execute(sql, *values)
 
 
-def test_a_script_that_a_faster_process_ran_in_the_meantime_is_not_run_again(
-    db: sqlite3.Connection, tmp_path: Path
-) -> None:
+def test_a_script_that_another_process_already_ran_is_not_run_again(db: sqlite3.Connection, tmp_path: Path) -> None:
     slow = sqlite3.connect(tmp_path / "some.db", isolation_level=None, factory=Overtaken)
     slow.overtake = lambda: migrate(db, [ONE, TWO], 1)
     assert migrate(slow, [ONE, TWO], 2) == []
@@ -264,9 +262,7 @@ def five(child: Any, tmp_path: Path) -> Callable[[str], AtOnce]:
 
 
 @pytest.mark.long
-def test_five_processes_that_open_a_fresh_project_at_once_all_get_in(
-    five: Callable[[str], AtOnce], tmp_path: Path
-) -> None:
+def test_five_processes_open_a_fresh_project_at_once(five: Callable[[str], AtOnce], tmp_path: Path) -> None:
     open_at_once = five(OPENS)
     names = [script.name for script in scripts()]
     for number in range(12):

@@ -60,7 +60,7 @@ STATEMENTS = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
         ("nothing { } to {do}", "nothing { } to {do}", "nothing { } to {do}"),
     ],
 )
-def test_a_macro_is_spelt_as_each_database_wants_it(text: str, sqlite: str, postgres: str) -> None:
+def test_a_macro_is_rendered_for_each_database(text: str, sqlite: str, postgres: str) -> None:
     assert render(text, Dialect.SQLITE) == sqlite
     assert render(text, Dialect.POSTGRES) == postgres
     with pytest.raises(KeyError, match="biggest"):
@@ -98,7 +98,7 @@ def test_a_file_gives_its_queries_by_name_and_in_order(tmp_path: Path, end: str)
         things.third
 
 
-def test_what_queries_share_stands_once_above_them_and_may_itself_use_what_stands_above_it(tmp_path: Path) -> None:
+def test_a_shared_part_of_queries_may_use_an_earlier_part(tmp_path: Path) -> None:
     parts = "-- part: seen\nx = {{big}}\n\n-- part: wanted\ny = 2 AND {{seen}}\n\n"
     (tmp_path / "things.sql").write_text(f"{parts}-- name: first\nSELECT 1 WHERE {{{{wanted}}}};\n")
     (query,) = Queries(tmp_path / "things.sql")
@@ -151,12 +151,12 @@ def _nodes(module: Path) -> list[ast.AST]:
 
 @cache
 def _attributes(module: Path) -> list[tuple[str, str]]:
-    """What a module asks of what: `tasks.SQL.get` is ("tasks.SQL", "get")."""
+    """The attributes that a module reads: `tasks.SQL.get` is ("tasks.SQL", "get")."""
     return [(ast.unparse(node.value), node.attr) for node in _nodes(module) if isinstance(node, ast.Attribute)]
 
 
 def _aliases(module: Path, path: Path) -> set[str]:
-    """What a module calls the queries of a file."""
+    """The names that a module has for the queries of a file."""
     if module == path.with_suffix(".py"):
         return {"SQL"}
     homes = _homes(path)
@@ -167,14 +167,14 @@ def _aliases(module: Path, path: Path) -> set[str]:
 
 @cache
 def _imported(module: Path) -> list[tuple[str, str, str]]:
-    """What a module imports: from where, what, and what it calls it."""
+    """The imports of a module: source, name and alias."""
     imports = [node for node in _nodes(module) if isinstance(node, ast.ImportFrom)]
     return [(str(node.module), name.name, name.asname or name.name) for node in imports for name in node.names]
 
 
 @cache
 def _homes(path: Path) -> set[str]:
-    """Where the queries of a file are `SQL`: in the module beside it, and in a package that passes them on."""
+    """The modules in which the queries of a file are `SQL`: the one beside it, and a package that re-exports them."""
     module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
     package = path.with_name("__init__.py")
     passed_on = package.exists() and (module, "SQL", "SQL") in _imported(package)

@@ -47,7 +47,7 @@ def first(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True)
 class Shell:
-    """One way to call operations, as whoever the token says."""
+    """One way to call operations, as the owner of the token."""
 
     served: Served
     command: Command

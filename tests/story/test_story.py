@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Greeting(Wire):
-    """What is said to somebody."""
+    """A greeting of somebody."""
 
     text: str
     by: str
@@ -262,7 +262,7 @@ async def test_the_story_is_the_same_through_every_shell(shell: Shell, served: S
     assert told.keys() == TRANSCRIPT.keys()
 
 
-async def test_an_operation_of_one_file_is_callable_through_every_shell_and_a_bug_is_told_as_no_more(
+async def test_an_operation_in_one_file_is_callable_through_every_shell(
     shell: Shell, served: Served, admit: Admit
 ) -> None:
     ada = await admit("ada")

@@ -86,13 +86,13 @@ class SweepLab:
         return sorted(self.call("list_runs", sweep=sweep, limit=500)["runs"], key=lambda run: str(run["name"]))
 
     def printed(self, run: Mapping[str, Any]) -> str:
-        """What the cells of an executed notebook printed."""
+        """The printed output of an executed notebook."""
         document = json.loads((self.place / run["output"]).read_text("utf-8"))
         outputs = [output for cell in document["cells"] for output in cell.get("outputs", [])]
         return "".join("".join(output.get("text", "")) for output in outputs)
 
 
 def left_running(project: Path, sweep: str) -> list[psutil.Process]:
-    """What runs of a sweep."""
+    """The running processes of a sweep."""
     mark = sweep_mark(sweep, str(project))
     return [process for process in psutil.process_iter() if mark in marks_of(process) and is_running(process)]

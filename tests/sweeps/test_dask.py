@@ -44,7 +44,7 @@ first = os.environ["WORKBENCH_RUN"].endswith(":1")
 
 
 class TestFaults:
-    """Of workers and the scheduler."""
+    """Faults of workers and the scheduler."""
 
     pytestmark = slow
 
@@ -66,7 +66,7 @@ class TestFaults:
         found = [(run["state"], run["error_code"]) for run in lab.runs("deadly")]
         assert found == [("failed", "DASK_WORKER_LOST"), ("completed", None)]
 
-    def test_what_a_run_of_a_killed_worker_left_is_ended(self, lab: SweepLab) -> None:
+    def test_processes_left_by_a_run_of_a_killed_worker_are_ended(self, lab: SweepLab) -> None:
         leaves = (
             "import subprocess\n"
             "if first:\n"

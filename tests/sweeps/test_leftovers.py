@@ -1,4 +1,4 @@
-"""What killed sweeps left is ended and removed when another one begins, and what is in use is left alone."""
+"""A new sweep ends and removes the leftovers of killed ones, and leaves those in use alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_sockets_of_killed_sweeps_are_removed_and_those_in_use_stay(
 
 
 @pytest.mark.long
-def test_what_killed_sweeps_left_running_is_ended_and_what_a_sweep_runs_stays(settings: Settings) -> None:
+def test_processes_of_killed_sweeps_are_ended_and_those_of_running_ones_stay(settings: Settings) -> None:
     program = [sys.executable, "-c", "import time; print('runs', flush=True); time.sleep(100)"]
     with ExitStack() as stack:
         processes = {}

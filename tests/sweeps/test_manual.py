@@ -25,23 +25,23 @@ def experiment(repository: Path) -> Path:
     return write_notebook(repository / "experiment.ipynb", declared.code, "print(seed * rate)")
 
 
-def test_its_file_is_a_sweep() -> None:
+def test_the_file_on_the_page_is_a_sweep() -> None:
     [block] = blocks_in(PAGE, "yaml")
     assert from_yaml(block.code, 10_000).options["memory"] == 2_000_000_000
 
 
-def test_it_names_every_code_of_a_run_that_did_not_complete() -> None:
+def test_the_page_names_every_code_of_a_failed_run() -> None:
     described = (failures.__doc__ or "").split("``")[1::2]
     assert [code for code in described if f"`{code}`" not in PAGE.read_text("utf-8")] == []
 
 
-def test_its_commands_work(experiment: Path) -> None:
+def test_the_commands_of_the_page_work(experiment: Path) -> None:
     printed = run_commands(blocks_in(PAGE, "console")[0].commands, experiment.parent)
     assert printed[0].startswith("The sweep experiment has 6 runs")
     assert "6 of 6: 6 completed" in printed[1]
 
 
-def test_its_cell_works_and_the_runs_attach_to_the_notebooks_server(experiment: Path, tmp_path: Path) -> None:
+def test_the_notebook_cell_works_and_its_runs_attach_to_the_notebooks_server(experiment: Path, tmp_path: Path) -> None:
     _, cell = blocks_in(PAGE, "python")
     attaching = "%load_ext workbench\n%workbench start\nwb.call('create_task', title=f'of {seed}', persona_id='tester')"
     write_notebook(experiment, blocks_in(PAGE, "python")[0].code, attaching, "wb.record(score=2 * seed)")

@@ -37,7 +37,7 @@ def test_the_cell_that_papermill_adds_does_not_count(cells: tuple[str, ...], num
     assert [numbering.in_source(index, executed, source) for index in range(len(executed.cells))] == numbers
 
 
-def test_nor_do_those_that_papermill_puts_around_a_failure() -> None:
+def test_cells_that_papermill_puts_around_a_failure_do_not_count() -> None:
     source = notebook("parameters", "", "")
     executed = parameterize_notebook(notebook("parameters", "", ""), {"seed": 1})
     marker = nbformat.v4.new_markdown_cell("failed", metadata={"tags": ["papermill-error-cell-tag"]})

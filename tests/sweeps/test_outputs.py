@@ -1,4 +1,4 @@
-"""What a run shows is kept up to a limit."""
+"""The output of a run is kept up to a limit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_picture_that_does_not_fit_is_left_out_whole_and_errors_never_are() ->
 
 
 @given(st.lists(st.text(max_size=30), max_size=20), st.integers(1, 100))
-def test_what_is_kept_begins_as_what_was_printed(texts: list[str], size: int) -> None:
+def test_the_kept_output_is_the_beginning_of_the_printed_one(texts: list[str], size: int) -> None:
     limit = OutputLimit(size)
     kept = "".join(shown(limit, text) for text in texts)
     printed = "".join(texts)

@@ -1,4 +1,4 @@
-"""What a sweep will run is known, and refused if it cannot be, before anything starts."""
+"""The runs of a sweep are planned, or refused, before anything starts."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def about_sockets(place: Path) -> dict[str, Any]:
     return dict(json.loads(printed.text))
 
 
-def test_a_kernel_listens_in_a_private_directory_that_is_removed_or_on_ports_where_paths_are_too_long(
+def test_a_kernel_listens_in_a_private_directory_or_on_ports_for_long_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = about_sockets(tmp_path)

@@ -128,7 +128,7 @@ def test_agents_that_a_killed_try_of_a_run_has_left_end_before_the_next_try(here
     assert agent not in here.running_agents()
 
 
-def test_what_failed_is_run_again_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
+def test_failed_runs_are_retried_by_the_name_of_the_sweep_alone(here: SweepLab) -> None:
     parameters = "x: float = 0.0\nwanted = 'no'"
     notebook = here.notebook("failed.ipynb", parameters, "assert wanted == open('wanted.txt').read()")
     (here.place / "wanted.txt").write_text("no")
@@ -199,7 +199,7 @@ def test_a_resumed_sweep_repeats_nothing_that_finished(here: SweepLab) -> None:
     assert [(run["state"], run["tries"]) for run in here.runs("again")] == [("completed", n) for n in (1, 2, 1)]
 
 
-def test_a_run_whose_notebook_cannot_be_saved_is_recorded_as_failed_and_can_be_run_again(lab: SweepLab) -> None:
+def test_a_run_whose_notebook_cannot_be_saved_fails_and_can_be_retried(lab: SweepLab) -> None:
     """Its first try puts a file in the place of the directory."""
     notebook = lab.notebook(
         "unsaved.ipynb",

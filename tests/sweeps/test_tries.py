@@ -56,7 +56,7 @@ def job(here: SweepLab) -> SweepJob:
     )
 
 
-def test_what_was_cut_off_does_not_replace_the_result_of_a_later_try(here: SweepLab, job: SweepJob) -> None:
+def test_an_interrupted_try_does_not_replace_the_result_of_a_later_one(here: SweepLab, job: SweepJob) -> None:
     execute = partial(execute_run, here.call, job, RUN, on_cell=lambda _done, _all: None)
     with HeldUp() as held_up, Watch() as watch, ThreadPoolExecutor(2) as threads:
         first = threads.submit(execute, held_up)

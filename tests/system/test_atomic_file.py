@@ -27,7 +27,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(60)
-def test_who_reads_while_others_write_sees_one_text_and_all_of_it(tmp_path: Path) -> None:
+def test_a_reader_sees_one_whole_text_while_others_write(tmp_path: Path) -> None:
     path, whole = tmp_path / "list.txt", {text(number) for number in range(20)}
     atomic_file.replace(path, text(0))
     writers = [multiprocessing.get_context("spawn").Process(target=write, args=(path,)) for _ in range(2)]
@@ -44,7 +44,7 @@ def test_who_reads_while_others_write_sees_one_text_and_all_of_it(tmp_path: Path
     assert [found.name for found in tmp_path.iterdir()] == ["list.txt"]
 
 
-def test_directories_are_made_and_the_mode_is_as_wished(tmp_path: Path) -> None:
+def test_replace_creates_directories_and_sets_the_mode(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         atomic_file.replace(tmp_path / "a" / "b" / "open.txt", "x")
@@ -55,7 +55,7 @@ def test_directories_are_made_and_the_mode_is_as_wished(tmp_path: Path) -> None:
     assert modes == [0o640, 0o600]
 
 
-def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+def test_a_failed_replacement_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(Unavailable, match=r"^PROJECT_UNWRITABLE.*taken cannot be written"):
         atomic_file.replace(tmp_path / "taken", "x")

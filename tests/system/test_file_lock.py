@@ -36,7 +36,7 @@ def test_a_lock_whose_file_was_removed_and_made_again_by_another_holder_is_not_h
             assert not is_held
 
 
-def test_there_is_never_more_than_one_holder_of_a_lock_that_each_holder_removes(tmp_path: Path) -> None:
+def test_a_lock_that_each_holder_removes_has_one_holder_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "7.lock"
     inside: list[int] = []
 

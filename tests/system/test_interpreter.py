@@ -26,7 +26,7 @@ def is_old(made: object) -> bool:
 
 
 @pytest.mark.long
-def test_what_is_imported_is_not_searched_for_garbage_and_counts_as_old() -> None:
+def test_imported_objects_are_not_searched_for_garbage() -> None:
     gc.enable()
     with importing():
         searched_meanwhile = gc.isenabled()
@@ -55,7 +55,7 @@ def test_an_import_that_fails_lets_garbage_be_searched_again() -> None:
     assert gc.isenabled()
 
 
-def test_what_somebody_has_switched_off_or_frozen_stays_so() -> None:
+def test_a_disabled_or_frozen_garbage_collector_stays_so() -> None:
     gc.disable()
     gc.freeze()
     with importing():

@@ -25,7 +25,7 @@ class Ended(Exception):
 
 @pytest.fixture
 def closed() -> list[str]:
-    """What the main coroutine did at its end."""
+    """The actions of the main coroutine at its end."""
     return []
 
 
@@ -52,7 +52,7 @@ async def forever(begun: threading.Event | None = None) -> None:
     await asyncio.Event().wait()
 
 
-def test_work_is_done_in_the_thread_and_its_errors_come_back(thread: LoopThread[str]) -> None:
+def test_work_runs_in_the_thread_and_its_errors_are_raised_to_the_caller(thread: LoopThread[str]) -> None:
     async def where() -> str:
         return threading.current_thread().name
 
@@ -64,7 +64,7 @@ def test_work_is_done_in_the_thread_and_its_errors_come_back(thread: LoopThread[
         thread.call(fails())
 
 
-def test_in_a_forked_process_it_has_ended(thread: LoopThread[str]) -> None:
+def test_a_loop_thread_has_ended_in_a_forked_process(thread: LoopThread[str]) -> None:
     if not (child := os.fork()):
         with suppress(BaseException):
             with pytest.raises(Ended):
@@ -124,7 +124,7 @@ def test_an_interrupt_while_work_is_handed_over_cancels_it(
     assert (begun.is_set(), thread._pending) == (begins, {})
 
 
-def test_what_is_under_way_at_the_end_fails_and_main_is_closed(thread: LoopThread[str], closed: list[str]) -> None:
+def test_a_stop_fails_running_work_and_closes_main(thread: LoopThread[str], closed: list[str]) -> None:
     running = thread.submit(forever())
     assert thread.stop(SECONDS)
     assert thread.stop(SECONDS)
@@ -135,7 +135,7 @@ def test_what_is_under_way_at_the_end_fails_and_main_is_closed(thread: LoopThrea
     assert (closed, thread.opened, thread.failure) == (["in good order"], None, None)
 
 
-def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thread: LoopThread[str]) -> None:
+def test_work_submitted_while_the_loop_ends_is_run_or_refused(thread: LoopThread[str]) -> None:
     submitted: list[Future[None]] = []
 
     def submit() -> None:
@@ -159,7 +159,7 @@ def test_nothing_that_is_submitted_while_the_loop_ends_is_waited_for_in_vain(thr
             running.result(SECONDS)
 
 
-def test_what_main_raises_before_it_opens_anything_is_raised_by_the_start() -> None:
+def test_an_early_exception_of_main_is_raised_by_start() -> None:
     async def main(opened: Callable[[str], None]) -> None:
         raise KeyError("x")
 
@@ -169,7 +169,7 @@ def test_what_main_raises_before_it_opens_anything_is_raised_by_the_start() -> N
     assert thread.stop(SECONDS)
 
 
-def test_what_ends_main_later_is_kept_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_later_exception_of_main_is_kept_and_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
     fail = threading.Event()
 
     async def main(opened: Callable[[str], None]) -> None:
@@ -210,7 +210,7 @@ def test_a_thread_that_was_never_started_can_be_stopped() -> None:
         thread.start(SECONDS)
 
 
-def test_a_stop_that_is_interrupted_does_not_take_the_thread_for_ended() -> None:
+def test_an_interrupted_stop_does_not_consider_the_thread_ended() -> None:
     stopping, release = threading.Event(), threading.Event()
 
     async def main(opened: Callable[[str], None]) -> None:

@@ -63,6 +63,6 @@ def test_a_program_that_takes_too_long_is_ended() -> None:
     assert process.returncode == -signal.SIGTERM
 
 
-def test_an_interrupt_is_still_one_after_a_program_has_run() -> None:
+def test_interrupts_work_again_after_a_program_has_run() -> None:
     uninterrupted.run(["true"])
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

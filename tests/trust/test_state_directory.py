@@ -69,7 +69,7 @@ def test_several_that_create_a_project_at_once_do_not_refuse_each_other(tmp_path
             list(pool.map(state_directory.create, [settings] * 8))
 
 
-def test_what_is_trusted_while_a_project_is_created_is_all_recorded(tmp_path: Path) -> None:
+def test_trust_given_during_the_creation_of_a_project_is_recorded(tmp_path: Path) -> None:
     for number in range(5):
         settings = Settings(project=tmp_path / str(number))
         files = [Privileged(f"profiles/{name}.yaml", (), "", name) for name in "abcdefg"]
@@ -90,7 +90,7 @@ LOOKERS = (
 
 
 @pytest.mark.long
-def test_looking_creates_nothing(run: Type, repository: Path) -> None:
+def test_commands_that_read_create_nothing(run: Type, repository: Path) -> None:
     (repository / "plan.yaml").write_text("plan: p\ntasks:\n  - {name: t, title: T, persona: implementer}\n")
     records = set(user_files.directory().rglob("*"))
     for words in LOOKERS:
@@ -105,7 +105,7 @@ def test_looking_creates_nothing(run: Type, repository: Path) -> None:
 @pytest.mark.parametrize(
     "words", ["personas save README.md", "projects add p", "worktrees create lab", "allowlist add x", "migrate"]
 )
-def test_what_would_be_lost_is_refused_where_no_project_is(run: Type, repository: Path, words: str) -> None:
+def test_commands_that_write_are_refused_without_a_project(run: Type, repository: Path, words: str) -> None:
     status, text = run(*words.split())
     assert (status, text) == (1, f"NO_PROJECT: {repository} is no project yet. Run `workbench init` there.\n")
     assert not (repository / ".aiswarm").exists()
@@ -159,7 +159,7 @@ def test_state_that_git_tracks_is_refused_even_in_a_project_that_was_created_her
     state_directory.check(repository)
 
 
-def test_what_a_repository_may_bring_is_tracked_without_objection(repository: Path) -> None:
+def test_tracked_personas_definitions_profiles_and_settings_are_accepted(repository: Path) -> None:
     for name in ("personas/a.md", "agents/a/agent.yaml", "profiles/a.yaml", "settings.toml"):
         file = repository / ".aiswarm" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,7 @@ def test_the_state_directory_of_another_user_is_refused(repository: Path) -> Non
     assert refusal(repository).code == "STATE_NOT_YOURS"
 
 
-def test_the_secret_of_another_project_does_not_help(repository: Path, tmp_path: Path) -> None:
+def test_the_secret_of_another_project_does_not_trust_the_state(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     for project in (repository, tmp_path / "mine"):
         state_directory.create(Settings(project=project))

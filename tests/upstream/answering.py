@@ -30,7 +30,7 @@ LISTED = {"tools": [ADD], "resultType": "complete", "ttlMs": 0, "cacheScope": "p
 
 @dataclass
 class Answer:
-    """What is answered to a call: a body, in which `ID` stands for the number of the call."""
+    """The answer to a call: a body, in which `ID` stands for the number of the call."""
 
     body: bytes
     kind: str = JSON

@@ -45,7 +45,7 @@ def server_process() -> psutil.Process:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_all_that_a_server_offers_works_over_every_transport_in_every_era(target: Target, era: str) -> None:
+async def test_every_feature_of_a_server_works_over_every_transport_in_every_era(target: Target, era: str) -> None:
     async with running(connecting(target, era), check=1_000) as watched:
         upstream = await watched.ready()
         assert {"add", "count", "fill", "grow", "hang", "paint"} < set(upstream.offers.tools)
@@ -115,9 +115,7 @@ async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_flood_of_progress_is_thinned_out_and_a_cancelled_call_is_cancelled_at_the_server(
-    tmp_path: Path, era: str
-) -> None:
+async def test_a_flood_of_progress_is_thinned_and_a_cancellation_reaches_the_server(tmp_path: Path, era: str) -> None:
     steps: list[float] = []
 
     async def note(done: float, total: float | None, text: str | None) -> None:

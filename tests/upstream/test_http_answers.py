@@ -1,4 +1,4 @@
-"""What a server at a URL may answer to a call, and what it should not: each is a result or a coded error."""
+"""Answers of a server at a URL, valid and not: each becomes a result or a coded error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_call_is_one_request_with_the_headers_of_its_server_and_its_tool
     assert expected <= set(request.head.splitlines())
 
 
-async def test_a_report_of_progress_that_is_none_is_left_out() -> None:
+async def test_a_malformed_report_of_progress_is_left_out() -> None:
     steps: list[float] = []
 
     async def note(done: float, total: float | None, message: str | None) -> None:
@@ -89,7 +89,7 @@ ERROR = {"code": -32001, "message": "no", "data": {"why": "so"}}
         (Answer(b"", status=202), "TOOL_SERVER_ERROR", "202 Accepted"),
     ],
 )
-async def test_what_is_no_result_is_an_error_of_its_call(sent: Answer | Raw, code: str, reason: str) -> None:
+async def test_an_answer_that_is_no_result_is_an_error_of_its_call(sent: Answer | Raw, code: str, reason: str) -> None:
     async with connection() as (server, upstream):
         server.answer = sent
         with pytest.raises(Unavailable) as failed:

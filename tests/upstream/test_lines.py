@@ -70,7 +70,7 @@ def test_a_long_line_that_answers_nothing_is_known_as_such(message: object) -> N
 
 
 @given(st.lists(st.binary(max_size=3_000), max_size=30))
-def test_never_more_than_the_limit_and_a_chunk_is_held(chunks: list[bytes]) -> None:
+def test_at_most_the_limit_and_one_chunk_are_kept_in_memory(chunks: list[bytes]) -> None:
     lines = LineSplitter(LONGEST)
     for chunk in chunks:
         list(lines.feed(chunk.replace(b"\n", b"")))

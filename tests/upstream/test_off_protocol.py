@@ -1,4 +1,4 @@
-"""What a server sends off the protocol costs what is wrong with it, and not the rest."""
+"""A deviation of a server from the protocol costs only the malformed part."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def result(**message: Any) -> Answer:
         ({"content": TEXT}, ["It has run."], None),
     ],
 )
-def test_what_can_be_read_of_a_result_is_returned(
+def test_the_readable_parts_of_a_malformed_result_are_returned(
     version: str, sent: dict[str, Any], texts: list[str], structured: Any
 ) -> None:
     from mcp.types import CallToolResult

@@ -1,4 +1,4 @@
-"""What a server lists is checked: tools with unusable names and schemas are left out, and said why."""
+"""The list of a server's tools is checked: those with unusable names or schemas are left out with a reason."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(tool: dict[str, 
     assert problem.isprintable()
 
 
-def test_what_a_tool_says_of_itself_is_inert_and_cut() -> None:
+def test_the_description_of_a_tool_is_inert_and_cut() -> None:
     text = "\x1b[31mred \u202e" + "x" * LONGEST_DESCRIPTION
     found, _ = offered({"name": "t", "description": text, "title": "a\nb", "annotations": {"readOnlyHint": True}})
     offer = found["t"]
@@ -65,7 +65,7 @@ def test_what_a_tool_says_of_itself_is_inert_and_cut() -> None:
     assert (offer.title, offer.hints) == (r"a\nb", {"readOnlyHint": True})
 
 
-def test_an_unusable_schema_of_the_result_is_left_out_alone_and_so_is_a_second_tool_of_one_name() -> None:
+def test_an_unusable_result_schema_or_a_second_tool_of_a_name_is_left_out() -> None:
     twice = [{"name": "t", "description": text} for text in ("first", "second")]
     found, problems = offered(*twice, {"name": "u", "outputSchema": {"$ref": "https://example.org/x"}})
     assert (found["t"].description, found["u"].result, problems) == ("first", None, ["t is listed twice"])
@@ -106,6 +106,6 @@ def test_arguments_are_checked_by_the_draft_of_their_schema(
     assert arguments.problems(parameters, does_not)
 
 
-def test_there_is_a_most_of_tools() -> None:
+def test_tools_of_a_server_are_limited_in_number() -> None:
     found, problems = offered(*({"name": f"t{number}"} for number in range(MOST_TOOLS + 3)))
     assert (len(found), len(problems)) == (MOST_TOOLS, 3)

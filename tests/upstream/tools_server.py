@@ -96,7 +96,7 @@ async def sample(ctx: Context) -> str:
 
 
 class Colour(BaseModel):
-    """What `paint` asks for."""
+    """The colour that `paint` asks for."""
 
     colour: str
 

@@ -43,11 +43,11 @@ class FakeModel:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL of the model."""
         return f"http://127.0.0.1:{self.port}"
 
     def step(self, done: int, said: dict[str, Any]) -> Step:
-        """What comes after so many results in a conversation."""
+        """The step after a number of results in a conversation."""
         text = json.dumps(said)
         steps = next((script for marker, script in self.scripts.items() if marker in text), self.steps)
         return steps[min(done, len(steps) - 1)]

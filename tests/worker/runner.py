@@ -67,7 +67,7 @@ class Runner:
         return await attempt.run(worker, task, self.place, self.on_line)
 
     async def alone(self, run: Run) -> AttemptOutcome:
-        """The same in a process of its own, as a supervisor is one; it leaves no children.
+        """Run an attempt in a separate process, as a supervisor is one; it leaves no children.
 
         Of the fields, it gets the directories and the limits.
         """
@@ -85,7 +85,7 @@ class Runner:
 
     @property
     def env(self) -> dict[str, str]:
-        """What `env` printed."""
+        """The variables that `env` printed."""
         return dict(line.partition("=")[::2] for line in self.lines)
 
 

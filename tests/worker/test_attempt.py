@@ -1,4 +1,4 @@
-"""The contract with a task's command: what it gets, what it may answer, and that nothing of it is left behind."""
+"""The contract with a task's command: its input, its answer, and that nothing of it is left behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_a_command_need_not_read_its_input(run: Runner) -> None:
     assert (await run("exec true", "x" * 5_000_000)).ok
 
 
-async def test_the_environment_names_task_attempt_result_and_persona_and_what_was_added(run: Runner) -> None:
+async def test_the_environment_names_the_task_attempt_result_persona_and_added_variables(run: Runner) -> None:
     await run("env; cat $WORKBENCH_PERSONA", COLOUR="blue")
     env = run.env
     assert (env["WORKBENCH_TASK_ID"], env["WORKBENCH_ATTEMPT"], env["COLOUR"]) == ("7", "2", "blue")
@@ -120,7 +120,7 @@ async def test_an_error_carries_the_last_lines_only(run: Runner) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 1])
-async def test_what_a_command_left_in_the_background_ends_with_it(run: Runner, status: int) -> None:
+async def test_background_processes_of_a_command_end_with_it(run: Runner, status: int) -> None:
     outcome = await run(f"sleep 600 & echo $!; (sleep 600; echo late) & exit {status}")
     assert outcome.ok == (status == 0)
     await ended(int(run.lines[0]))
@@ -167,7 +167,7 @@ async def test_a_cancelled_command_that_does_not_end_is_killed_with_its_children
 
 
 @pytest.mark.parametrize("ends", ["true", "false", "exec sleep 600"])
-async def test_no_scratch_directory_and_no_descriptor_stays(run: Runner, ends: str) -> None:
+async def test_an_attempt_leaves_no_scratch_directory_and_no_open_file(run: Runner, ends: str) -> None:
     count: Callable[[], int] = psutil.Process().num_fds
     before = count()
     running: asyncio.Task[Any] = asyncio.create_task(run(f"echo ready; {ends}"))
@@ -185,7 +185,7 @@ async def test_a_scratch_directory_that_forbids_to_be_emptied_is_emptied(run: Ru
     assert Path("/etc").is_dir()
 
 
-async def test_a_scratch_directory_nested_thousands_of_levels_deep_is_removed_and_the_attempt_ends_well(
+async def test_a_deeply_nested_scratch_directory_is_removed(
     run: Runner,
 ) -> None:
     nest = "import os\nfor _ in range(3_000): os.mkdir('deep'); os.chdir('deep')"
@@ -193,7 +193,7 @@ async def test_a_scratch_directory_nested_thousands_of_levels_deep_is_removed_an
     assert list(run.scratch.iterdir()) == []
 
 
-async def test_what_a_supervisor_that_was_killed_left_does_not_prevent_the_next_attempt(run: Runner) -> None:
+async def test_files_left_by_a_killed_supervisor_do_not_prevent_the_next_attempt(run: Runner) -> None:
     (run.scratch / "7-2").mkdir()
     (run.scratch / "7-2" / "result.json").write_text('{"result": "of another attempt"}')
     assert await run("true") == AttemptOutcome(True)
@@ -354,7 +354,7 @@ async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_s
     assert (await run(f"echo {data}: Permission denied; exit 3")).error.endswith("Permission denied")
 
 
-async def test_of_a_secret_nothing_remains_where_a_long_output_is_cut(run: Runner) -> None:
+async def test_a_secret_at_the_cut_of_a_long_output_is_masked(run: Runner) -> None:
     secret, rest = f"sk-{'s' * 60}", attempt.OUTPUT_LIMIT - 30  # the limit cuts through the secret
     run.definition = AgentSetup(id="d", name="d", hash="h", system_prompt="", files={}, secrets=(secret,))
     outcome = await run(f"printf %s {secret}; head -c {rest} /dev/zero | tr '\\0' x; exit 1")
@@ -373,7 +373,7 @@ async def test_a_login_that_cannot_be_read_fails_the_attempt_with_why(
     assert ended.error.startswith("The command could not be started: ")
 
 
-async def test_of_what_a_command_is_given_nothing_secret_is_in_what_it_says(
+async def test_secrets_given_to_a_command_are_masked_in_its_output_and_result(
     run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What attempts make: on the branch if they complete their task, else kept as references and taken off the branch."""
+"""The work of attempts: on the branch if they complete their task, else kept as references off the branch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WORK = "echo 1 > committed.txt; git add .; git commit -qm One; echo 2 > staged.t
 IGNORED = "echo '*.log' > .gitignore; git add .; git commit -qm Ignore; echo 4 > out.log"
 
 
-async def test_what_failed_attempts_made_is_kept_and_their_branch_is_where_they_began(
+async def test_work_of_a_failed_attempt_is_kept_and_its_branch_is_reset(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
@@ -126,7 +126,7 @@ async def test_commits_that_were_imported_during_a_failed_attempt_are_taken_off_
     assert (found["commit"], found["ahead"], found["dirty"]) == (before, 0, [])
 
 
-async def test_what_a_person_left_uncommitted_is_not_part_of_an_attempt(
+async def test_uncommitted_files_of_a_person_are_not_part_of_an_attempt(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
@@ -138,7 +138,7 @@ async def test_what_a_person_left_uncommitted_is_not_part_of_an_attempt(
     assert git("diff", "--name-only", "wb/lab/main", ref(task_id), cwd=repository) == "half.txt"
 
 
-async def test_work_on_another_branch_is_on_the_branch_of_the_worktree_when_its_task_is_completed(
+async def test_work_on_another_branch_reaches_the_branch_of_the_worktree_on_completion(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
@@ -234,7 +234,7 @@ sys.exit(3)
 """
 
 
-async def test_a_task_that_its_command_completes_is_completed_when_the_command_has_ended_and_its_work_is_committed(
+async def test_a_task_completed_by_its_command_waits_for_the_commands_exit_and_commit(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
@@ -258,7 +258,7 @@ async def test_a_task_that_its_command_completes_is_completed_when_the_command_h
     ("name", "state", "runs_on"),
     [("complete_task", "completed", True), ("fail_task", "failed", True), ("report_task_progress", "completed", False)],
 )
-async def test_a_command_that_ended_its_task_or_reported_is_ended_as_it_asked_and_its_worker_goes_on(
+async def test_a_command_may_end_its_task_by_call_or_result_and_its_worker_continues(
     served: Served, settle: Admit, repository: Path, name: str, state: str, runs_on: bool
 ) -> None:
     ada = await settle("ada", "lab")

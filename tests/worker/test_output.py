@@ -1,4 +1,4 @@
-"""What a command writes: its output, line by line, and its answer. Whatever it writes is a text."""
+"""The output of a command, line by line, and its answer; any output is text."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, ou
         ("ln -s /dev/zero $WORKBENCH_RESULT", "it is not a file"),
     ],
 )
-async def test_a_result_file_that_cannot_be_used_fails_the_task_for_good(run: Runner, what: str, why: str) -> None:
+async def test_an_unusable_result_file_fails_the_task_finally(run: Runner, what: str, why: str) -> None:
     outcome = await run(what)
     assert (outcome.ok, outcome.retryable) == (False, False)
     assert outcome.error.startswith("The result file cannot be used: ")
     assert why in outcome.error
 
 
-async def test_a_number_that_is_none_is_recorded_as_null_and_named(run: Runner) -> None:
+async def test_an_infinite_number_or_nan_is_recorded_as_null_and_named(run: Runner) -> None:
     answer = '{"loss": [1, NaN], "n": {"most": 1e999}}'
     outcome = await run(f"echo '{answer}' > $WORKBENCH_RESULT")
     assert (outcome.ok, outcome.result) == (True, {"loss": [1, None], "n": {"most": None}})

@@ -112,7 +112,7 @@ RESULT = ("shell", 'echo \'{"result": "by its exit"}\' > $WORKBENCH_RESULT')
 
 
 def script(way: str, task_id: int) -> list[Step]:
-    """What the model has the program do."""
+    """The script of the model for the program."""
     make = ("shell", f"echo {way} > {way}.txt")
     done = ("mcp", ("complete_task", {"task_id": task_id, "result_data": way}))
     calls: list[Step] = [
@@ -134,7 +134,7 @@ def script(way: str, task_id: int) -> list[Step]:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-async def test_a_real_program_does_tasks_with_all_that_its_agent_has_and_ends_them_in_every_way(
+async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
     settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch, tools: Tools
 ) -> None:
     monkeypatch.setenv("KEY_OF_A_DEFINITION", KEY)
@@ -206,7 +206,7 @@ async def test_a_real_program_does_tasks_with_all_that_its_agent_has_and_ends_th
 
 
 def check_what_the_model_was_told(model: FakeModel, name: str) -> None:
-    """What belongs to an agent reached the model, and nothing else."""
+    """Assert that only the agent's own prompt, tools and settings reached the model."""
     told = "".join(model.prompts)
     assert model.keys == {KEY, "none"}
     first = next(one for one in model.prompts if f"PROMPT-OF-{name}" in one)
@@ -236,13 +236,13 @@ STEPS = 5
 
 
 def sampling(said: dict[str, Any]) -> dict[str, Any]:
-    """What a request says of how the model answers, in the words of any provider."""
+    """The sampling settings of a request, in the words of any provider."""
     words = ("temperature", "top_p", "topP", "max_tokens", "max_output_tokens", "maxOutputTokens")
     return {word: value for word, value in (said | said.get("generationConfig", {})).items() if word in words}
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-async def test_what_a_definition_sets_reaches_the_model_of_a_real_program_and_nothing_that_it_does_not_set(
+async def test_a_real_program_sends_its_model_only_the_settings_of_its_definition(
     settings: Settings, repository: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEY_OF_A_DEFINITION", KEY)

@@ -109,7 +109,7 @@ async def test_a_result_that_the_server_cannot_store_yet_is_reported_later(
 # Another address
 
 
-async def test_a_call_that_is_not_answered_is_repeated_at_the_address_that_the_worker_has_moved_to(
+async def test_an_unanswered_call_is_repeated_at_the_new_address_of_the_server(
     served: Served, admit: Admit, repository: Path, proxy: FaultyProxy
 ) -> None:
     ada, file = await admit("ada"), ServerFile(served.workbench.settings.server_file)

@@ -56,7 +56,7 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     assert await given.kinds(served.workbench, "task.*") == [f"task.{step}" for step in steps]
 
 
-async def test_outside_of_a_worktree_a_task_gets_a_directory_of_its_own_that_is_removed_afterwards(
+async def test_a_task_without_a_worktree_gets_a_temporary_directory(
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")
@@ -72,7 +72,9 @@ async def test_outside_of_a_worktree_a_task_gets_a_directory_of_its_own_that_is_
     assert git("rev-list", "--count", "--all", cwd=repository) == "1"
 
 
-async def test_a_worktree_has_what_others_have_committed_since(served: Served, settle: Admit, repository: Path) -> None:
+async def test_a_worktree_has_the_commits_that_others_made_since(
+    served: Served, settle: Admit, repository: Path
+) -> None:
     ada, bob = await settle("ada", "lab"), await settle("bob", "annex", "tester")
     (repository / "new.txt").write_text("new")
     git("add", ".", cwd=repository)
@@ -98,7 +100,7 @@ HELPLESS = {
 
 
 @TALKS
-async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worker(
+async def test_a_failure_that_no_retry_helps_fails_the_task_but_not_the_worker(
     served: Served, settle: Admit, mcp: bool
 ) -> None:
     ada = await settle("ada", "lab")
@@ -116,9 +118,7 @@ async def test_a_failure_that_no_retry_can_help_fails_the_task_and_not_the_worke
 # Leases
 
 
-async def test_a_lease_that_is_shorter_than_the_heartbeat_is_kept_all_the_same(
-    settings: Settings, clock: Clock, repository: Path
-) -> None:
+async def test_a_lease_shorter_than_the_heartbeat_is_kept(settings: Settings, clock: Clock, repository: Path) -> None:
     async with Workbench.open(settings, clock=clock) as workbench, Servers(workbench) as servers:
         served = Served(workbench, await servers.start(0), servers)
         ada = await admitted(workbench, "ada")
@@ -247,7 +247,7 @@ async def test_the_server_of_another_project_at_the_old_address_ends_no_worker(
 
 
 async def test_the_token_is_sent_to_the_projects_server_only(served: Served, admit: Admit, repository: Path) -> None:
-    """What the file names must answer with its nonce; until then the worker goes on asking where it was."""
+    """A server named by the file must answer with its nonce; until then the worker asks the old address."""
     ada = await admit("ada")
     async with TcpSink() as sink, working(served, ada.token, None) as running:
         await done(served)

@@ -18,7 +18,9 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
 
 
-async def test_one_without_a_worktree_is_said_to_have_run_in_an_empty_directory(served: Served, admit: Admit) -> None:
+async def test_the_error_of_an_attempt_without_a_worktree_names_its_empty_directory(
+    served: Served, admit: Admit
+) -> None:
     ada = await admit("ada")
     async with working(served, ada.token, None):
         task = await ran(served, "cat README.md", max_retries=0)
@@ -27,7 +29,7 @@ async def test_one_without_a_worktree_is_said_to_have_run_in_an_empty_directory(
     assert other["error_message"].endswith("wrong")
 
 
-async def test_one_in_a_worktree_is_told_of_submodules_and_of_the_ignored_files_that_it_named(
+async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it_used(
     served: Served, settle: Admit, repository: Path
 ) -> None:
     git("clone", "-q", str(repository), "lib", cwd=repository)
@@ -61,5 +63,5 @@ async def test_one_in_a_worktree_is_told_of_submodules_and_of_the_ignored_files_
         ("lost a_b/c.txt", []),
     ],
 )
-async def test_what_an_output_names(said: str, names: list[str]) -> None:
+async def test_ignored_files_that_an_output_names_are_found(said: str, names: list[str]) -> None:
     assert surroundings.named(["data", "a.b/c.txt"], said, "/w/lab") == names

@@ -69,7 +69,9 @@ async def test_a_question_comes_from_standard_input(
     assert "What is the question?" in ran.err
 
 
-async def test_a_mistake_has_a_code_and_begins_no_conversation(assistant: Callable[..., Any], command: Command) -> None:
+async def test_a_bad_chat_command_has_a_code_and_begins_no_conversation(
+    assistant: Callable[..., Any], command: Command
+) -> None:
     await assistant()
     for arguments, code in (
         (("nobody", "Hello"), "AGENT_NOT_FOUND"),
@@ -173,7 +175,7 @@ async def test_a_person_at_a_terminal_is_asked_before_a_tool_runs(
     assert [one["permission"] for one in found if one["tool"] == "small__add"] == ([permission] if permission else [])
 
 
-async def test_a_person_at_a_terminal_sees_what_has_changed_in_a_tool(
+async def test_the_terminal_shows_the_changes_of_a_tool_when_it_asks(
     assistant: Callable[..., Any], served: Served, settings: Settings
 ) -> None:
     await assistant(CALLING)

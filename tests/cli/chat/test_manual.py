@@ -26,12 +26,12 @@ def test_the_page_names_every_operation() -> None:
     assert [op for op in collect([service]) if f"`{op}`" not in text] == []
 
 
-def test_its_script_is_one() -> None:
+def test_the_script_on_the_page_is_valid() -> None:
     [block] = blocks_in(PAGE, "yaml")
     assert len(Script.validate_python(load(block.code)["script"])) == 2
 
 
-def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
+def test_the_notebook_cells_of_the_page_run_in_order(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         try:
             printed = [kernel.run(block.code) for block in blocks_in(PAGE, "python")]
@@ -42,7 +42,7 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_its_commands_work(served: Served, repository: Path) -> None:
+async def test_the_commands_of_the_page_work(served: Served, repository: Path) -> None:
     printed = await asyncio.to_thread(run_commands, blocks_in(PAGE, "console")[0].commands, repository)
     assert printed[1] == "You said: What is a lease?\n"
     assert '"content": "You said: What is an attempt?"' in printed[2]

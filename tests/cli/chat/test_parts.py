@@ -52,7 +52,7 @@ def test_arguments_that_are_no_object_are_shown_as_they_are(text: str) -> None:
     assert "<pre" in as_page(call(tool_input=text))
 
 
-def test_what_models_and_tools_say_controls_no_terminal_and_is_no_markup() -> None:
+def test_text_of_models_and_tools_is_inert_in_terminals_and_pages() -> None:
     part = call(tool_name="x\x1b[2J", tool_input="<b>", tool_result="<img>\u202e", state=CallState.COMPLETED)
     assert not {"\x1b", "\u202e"} & set(as_text(part))
     assert not any(tag in as_page(part) for tag in ("<img>", "<b>"))

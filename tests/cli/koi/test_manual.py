@@ -28,14 +28,14 @@ def console(word: str) -> list[str]:
     return next(block.commands for block in blocks_in(PAGE, "console") if word in block.code)
 
 
-def test_its_configuration_is_valid() -> None:
+def test_the_configuration_on_the_page_is_valid() -> None:
     [config] = [block.code for block in blocks_in(PAGE, "json")]
     agent = load(json.dumps(json.loads(config)), {}).agent
     assert agent is not None
     assert agent.name == "helpful-agent"
 
 
-def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
+def test_the_notebook_cells_of_the_page_run_in_order(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         try:
             kernel.run("%load_ext workbench\n%workbench start --port 0\n%workbench koi join --name lab")
@@ -50,7 +50,7 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_its_commands_work(served: Served, field: Workbench, repository: Path) -> None:
+async def test_the_commands_of_the_page_work(served: Served, field: Workbench, repository: Path) -> None:
     async def run(commands: list[str]) -> list[str]:
         return await asyncio.to_thread(run_commands, commands, repository)
 

@@ -63,7 +63,7 @@ async def test_two_projects_meet_and_one_decides_what_the_other_may_do(
     assert data(await command("--json", "koi", "unblock", "field"))["peer"]["state"] != "blocked"
 
 
-async def test_what_a_node_rejects_for_good_is_told_from_what_it_has_failed_with(
+async def test_koi_peers_distinguishes_rejected_events_from_failed_ones(
     served: Served, command: Command, tmp_path: Path
 ) -> None:
     await served.workbench.call("join_network", name="lab")

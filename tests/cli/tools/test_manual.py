@@ -38,7 +38,7 @@ def test_the_codes_that_it_explains_exist() -> None:
     assert set(listed) - error_codes().keys() == set()
 
 
-def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
+def test_the_notebook_cells_of_the_page_run_in_order(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         try:
             printed = [kernel.run(block.code) for block in blocks_in(PAGE, "python")]
@@ -49,7 +49,7 @@ def test_its_cells_run_in_order(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_its_commands_work(served: Served, repository: Path) -> None:
+async def test_the_commands_of_the_page_work(served: Served, repository: Path) -> None:
     (repository / "islands.py").write_text(SERVER)
     printed = await asyncio.to_thread(run_commands, blocks_in(PAGE, "console")[0].commands, repository)
     assert "ready" in printed[1]

@@ -48,7 +48,7 @@ def test_a_type_that_refers_to_itself_is_shown_to_some_depth() -> None:
 
 @given(schema=st.dictionaries(st.sampled_from(["properties", "required", "$defs"]), SCHEMAS) | SCHEMAS)
 @example(schema={"properties": {"a": True}, "required": True})
-def test_whatever_is_called_a_schema_is_shown(schema: Any) -> None:
+def test_any_schema_is_shown_as_a_table(schema: Any) -> None:
     for table in (arguments_table(schema), result_table(schema)):
         assert table.text()
         assert table.html()

@@ -1,4 +1,4 @@
-"""What is left of the limits of a conversation, and the parts of an answer, made of its frames."""
+"""The rest of a conversation's limits, and the parts of an answer, made of its frames."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CALL = {"call_id": "c1", "tool_name": "sum", "tool_input": "{}", "type": "ignore
 
 
 def of(*frames: tuple[str, dict[str, Any]]) -> Transcript:
-    """What these frames amount to."""
+    """The parts that these frames make."""
     made = Transcript()
     for kind, data in frames:
         made.add(kind, data)

@@ -1,4 +1,4 @@
-"""What models and tools wrote runs nothing and loads nothing when an export of it is made a page."""
+"""Text of models and tools runs and loads nothing when its export becomes a page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tokens(text: str) -> Iterator[Token]:
 @example("- a\n\n  ```\n<img src=x onerror=P(1)>\n  ```")
 @example("`\n# x\n<img src=x onerror=P(1)>`")
 @example("\\` <img src=x onerror=P(1)> `")
-def test_no_html_and_no_picture_is_left_whatever_pretends_to_be_code(text: str) -> None:
+def test_no_html_and_no_picture_is_left_in_markdown(text: str) -> None:
     assert [
         token.type for token in tokens(harmless(text)) if token.type in ("html_inline", "html_block", "image")
     ] == []

@@ -1,4 +1,4 @@
-"""What of a definition is in the prompt and offered with it, what it says about its tools, and what it lacks."""
+"""The prompt of a definition, its offers and rules of tools, and the report on what it lacks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Read these with get_rule and get_reference when they apply:
 """
 
 
-def test_what_an_agent_reads_on_request_is_offered_by_name_at_the_end_of_the_prompt() -> None:
+def test_rules_and_references_on_request_are_named_at_the_end_of_the_prompt() -> None:
     reviewer = Definition.model_validate(IDENTITY | ENTRIES)
     lines = ["- rule `style`", "- rule `tests`: When there are tests", "- reference `paper`"]
     assert offer(reviewer) == OFFERED + "\n".join(lines)
@@ -81,7 +81,7 @@ def test_the_rule_of_a_tool_counts_before_that_of_its_server(
     assert (found and (found.asks, found.place)) == expected
 
 
-def test_rules_of_servers_are_about_no_other_tools_and_a_manual_tool_is_offered_on_request_only() -> None:
+def test_rules_of_a_server_cover_only_its_tools_and_manual_tools_need_a_request() -> None:
     made = hub(serverToolDefaults=FREE | {"include": "manual"}, tools={"look": {"include": "always"}})
     assert statement(made, "other", "post") is None
     assert statement(made, None, "add") is None
@@ -108,7 +108,7 @@ def found(**fields: Any) -> list[tuple[Severity, str]]:
     return [(one.severity, one.place) for one in findings(Definition.model_validate(GOOD | fields))]
 
 
-def test_nothing_is_found_in_a_definition_that_is_whole() -> None:
+def test_a_complete_definition_has_no_findings() -> None:
     assert found() == []
     assert found(**TOOLS, tools=[TOOL]) == []
     assert found(settings={}, providers={}) == [], "command line clients need no model"
@@ -141,7 +141,7 @@ def test_nothing_is_found_in_a_definition_that_is_whole() -> None:
         ({"mcpServers": {"x": {"command": "x", "env": {"X_KEY": MASK}}}}, Severity.ERROR, "mcpServers.x.X_KEY"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(fields: dict[str, Any], severity: Severity, place: str) -> None:
+def test_a_missing_or_wrong_field_is_named(fields: dict[str, Any], severity: Severity, place: str) -> None:
     assert found(**fields) == [(severity, place)]
 
 

@@ -72,7 +72,7 @@ def test_one_field_changes_one_line_and_keeps_the_comments() -> None:
     assert changed(FILES | linked, metadata=metadata) == {"agent.yaml": AGENT}
 
 
-def test_what_a_person_wrote_stays_also_where_it_is_a_default() -> None:
+def test_a_written_default_stays_in_the_file() -> None:
     text = AGENT.replace("  name: Reader", "  name: Reader\n  mode: interactive  # it talks") + (
         "providers: {}\nmcpServers:\n  web: {type: http, url: 'https://example.org', headers: {}}\n"
         "tools:\n- {name: a, description: '', parameters: {type: object}, prompt: A.}\n"
@@ -87,7 +87,7 @@ def test_what_a_person_wrote_stays_also_where_it_is_a_default() -> None:
     assert changed(files, tools=[tool]) == {"agent.yaml": text.replace(line, "")}
 
 
-def test_a_rule_is_edited_in_its_own_file_and_removed_with_it_and_other_files_are_left_alone() -> None:
+def test_a_rule_is_edited_and_removed_in_its_own_file_only() -> None:
     rule = {"name": "cite", "priorityLevel": 20, "include": "always", "text": "Cite what you read."}
     assert changed(FILES, rules=[rule]) == {"rules/cite.md": RULE.replace("10", "20")}
     shorter = RULE.replace("Cite what you read.", "Cite.")
@@ -159,7 +159,7 @@ def test_a_new_definition_is_written_in_blocks_with_the_identity_first() -> None
         ("rules/a b.md", "x", "rules/a b.md: name: may have only letters, digits, _ and -"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
+def test_a_mistake_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
     assert mistake(FILES | {path: text}).startswith(message)
 
 
@@ -194,7 +194,7 @@ def applied(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, 
 
 
 @given(DEFINITIONS, DEFINITIONS)
-def test_what_is_written_is_read_as_the_same(first: Definition, second: Definition) -> None:
+def test_a_written_definition_is_read_back_equal(first: Definition, second: Definition) -> None:
     files = applied({}, change({}, first))
     assert parse(files) == first
     files = applied(files, change(files, second))
@@ -238,7 +238,7 @@ def test_the_files_of_a_template_fit(template: Path) -> None:
 
 
 @given(DEFINITIONS)
-def test_what_is_written_fits(definition: Definition) -> None:
+def test_a_written_definition_fits_its_schema(definition: Definition) -> None:
     assert undescribed(change({}, definition)) == []
 
 
@@ -290,6 +290,6 @@ def test_every_section_is_described(section: str) -> None:
         ("rules/cite.md", "---\nowner: me\n---\nx\n"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_both(path: str, text: str) -> None:
+def test_files_that_do_not_fit_are_refused_by_the_schema_and_the_parser(path: str, text: str) -> None:
     assert undescribed(FILES | {path: text}) == [path]
     mistake(FILES | {path: text})

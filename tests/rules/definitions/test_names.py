@@ -1,4 +1,4 @@
-"""Names, paths and placeholders in definitions, and what of a file is edited: tables."""
+"""Names, paths and placeholders in definitions, and the smallest edit of a file: tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_text_becomes_a_name_that_looks_like_it(text: str, taken: list[str], n
 
 
 @given(st.text(), st.lists(st.text(), max_size=5))
-def test_it_is_always_a_valid_name_that_is_free(text: str, others: list[str]) -> None:
+def test_a_fitting_name_is_always_valid_and_free(text: str, others: list[str]) -> None:
     taken: list[str] = []
     for one in (*others, text):
         taken.append(fitting(one, taken))
@@ -111,7 +111,7 @@ def test_a_placeholder_is_replaced_once(template: str, names: set[str], values: 
 
 
 def full(value: Any) -> Any:
-    """What is stated, with the defaults."""
+    """The stated fields, with the defaults."""
     return {"a": 1, "b": 2, **value} if isinstance(value, dict) else value
 
 
@@ -128,7 +128,7 @@ def full(value: Any) -> Any:
         ({"a": 1}, [1], [1], [1]),
     ],
 )
-def test_what_stays_the_same_is_stated_as_before(stated: Any, new: Any, shortest: Any, result: Any) -> None:
+def test_an_unchanged_value_is_stated_as_before(stated: Any, new: Any, shortest: Any, result: Any) -> None:
     assert edited(stated, full(stated), new, shortest) == result
 
 
@@ -141,6 +141,6 @@ def test_what_stays_the_same_is_stated_as_before(stated: Any, new: Any, shortest
         ("text", "text", "text"),
     ],
 )
-def test_of_a_list_items_that_stay_are_stated_as_before_wherever_they_are(new: Any, shortest: Any, result: Any) -> None:
+def test_unchanged_items_of_a_list_are_stated_as_before_in_any_place(new: Any, shortest: Any, result: Any) -> None:
     stated = [{"a": 1}, {"b": 3, "a": 1}]
     assert edited(stated, [full(item) for item in stated], new, shortest) == result

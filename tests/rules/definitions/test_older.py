@@ -144,7 +144,7 @@ def test_a_disabled_rule_is_included_on_request_only() -> None:
     assert found.changed == ("rules.cite was disabled: it is included on request only.",)
 
 
-def test_what_has_no_place_now_is_named_and_what_is_computed_is_not() -> None:
+def test_a_conversion_names_omitted_fields_but_not_computed_ones() -> None:
     server = {"command": "npx", "tools": {"read": {"permissionRequired": True, "embeddings": [[1.0]], "hash": "0"}}}
     found = from_yaml(
         supervisors=[{"name": "guardian"}],
@@ -210,7 +210,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
+def test_a_mistake_in_a_file_is_named_with_its_place(path: str, text: str, message: str) -> None:
     agent = path if path == "tsagent.yaml" else JSON_AGENT
     assert mistake(agent, FILES | {path: text}).startswith(message)
 
@@ -232,7 +232,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*YAML, "prompt", "tools", "other"]), JSON_VALUES))
-def test_no_fields_make_it_fail_otherwise(fields: dict[str, Any]) -> None:
+def test_any_fields_are_read_or_refused_with_a_code(fields: dict[str, Any]) -> None:
     try:
         found = parse("a.yaml", {"a.yaml": json.dumps({"metadata": {"name": "A"}} | fields)}, "a")
     except BadInput as error:

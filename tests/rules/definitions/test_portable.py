@@ -1,4 +1,4 @@
-"""Definitions as one file, from which everything comes back but secrets, and their differences."""
+"""Definitions as one file, which restores everything except secrets, and their differences."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def definition(**fields: Any) -> Definition:
     return Definition.model_validate({"metadata": METADATA, **fields})
 
 
-def test_a_definition_without_secrets_comes_back_whole_from_a_file_that_begins_with_what_it_is() -> None:
+def test_a_definition_without_secrets_survives_an_export_and_import() -> None:
     text, replaced = export_text(definition(**WHOLE))
     assert (import_text(text), replaced) == (definition(**WHOLE), {})
     comment, marker, *rest = text.splitlines()
@@ -46,7 +46,7 @@ def test_a_definition_without_secrets_comes_back_whole_from_a_file_that_begins_w
 
 
 @given(st.text(max_size=300), st.text(min_size=1, max_size=300).filter(str.strip))
-def test_any_text_comes_back(prompt: str, rule: str) -> None:
+def test_any_text_survives_an_export_and_import(prompt: str, rule: str) -> None:
     try:
         one = definition(prompt=prompt, rules=[{"name": "r", "text": rule}])
     except ValueError:

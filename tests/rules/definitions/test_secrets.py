@@ -1,4 +1,4 @@
-"""Which values are secrets, that they are masked, and what a mask means that is sent back."""
+"""Secret values: which they are, how they are masked, and what a returned mask means."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_address_with_a_password_is_masked_whatever_its_name(value: str, show
     assert list(written_out(made)) == ([] if shown == value else ["mcpServers.db.DATABASE"])
 
 
-def test_references_and_literals() -> None:
+def test_references_are_told_from_literal_values() -> None:
     for text in ("env://A", "file:///etc/key", "op://vault/item/field", "keyring://service/name"):
         assert str(parse(text)) == text
     found = parse("Bearer env://A")
@@ -74,13 +74,15 @@ def updated(stored: dict[str, Any], change: dict[str, Any]) -> StdioServer | Htt
 
 
 @pytest.mark.parametrize(("stored", "change", "expected"), KEPT.values(), ids=KEPT)
-def test_a_mask_keeps_the_secret_if(stored: dict[str, Any], change: dict[str, Any], expected: dict[str, str]) -> None:
+def test_a_returned_mask_keeps_the_secret_if_its_place_is_unchanged(
+    stored: dict[str, Any], change: dict[str, Any], expected: dict[str, str]
+) -> None:
     made = updated(stored, change)
     assert expected.items() <= (made.env if isinstance(made, StdioServer) else made.headers).items()
 
 
 @pytest.mark.parametrize(("stored", "change"), REFUSED.values(), ids=REFUSED)
-def test_a_mask_is_refused_with(stored: dict[str, Any], change: dict[str, Any]) -> None:
+def test_a_returned_mask_is_refused_where_its_secret_would_move(stored: dict[str, Any], change: dict[str, Any]) -> None:
     error = refused("INVALID_CONFIGURATION", updated, stored, change)
     assert error.details["key"] in ("API_TOKEN", "OTHER_KEY", "Authorization")
     assert "stored" not in repr(error.details)

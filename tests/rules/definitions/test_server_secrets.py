@@ -112,7 +112,7 @@ def test_a_secret_is_named_shown_nowhere_and_kept_if_its_mask_comes_back(
 
 
 @pytest.mark.parametrize("server", PLAIN, ids=str)
-def test_what_is_no_secret_is_shown_as_it_is(server: dict[str, Any]) -> None:
+def test_a_server_without_secrets_is_shown_unchanged(server: dict[str, Any]) -> None:
     stored = SERVER.validate_python(server)
     assert written_out(stored) == []
     assert masked_server(stored) == stored
@@ -156,7 +156,7 @@ def test_one_secret_may_be_replaced_while_the_mask_of_another_stays(value: str) 
     assert (made.args[1], made.env["OTHER"]) == (value, KEY)
 
 
-def test_what_identifies_a_definition_does_not_tell_its_secrets() -> None:
+def test_the_hash_of_a_definition_does_not_depend_on_its_secrets() -> None:
     one, other = (definition(arguments("--token", value)) for value in ("sekret-1", "sekret-2"))
     assert content_hash(one) == content_hash(other)
     assert [need.fingerprint for need in trust.needs(one)] != [need.fingerprint for need in trust.needs(other)]

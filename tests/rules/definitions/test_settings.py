@@ -1,4 +1,4 @@
-"""The settings of a definition: what is set is written and kept, and what is not set is null."""
+"""The settings of a definition: set ones are written and kept, others are null."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def written(before: dict[str, Any], settings: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in MODEL.items() for value in values])
-def test_what_is_set_is_written_also_where_it_was_a_default_and_removing_it_leaves_nothing(
-    name: str, value: Any
-) -> None:
+def test_a_set_default_is_written_and_removing_it_leaves_nothing(name: str, value: Any) -> None:
     assert written({}, {name: value}) == {name: value}
     assert written({"model": "test:x"}, {"model": "test:x", name: value}) == {"model": "test:x", name: value}
     assert not written({name: value}, {})
@@ -47,7 +45,7 @@ def test_a_block_of_all_former_defaults_is_not_set_and_goes_with_the_next_change
     }
 
 
-def test_definitions_keep_their_hash_unless_they_state_what_was_never_sent() -> None:
+def test_the_hash_of_a_definition_is_stable_and_covers_its_settings() -> None:
     def hashed(**settings: Any) -> str:
         return content_hash(Definition.model_validate(HEAD | {"settings": settings}))
 

@@ -1,4 +1,4 @@
-"""What a definition needs trust for, and when it must be asked for again."""
+"""The needs of a definition that require trust, and the changes that require it again."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_file_that_a_program_runs_and_that_changes_is_another_need() -> None:
     assert after[0].details["files"] == {"agents/one/rules/run.md": "0b"}
 
 
-def test_how_a_servers_tools_are_offered_does_not_ask_for_the_server_again() -> None:
+def test_changing_how_a_servers_tools_are_offered_needs_no_new_trust() -> None:
     before = needs(with_server(**PROGRAM))
     after = needs(with_server(**PROGRAM, tools={"list": {"include": "manual", "permissionRequired": True}}))
     assert before == after
@@ -95,7 +95,7 @@ def test_a_server_is_shown_with_its_headers_but_not_with_secrets() -> None:
     }
 
 
-def test_where_a_providers_secret_is_sent_is_part_of_the_need() -> None:
+def test_the_address_that_gets_a_providers_secret_is_part_of_the_need() -> None:
     key = {"OPENAI_API_KEY": "env://OPENAI_API_KEY"}
     before = needs(definition(providers={"openai": key}))
     after = needs(definition(providers={"openai": key | {"OPENAI_BASE_URL": "http://evil.example"}}))
@@ -114,7 +114,7 @@ def test_tools_that_run_without_a_question_are_needs_each() -> None:
     assert found[0].summary == "settings.toolPermission: tools that run without asking you: all"
 
 
-def test_every_character_of_what_is_trusted_is_shown() -> None:
+def test_every_character_of_a_need_for_trust_is_shown() -> None:
     (need,) = needs(with_server(command="sh", args=["-c", "echo harmless\n\u202ereboot \u001b[2K"]))
     assert need.details["arguments"] == ["-c", "echo harmless\\n\\u202ereboot \\x1b[2K"]
     assert json.dumps(need.details)

@@ -1,4 +1,4 @@
-"""Where traits may be called."""
+"""The addresses at which traits may be called."""
 
 from __future__ import annotations
 

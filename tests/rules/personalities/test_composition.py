@@ -1,4 +1,4 @@
-"""What a profile is made from, and which source counts."""
+"""The sources of a profile, and their precedence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def values(sources: Sources) -> dict[str, object]:
     return {trait.name: trait.value for trait in compose(sources)}
 
 
-def test_a_definition_and_a_persona_become_traits_and_what_is_empty_does_not() -> None:
+def test_a_definition_and_a_persona_become_traits_without_empty_ones() -> None:
     skill = {"id": "python", "name": "Python", "description": "", "tags": ["code"], "examples": []}
     of_the_definition = {"description": "Reads code", "mode": "interactive", "skills": [skill]}
     of_the_persona = {"persona": "Reviewer of code", "role": "worker"}
@@ -27,7 +27,7 @@ def test_a_definition_and_a_persona_become_traits_and_what_is_empty_does_not() -
     assert compose(Sources()) == []
 
 
-def test_a_trait_set_by_hand_counts_more_than_the_definition_and_a_function_more_than_both() -> None:
+def test_a_function_overrides_a_trait_set_by_hand_which_overrides_the_definition() -> None:
     add = function_trait("mode", "Add.", {"type": "object"}, None, version="1")
     by_hand = parse({"mode": "quiet", "description": "Reads it all"})
     found = compose(Sources(definition=REVIEWER, by_hand=by_hand, functions=[add]))

@@ -1,4 +1,4 @@
-"""What differs between two states of a profile."""
+"""The difference between two states of a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a list shows of a profile."""
+"""The highlights of a profile in a list."""
 
 from __future__ import annotations
 

@@ -89,14 +89,14 @@ def test_the_environment_alone_configures_a_coordinator() -> None:
         ("agents", {}),
     ],
 )
-def test_what_is_wrong_is_named(field: str, value: Any) -> None:
+def test_a_wrong_field_of_a_configuration_is_named(field: str, value: Any) -> None:
     section, _, name = field.partition(".")
     config = merged(AGENT, {section: {name: value} if name else value})
     error = refused("KOI_CONFIG_INVALID", load, json.dumps(config), {})
     assert [one["field"] for one in error.details["problems"]] == [field]
 
 
-def test_what_is_no_object_or_has_a_port_out_of_range_is_refused() -> None:
+def test_a_configuration_that_is_no_object_or_has_a_bad_port_is_refused() -> None:
     out_of_range = json.dumps(merged(AGENT, {"agent": {"base_url": "http://localhost:99999/koi-net"}}))
     for text, environment in (("{", {}), ("[]", {}), ("{}", {"KOI_MCP_CONFIG": "nothing"}), (out_of_range, {})):
         refused("KOI_CONFIG_INVALID", load, text, environment)

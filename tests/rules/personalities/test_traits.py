@@ -48,7 +48,7 @@ def test_an_object_with_fields_of_traits_is_a_trait_and_one_with_others_a_value(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=5), st.dictionaries(NAMES, VALUES, max_size=5))
-def test_every_json_value_can_be_published_under_value_and_changes_replace_what_they_name_and_nothing_else(
+def test_any_json_value_can_be_a_trait_and_changes_replace_only_named_traits(
     before: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     made = parse({name: {"value": value} for name, value in before.items()})
@@ -64,7 +64,7 @@ def test_a_new_value_keeps_the_description_and_none_removes() -> None:
     assert after == [PersonalityTrait(name="mood", description="How it feels", type="int", value=7)]
 
 
-def test_what_cannot_be_a_trait_is_refused_by_name() -> None:
+def test_an_invalid_trait_is_refused_by_name() -> None:
     for name in ("", "a/b", "\n", "a" * 129):
         assert refused("INVALID_TRAIT", parse, {name: 1}).details["trait"] == name[:128]
     described = [{"value": 2**53}, {"value": 1, "description": 5}, {"value": 1, "input_schema": "no"}]

@@ -25,12 +25,12 @@ def test_every_number_survives_json(number: float) -> None:
     assert back == number or (math.isnan(back) and math.isnan(number))
 
 
-def test_text_is_no_number() -> None:
+def test_text_is_not_taken_for_a_number() -> None:
     assert as_number("nan") is as_number("0.5") is as_number(None) is None
     assert spelled("nan") == "nan"
 
 
-def test_a_list_is_the_values_of_consecutive_steps() -> None:
+def test_a_list_holds_the_values_of_consecutive_steps() -> None:
     expected = [Point("loss", 7, 0.5, None), Point("loss", 8, None, "NaN"), Point("note", 7, None, "warm")]
     assert points({"loss": [0.5, "NaN"], "note": "warm"}, 7) == expected
     assert [point.step for point in points({"loss": [1, 2]}, None)] == [None, None]
@@ -55,7 +55,7 @@ def test_a_condition_is_a_name_a_relation_and_a_value(text: str, name: str, rela
     assert (found["number"] is None) != (found["text"] is None)
 
 
-def test_what_is_no_condition_is_refused_with_an_example() -> None:
+def test_an_invalid_condition_is_refused_with_an_example() -> None:
     for text in ("loss", "<1", "loss<", "loss<low", "loss>nan", "a<b<3", "loss=>1", ""):
         refused("BAD_CONDITION", conditions.parse, text)
 
@@ -91,7 +91,7 @@ def test_packages_are_compared_one_by_one() -> None:
     assert differing == [("packages.numpy", ("2.1", "2.2")), ("packages.jax", (None, "0.5"))]
 
 
-def test_what_a_sweep_tries_is_one_row_and_not_also_one_of_the_environment() -> None:
+def test_a_swept_parameter_is_not_repeated_in_the_environment() -> None:
     runs = [
         {"parameters": {"persona": name, "seed": 1}, "environment": {"persona": name, "seed": 2}}
         for name in ("reviewer", "implementer")
@@ -124,7 +124,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
         ("empty.csv", b"", "text"),
     ],
 )
-def test_what_a_file_is_comes_from_its_bytes(name: str, content: bytes, form: str) -> None:
+def test_the_form_of_a_preview_comes_from_the_bytes(name: str, content: bytes, form: str) -> None:
     assert preview(name, "application/octet-stream", content, len(content)).form == form
 
 
@@ -135,13 +135,13 @@ def test_a_table_has_its_first_rows_under_their_names() -> None:
     assert (found.columns, found.rows[1], len(found.rows), found.cut) == (["step", "loss"], ["1", "1,1"], ROWS, True)
 
 
-def test_what_is_wide_or_long_is_cut() -> None:
+def test_a_wide_or_long_preview_is_cut() -> None:
     content = (",".join(["x" * 2 * CELL] * 2 * COLUMNS) + "\n").encode() * 2
     found = preview("wide.csv", "text/csv", content[:TEXT_BYTES], len(content))
     assert (len(found.columns), len(found.columns[0]), found.cut) == (COLUMNS, CELL, True)
 
 
-def test_a_long_text_ends_with_a_whole_character_and_no_part_of_a_large_picture_is_shown() -> None:
+def test_a_preview_cuts_text_at_a_character_and_omits_a_large_picture() -> None:
     content = "é".encode() * TEXT_BYTES
     found = preview("long.txt", "text/plain", b"x" + content, len(content) + 1)
     assert found.text == "x" + "é" * ((TEXT_BYTES - 1) // 2)

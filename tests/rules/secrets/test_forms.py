@@ -72,7 +72,7 @@ def test_every_form_is_masked_and_nothing_of_it_stays() -> None:
 
 
 @given(st.text(), st.text())
-def test_no_token_of_ours_survives(before: str, after: str) -> None:
+def test_every_token_of_workbench_is_masked(before: str, after: str) -> None:
     token = access.new_token("wbo")
     assert token not in masked_by_form(f"{before}{token} {after}")
 
@@ -82,7 +82,7 @@ def test_ordinary_texts_stay() -> None:
     assert [(text, masked_by_form(text)) for text in ORDINARY if masked_by_form(text) != text] == []
 
 
-def test_a_name_before_the_name_hides_nothing() -> None:
+def test_a_prefix_before_the_name_of_a_secret_does_not_unmask_it() -> None:
     for text in (f"ERROR: token={SECRET}", f"it is: clientSecret: {SECRET}", f"env: run: export API_KEY={SECRET}"):
         assert SECRET not in masked_by_form(text), text
 
@@ -106,7 +106,7 @@ def test_colours_stay_where_nothing_is_secret() -> None:
     assert masked_by_form("\x1b[32mtoken: none\x1b[0m") == "\x1b[32mtoken: none\x1b[0m"
 
 
-def test_what_stands_around_a_secret_stays() -> None:
+def test_text_around_a_secret_of_a_known_form_stays() -> None:
     assert masked_by_form(f"GET /x?page=1&key={SECRET}&n=2") == f"GET /x?page=1&key={MASK}&n=2"
     assert masked_by_form(f"postgres://ada:{SECRET}@db/lab") == f"postgres://ada:{MASK}@db/lab"
     assert masked_by_form(f'{{"password": "{SECRET}", "n": 1}}') == f'{{"password": "{MASK}", "n": 1}}'
@@ -128,7 +128,7 @@ def test_what_stands_around_a_secret_stays() -> None:
         *("GH_PAT", "SENTRY_DSN", "DB_PASS", "ADMIN_PWD", "X-Auth", "BASIC_AUTH_HEADER", "JWT", "SLACK_WEBHOOK"),
     ],
 )
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secrets_are_recognised(name: str) -> None:
     assert says_secret(name)
 
 
@@ -139,7 +139,7 @@ def test_names_of_secrets(name: str) -> None:
         *("PUBLIC_KEY", "KEY_FILE", "TOKENIZER", "token_count", "monkey", "primaryKey"),
     ],
 )
-def test_names_of_no_secrets(name: str) -> None:
+def test_names_of_no_secrets_are_left_alone(name: str) -> None:
     assert not says_secret(name)
 
 
@@ -168,24 +168,24 @@ def test_a_long_value_that_is_nothing_to_read_is_opaque(value: str) -> None:
         ),
     ],
 )
-def test_what_one_reads_is_not(value: str) -> None:
+def test_readable_text_is_not_opaque(value: str) -> None:
     assert not is_opaque(value)
     assert list(secrets_in(value, "LEVEL")) == []
 
 
-def test_of_an_address_the_password_is_secret_too() -> None:
+def test_the_password_in_an_address_is_secret_too() -> None:
     assert list(secrets_in("postgres://ada:hunter2@db/lab")) == ["postgres://ada:hunter2@db/lab", "hunter2"]
     assert list(secrets_in("hunter2", "DB_PASSWORD")) == ["hunter2"]
 
 
-def test_of_a_login_file_the_tokens_are_secret_and_the_rest_is_not() -> None:
+def test_only_the_tokens_of_a_login_file_are_secret() -> None:
     login = (
         f'{{"claude": {{"accessToken": "{SECRET}", "expiresAt": 1800000000000, "password": "hunter2", "plan": "max"}}}}'
     )
     assert secrets_in_file(login) == {SECRET, "hunter2"}
 
 
-def test_a_secret_within_json_within_text_is_one() -> None:
+def test_a_secret_in_escaped_json_is_masked() -> None:
     for text in (*FORMS, f"a\nauth={SECRET}", f"a\n\x1b[32msk-{SECRET}", f"x\r\nBearer {SECRET}"):
         for written in (json.dumps({"said": text}), json.dumps(json.dumps({text: text}))):
             assert SECRET not in masked_by_form(written), written

@@ -41,12 +41,12 @@ def test_a_secret_occurs_nowhere_by_itself_nor_does_what_other_programs_make_of_
 @pytest.mark.parametrize(
     "around", ["KEY={}", "k={};", "{}", "'{}'", "x: {}", "http://h/?k={}&b=1", "me:{}@host", "{}\n"]
 )
-def test_what_stands_around_it_does_not_matter(around: str) -> None:
+def test_a_marked_secret_is_masked_whatever_surrounds_it(around: str) -> None:
     for secret in ("hunter2", "+blue/horse=", "a phrase of words"):
         assert mask(secret).text(around.format(secret)) == around.format(MASK)
 
 
-def test_within_a_longer_word_it_stays() -> None:
+def test_a_marked_secret_within_a_longer_word_stays() -> None:
     assert mask("hunter2").text("hunter22 xhunter2 hunter") == "hunter22 xhunter2 hunter"
 
 
@@ -60,7 +60,7 @@ def test_keys_and_numbers_are_masked_too() -> None:
     assert known.data({"hunter2": [123456, 1234, True]}) == {MASK: [MASK, 1234, True]}
 
 
-def test_marks_are_made_with_a_key_and_none_of_what_is_known_by_its_form() -> None:
+def test_marks_depend_on_the_key_and_secrets_of_a_known_form_get_none() -> None:
     of_key, of_another = ({one.mark for one in marks(key, ["hunter2", "a b c d"])} for key in (KEY, bytes([1]) * 32))
     assert (len(of_key | of_another), of_key & of_another) == (4, set())
     assert marks(KEY, [form for form in FORMS if SECRET in form]) == []

@@ -31,18 +31,18 @@ def test_a_known_secret_occurs_nowhere(value: Any, secret: str) -> None:
 
 @given(st.text(min_size=8, max_size=40), st.binary(max_size=5), st.binary(max_size=5))
 @example("00000\x1b[@", b"", b"")
-def test_nor_does_what_other_programs_make_of_it(secret: str, before: bytes, after: bytes) -> None:
+def test_encodings_of_a_secret_by_other_programs_are_masked(secret: str, before: bytes, after: bytes) -> None:
     mask, whole = Mask([secret]), before + secret.encode() + after
     for text in (b64encode(whole).decode(), urlsafe_b64encode(whole).decode(), quote(secret), json.dumps(secret)):
         assert MASK in mask.text(f"it is {text}")
 
 
 @given(JSON)
-def test_without_secrets_the_value_stays(value: Any) -> None:
+def test_masking_without_secrets_keeps_the_value(value: Any) -> None:
     assert Mask(forms=False).data(value) == value
 
 
-def test_what_is_no_text_stays() -> None:
+def test_masking_data_keeps_values_that_are_no_text() -> None:
     data = {"key-abcd": ["key-abcd", {"deep": "x key-abcd"}, 7, None, True], "abc": "abc", "n": 1.1234}
     shown = {MASK: [MASK, {"deep": f"x {MASK}"}, 7, None, True], "abc": "abc", "n": 1.1234}
     assert Mask(["key-abcd", "abc", "1234"]).data(data) == shown
@@ -70,7 +70,7 @@ def test_a_known_secret_of_words_is_masked() -> None:
     assert Mask(["correct horse", "sk-aB3dE5fG7hJ9kL1mN3pQ"]).text("a correct horse") == f"a {MASK}"
 
 
-def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:
+def test_the_longer_of_two_overlapping_secrets_is_masked_whole() -> None:
     assert Mask(["abcdef", "abcdefghij"]).text("abcdefghij") == MASK
 
 
@@ -78,7 +78,7 @@ def test_a_short_secret_within_a_key_does_not_hide_the_rest_of_the_key() -> None
     assert Mask(["ordinary"]).text("it is sk-abcdefghijk-ordinary-lmnopqrst") == f"it is {MASK}"
 
 
-def test_of_a_secret_with_several_lines_each_is_masked() -> None:
+def test_each_line_of_a_secret_with_several_lines_is_masked() -> None:
     mask = Mask(["-----BEGIN KEY-----\nMIIabcdefghij\n-----END KEY-----"])
     assert mask.text("MIIabcdefghij") == MASK
 
@@ -96,7 +96,7 @@ def test_a_private_key_that_comes_line_by_line_is_masked() -> None:
         ]
 
 
-def test_a_private_key_that_never_ends_takes_nothing_along() -> None:
+def test_an_unterminated_private_key_masks_no_other_text() -> None:
     begin, base64 = "-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
     lines = [begin, "Proc-Type: 4,ENCRYPTED", "", f"{base64}=", f"12: INFO {base64}", "and then it worked", "c"]
     shown = [begin, *[MASK] * 4, "and then it worked", "c"]
@@ -163,5 +163,5 @@ def test_a_value_is_masked_because_of_its_key(data: Any) -> None:
         ),
     ],
 )
-def test_a_key_that_says_no_secret_or_a_value_that_is_none_leaves_it(data: Any) -> None:
+def test_a_value_without_a_secret_key_stays(data: Any) -> None:
     assert Mask().data(data) == data

@@ -30,7 +30,7 @@ def test_words_are_shown_as_soon_as_they_have_ended() -> None:
     assert (mask.rest(), mask.rest()) == ("end", "")
 
 
-def test_what_follows_a_private_key_is_shown() -> None:
+def test_text_after_a_private_key_is_shown() -> None:
     key = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"
     mask = StreamMask(Mask().text)
     assert mask(f"{key}Then ") == f"-----BEGIN PRIVATE KEY-----{MASK}-----END PRIVATE KEY-----\nThen "

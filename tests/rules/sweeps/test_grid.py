@@ -133,7 +133,7 @@ def test_a_value_in_a_file_is_what_it_is_on_the_command_line(value: str) -> None
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_what_is_wrong_in_a_file_is_said_in_plain_words(line: str) -> None:
+def test_a_mistake_in_a_sweep_file_is_named_in_plain_words(line: str) -> None:
     assert refused("BAD_SWEEP", from_yaml, f"notebook: experiment.ipynb\n{line}\n", 100).message == WRONG[line]
 
 
@@ -153,7 +153,7 @@ def test_sizes_are_read() -> None:
     assert {text: parse_size(text) for text in sizes} == sizes
 
 
-def test_limits_that_let_nothing_run_are_refused() -> None:
+def test_limits_of_zero_are_refused() -> None:
     for limit in ("workers", "timeout", "memory"):
         with pytest.raises(BadInput):
             SweepLimits(**{limit: 0})
@@ -166,7 +166,7 @@ def test_a_sweep_is_named_after_its_notebook() -> None:
 # What stays what it is, so that an update finds the runs that are done and the processes that run
 
 
-def test_the_key_of_a_run_and_the_marks_of_processes_stay_what_they_are() -> None:
+def test_the_key_of_a_run_and_the_marks_of_processes_stay_the_same_across_versions() -> None:
     assert run_key("h", {"a": 1}, {"x": "y"}, 2) == "30325195a59d61a7c22258cf6797d81f7a8fc86de4122aa7205c59dce757c20c"
     assert sweep_mark("one", "/p") == "sweep-889fbbb2f6583a0f9d4fe3e41ae95cc9"
     assert run_mark("one", "/p") == "run-889fbbb2f6583a0f9d4fe3e41ae95cc9"

@@ -1,4 +1,4 @@
-"""What a notebook declares and refuses, and what a person types for a parameter, read exactly."""
+"""The parameters that a notebook declares and refuses, and the exact reading of typed values."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_whole_number_is_a_float_and_a_default_of_none_takes_anything() -> Non
         ("a: bool = False", True, True),
     ],
 )
-def test_a_run_gets_what_is_recorded_as_the_annotation_says(source: str, value: Any, given: Any) -> None:
+def test_a_run_gets_its_parameters_in_the_annotated_types(source: str, value: Any, given: Any) -> None:
     made = notebook(source)
     check(declared(made), {"a": (value,)}, "n.ipynb")
     assert repr(received(made, {"a": value})) == repr({"a": given})
@@ -112,7 +112,7 @@ def test_a_run_gets_what_is_recorded_as_the_annotation_says(source: str, value: 
         ("a: float = 1", 10**400, "takes a number there."),
     ],
 )
-def test_what_no_run_can_be_given_is_refused_before_the_start(source: str, value: Any, said: str) -> None:
+def test_an_impossible_parameter_is_refused_before_the_start(source: str, value: Any, said: str) -> None:
     assert said in refused("BAD_PARAMETER", check, declared(notebook(source)), {"a": (value,)}, "n.ipynb").message
 
 
@@ -204,7 +204,7 @@ def test_values_are_read_as_they_are_typed(text: str, expected: tuple[Any, ...])
 @pytest.mark.parametrize(
     "text", ["", "1,,2", "[1", "'a", '{"a": }', "0..1:0", "3..1", "0.5..1", "1..2:-1", "1e999", "[NaN]"]
 )
-def test_what_cannot_be_read_is_one_coded_line(text: str) -> None:
+def test_an_unreadable_parameter_is_one_coded_line(text: str) -> None:
     assert "\n" not in refused("BAD_PARAMETER", values, text).message
 
 
@@ -242,12 +242,12 @@ def test_a_range_of_decimals_does_not_drift(low: Decimal, steps: int, step: Deci
         max_size=5,
     )
 )
-def test_whatever_json_has_can_be_typed(wanted: list[Any]) -> None:
+def test_any_json_value_can_be_typed_as_a_parameter(wanted: list[Any]) -> None:
     assert list(values(",".join(map(json.dumps, wanted)))) == wanted
 
 
 @given(st.text(max_size=40))
-def test_no_text_is_a_defect(text: str) -> None:
+def test_any_text_is_values_or_refused_with_a_code(text: str) -> None:
     try:
         assert 1 <= len(values(text)) <= MOST
     except BadInput as error:

@@ -56,7 +56,7 @@ def test_any_other_step_is_refused_also_for_a_state_as_the_store_has_it(kind: ty
     assert refused("WRONG_STATE", step, kind(state), TaskAction(action)).details == {"status": state}
 
 
-def test_open_tasks_are_those_that_can_still_be_cancelled_and_held_ones_those_that_can_be_finished() -> None:
+def test_open_tasks_can_be_cancelled_and_held_ones_can_be_finished() -> None:
     assert {state for state in TaskState if STEPS[state, "cancel"] != "-"} == OPEN
     assert {state for state in TaskState if STEPS[state, "complete"] != "-"} == HELD
 
@@ -142,7 +142,7 @@ def test_every_reason_is_named_and_no_other(task: dict[str, Any], who: dict[str,
     assert obstacles(replace(UNCLAIMED, **task), replace(ADA, **who)) == reasons
 
 
-def test_of_many_dependencies_some_are_listed() -> None:
+def test_only_some_of_many_dependencies_are_listed() -> None:
     for many, end in ((12, "11, 12"), (13, "12 and 1 more"), (1_013, "12 and 1,001 more")):
         waits = dict.fromkeys(range(1, many + 1), TaskState.PENDING)
         assert obstacles(replace(UNCLAIMED, waits=waits), ADA)["dependency"].endswith(f", {end}")

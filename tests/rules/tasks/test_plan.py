@@ -1,4 +1,4 @@
-"""Plans as text: each problem with its line, and whatever is accepted has an order."""
+"""Plans as text: each problem with its line, and an order for each accepted plan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def two(*more: str) -> str:
 
 
 def problems(text: str) -> list[tuple[int, str]]:
-    """What is wrong with a plan."""
+    """The problems of a plan."""
     details = refused("PLAN_INVALID", parse, text, personas=PERSONAS).details
     return [(p["line"], p["reason"]) for p in details["problems"]]
 
@@ -158,7 +158,7 @@ def test_everything_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() ->
     assert [word for word in named if not any(word in reason for _, reason in found)] == []
 
 
-def test_what_is_wrong_with_a_field_does_not_hide_what_is_wrong_with_others() -> None:
+def test_a_mistake_in_one_field_of_a_plan_does_not_hide_others() -> None:
     tasks = [
         *(task("a", "priority: high", "after: [z, c]"), task("a", "titel: x", "worktree: HEAD", "parent: y")),
         task("c", "max_retries: -1", "after: [a]").replace("implementer", "wizard"),

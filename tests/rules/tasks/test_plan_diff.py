@@ -1,4 +1,4 @@
-"""What a new text of a plan would change, and what keeps it from being changed."""
+"""The changes that a new text of a plan would make, and the obstacles to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def task(name: str, **said: Any) -> PlannedTask:
     return PlannedTask(**{"name": name, "title": f"Do {name}", "persona": "implementer", **said})
 
 
-def test_a_diff_names_what_is_added_removed_and_changed_and_can_be_read() -> None:
+def test_a_plan_diff_names_added_removed_and_changed_tasks() -> None:
     old = [task("a", worktree="w"), task("b"), task("c", description="x" * 50, run=["ls"], after=["a"])]
     new = [
         *(task("d"), task("a", priority=900, title="Do a\nwell"), task("b", persona="Implementer")),
@@ -74,7 +74,9 @@ S = TaskState
         (S.CANCELLED, "retry it before title, run can change", None),
     ],
 )
-def test_what_has_begun_or_is_done_is_kept(state: TaskState, changing: str | None, removing: str | None) -> None:
+def test_a_started_or_ended_task_cannot_be_changed_by_a_plan(
+    state: TaskState, changing: str | None, removing: str | None
+) -> None:
     changed, removed = compare([task("a")], [task("a", title="x", run="ls")]), compare([task("a")], [])
     found = obstacles(changed, {"a": state}, {"a": 7})
     assert found == ([{"line": 7, "task": "a", "reason": f"'a' is {state}; {changing}"}] if changing else [])
@@ -94,7 +96,7 @@ def test_obstacles_are_listed_in_order_of_their_lines() -> None:
     assert [(one["line"], one["task"]) for one in found] == [(None, "c"), (3, "b"), (9, "a")]
 
 
-def test_what_a_task_does_not_say_is_filled_in_and_left_out_again() -> None:
+def test_defaults_of_a_task_are_filled_in_and_stripped_again() -> None:
     defaults = Defaults(max_retries=3, lease_seconds=60, persona_lease_seconds={"reviewer": 5, "implementer": None})
     for said, full in [
         (task("a"), task("a", max_retries=3, lease_seconds=60)),
@@ -120,7 +122,7 @@ def test_what_a_task_does_not_say_is_filled_in_and_left_out_again() -> None:
         (None, {"after": ["a"]}, TaskState.FAILED, True),
     ],
 )
-def test_a_new_dependency_on_what_has_failed_is_a_dead_end(
+def test_a_new_dependency_on_a_failed_task_is_a_dead_end(
     old: dict[str, Any] | None, new: dict[str, Any], state: TaskState, refused: bool
 ) -> None:
     cancel = {"on_failure": OnFailure.CANCEL}

@@ -147,7 +147,7 @@ def test_numbered_lists_stand_for_a_bounded_number_of_dependencies() -> None:
     assert found == [(207, "too many tasks one after another; use bullets, and `after=` where order matters")]
 
 
-def test_what_is_told_by_its_looks_can_be_told_by_an_argument() -> None:
+def test_the_format_of_a_plan_is_guessed_or_given() -> None:
     yaml = "plan: p\ntasks:\n- {name: a, title: A, persona: reviewer, description: '\n\n  - [ ] b'}\n"
     assert list(read(yaml)) == list(read("# Not a title\n" + yaml)) == list(read(yaml, format="yaml")) == ["a"]
     text = items("- [ ] A", "", "tasks: none of these")
@@ -233,7 +233,7 @@ def test_an_empty_checklist_is_refused_and_one_that_is_all_done_is_not() -> None
     assert parse(items("- [x] A")).tasks == []
 
 
-def test_what_is_inside_a_ticked_item_is_part_of_nothing_once_it_is_written() -> None:
+def test_items_inside_a_ticked_item_lose_their_parent_when_written() -> None:
     made = parse(items("- [x] A {worktree=w}", "  - [ ] B", "    - [ ] C {after=a}"))
     assert [(t.name, t.parent, t.worktree, t.after) for t in made.tasks] == [
         ("b", "a", "w", []),

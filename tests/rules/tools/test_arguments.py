@@ -1,4 +1,4 @@
-"""What a tool says about itself: its arguments are checked, its changes are named, its secrets are masked."""
+"""The schema of a tool: arguments are checked, changes are named, secrets are masked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ADD = {
         ({"a": 1, "b": 2, "A": 3}, [{"field": "arguments", "reason": "unknown name A (did you mean a?)"}]),
     ],
 )
-def test_what_does_not_fit_is_named_without_its_value(arguments: dict[str, Any], expected: list[Any]) -> None:
+def test_a_bad_argument_is_named_without_its_value(arguments: dict[str, Any], expected: list[Any]) -> None:
     assert problems(json.dumps(ADD), arguments) == expected
 
 
@@ -95,7 +95,7 @@ JSON = st.recursive(
         (True, {"a": 1}, {"a": 1}),
     ],
 )
-def test_what_the_schema_marks_is_masked(schema: Any, value: Any, shown: Any) -> None:
+def test_values_that_a_schema_marks_are_masked(schema: Any, value: Any, shown: Any) -> None:
     assert masked(value, schema) == shown
 
 

@@ -73,7 +73,7 @@ def test_a_function_without_a_name_needs_one_that_a_tool_may_have() -> None:
         refused("BAD_TOOL", function_tool, lambda: 1, name=name)
 
 
-def test_what_cannot_be_given_by_name_or_has_no_schema_is_refused() -> None:
+def test_a_parameter_without_a_name_or_a_schema_is_refused() -> None:
     def many(*values: int) -> int:
         return len(values)
 

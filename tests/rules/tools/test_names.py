@@ -18,7 +18,7 @@ NAMES = st.text(st.sampled_from("ab_-1é. "), min_size=1, max_size=40) | st.text
 
 
 @given(NAMES, NAMES)
-def test_every_tool_gets_a_name_that_providers_accept_and_(place: str, tool: str) -> None:
+def test_every_tool_gets_a_name_that_providers_accept(place: str, tool: str) -> None:
     name = qualified(place, tool)
     assert ACCEPTED.fullmatch(name)
     assert not is_local(name) or "__" not in name.strip("_")
@@ -73,7 +73,7 @@ def test_a_server_that_is_broken_or_has_an_ambiguous_name_does_not_harm_the_othe
     assert found.problems.keys() == broken.keys()
 
 
-def test_there_is_a_most_of_servers() -> None:
+def test_servers_of_a_file_are_limited_in_number() -> None:
     entries = {f"s{number}": {"command": "x"} for number in range(MOST_SERVERS + 2)}
     found = parsed({"mcpServers": entries})
     assert (len(found.servers), len(found.problems)) == (MOST_SERVERS, 2)

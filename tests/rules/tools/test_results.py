@@ -1,4 +1,4 @@
-"""Results of tools: whatever a function returns is JSON text, short enough to be shown, and fits what it declares."""
+"""Results of tools: any returned value is JSON text, short enough to be shown, and fits its declaration."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Silent:
         ("a\0b", "'a\\x00b'"),
     ],
 )
-def test_what_is_not_json_becomes_text(value: Any, expected: Any) -> None:
+def test_a_value_that_is_not_json_becomes_text(value: Any, expected: Any) -> None:
     assert json.loads(as_json(value)) == expected
 
 
@@ -48,7 +48,7 @@ def test_every_result_can_be_stored_and_sent(value: Any) -> None:
     json_safety.check(json_safety.decode(as_json(value)))
 
 
-def test_a_value_that_contains_itself_or_nests_too_deeply_is_shown_by_its_representation() -> None:
+def test_a_recursive_or_too_deep_value_is_shown_by_its_repr() -> None:
     endless: list[Any] = []
     endless.append(endless)
     assert json.loads(as_json(endless)) == "[[...]]"
@@ -119,7 +119,7 @@ def test_the_answer_fits_what_the_function_declares(
         Draft202012Validator(made.schema).validate(answer.structured)
 
 
-def test_what_has_no_schema_is_answered_as_text() -> None:
+def test_a_result_type_without_a_schema_is_answered_as_text() -> None:
     made = returned(type("Strange", (), {}))
     assert made.schema is None
     assert made.answer(3, LIMIT, ROWS).text == "3"
@@ -137,7 +137,7 @@ def test_what_has_no_schema_is_answered_as_text() -> None:
         (bytes, b"\xff", "utf-8"),
     ],
 )
-def test_what_is_not_declared_is_refused(annotation: Any, value: Any, reason: str) -> None:
+def test_a_result_that_does_not_fit_its_annotation_is_refused(annotation: Any, value: Any, reason: str) -> None:
     assert reason in refused("TOOL_RESULT_INVALID", returned(annotation).answer, value, LIMIT, ROWS).message
 
 

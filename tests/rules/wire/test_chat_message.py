@@ -1,4 +1,4 @@
-"""The protocol of conversations as data: what a client sends, and what it gets."""
+"""The protocol of conversations as data: messages of the client and frames of the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_message_of_a_client_is_read(command: type[Any], sent: dict[str, Any],
     assert chat_message.parse(json.dumps(about | more)) == command(**about)
 
 
-def test_a_ping_is_about_nothing_and_a_subscription_begins_with_the_next_frame_unless_said_otherwise() -> None:
+def test_a_subscription_begins_with_the_next_frame_by_default() -> None:
     assert chat_message.parse('{"type": "ping"}') == Ping(type="ping")
     assert Subscribe(type="subscribe", conversation_id="c").after is None
 

@@ -1,4 +1,4 @@
-"""What passes the check can be sent to everybody: as JSON text, in UTF-8, and through pydantic."""
+"""A value that passes the check can be sent to everybody: as JSON text, in UTF-8, and through pydantic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
-def test_what_somebody_could_not_read_is_refused(value: Any) -> None:
+def test_a_value_that_is_not_safe_json_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         json_safety.check(value)
 
@@ -53,7 +53,7 @@ def test_the_deepest_value_allowed_passes_and_what_contains_itself_does_not() ->
 
 
 @given(VALUES)
-def test_whatever_passes_can_be_sent_to_anybody(value: Any) -> None:
+def test_a_value_that_passes_the_check_can_be_sent(value: Any) -> None:
     try:
         json_safety.check(value)
     except ValueError:
@@ -80,13 +80,13 @@ BAD_TEXTS = {
 
 
 @pytest.mark.parametrize("text", BAD_TEXTS.values(), ids=BAD_TEXTS)
-def test_text_of_what_somebody_could_not_read_is_refused(text: str | bytes) -> None:
+def test_text_of_an_unsafe_value_is_refused(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         json_safety.decode(text)
 
 
 @given(VALUES | st.text(), st.booleans())
-def test_what_is_decoded_is_what_python_reads_and_passes_the_check(value: Any, ascii: bool) -> None:
+def test_decode_returns_the_value_that_python_reads_if_it_passes_the_check(value: Any, ascii: bool) -> None:
     try:
         text = json.dumps(value, ensure_ascii=ascii)
         text.encode()

@@ -62,7 +62,7 @@ def frame(agent: Any, action: Any, data: Any) -> str:
 
 
 @pytest.mark.parametrize("text", BAD_FRAMES.values(), ids=BAD_FRAMES)
-def test_what_is_no_frame_is_a_bad_message(text: str) -> None:
+def test_text_that_is_no_frame_is_a_bad_message(text: str) -> None:
     assert "[agent, action, data]" in refused("BAD_MESSAGE", parse, text).message
 
 
@@ -78,7 +78,7 @@ def test_parsing_raises_nothing_but_bad_input(text: str) -> None:
 
 
 @given(TEXTS, TEXTS, st.dictionaries(TEXTS, JSON, max_size=4))
-def test_a_frame_says_what_was_sent(agent: str, action: str, data: dict[str, Any]) -> None:
+def test_a_frame_is_parsed_back_unchanged(agent: str, action: str, data: dict[str, Any]) -> None:
     try:
         json_safety.check([agent, action, data])
     except ValueError:
@@ -111,7 +111,7 @@ def test_old_clients_objects_are_read_as_frames() -> None:
     assert parse(' {"type": "request_contexts", "limit": 3}', "me") == Frame("me", "request_contexts", {"limit": 3})
 
 
-def test_who_waits_is_told_where_it_was_put_or_why_not() -> None:
+def test_a_decision_tells_the_session_or_the_reason_of_the_rejection() -> None:
     state = {"agent_id": "ada", "session_id": "s", "tool": "read", "reason": None, "status": "assigned"}
     assigned = {"type": "agent_assigned", "agent_id": "ada", "session_id": "s", "tool": "read"}
     assert message.decision(state, admitted=True) == assigned
@@ -121,13 +121,13 @@ def test_who_waits_is_told_where_it_was_put_or_why_not() -> None:
     assert found == {"type": "registration_rejected", **rejected}
 
 
-def test_what_failed_keeps_its_code_and_family() -> None:
+def test_a_wrapped_error_keeps_its_code_and_class() -> None:
     told = message.failed("Registration", NotFound("PERSONA_NOT_FOUND", "There is none.", persona="x"))
     assert (type(told), told.code, told.details) == (NotFound, "PERSONA_NOT_FOUND", {"persona": "x"})
     assert told.message == "Registration failed: There is none."
 
 
-def test_what_the_server_answers_is_what_the_spec_says() -> None:
+def test_replies_of_the_server_are_those_of_the_specification() -> None:
     select = "register (new agent), read (read-only access), write (read-write access)"
     expected = json.dumps(["me", "authenticate", {"agent_id": "your_assigned_id", "token": "your_token"}])
     assert message.prompt() == {

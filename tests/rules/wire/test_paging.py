@@ -1,4 +1,4 @@
-"""Cursors go there and back, and pages together are the whole list whatever happens between them."""
+"""Cursors are decoded as they were encoded, and pages add up to the whole list despite changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_cursor_that_was_changed_anywhere_is_refused(key: list[int | str], dat
 
 
 @given(st.text(max_size=60))
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     refused("BAD_CURSOR", paging.decode, text, int, str)
 
 
@@ -54,7 +54,7 @@ def test_a_forged_cursor_holds_nothing_a_database_could_not_compare(body: str) -
 
 
 @given(ROWS, st.integers(1, 7))
-def test_pages_together_are_the_whole_list(rows: list[tuple[int, str]], limit: int) -> None:
+def test_all_pages_add_up_to_the_list(rows: list[tuple[int, str]], limit: int) -> None:
     whole = [{"created_at": at, "id": name} for at, name in sorted(rows)]
     seen: list[dict[str, Any]] = []
     cursor = None
@@ -76,6 +76,6 @@ def test_a_page_that_is_just_full_is_the_last_one() -> None:
     assert (page, paging.decode(cursor or "", int)) == ([{"number": 2}], (2,))
 
 
-def test_what_a_cursor_holds_is_not_a_secret_but_its_reader_need_not_know() -> None:
+def test_a_cursor_is_encoded_json() -> None:
     whole = base64.urlsafe_b64decode(paging.encode([7, "a"]) + "==")
     assert json.loads(whole[6:]) == [7, "a"]

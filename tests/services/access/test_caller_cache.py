@@ -1,4 +1,4 @@
-"""The cache of callers keeps what it needs of the feed, and no more."""
+"""The cache of callers: it forgets changed agents and keeps no events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.state.settings import Settings
 pytestmark = pytest.mark.anyio
 
 
-async def test_events_are_not_kept_in_a_process_that_nobody_calls(workbench: Workbench) -> None:
+async def test_the_caller_cache_keeps_no_reference_to_events(workbench: Workbench) -> None:
     cache = CallerCache(workbench.store)
     event: dict[str, Any] = {"subject": "agent:ada"}
     before = sys.getrefcount(event)
@@ -40,7 +40,7 @@ async def test_an_agent_is_read_again_after_an_event_about_it_or_what_it_shares(
     assert await cache.current(agent) is not known
 
 
-async def test_a_grant_counts_until_its_time_and_not_from_then_on(settings: Settings, clock: Clock) -> None:
+async def test_a_grant_counts_until_its_expiry(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         token = (await workbench.call("register", name="ada"))["token"]
         await workbench.call("approve", approval_id=1, choices={"agent_id": "ada", "expires_in_seconds": 60})
@@ -51,9 +51,7 @@ async def test_a_grant_counts_until_its_time_and_not_from_then_on(settings: Sett
         assert (over.level, over.barred) == (Level.ANONYMOUS, "GRANT_EXPIRED")
 
 
-async def test_an_agent_without_a_token_is_known_by_its_id_only_if_it_may_be(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_only_an_id_only_agent_is_identified_without_a_token(workbench: Workbench, admit: Admit) -> None:
     token = (await admit("ada")).token
     for agent_id, code in (("ada", "TOKEN_REQUIRED"), ("nobody", "INVALID_AGENT")):
         with pytest.raises(Unauthenticated) as refused:

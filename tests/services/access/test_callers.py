@@ -1,4 +1,4 @@
-"""What an agent may do, from its row: a table of what differs from a worker with everything granted."""
+"""The permissions of an agent, from its row: a table of differences from a worker with all grants."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ UNDEFINED = frozenset({Capability.TOOLS, Capability.OWN_PERSONALITY})
         ({"capabilities": f'{{"{SUPERVISED}": true}}'}, {"supervised": True}),
     ],
 )
-def test_a_caller_is_what_its_row_grants(row: dict[str, Any], caller: dict[str, Any]) -> None:
+def test_the_row_of_an_agent_decides_the_level_of_its_caller(row: dict[str, Any], caller: dict[str, Any]) -> None:
     found = _caller({**ROW, **row})
     assert found == replace(WORKER, **caller)
     assert (found.display_name, found.token_hash) == ("Ada", "hash")

@@ -1,4 +1,4 @@
-"""Register, read and write: what they may touch, and whether they may be used."""
+"""The tools register, read and write: their permissions, and switching them off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def tools(workbench: Workbench) -> dict[str, dict[str, Any]]:
     return {tool["id"]: tool for tool in (await workbench.call("list_agent_tools"))["agent_tools"]}
 
 
-async def test_agents_look_at_the_three_tools_and_do_not_change_them(workbench: Workbench, admit: Admit) -> None:
+async def test_agents_may_list_but_not_change_the_three_tools(workbench: Workbench, admit: Admit) -> None:
     found = await tools(workbench)
     assert sorted(found) == ["read", "register", "write"]
     assert all(tool["enabled"] for tool in found.values())
@@ -31,7 +31,7 @@ async def test_agents_look_at_the_three_tools_and_do_not_change_them(workbench: 
         await workbench.dispatch(ada.caller, "update_agent_tool", {"tool_id": "read", "enabled": True})
 
 
-async def test_a_tool_is_changed_as_far_as_is_said(workbench: Workbench) -> None:
+async def test_an_update_of_a_tool_changes_only_the_given_fields(workbench: Workbench) -> None:
     before = (await tools(workbench))["write"]
     assert await workbench.call("update_agent_tool", tool_id="write") == before
     changed = await workbench.call("update_agent_tool", tool_id="write", permissions={"read": ["contexts"]})
@@ -49,7 +49,7 @@ async def test_a_tool_is_changed_as_far_as_is_said(workbench: Workbench) -> None
 NONSENSE = [{"read": ["secrets"]}, {"read": "contexts"}, {"delete": ["contexts"]}, ["contexts"], {"read": None}]
 
 
-async def test_permissions_that_make_no_sense_and_tools_that_are_not_there_are_refused(workbench: Workbench) -> None:
+async def test_invalid_permissions_and_unknown_tools_are_refused(workbench: Workbench) -> None:
     before = await tools(workbench)
     for permissions in NONSENSE:
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
@@ -61,7 +61,7 @@ async def test_permissions_that_make_no_sense_and_tools_that_are_not_there_are_r
 
 
 @pytest.mark.parametrize("noun", ["project", "session", "team"])
-async def test_what_a_tool_may_not_read_is_neither_listed_nor_shown(
+async def test_a_resource_that_the_tool_may_not_read_is_refused_to_list_and_get(
     workbench: Workbench, admit: Admit, noun: str
 ) -> None:
     ada = await admit("ada")
@@ -75,7 +75,7 @@ async def test_what_a_tool_may_not_read_is_neither_listed_nor_shown(
         await workbench.dispatch(ada.caller, f"list_{name}", {})
 
 
-async def test_who_may_not_read_tasks_reads_no_plans_either(workbench: Workbench, admit: Admit) -> None:
+async def test_a_tool_that_may_not_read_tasks_may_not_read_plans(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     await workbench.call("create_plan", text="plan: p\ntasks:\n- {name: a, title: Secret, persona: implementer}")
     await workbench.call("update_agent_tool", tool_id="write", permissions={"read": ["contexts"]})

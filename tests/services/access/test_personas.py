@@ -32,7 +32,7 @@ async def opened(settings: Settings, name: str, **arguments: Any) -> dict[str, A
         return await workbench.call(name, **arguments)
 
 
-async def test_a_persona_is_shown_with_its_text_whatever_the_case_of_its_id(workbench: Workbench) -> None:
+async def test_a_persona_is_shown_with_its_text_for_an_id_in_any_case(workbench: Workbench) -> None:
     listed = (await workbench.call("get_personas"))["personas"]
     assert {persona["id"]: persona["role"] for persona in listed} == BUILT_IN
     found = await workbench.call("get_persona", persona_id="Planner")
@@ -43,7 +43,7 @@ async def test_a_persona_is_shown_with_its_text_whatever_the_case_of_its_id(work
         await workbench.call("get_persona", persona_id="wizard")
 
 
-async def test_the_projects_own_files_add_to_the_built_in_ones_and_replace_them(settings: Settings) -> None:
+async def test_project_files_add_to_and_replace_built_in_personas(settings: Settings) -> None:
     write(settings, "Editor_prompt", "---\nrole: planner\n---\nYou edit.")
     write(settings, "tester", "You test twice.")
     found = (await opened(settings, "get_personas"))["personas"]
@@ -52,9 +52,7 @@ async def test_the_projects_own_files_add_to_the_built_in_ones_and_replace_them(
     assert (tester["definition"], tester["source"]) == ("You test twice.", "project")
 
 
-async def test_only_what_changed_is_saved_at_the_next_start_and_its_time_is_told(
-    settings: Settings, clock: Clock
-) -> None:
+async def test_only_a_changed_persona_is_saved_again_at_the_next_start(settings: Settings, clock: Clock) -> None:
     async def saved() -> list[str]:
         clock.forward(1)
         async with Workbench.open(settings, clock=clock) as workbench:
@@ -95,7 +93,7 @@ async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(settin
 TEXT = "---\nname: The Editor\nrole: planner\n---\nYou edit."
 
 
-async def test_a_saved_persona_is_a_file_of_the_project_and_holds_at_once(
+async def test_a_saved_persona_is_a_project_file_and_takes_effect_at_once(
     workbench: Workbench, settings: Settings
 ) -> None:
     saved = await workbench.call("save_persona", persona_id="editor", text=TEXT)
@@ -116,14 +114,14 @@ async def test_a_saved_persona_is_the_same_at_the_next_start(settings: Settings)
     assert len((await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
 
 
-async def test_of_two_files_for_a_persona_the_one_that_is_saved_counts(settings: Settings) -> None:
+async def test_a_saved_persona_overrides_its_older_settings_file(settings: Settings) -> None:
     write(settings, "planner_prompt", "You plan as before.")
     assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan as before."
     await opened(settings, "save_persona", persona_id="planner", text="You plan anew.")
     assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan anew."
 
 
-async def test_every_text_a_persona_had_is_kept(settings: Settings, clock: Clock) -> None:
+async def test_every_version_of_a_persona_is_kept(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         for text in ("One.", "Two.", "Two.", "One."):
             clock.forward(1)
@@ -149,7 +147,7 @@ NO_PERSONAS = [
 ]
 
 
-async def test_what_is_no_persona_is_not_saved_nor_by_anybody_else(
+async def test_an_invalid_persona_and_a_planner_who_saves_one_are_refused(
     workbench: Workbench, settings: Settings, admit: Admit
 ) -> None:
     for persona_id, text in NO_PERSONAS:
@@ -170,7 +168,7 @@ async def test_a_persona_whose_file_cannot_be_written_stays_as_it_is(workbench: 
     assert await workbench.call("get_persona", persona_id="tester") == before
 
 
-async def test_of_many_who_save_a_persona_at_once_the_file_and_the_project_have_the_same_one(
+async def test_concurrent_saves_of_a_persona_leave_the_file_and_the_project_equal(
     workbench: Workbench, settings: Settings
 ) -> None:
     texts = [f"You test {n} times.\n" * 2_000 for n in range(40)]
@@ -181,7 +179,7 @@ async def test_of_many_who_save_a_persona_at_once_the_file_and_the_project_have_
     assert len((await workbench.call("list_persona_versions", persona_id="tester"))["versions"]) == 41
 
 
-async def test_a_lease_lasts_as_the_task_says_else_its_persona_else_the_settings(
+async def test_the_lease_is_that_of_the_task_else_of_its_persona_else_of_the_settings(
     workbench: Workbench, settings: Settings
 ) -> None:
     await workbench.call("save_persona", persona_id="slow", text="---\nlease_seconds: 900\n---\nTake your time.")

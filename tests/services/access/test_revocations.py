@@ -1,4 +1,4 @@
-"""Who waits for an agent is told when its token becomes invalid, and why; who no longer waits is forgotten."""
+"""Waiters on an agent are told when its token becomes invalid, and why; those that left are forgotten."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOB = Caller(Level.WORKER, "bob", agent="b2")
 
 
 @pytest.mark.parametrize(("kind", "reason"), [one for one in REASONS.items() if one[0] != "agent.token_ended"])
-async def test_everybody_who_waits_for_the_agent_is_told_once(kind: str, reason: str) -> None:
+async def test_each_waiter_on_an_agent_is_told_of_its_revocation_once(kind: str, reason: str) -> None:
     revocations = Revocations()
     with revocations.awaited(ADA) as one, revocations.awaited(ADA) as two, revocations.awaited(BOB) as other:
         for told in (kind, "agent.revoked"):
@@ -25,7 +25,7 @@ async def test_everybody_who_waits_for_the_agent_is_told_once(kind: str, reason:
         assert (one.result(), two.result(), other.done()) == (reason, reason, False)
 
 
-async def test_the_end_of_an_attempt_is_told_only_to_its_command() -> None:
+async def test_the_end_of_an_attempt_revokes_only_the_token_of_its_command() -> None:
     revocations = Revocations()
     first, second = (replace(ADA, attempt=(7, number)) for number in (1, 2))
     ended = {"subject": "agent:a1", "kind": "agent.token_ended", "data": '{"task_id": 7, "attempt": 1}'}
@@ -34,7 +34,7 @@ async def test_the_end_of_an_attempt_is_told_only_to_its_command() -> None:
         assert (one.result(), two.done(), agent.done()) == ("TOKEN_ENDED", False, False)
 
 
-async def test_who_no_longer_waits_is_forgotten() -> None:
+async def test_a_waiter_that_left_is_forgotten() -> None:
     revocations = Revocations()
     with revocations.awaited(ADA) as one:
         with revocations.awaited(ADA), revocations.awaited(OPERATOR) as nobody:

@@ -14,5 +14,5 @@ async def come(workbench: Workbench, name: str = "Ada", by: Caller = ANONYMOUS, 
 
 
 async def status(workbench: Workbench, token: str, wait_seconds: float = 0) -> dict[str, Any]:
-    """How a stranger's registration stands."""
+    """The status of a stranger's registration."""
     return await workbench.dispatch(ANONYMOUS, "registration_status", {"token": token, "wait_seconds": wait_seconds})

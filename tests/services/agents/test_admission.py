@@ -1,4 +1,4 @@
-"""Who is let in without a question: admission rules, and the allowlist."""
+"""Admission without a question: admission rules, and the allowlist."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ COMERS: list[tuple[Any, str, str]] = [
 ]
 
 
-async def test_a_rule_fits_a_name_and_an_origin(workbench: Workbench) -> None:
+async def test_an_admission_rule_matches_a_name_and_an_origin(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="here", pattern="script-*")
     await workbench.call("add_admission_rule", name="there", pattern="anywhere-?", loopback_only=False)
     for caller, name, status in COMERS:
@@ -67,7 +67,7 @@ async def test_a_rule_fits_a_name_and_an_origin(workbench: Workbench) -> None:
         assert (caller.address, name, made["status"]) == (caller.address, name, status)
 
 
-async def test_a_removed_rule_admits_nobody_any_more_and_keeps_whom_it_admitted(workbench: Workbench) -> None:
+async def test_removing_an_admission_rule_keeps_the_agents_it_admitted(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="all", pattern="*")
     admitted = await come(workbench, "ada", HERE)
     assert [rule["name"] for rule in (await workbench.call("list_admission_rules"))["rules"]] == ["all"]
@@ -78,7 +78,7 @@ async def test_a_removed_rule_admits_nobody_any_more_and_keeps_whom_it_admitted(
     await given.refuses("RULE_NOT_FOUND", workbench.call("remove_admission_rule", name="all"))
 
 
-async def test_the_first_rule_that_fits_decides_and_each_agent_gets_an_id_of_its_own(workbench: Workbench) -> None:
+async def test_the_first_matching_rule_decides_and_each_agent_gets_a_unique_id(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="readers", pattern="a*", grants={"tool": "read"})
     await workbench.call("add_admission_rule", name="writers", pattern="*")
     made = [await come(workbench, name, HERE) for name in ("ada", "ada", "bob")]
@@ -98,7 +98,7 @@ NO_RULES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench) -> None:
+async def test_an_invalid_admission_rule_is_refused(workbench: Workbench) -> None:
     await workbench.call("add_admission_rule", name="taken", pattern="t*")
     for rule, code in NO_RULES:
         with pytest.raises(WorkbenchError, match=code):
@@ -106,7 +106,7 @@ async def test_a_rule_that_cannot_be_is_refused(workbench: Workbench) -> None:
         assert len((await workbench.call("list_admission_rules"))["rules"]) == 1, rule
 
 
-async def test_a_rule_whose_grant_cannot_be_given_any_more_leaves_the_question_to_the_person(
+async def test_a_rule_with_an_impossible_grant_leaves_the_question_to_the_operator(
     workbench: Workbench,
 ) -> None:
     await given.project(workbench)
@@ -122,7 +122,7 @@ async def test_a_rule_whose_grant_cannot_be_given_any_more_leaves_the_question_t
     assert not may_see(replace(caller, level=Level.WORKER), FeedEvent(**told | {"at": 0}))
 
 
-async def test_strangers_are_limited_in_all_and_for_each_address_and_the_person_is_not(settings: Settings) -> None:
+async def test_registrations_of_strangers_are_limited_in_total_and_for_each_address(settings: Settings) -> None:
     few = settings.model_copy(update={"max_pending_per_address": 2, "max_pending_agents": 3})
     async with Workbench.open(few) as workbench:
         first, _ = [await come(workbench, by=ELSEWHERE) for _ in range(2)]
@@ -138,7 +138,7 @@ async def test_strangers_are_limited_in_all_and_for_each_address_and_the_person_
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
-async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: Workbench, listed: Path) -> None:
+async def test_an_admission_fails_when_the_allowlist_cannot_be_written(workbench: Workbench, listed: Path) -> None:
     listed.write_text("root\n")
     made = await come(workbench, "ada", HERE)
     listed.parent.chmod(0o500)
@@ -149,7 +149,7 @@ async def test_nobody_is_admitted_whom_the_allowlist_could_not_take(workbench: W
     assert (await workbench.call("approve", approval_id=made["approval_id"]))["outcome"]["status"] == "assigned"
 
 
-async def test_who_is_not_on_the_allowlist_may_do_nothing_from_the_next_message_on(
+async def test_an_agent_missing_from_the_allowlist_is_refused_from_its_next_message(
     workbench: Workbench, admit: Admit, listed: Path
 ) -> None:
     ada, bob = await admit("ada"), await admit("bob")
@@ -164,7 +164,7 @@ async def test_who_is_not_on_the_allowlist_may_do_nothing_from_the_next_message_
     await given.refuses("ALLOWLIST_UNREADABLE", workbench.identify(ada.token))
 
 
-async def test_admitting_and_renaming_keep_a_list_that_restricts_up_to_date(
+async def test_admitting_and_renaming_agents_update_the_allowlist(
     workbench: Workbench, admit: Admit, listed: Path
 ) -> None:
     listed.write_text("# trusted\nroot\n")
@@ -176,7 +176,7 @@ async def test_admitting_and_renaming_keep_a_list_that_restricts_up_to_date(
     assert [(await workbench.identify(token)).level for token in (ada.token, bob["token"])] == [Level.WORKER] * 2
 
 
-async def test_the_list_is_edited_from_the_desk_and_keeps_the_ids_of_the_setting(
+async def test_editing_the_allowlist_from_the_desk_keeps_the_ids_of_the_setting(
     settings: Settings, listed: Path
 ) -> None:
     fixed = settings.model_copy(update={"allowed_agents": "root, ada"})

@@ -40,7 +40,7 @@ async def texts(served: Served, **arguments: Any) -> dict[str, str]:
 
 
 def environment(*first: Path) -> dict[str, str]:
-    """Where programs are found, and the configuration."""
+    """Variables with the path of programs and the configuration."""
     path = ":".join(map(str, (*first, Path(sys.executable).parent, os.environ["PATH"])))
     return {"PATH": path, "WORKBENCH_CONFIG": os.environ["WORKBENCH_CONFIG"]}
 
@@ -65,7 +65,7 @@ async def lines(process: Process) -> list[str]:
     return out.decode().splitlines()
 
 
-async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, admit: Admit) -> None:
+async def test_connection_instructions_name_the_server_and_hold_no_token(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     told = await served.workbench.call("connection_instructions", agent_id="ada")
     assert (told["url"], told["mcp_url"]) == (served.info.url, served.info.mcp_url)
@@ -79,7 +79,7 @@ async def test_they_say_where_this_server_is_and_hold_no_token(served: Served, a
         assert secret not in json.dumps(told)
 
 
-async def test_they_are_written_for_agents_that_there_are_and_a_server_that_runs(
+async def test_connection_instructions_need_an_existing_agent_and_a_running_server(
     served: Served, workbench: Workbench, admit: Admit
 ) -> None:
     await given.refuses("AGENT_NOT_FOUND", workbench.call("connection_instructions", agent_id="nobody"))
@@ -111,7 +111,7 @@ async def test_the_script_registers_waits_and_goes_on_when_it_is_admitted(served
 
 @dataclass
 class Typed:
-    """What came of a text that was typed: its output, and how it called the programs of clients."""
+    """The outcome of a typed text: its output, and its calls of the clients' programs."""
 
     out: str
     token: str
@@ -147,7 +147,7 @@ with open("{calls}", "a") as file:
 
 
 async def shell(script: str, path: Path) -> str:
-    """What a script prints that a shell runs to its end."""
+    """The output of a script that a shell runs to its end."""
     env = environment(path / "bin") | {"HOME": os.environ["HOME"]}
     process = await asyncio.create_subprocess_exec("sh", "-e", "-c", script, env=env, cwd=path, stdout=PIPE)
     out, _ = await process.communicate()
@@ -156,7 +156,7 @@ async def shell(script: str, path: Path) -> str:
 
 
 async def answer(client: Client) -> dict[str, Any]:
-    """Who the server takes the client for."""
+    """The agent that the server takes the client for."""
     found = (await client.call_tool("whoami", {})).structured_content
     assert found is not None
     return found
@@ -184,7 +184,7 @@ def variables(added: list[str], option: str) -> dict[str, str]:
     return dict(added[at + 1].split("=", 1) for at, word in enumerate(added) if word == option)
 
 
-async def test_claude_code_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_connect_claude_code_over_http_and_stdio(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["claude-code"], tmp_path, "claude")
     http, stdio = ran.added
     assert http[:3] == ["--transport", "http", "workbench"]
@@ -202,7 +202,7 @@ async def test_claude_code_is_connected_from_nothing_in_each_of_the_ways(served:
     assert {call["cwd"] for call in ran.calls} == {str(place)}
 
 
-async def test_codex_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_connect_codex_over_http_and_stdio(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["codex"], tmp_path, "codex")
     http, stdio = ran.added
     assert (http[:2], http[3:]) == (["workbench", "--url"], ["--bearer-token-env-var", "WORKBENCH_TOKEN"])
@@ -211,7 +211,7 @@ async def test_codex_is_connected_from_nothing_in_each_of_the_ways(served: Serve
     assert (await over_stdio(*command, **variables(stdio, "--env")))["agent_id"] == NAME
 
 
-async def test_gemini_cli_is_connected_from_nothing_in_each_of_the_ways(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_connect_gemini_cli_over_http_and_stdio(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["gemini"], tmp_path, "gemini")
     http, stdio = ran.added
     assert http[:5] == ["--scope", "user", "--transport", "http", "--header"]
@@ -220,7 +220,7 @@ async def test_gemini_cli_is_connected_from_nothing_in_each_of_the_ways(served: 
     assert (await over_stdio(*stdio[-2:], **variables(stdio, "-e")))["agent_id"] == NAME
 
 
-async def test_any_other_mcp_client_gets_a_configuration_from_nothing(served: Served, tmp_path: Path) -> None:
+async def test_the_instructions_give_any_mcp_client_a_working_configuration(served: Served, tmp_path: Path) -> None:
     ran = await typed((await texts(served))["mcp"], tmp_path)
     server = json.loads(ran.out)["mcpServers"]["workbench"]
     assert (await over_http(server["url"], server["headers"]))["agent_id"] == NAME

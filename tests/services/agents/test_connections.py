@@ -1,4 +1,4 @@
-"""Who is connected, and what state an agent is in by it."""
+"""The connections of agents, and the states that follow from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def state(workbench: Workbench, name: str = "ada") -> tuple[str, str, str,
 
 
 async def kinds(workbench: Workbench, name: str = "ada") -> list[str]:
-    """What happened to an agent since it was admitted."""
+    """The kinds of an agent's events since its admission."""
     return [e["kind"] for e in (await workbench.call("list_events", subject=name))["events"]][2:]
 
 
@@ -57,7 +57,7 @@ async def test_a_connection_that_is_given_up_while_it_opens_is_closed(workbench:
     ]
 
 
-async def test_what_a_killed_server_left_open_is_closed_by_the_next(settings: Settings) -> None:
+async def test_the_next_server_closes_the_connections_of_a_killed_one(settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
         ada = (await admitted(workbench, "ada")).caller
         gone = ServerInfo(pid=1, started=0.0, nonce="gone", url="", ws_url="", mcp_url="")
@@ -99,7 +99,7 @@ async def test_an_agent_falls_silent_without_a_heartbeat_but_not_while_it_holds_
     await silent_after(31)
 
 
-async def test_a_revoked_agent_does_not_become_active_by_what_it_left_open(served: Served, admit: Admit) -> None:
+async def test_an_open_connection_does_not_reactivate_a_revoked_agent(served: Served, admit: Admit) -> None:
     ada = (await admit("ada")).caller
     async with served.workbench.connected(ada, "websocket", "a"):
         await served.workbench.call("revoke_agent", agent_id="ada")

@@ -74,7 +74,7 @@ NO_CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_change_that_cannot_be_changes_nothing_for_anybody(workbench: Workbench, admit: Admit) -> None:
+async def test_an_invalid_change_of_many_agents_changes_none(workbench: Workbench, admit: Admit) -> None:
     for name in ("ada", "bob"):
         await admit(name)
     before = await workbench.call("list_agents")
@@ -86,7 +86,7 @@ async def test_a_change_that_cannot_be_changes_nothing_for_anybody(workbench: Wo
         assert (await workbench.call("list_events", after=newest))["events"] == [], changes
 
 
-async def test_an_agent_keeps_an_id_that_could_not_be_chosen_today(workbench: Workbench, admit: Admit) -> None:
+async def test_an_agent_keeps_an_old_id_that_is_no_longer_valid(workbench: Workbench, admit: Admit) -> None:
     """Such as an id that a migration brought, or one that differs from another only in case."""
     old = Query("old", "UPDATE agents SET assigned_agent_id = :new WHERE assigned_agent_id = :agent_id")
     brought: dict[str, str] = {}
@@ -164,7 +164,9 @@ async def test_a_new_token_ends_the_old_one(workbench: Workbench, admit: Admit) 
     assert "agent.token_issued" in [event["kind"] for event in events["events"]]
 
 
-async def test_a_deleted_agent_is_nowhere_until_it_is_restored(workbench: Workbench, admit: Admit) -> None:
+async def test_a_deleted_agent_is_hidden_and_locked_out_until_it_is_restored(
+    workbench: Workbench, admit: Admit
+) -> None:
     ada = await admit("ada")
     await workbench.call("delete_agent", agent_id="ada", reason="a mistake")
     assert await ids(workbench) == []
@@ -179,7 +181,7 @@ async def test_a_deleted_agent_is_nowhere_until_it_is_restored(workbench: Workbe
     assert (await workbench.identify(ada.token)).level is Level.WORKER
 
 
-async def test_the_access_level_decides_which_agents_one_sees(workbench: Workbench, admit: Admit) -> None:
+async def test_the_access_level_decides_which_agents_an_agent_sees(workbench: Workbench, admit: Admit) -> None:
     session = await place(workbench)
     team = await given.team(workbench, "red", session["id"])
     ada = await admit("ada", team_id=team["id"])
@@ -197,7 +199,7 @@ async def test_the_access_level_decides_which_agents_one_sees(workbench: Workben
             await given.refuses("AGENT_NOT_FOUND", workbench.dispatch(caller, "get_agent", {"agent_id": name}))
 
 
-async def test_pages_together_are_the_whole_list(workbench: Workbench, admit: Admit) -> None:
+async def test_all_pages_add_up_to_the_list(workbench: Workbench, admit: Admit) -> None:
     names = [f"a{number}" for number in range(7)]
     for name in names:
         await admit(name)
@@ -263,7 +265,7 @@ async def test_a_tool_that_is_switched_off_is_off_at_the_next_message(workbench:
         assert (await workbench.renewed(caller)).level is caller.level
 
 
-async def test_many_are_admitted_at_once_and_each_stands_for_itself(workbench: Workbench) -> None:
+async def test_approve_many_admits_each_agent_or_reports_its_error(workbench: Workbench) -> None:
     made = [await come(workbench, "ada") for _ in range(5)]
     numbers = [one["approval_id"] for one in made]
     await workbench.call("reject", approval_id=numbers[2])
@@ -275,7 +277,7 @@ async def test_many_are_admitted_at_once_and_each_stands_for_itself(workbench: W
     assert sorted(await ids(workbench, status="assigned")) == ["ada", "ada-2", "ada-4", "ada-5"], "as each was proposed"
 
 
-async def test_many_are_turned_away_at_once(workbench: Workbench) -> None:
+async def test_reject_many_rejects_every_agent_with_the_reason(workbench: Workbench) -> None:
     made = [await come(workbench) for _ in range(3)]
     await workbench.call("reject_many", approval_ids=[m["approval_id"] for m in made], reason="closed")
     states = [await status(workbench, one["token"]) for one in made]

@@ -1,4 +1,4 @@
-"""Agents that say hello and goodbye, and who is there."""
+"""Agents that connect and deregister, and the list of present ones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ENDED = Query("ended", "UPDATE processes SET ended_at = :now")
 
 
 async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
-    """Who is there, and how."""
+    """The present agents and their states."""
     found = (await workbench.call("get_active_agents", **filters))["agents"]
     return [(agent["agent_id"], agent["presence"]) for agent in found]
 
 
-async def test_registering_for_a_persona_is_registering(workbench: Workbench) -> None:
+async def test_register_agent_registers_an_agent_named_after_its_persona(workbench: Workbench) -> None:
     made = await workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "tester"})
     assert made["status"] == "pending"
     (question,) = (await workbench.call("list_approvals"))["approvals"]
@@ -37,7 +37,9 @@ async def test_registering_for_a_persona_is_registering(workbench: Workbench) ->
     await given.refuses("PERSONA_NOT_FOUND", workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"}))
 
 
-async def test_who_is_there_holds_a_task_or_could_take_one(workbench: Workbench, admit: Admit) -> None:
+async def test_the_list_of_present_agents_says_who_is_active_and_who_is_idle(
+    workbench: Workbench, admit: Admit
+) -> None:
     ada, _ = (await admit("ada")).caller, await admit("bob", persona_id="tester")
     task_id = await given.task(workbench)
     async with workbench.connected(ada, "websocket", "a"):
@@ -62,7 +64,7 @@ async def test_an_agent_whose_connection_ends_is_active_while_its_process_runs(
     assert (await workbench.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
 
 
-async def test_a_connection_is_told_with_its_kind_its_client_and_why_it_ended(
+async def test_events_of_a_connection_have_its_kind_its_client_and_the_reason_of_its_end(
     workbench: Workbench, admit: Admit
 ) -> None:
     await given.project(workbench)
@@ -100,9 +102,7 @@ async def test_an_agent_is_silent_when_it_has_sent_nothing_for_longer_than_the_s
     assert (event["actor"], event["data"]) == ("system", {"reason": "no heartbeat"})
 
 
-async def test_an_agent_that_says_goodbye_gives_its_tasks_back_and_may_return_and_a_person_says_it_for_others(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_deregistered_agent_gives_its_tasks_back_and_may_return(workbench: Workbench, admit: Admit) -> None:
     ada, bob = (await admit("ada")).caller, (await admit("bob")).caller
     task_id = await given.task(workbench)
     await workbench.dispatch(ada, "heartbeat_and_get_tasks", {})

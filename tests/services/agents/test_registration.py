@@ -1,4 +1,4 @@
-"""Agents come, wait and are admitted, turned away or sent off."""
+"""Agents register, wait and are admitted, rejected or revoked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def inbox(workbench: Workbench) -> list[int]:
     return [a["id"] for a in (await workbench.call("list_approvals"))["approvals"]]
 
 
-async def test_who_registers_waits_with_a_token_that_opens_nothing_yet(workbench: Workbench) -> None:
+async def test_a_registered_agent_gets_a_token_that_opens_nothing_until_admission(workbench: Workbench) -> None:
     made = await come(workbench, persona_id="reviewer", capabilities={"python": True})
     caller = await workbench.identify(made["token"])
     assert made["agent_id"] == caller.name == f"pending_{caller.agent}"
@@ -39,13 +39,13 @@ async def test_who_registers_waits_with_a_token_that_opens_nothing_yet(workbench
     assert await given.kinds(workbench, "agent.*", "approval.*") == ["agent.registered", "approval.requested"]
 
 
-async def test_without_a_token_one_may_only_register_ask_and_ping(workbench: Workbench) -> None:
+async def test_a_caller_without_a_token_may_ping_but_not_list_or_claim(workbench: Workbench) -> None:
     assert await workbench.dispatch(ANONYMOUS, "ping", {}) == {"ok": True}
     for name in ("registration_status", "list_tasks", "claim_task", "approve"):
         await given.refuses("TOKEN_REQUIRED", workbench.dispatch(ANONYMOUS, name, {}))
 
 
-async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, settings: Settings) -> None:
+async def test_the_store_keeps_only_the_hash_of_a_token(workbench: Workbench, settings: Settings) -> None:
     token = (await come(workbench))["token"]
     files = [path for path in settings.home.rglob("*") if path.is_file()]
     assert settings.database in files
@@ -53,7 +53,7 @@ async def test_of_a_token_the_store_keeps_only_a_hash(workbench: Workbench, sett
 
 
 @pytest.mark.parametrize("token", ["wba_" + "x" * 43, "wbo_" + "x" * 43, "", "é", "wba_"])
-async def test_a_token_that_nobody_was_given_is_refused(workbench: Workbench, token: str) -> None:
+async def test_an_unknown_token_is_refused(workbench: Workbench, token: str) -> None:
     await come(workbench)
     await given.refuses("INVALID_TOKEN", workbench.identify(token))
 
@@ -65,7 +65,7 @@ async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
     assert len(await inbox(workbench)) == 1
 
 
-async def test_a_persona_is_found_whatever_its_case_and_must_exist(workbench: Workbench) -> None:
+async def test_a_persona_is_found_in_any_case_and_must_exist(workbench: Workbench) -> None:
     made = await come(workbench, persona_id="Implementer")
     assert (await status(workbench, made["token"]))["persona_id"] == "implementer"
     with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND: There is no persona 'wizard'\. Available: implementer"):
@@ -74,7 +74,7 @@ async def test_a_persona_is_found_whatever_its_case_and_must_exist(workbench: Wo
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(("decision", "after"), [("approve", "assigned"), ("reject", "rejected")])
-async def test_who_waits_for_the_decision_is_told_at_once_or_when_the_time_is_over(
+async def test_registration_status_waits_for_the_decision_or_the_timeout(
     workbench: Workbench, decision: str, after: str
 ) -> None:
     made = await come(workbench)
@@ -144,7 +144,7 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
         ("planner", {"persona_id": None}, Level.WORKER, None),
     ],
 )
-async def test_the_grant_is_what_the_person_chose_or_the_persona_suggests(
+async def test_the_grant_is_the_operators_choice_or_the_personas_suggestion(
     workbench: Workbench, persona_id: str | None, choices: dict[str, Any], level: Level, persona: str | None
 ) -> None:
     made = await come(workbench, persona_id=persona_id)
@@ -171,7 +171,7 @@ NO_CHOICES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_choice_that_cannot_be_leaves_the_agent_waiting(workbench: Workbench, admit: Admit) -> None:
+async def test_an_invalid_choice_leaves_the_agent_waiting(workbench: Workbench, admit: Admit) -> None:
     await admit("bob")
     made = await come(workbench)
     before = await given.kinds(workbench, "*")
@@ -192,7 +192,7 @@ REJECTED = "Your registration was rejected: Full house. Ask the operator before 
     ("reason", "told"),
     [("Full house.", REJECTED), (None, "Your registration was rejected; no reason was given.")],
 )
-async def test_who_is_turned_away_is_told_why_and_stays_in_the_history(
+async def test_a_rejected_agent_learns_the_reason_and_stays_listed(
     workbench: Workbench, reason: str | None, told: str
 ) -> None:
     made = await come(workbench)
@@ -231,7 +231,7 @@ async def test_revoking_ends_the_token_and_gives_back_what_the_agent_held(workbe
     await given.refuses("WRONG_STATE", workbench.call("revoke_agent", agent_id="ada"))
 
 
-async def test_who_is_revoked_while_waiting_can_no_longer_be_admitted(workbench: Workbench) -> None:
+async def test_an_agent_revoked_while_pending_cannot_be_admitted(workbench: Workbench) -> None:
     made = await come(workbench)
     await workbench.call("revoke_agent", agent_id=made["agent_id"])
     assert await inbox(workbench) == []
@@ -240,7 +240,7 @@ async def test_who_is_revoked_while_waiting_can_no_longer_be_admitted(workbench:
     assert agent["registration_status"] == "revoked"
 
 
-async def test_nobody_but_the_person_revokes_and_only_whom_there_is(workbench: Workbench, admit: Admit) -> None:
+async def test_only_the_operator_revokes_agents_and_only_existing_ones(workbench: Workbench, admit: Admit) -> None:
     planner = (await admit("planner-1", role="planner")).caller
     await given.refuses("FORBIDDEN", workbench.dispatch(planner, "revoke_agent", {"agent_id": "planner-1"}))
     await given.refuses("AGENT_NOT_FOUND", workbench.call("revoke_agent", agent_id="nobody"))

@@ -1,4 +1,4 @@
-"""Who of this machine's users a rule admits, and what the person reads of those it does not."""
+"""The users of this machine whose programs a rule admits, and the questions about others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(opener.open(request).read().decode())
 
 
 async def call_as(user: int, served: Served, op: str, token: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """What a program of a user is answered that calls an operation."""
+    """The answer to a user's program that calls an operation."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     url = f"{served.info.url}/api/ops/{op}"
     run = [SYSTEM_PYTHON, "-I", "-c", CALL, url, json.dumps(arguments), json.dumps(headers)]
@@ -43,7 +43,7 @@ async def call_as(user: int, served: Served, op: str, token: str | None = None, 
 
 
 @as_another
-async def test_a_rule_admits_this_users_programs_and_nobody_elses(served: Served) -> None:
+async def test_a_rule_admits_only_programs_of_this_user(served: Served) -> None:
     grants = {"tool": "write", "role": "planner", "access_level": "session_level"}
     call = served.workbench.call
     await call("add_admission_rule", name="helpers", pattern="helper*", grants=grants)
@@ -71,7 +71,7 @@ async def test_a_rule_admits_no_agents_that_another_users_planner_spawns(served:
 @pytest.mark.parametrize(
     ("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")]
 )
-async def test_the_user_of_a_connection_is_told_while_it_is_open(host: str, to: str) -> None:
+async def test_the_user_of_an_open_connection_is_shown(host: str, to: str) -> None:
     ends: asyncio.Queue[Any] = asyncio.Queue()
 
     async def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,7 +90,7 @@ async def test_the_user_of_a_connection_is_told_while_it_is_open(host: str, to: 
         assert connected_user(client, ours) is None
 
 
-async def test_who_calls_within_this_process_is_this_user(served: Served) -> None:
+async def test_a_caller_in_this_process_is_this_user(served: Served) -> None:
     await served.workbench.dispatch(OPERATOR, "register", {"name": "mine"})
     (asked,) = (await served.workbench.call("list_approvals"))["approvals"]
     assert asked["payload"]["other_user"] is None

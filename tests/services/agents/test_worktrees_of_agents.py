@@ -12,7 +12,9 @@ from workbench.errors import Conflict, NotFound
 pytestmark = pytest.mark.anyio
 
 
-async def test_it_is_given_at_the_admission_and_the_agent_learns_its_place(workbench: Workbench, admit: Admit) -> None:
+async def test_an_admission_can_give_a_worktree_and_the_agent_learns_its_path(
+    workbench: Workbench, admit: Admit
+) -> None:
     await workbench.call("create_worktree", name="lab")
     place = workbench.settings.worktrees / "lab"
     made = await workbench.call("register", name="ada", persona_id="implementer")
@@ -33,7 +35,9 @@ async def test_it_is_given_at_the_admission_and_the_agent_learns_its_place(workb
     assert (workbench.settings.project / "count.txt").read_text() == "3"
 
 
-async def test_it_is_given_changed_and_taken_away_later(workbench: Workbench, admit: Admit) -> None:
+async def test_the_worktree_of_an_agent_can_be_set_and_cleared_after_admission(
+    workbench: Workbench, admit: Admit
+) -> None:
     ada = await admit("ada")
     assert (await workbench.dispatch(ada.caller, "whoami", {}))["worktree_path"] is None
     await workbench.call("create_worktree", name="lab")
@@ -47,7 +51,7 @@ async def test_it_is_given_changed_and_taken_away_later(workbench: Workbench, ad
     assert changed["worktree"] is None
 
 
-async def test_it_has_to_be_an_active_one(workbench: Workbench, admit: Admit) -> None:
+async def test_an_agent_cannot_be_given_a_missing_or_closed_worktree(workbench: Workbench, admit: Admit) -> None:
     await admit("ada")
     await given.refuses(
         "WORKTREE_NOT_FOUND", workbench.call("update_agent", agent_id="ada", changes={"worktree": "lab"})

@@ -1,4 +1,4 @@
-"""What is done with the kept work of an attempt: shown, adopted, pruned."""
+"""The kept work of an attempt: shown, adopted, pruned."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_kept_work_is_shown_and_is_a_candidate_that_is_merged_when_it_is_a
 
 
 @pytest.mark.long
-async def test_what_conflicts_is_not_adopted_until_the_worktree_is_discarded_and_then_in_a_new_one(
+async def test_conflicting_work_is_adopted_only_after_its_worktree_is_discarded(
     served: Served, kept: dict[str, Any]
 ) -> None:
     worktree = served.workbench.settings.worktrees / "lab"

@@ -1,4 +1,4 @@
-"""What a file contains that a task names as an artifact; nothing outside of the project is ever opened."""
+"""The content of a file that a task names as an artifact; nothing outside of the project is ever opened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def made(
 
 
 async def shown(workbench: Workbench, task: dict[str, Any], name: str) -> dict[str, Any]:
-    """What one of its artifacts contains."""
+    """The content of one of its artifacts."""
     return await workbench.call("get_task_artifact", task_id=task["id"], name=name)
 
 
@@ -71,7 +71,7 @@ async def test_a_file_that_is_in_no_commit_is_read_in_the_worktree_and_then_in_t
 OUTSIDE = ["../secret.txt", "out/../../secret.txt", "/etc/passwd", ".aiswarm/origin", ".git/config", "link.txt"]
 
 
-async def test_a_file_that_is_not_named_or_outside_of_the_project_or_behind_a_link_is_not_opened(
+async def test_an_unnamed_outside_or_linked_file_is_not_opened_as_an_artifact(
     workbench: Workbench, admit: Admit
 ) -> None:
     project = workbench.settings.project

@@ -34,7 +34,7 @@ TRIES = 4
 
 
 @pytest.mark.parametrize("project", range(1, PROJECTS + 1))
-async def test_what_one_failing_git_command_costs_is_another_try(
+async def test_one_failing_git_command_costs_only_a_retry(
     served: Served, settle: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch, project: int
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.05)

@@ -25,7 +25,7 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("run", [pytest.param(UNBORN, marks=pytest.mark.long), LINKED], ids=["unborn", "linked"])
-async def test_their_files_are_kept_when_a_task_fails_and_merged_when_it_completes(
+async def test_files_of_nested_repositories_are_kept_on_failure_and_merged_on_completion(
     served: Served, settle: Admit, repository: Path, run: str
 ) -> None:
     ada = await settle("ada", "lab")

@@ -60,7 +60,7 @@ def lines(repository: Path, commit: str) -> set[str]:
     return set(git("show", f"{commit}:beats.txt", cwd=repository).splitlines())
 
 
-async def test_after_a_supervisor_was_killed_its_files_are_kept_and_not_in_the_next_attempts_commit(
+async def test_files_of_a_killed_supervisor_are_kept_out_of_the_next_attempts_commit(
     hasty: Served,
 ) -> None:
     supervisor, command, task_id = await begun(hasty)
@@ -69,7 +69,7 @@ async def test_after_a_supervisor_was_killed_its_files_are_kept_and_not_in_the_n
     assert (await is_completed_apart(hasty, task_id, command))[-1] == "completed"
 
 
-async def test_beside_a_stopped_supervisor_whose_command_runs_on_no_attempt_begins(hasty: Served) -> None:
+async def test_no_attempt_begins_in_a_worktree_whose_stopped_supervisor_still_runs(hasty: Served) -> None:
     supervisor, command, task_id = await begun(hasty)
     os.kill(supervisor, signal.SIGSTOP)
     await spawn(hasty, assigned_worktree="lab", name="second")
@@ -96,7 +96,7 @@ async def test_two_workers_in_one_worktree_make_their_attempts_one_after_the_oth
         assert (task["status"], changed) == ("completed", f"{task_id}.txt")
 
 
-async def test_the_work_of_an_attempt_whose_server_and_supervisor_were_killed_is_kept_by_the_next_server(
+async def test_the_next_server_keeps_the_work_of_an_attempt_whose_supervisor_was_killed(
     settings: Settings, repository: Path
 ) -> None:
     async with serving(settings) as served:

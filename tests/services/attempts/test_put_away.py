@@ -1,4 +1,4 @@
-"""What an attempt left that did not complete its task is put away, or in the way of every merge."""
+"""The work of an attempt that did not complete its task is put away, or blocks every merge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingGit]:
         yield found
 
 
-async def test_no_merge_takes_what_a_failed_attempt_left_and_each_names_the_attempt(
+async def test_no_merge_takes_unsaved_work_of_a_failed_attempt(
     served: Served, settle: Admit, repository: Path, broken: FailingGit
 ) -> None:
     ada, call = await settle("ada", "lab"), served.workbench.call
@@ -48,7 +48,7 @@ async def test_no_merge_takes_what_a_failed_attempt_left_and_each_names_the_atte
 
 
 @pytest.mark.long
-async def test_an_approval_is_void_when_an_attempt_that_it_would_merge_is_put_away(
+async def test_an_approval_is_void_once_the_work_of_its_attempt_is_put_away(
     served: Served, settle: Admit, repository: Path, broken: FailingGit
 ) -> None:
     ada, call = await settle("ada", "lab"), served.workbench.call
@@ -69,7 +69,7 @@ async def test_an_approval_is_void_when_an_attempt_that_it_would_merge_is_put_aw
 
 
 @pytest.mark.parametrize("kind", ["ENOSPC with status 1"])  # as if nothing had changed; others are in the soak test
-async def test_a_commit_that_git_could_not_make_is_no_completed_task(
+async def test_a_task_whose_commit_failed_is_not_completed(
     served: Served, settle: Admit, repository: Path, broken: FailingGit, kind: str
 ) -> None:
     ada = await settle("ada", "lab")

@@ -1,4 +1,4 @@
-"""Tokens of processes and of commands open nothing once the process or the attempt has ended, whatever ended it."""
+"""Tokens of processes and of commands open nothing once the process or the attempt has ended."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def is_over(workbench: Workbench, token: str, why: str = "unknown or was r
     return True
 
 
-async def test_a_command_is_its_agent_while_its_attempt_is_under_way(command: Command) -> None:
+async def test_a_command_calls_as_its_agent_while_its_attempt_runs(command: Command) -> None:
     assert (await command.call("whoami"))["agent_id"] == "ada"
     await command.call("report_task_progress", task_id=command.claim["id"], progress_note="half", attempt=1)
     caller = await command.workbench.identify(command.token)

@@ -53,7 +53,7 @@ async def test_a_second_message_waits_until_the_answer_to_the_first_has_ended_or
     assert (await chat.call("stop_answer"))["message"]["id"] == stopped["id"]
 
 
-async def test_of_two_messages_at_once_one_is_answered(begin: Begin) -> None:
+async def test_only_one_of_two_concurrent_messages_is_accepted(begin: Begin) -> None:
     chat = await begin()
     results = await asyncio.gather(chat.send("One"), chat.send("Two"), return_exceptions=True)
     assert sorted(isinstance(result, Conflict) for result in results) == [False, True]

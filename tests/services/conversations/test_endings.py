@@ -1,4 +1,4 @@
-"""How answers end, and what their requests used: in the record, and wherever they are shown."""
+"""The ends of answers, and the usage of their requests: in the record, and wherever they are shown."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Read:
 
 
 def printed(caller: Read) -> str:
-    """What a terminal shows of the answer."""
+    """The answer as a terminal shows it."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         print_answer(caller, Answer(caller, caller.answer, 0))
     return out.getvalue()
 
 
-async def test_an_answer_that_its_limit_cut_says_so_in_every_face(
+async def test_every_view_of_an_answer_says_that_its_limit_cut_it(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut = OLLAMA.reply(Step(["One ", "two"], end="length", usage=(9, 1_000)))
@@ -68,7 +68,7 @@ async def test_an_answer_that_its_limit_cut_says_so_in_every_face(
         assert f"*{sentence}*" in (await chat.call("export_conversation", format=form))["content"]
 
 
-async def test_an_answer_of_nothing_says_so(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_empty_answer_is_reported_as_empty(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     _, answer = await asked(begin, monkeypatch, OLLAMA.reply(Step([])))
     assert (answer["state"], answer["end"], ending(answer)) == ("completed", "stop", "This answer is empty.")
     assert remark("stop", None, "Text.") is None
@@ -86,7 +86,7 @@ async def stopped(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply
         return chat, (await chat.messages())[-1]
 
 
-async def test_an_answer_that_is_stopped_has_asked_its_model_and_what_that_used_is_unknown(
+async def test_a_stopped_answer_counts_a_request_of_unknown_usage(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat, answer = await stopped(begin, monkeypatch)
@@ -95,9 +95,7 @@ async def test_an_answer_that_is_stopped_has_asked_its_model_and_what_that_used_
     assert (usage["requests"], usage["input_tokens"], usage["unmeasured"], usage["unpriced"]) == (1, None, 1, 0)
 
 
-async def test_a_step_that_was_cut_hides_nothing_of_the_steps_before_it(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stopped_step_keeps_the_usage_of_earlier_steps(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     first = OLLAMA.reply(Step([], [Call("c1", "list_tasks", "{}")], usage=(900, 20)))
     _, answer = await stopped(begin, monkeypatch, first)
     assert (answer["requests"], answer["unmeasured"], answer["input_tokens"]) == (2, 1, 900)

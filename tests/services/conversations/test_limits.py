@@ -35,7 +35,7 @@ def test_a_limit_that_is_reached_is_named() -> None:
         require_left(ConversationLimits(), used)
 
 
-def test_an_answer_may_use_what_is_left() -> None:
+def test_an_answer_may_use_the_rest_of_the_token_and_cost_limits() -> None:
     used = Spent(answers=1, tokens=60, cost_usd=0.25, unpriced=0)
     assert tokens_left(ConversationLimits(tokens=100), used) == 40
     assert money_left(ConversationLimits(cost_usd=1.0), used) == 0.75
@@ -54,14 +54,14 @@ async def test_a_conversation_beyond_its_turns_takes_no_message_until_the_limit_
     assert (await chat.ask("Two"))["state"] == "completed"
 
 
-async def test_an_answer_that_takes_too_long_fails_with_what_had_come(begin: Begin) -> None:
+async def test_an_answer_that_exceeds_its_time_limit_fails(begin: Begin) -> None:
     chat: Chat = await begin([{"say": "one two three", "pause": 0.4}], limits={"seconds": 0.6})
     answer = await chat.ask("Count")
     assert (answer["state"], answer["error_code"]) == ("failed", "CHAT_LIMIT")
     assert answer["error"] == "The answer took longer than 0.6 s."
 
 
-async def test_time_in_which_an_answer_waits_for_the_operator_does_not_count() -> None:
+async def test_waiting_for_the_operator_does_not_count_as_time_of_an_answer() -> None:
     deadline = Deadline(0.05)
     async with deadline.enforced():
         with deadline.paused(), deadline.paused():

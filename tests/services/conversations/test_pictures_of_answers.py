@@ -50,7 +50,7 @@ async def part_of(chat: Chat) -> ToolPart:
     return ToolPart(**part)
 
 
-async def test_the_record_has_the_picture_whole_and_the_transcript_its_name(chat: Chat) -> None:
+async def test_a_picture_is_in_the_record_of_its_call_and_its_name_in_the_transcript(chat: Chat) -> None:
     part = await part_of(chat)
     assert [(one.media_type, one.bytes) for one in part.pictures] == [("image/png", len(PNG))]
     assert part.tool_result == f'{{"key": "••••••"}}\n[{WORDS}]'
@@ -63,7 +63,7 @@ async def test_the_record_has_the_picture_whole_and_the_transcript_its_name(chat
     assert base64.urlsafe_b64encode(PNG).decode() in history["history"]
 
 
-async def test_a_page_and_a_terminal_show_it_or_its_name(chat: Chat) -> None:
+async def test_a_page_shows_a_picture_and_a_terminal_its_name(chat: Chat) -> None:
     part = await part_of(chat)
     record = await chat.workbench.call("get_tool_call", call_id=part.record_id)
     page = as_page(part, Pictures(lambda name, **arguments: record).of(part))
@@ -74,7 +74,7 @@ async def test_a_page_and_a_terminal_show_it_or_its_name(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize("form", ["markdown", "notebook"])
-async def test_an_export_has_it(chat: Chat, form: str) -> None:
+async def test_an_export_of_a_conversation_contains_its_pictures(chat: Chat, form: str) -> None:
     content = (await chat.call("export_conversation", format=form))["content"]
     if form == "markdown":
         assert f"![{WORDS}]({ADDRESS})" in content

@@ -35,7 +35,7 @@ async def test_each_event_of_a_conversation_reads_the_messages_it_is_about(begin
     live, chat = Live(), await begin([{"say": "Hello."}])
 
     async def numbers() -> list[int]:
-        """Of the messages that a refresh reads."""
+        """The numbers of the messages that a refresh reads."""
         news = await refresh(live, chat.workbench.store)
         live.replica.apply(news)
         number = list(TABLES["raw_messages"]).index("number")

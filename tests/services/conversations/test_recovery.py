@@ -1,4 +1,4 @@
-"""Answers that do not end by themselves: what came of them is kept, the model knows of it, and they can be retried."""
+"""Interrupted answers: their text is kept, the model knows of it, and they can be retried."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ async def test_an_answer_whose_server_stops_is_interrupted_and_can_be_retried(se
             assert everything[1]["replaced_at"]
 
 
-async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_its_task_ends(
-    begin: Begin, settings: Settings
-) -> None:
+async def test_an_answer_declared_lost_by_another_server_is_interrupted(begin: Begin, settings: Settings) -> None:
     chat = await begin([{"say": "one two", "calls": [{"tool": "create_task", "input": {}}]}], tools=["workbench"])
     await chat.send("Count")
     await chat.until("tool_waiting")
@@ -69,7 +67,7 @@ async def test_an_answer_that_another_server_takes_for_lost_is_interrupted_and_i
     assert (await chat.messages())[-1]["state"] == "interrupted"
 
 
-async def test_the_model_knows_what_came_of_an_answer_that_was_stopped(begin: Begin, settings: Settings) -> None:
+async def test_the_history_keeps_the_calls_of_a_stopped_answer(begin: Begin, settings: Settings) -> None:
     chat = await begin([{"calls": [{"tool": "list_tasks"}]}, SLOW], tools=["workbench"])
     await chat.send("Count")
     await chat.until("tool_complete")
@@ -80,7 +78,7 @@ async def test_the_model_knows_what_came_of_an_answer_that_was_stopped(begin: Be
     assert [said in history for said in ("list_tasks", "Count", "Go on")] == [True, True, True]
 
 
-async def test_a_history_of_another_version_of_the_engine_is_made_anew(begin: Begin) -> None:
+async def test_a_history_of_another_version_of_the_engine_is_rebuilt(begin: Begin) -> None:
     chat = await begin([{"say": "First."}, {"say": "Second."}])
     await chat.ask("One")
     old = json.dumps({"version": "another", "messages": [1]})
@@ -89,7 +87,7 @@ async def test_a_history_of_another_version_of_the_engine_is_made_anew(begin: Be
     assert (answer["state"], answer["content"]) == ("completed", "Second.")
 
 
-async def test_only_the_last_answer_is_retried_and_with_what_preceded_it_and_no_older_history_is_kept(
+async def test_only_the_last_answer_can_be_retried_and_only_its_history_is_kept(
     begin: Begin,
 ) -> None:
     chat = await begin([{"say": "First."}, {"say": "Second."}, {"say": "Third."}])
@@ -106,7 +104,7 @@ async def test_only_the_last_answer_is_retried_and_with_what_preceded_it_and_no_
     assert kept == [False, True, True]
 
 
-async def test_the_definition_of_an_answer_is_that_of_its_time_and_its_deletion_fails_the_answer_until_it_is_back(
+async def test_an_answer_uses_the_current_definition_and_fails_while_it_is_deleted(
     begin: Begin, settings: Settings
 ) -> None:
     chat = await begin([{"say": "Before."}])
@@ -134,7 +132,7 @@ async def test_a_provider_that_is_not_trusted_fails_the_answer_and_asks_the_oper
     assert (await chat.retry())["state"] == "completed"
 
 
-async def test_a_provider_without_a_key_says_what_is_missing(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_names_the_missing_key_of_its_provider(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     chat = await begin(model="anthropic:claude-opus")
     answer = await chat.ask("One")

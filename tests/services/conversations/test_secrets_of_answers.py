@@ -1,4 +1,4 @@
-"""What a model writes is recorded without secrets, also those that its pieces cut; what a person writes stays."""
+"""Answers of models are recorded without secrets, even ones cut by pieces; messages of persons stay."""
 
 from __future__ import annotations
 

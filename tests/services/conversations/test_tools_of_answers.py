@@ -60,7 +60,7 @@ async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_wo
     assert (part["state"], part["tool_name"], part["record_id"]) == ("completed", "list_tasks", complete["record_id"])
 
 
-async def test_operations_are_not_offered_without_a_choice_and_those_of_the_operator_and_definitions_never(
+async def test_a_conversation_is_offered_chosen_operations_but_never_the_operators(
     begin: Begin,
 ) -> None:
     operators = ("approve", "agent_create", "send_message", "update_agent")
@@ -77,7 +77,7 @@ async def test_operations_are_not_offered_without_a_choice_and_those_of_the_oper
     ]
 
 
-async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answer(begin: Begin) -> None:
+async def test_a_changing_call_waits_for_the_operator_during_the_answer(begin: Begin) -> None:
     chat = await begin(TIDY, tools=["workbench"], limits={"seconds": 5})
     waiting = await asked(chat, "tool_waiting", "tool_waiting")
     part = await tool_part(chat)
@@ -90,7 +90,7 @@ async def test_a_call_that_changes_something_waits_for_the_operator_in_mid_answe
     assert [task["title"] for task in (await chat.workbench.call("list_tasks"))["tasks"]] == ["Tidy up"]
 
 
-async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: Begin, shelf: Shelf) -> None:
+async def test_the_progress_of_a_call_comes_as_frames_and_stays_with_the_call(begin: Begin, shelf: Shelf) -> None:
     go_on = asyncio.Event()
 
     async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
@@ -112,7 +112,7 @@ async def test_how_far_a_call_is_comes_as_frames_and_stays_with_the_call(begin: 
     assert (complete["tool_result"], (await tool_part(chat))["progress"]) == ("Read.", 2)
 
 
-async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin: Begin) -> None:
+async def test_the_model_learns_of_a_refused_call_and_continues(begin: Begin) -> None:
     chat = await begin(TIDY, tools=["workbench"])
     waiting = await asked(chat, "tool_waiting", "tool_waiting")
     await chat.workbench.call("reject", approval_id=waiting["approval_id"], reason="Not now.")
@@ -123,7 +123,7 @@ async def test_a_call_that_is_refused_is_known_to_the_model_which_goes_on(begin:
     assert frames[-1]["data"]["state"] == "completed"
 
 
-async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin) -> None:
+async def test_stopping_a_waiting_answer_withdraws_the_question(begin: Begin) -> None:
     chat = await begin(TIDY, tools=["workbench"])
     waiting = await asked(chat, "tool_waiting", "tool_waiting")
     await chat.call("stop_answer")
@@ -132,7 +132,7 @@ async def test_stopping_an_answer_that_waits_withdraws_the_question(begin: Begin
     assert (await tool_part(chat))["state"] == "cancelled"
 
 
-async def test_references_on_request_are_read_with_a_tool(begin: Begin) -> None:
+async def test_a_model_reads_references_on_request_with_a_tool(begin: Begin) -> None:
     chat = await begin(calling("get_reference", reference_name="style"))
     reference = {"name": "style", "text": "Short sentences.", "include": "agent"}
     await chat.workbench.call("agent_add_reference", agentTarget="./agents/helper", reference=reference)

@@ -1,4 +1,4 @@
-"""What the agents of a definition have done is counted by version."""
+"""The work of a definition's agents is counted by version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def attempt(workbench: Workbench, ada: Admitted, how: str, **more: Any) ->
 
 
 async def started(workbench: Workbench, ada: Admitted, version: str) -> None:
-    """What is recorded when an agent is started with a version of its definition."""
+    """Record that an agent was started with a version of its definition."""
 
     def change(tx: Tx) -> None:
         tx.run(SQL.record, agent=ada.caller.agent, definition_hash=version, prompt_hash=None, include=None)
@@ -87,7 +87,7 @@ async def test_a_definition_that_was_never_used_has_figures(reviewer: Reviewer) 
     await reviewer.refused("VALIDATION_ERROR", "agent_analytics", since="yesterday")
 
 
-async def test_an_agent_that_is_given_another_definition_has_no_version_of_it_before_it_is_started(
+async def test_a_newly_given_definition_has_no_version_until_its_agent_starts(
     workbench: Workbench, admit: Admit
 ) -> None:
     await create(workbench)

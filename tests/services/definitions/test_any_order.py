@@ -77,13 +77,13 @@ def entry(name: str, **fields: Any) -> Fields:
 
 
 def empty(name: str, mode: str) -> Fields:
-    """What a new definition says."""
+    """The content of a new definition."""
     parts: Fields = {"rule": {}, "reference": {}, "tool": {}, "provider": {}, "server": {}, "settings": {}}
     return {"name": name, "mode": mode, "description": "", "prompt": DEFAULT_PROMPT, **parts}
 
 
 def content(definition: Definition) -> Fields:
-    """What a definition says, in the form of the model."""
+    """The content of a definition, in the form of the model."""
     fields = definition.model_dump(mode="json", by_alias=True)
     written = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return {

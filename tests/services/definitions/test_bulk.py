@@ -47,7 +47,7 @@ def test_every_tool_that_changes_definitions_can_be_combined() -> None:
     assert {name for name in changing if name.startswith("agent_")} - OPERATIONS.keys() == APART
 
 
-async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings: Settings) -> None:
+async def test_later_changes_of_a_bulk_see_the_earlier_ones(workbench: Workbench, settings: Settings) -> None:
     await create(workbench)
     done = await bulk(
         workbench,
@@ -74,7 +74,7 @@ async def test_later_changes_see_the_earlier_ones(workbench: Workbench, settings
     assert (await workbench.call("agent_get_info", agentTarget="Tester"))["id"] == done["results"][0]["agentId"]
 
 
-async def test_each_change_is_recorded_after_an_edit_made_by_an_editor(reviewer: Reviewer) -> None:
+async def test_each_bulk_change_is_recorded_after_an_editors_edit(reviewer: Reviewer) -> None:
     (reviewer.folder / "prompt.md").write_text("Edited.\n")
     await bulk(reviewer.workbench, add_rule("reviewer", "a"), add_rule("reviewer", "b"))
     assert await versions(reviewer.workbench) == [
@@ -106,7 +106,9 @@ async def test_each_change_is_recorded_after_an_edit_made_by_an_editor(reviewer:
         (change("reject", approval_id=1), "UNKNOWN_OPERATION"),
     ],
 )
-async def test_all_change_or_none(workbench: Workbench, settings: Settings, wrong: dict[str, Any], code: str) -> None:
+async def test_a_bulk_change_with_one_mistake_changes_nothing(
+    workbench: Workbench, settings: Settings, wrong: dict[str, Any], code: str
+) -> None:
     await create(workbench)
     await create(workbench, "deleted")
     before, events = files(settings), await versions(workbench)
@@ -135,7 +137,9 @@ async def test_a_dry_run_shows_the_differences_and_changes_nothing(workbench: Wo
         await bulk(workbench, tester, dryRun="true")
 
 
-async def test_what_was_created_and_deleted_again_leaves_nothing(workbench: Workbench, settings: Settings) -> None:
+async def test_a_definition_created_and_deleted_in_one_bulk_leaves_no_files(
+    workbench: Workbench, settings: Settings
+) -> None:
     done = await bulk(
         workbench,
         change("agent_create", agentPath="./agents/tester", name="Tester"),
@@ -144,14 +148,16 @@ async def test_what_was_created_and_deleted_again_leaves_nothing(workbench: Work
     assert (done["agents"], files(settings)) == ([], {})
 
 
-async def test_an_agent_that_changes_meanwhile_is_changed_from_what_it_is_then(reviewer: Reviewer) -> None:
+async def test_a_bulk_change_keeps_concurrent_changes_of_others(reviewer: Reviewer) -> None:
     many = [add_rule("reviewer", f"r{number}") for number in range(30)]
     others = [reviewer("agent_add_rule", rule={"name": f"o{n}", "text": "x"}) for n in range(3)]
     await asyncio.gather(bulk(reviewer.workbench, *many), *others)
     assert (await reviewer("agent_list_rules"))["count"] == 33
 
 
-async def test_an_agent_that_changes_all_the_time_is_busy(reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bulk_change_of_a_constantly_edited_definition_is_refused_as_busy(
+    reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counted: list[int] = []
 
     def edited(replacements: object) -> bool:
@@ -186,7 +192,7 @@ async def test_a_planner_combines_changes_if_its_grant_includes_definitions(work
     assert history["versions"][0]["by"] == planner.name
 
 
-async def test_only_what_the_operator_wrote_is_trusted_at_once(reviewer: Reviewer) -> None:
+async def test_a_definition_imported_in_bulk_is_not_trusted_at_once(reviewer: Reviewer) -> None:
     content = (await reviewer("agent_export"))["content"] + "mcpServers: {git: {command: git-mcp}}\n"
     imports = change("agent_import", agentPath="./agents/foreign", content=content, newName="Foreign")
     await bulk(reviewer.workbench, imports)

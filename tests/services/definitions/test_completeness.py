@@ -1,4 +1,4 @@
-"""The report on a definition: its files, what they say, and what this machine lacks."""
+"""The report on a definition: its files, their mistakes, and what this machine lacks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_settings_that_a_former_version_wrote_are_named_until_the_next_cha
     assert (await reviewer("agent_get_settings"))["settings"]["temperature"] == 0.5
 
 
-async def test_hints_leave_it_complete_and_warnings_do_not(reviewer: Reviewer) -> None:
+async def test_a_definition_with_hints_is_complete_and_one_with_warnings_is_not(reviewer: Reviewer) -> None:
     (reviewer.folder / "prompt.md").unlink()
     (reviewer.folder / "notes.txt").write_text("x")
     report = await reviewer("agent_validate")
@@ -65,13 +65,13 @@ async def test_files_that_cannot_be_read_are_reported_with_their_line(reviewer: 
     assert (report["valid"], report["complete"], report["contentHash"]) == (False, False, None)
 
 
-async def test_a_rule_that_is_a_link_is_reported(reviewer: Reviewer) -> None:
+async def test_a_linked_rule_file_is_reported(reviewer: Reviewer) -> None:
     (reviewer.folder / "rules").mkdir()
     (reviewer.folder / "rules" / "a.md").symlink_to("/etc/passwd")
     assert [severity for severity, _ in places(await reviewer("agent_validate"))] == ["error"]
 
 
-async def test_what_this_machine_lacks_is_reported_and_no_secret(reviewer: Reviewer) -> None:
+async def test_validation_reports_missing_personas_and_programs_but_no_secret(reviewer: Reviewer) -> None:
     text = reviewer.file.read_text().replace("metadata:\n", "metadata:\n  persona: no-such-persona\n", 1)
     servers = "{here: {command: git}, missing: {command: no-such-program}, path: {command: /no/such}}"
     reviewer.file.write_text(f"{text}mcpServers: {servers}\n")

@@ -83,11 +83,11 @@ def restore(workbench: Workbench, saved: Path) -> None:
     shutil.copytree(saved, workbench.settings.home / "agents")
 
 
-def test_every_tool_has_a_row() -> None:
+def test_every_tool_has_a_row_of_arguments() -> None:
     assert sorted(GOOD) == sorted(TOOLS)
 
 
-async def test_good_arguments(prepared: Workbench, saved: Path) -> None:
+async def test_every_tool_keeps_its_promises_with_good_arguments(prepared: Workbench, saved: Path) -> None:
     failures = []
     for op in sorted(TOOLS.values(), key=lambda op: op.destructive):  # what they destroy may be what others need
         name, before = op.name, tree(prepared)
@@ -141,7 +141,7 @@ def wrong_types(op: Op) -> Iterator[tuple[str, Any]]:
                 yield parameter, wrong
 
 
-async def test_a_part_that_does_not_exist_is_answered_with_null(prepared: Workbench) -> None:
+async def test_reading_a_missing_part_returns_null(prepared: Workbench) -> None:
     for name in NULL_IF_UNKNOWN:
         (parameter,) = TOOLS[name].parameters & UNKNOWN.keys()
         assert {*(await prepared.call(name, **{**GOOD[name], parameter: "no-such-part"})).values()} == {None}, name
@@ -188,7 +188,7 @@ HOSTILE = (
 
 
 @pytest.mark.timeout(400)
-async def test_hostile_values_reach_nothing(prepared: Workbench, saved: Path) -> None:
+async def test_hostile_values_disclose_and_destroy_nothing(prepared: Workbench, saved: Path) -> None:
     before, told, lost = tree(prepared), [], []
     for name, op in TOOLS.items():
         for parameter, value in product(text_parameters(op), HOSTILE):
@@ -212,7 +212,7 @@ def text_parameters(op: Op) -> list[str]:
 
 
 async def answered(workbench: Workbench, name: str, arguments: dict[str, Any]) -> str:
-    """What a tool answers: a result, or an error with a code that is documented for it."""
+    """The answer of a tool: a result, or an error with a code that is documented for it."""
     try:
         return json.dumps(await workbench.call(name, **arguments), ensure_ascii=False)
     except WorkbenchError as error:

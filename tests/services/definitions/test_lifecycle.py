@@ -47,7 +47,7 @@ async def test_a_directory_that_does_not_exist_has_no_definitions_and_the_list_s
     assert (await workbench.call("agent_list", basePath="./agents"))["count"] == 0
 
 
-async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake_is_said(reviewer: Reviewer) -> None:
+async def test_an_unreadable_definition_is_found_by_its_directory_only(reviewer: Reviewer) -> None:
     reviewer.file.write_text("name: [")
     for operation in ("agent_get_info", "agent_get_settings"):
         await reviewer.refused("INVALID_CONFIGURATION", operation)
@@ -55,7 +55,7 @@ async def test_one_that_cannot_be_read_is_found_by_its_directory_and_its_mistake
     await reviewer.refused("AGENT_NOT_FOUND", "agent_get_info", agentTarget="review")
 
 
-async def test_a_copy_has_its_own_id_and_an_agent_is_given_one_by_an_id_or_a_name_that_only_one_has(
+async def test_a_copy_has_its_own_id_and_only_a_unique_name_assigns_a_definition(
     workbench: Workbench, settings: Settings, admit: Admit
 ) -> None:
     made = await create(workbench)
@@ -91,7 +91,7 @@ async def test_a_clone_onto_itself_or_into_itself_changes_nothing(reviewer: Revi
     assert files(reviewer.folder.parent) == before
 
 
-async def test_only_true_confirms_a_deletion_which_keeps_and_names_foreign_files(reviewer: Reviewer) -> None:
+async def test_a_deletion_needs_true_and_keeps_and_names_foreign_files(reviewer: Reviewer) -> None:
     await reviewer.refused("CONFIRMATION_REQUIRED", "agent_delete")
     for confirm in ("true", "True", 1, "yes", [True], {"confirm": True}, False, None):
         await reviewer.refused("CONFIRMATION_REQUIRED", "agent_delete", confirm=confirm)
@@ -107,7 +107,7 @@ async def test_only_true_confirms_a_deletion_which_keeps_and_names_foreign_files
     assert (await versions(reviewer.workbench))[-1] == ("definition.deleted", "deleted")
 
 
-async def test_what_an_editor_changes_is_read_and_recorded(reviewer: Reviewer) -> None:
+async def test_a_change_made_in_an_editor_is_read_and_recorded(reviewer: Reviewer) -> None:
     before = await reviewer("agent_get_info")
     (reviewer.folder / "prompt.md").write_text("Another prompt.\n")
     after = await reviewer("agent_get_info")
@@ -126,7 +126,7 @@ async def test_only_a_planner_whose_grant_says_so_manages_definitions(workbench:
         await workbench.dispatch(await workbench.renewed(planner), "agent_list", {})
 
 
-async def test_a_definition_that_git_brought_can_be_given_to_an_agent_before_anybody_has_read_it(
+async def test_a_definition_that_git_brought_can_be_assigned_unread(
     served: Served, settings: Settings, admit: Admit
 ) -> None:
     for name, text in (("theirs", "metadata:\n  id: theirs\n  name: Theirs\n"), ("broken", "metadata: [\n")):
@@ -152,7 +152,7 @@ async def test_arguments_that_do_not_fit_are_a_validation_error(workbench: Workb
     assert (await workbench.call("agent_list"))["count"] == 0
 
 
-async def test_the_longest_text_that_is_accepted_is_read_again(reviewer: Reviewer) -> None:
+async def test_the_longest_accepted_text_is_read_back(reviewer: Reviewer) -> None:
     rule = {"name": "long", "text": "é" * 200_000}
     await reviewer("agent_add_rule", rule=rule)
     assert (await reviewer("agent_get_rule", ruleName="long"))["rule"]["text"] == rule["text"]
@@ -163,7 +163,7 @@ async def test_the_longest_text_that_is_accepted_is_read_again(reviewer: Reviewe
 # What others do at the wrong moment, or name alike
 
 
-async def test_what_somebody_else_writes_right_after_the_operator_is_not_trusted_as_the_operators(
+async def test_a_change_right_after_the_operators_own_is_not_trusted(
     reviewer: Reviewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Journal.commit
@@ -182,7 +182,7 @@ async def test_what_somebody_else_writes_right_after_the_operator_is_not_trusted
     assert newest == ["changed outside of Workbench", "rule a added"]
 
 
-async def test_the_id_of_a_deleted_one_becomes_no_other_by_a_name(workbench: Workbench, admit: Admit) -> None:
+async def test_no_new_definition_can_be_named_after_the_id_of_a_deleted_one(workbench: Workbench, admit: Admit) -> None:
     made = await create(workbench)
     ada = await admit("ada", definition="reviewer")
     assert await workbench.dispatch(ada.caller, "list_rules", {}) == {"rules": []}
@@ -192,7 +192,7 @@ async def test_the_id_of_a_deleted_one_becomes_no_other_by_a_name(workbench: Wor
         await workbench.dispatch(ada.caller, "add_rule", {"rule": {"name": "a", "text": "x"}})
 
 
-async def test_a_branch_that_is_checked_out_between_two_calls_is_read(reviewer: Reviewer, repository: Path) -> None:
+async def test_a_branch_checked_out_between_two_calls_is_read(reviewer: Reviewer, repository: Path) -> None:
     prompt = reviewer.folder / "prompt.md"
     prompt.write_text("One.\n")
     git("add", "--force", ".aiswarm/agents/reviewer", cwd=repository)

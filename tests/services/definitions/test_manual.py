@@ -58,7 +58,7 @@ def test_the_table_of_errors_has_every_code_about_definitions_and_no_other() -> 
     assert listed - error_codes().keys() == set()
 
 
-def test_the_files_that_it_shows_are_a_definition() -> None:
+def test_the_files_on_the_page_are_a_definition() -> None:
     rule = example("markdown")
     parsed = layout.parse({"agent.yaml": example("yaml"), "prompt.md": "You review.", "rules/cite.md": rule})
     assert (parsed.metadata.name, parsed.settings.temperature, parsed.rules[0].priority_level) == ("reviewer", 0.2, 10)
@@ -66,14 +66,14 @@ def test_the_files_that_it_shows_are_a_definition() -> None:
 
 
 @pytest.mark.anyio
-async def test_its_commands_work(workbench: Workbench, settings: Settings) -> None:
+async def test_the_commands_of_the_page_work(workbench: Workbench, settings: Settings) -> None:
     await asyncio.to_thread(run_commands, blocks_in(PATH, "console")[0].commands, settings.project)
     found = await workbench.call("agent_get_system_prompt", agentTarget="reviewer", composed=True)
     assert "Read the code around each change" in found["prompt"]
     assert "Name the file and the line" in found["prompt"]
 
 
-def test_its_cell_runs(repository: Path, tmp_path: Path) -> None:
+def test_the_notebook_cell_of_the_page_runs(repository: Path, tmp_path: Path) -> None:
     with started(tmp_path, cwd=repository) as kernel:
         kernel.run("%workbench start --port 0")
         printed = kernel.run(example("python"))

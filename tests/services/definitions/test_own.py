@@ -56,7 +56,7 @@ async def test_an_agent_keeps_its_own_rules_and_references(reviewer: Reviewer, a
         ({"definition": ""}, ()),
     ],
 )
-async def test_the_grant_decides(
+async def test_the_grant_decides_which_operations_on_its_definition_an_agent_may_call(
     reviewer: Reviewer, admit: Admit, choices: dict[str, str], permitted: tuple[str, ...]
 ) -> None:
     workbench = reviewer.workbench
@@ -71,7 +71,7 @@ async def test_the_grant_decides(
         assert workbench.catalogue[name].permits(ada.caller) == (name in permitted)
 
 
-async def test_a_caller_without_a_definition_is_told_why(workbench: Workbench, admit: Admit) -> None:
+async def test_a_caller_without_a_definition_is_refused_with_the_reason(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     with pytest.raises(Refused, match="it has no definition of its own"):
         await workbench.dispatch(ada.caller, "list_rules", {})

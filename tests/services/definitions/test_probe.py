@@ -48,9 +48,7 @@ def program(settings: Settings, *arguments: object, text: str | None = None, **m
     return {"command": sys.executable, "args": [str(script), *map(str, arguments)], **more}
 
 
-async def test_the_tools_of_a_program_are_listed_and_what_it_says_about_its_secrets_is_masked(
-    workbench: Workbench, settings: Settings
-) -> None:
+async def test_the_tools_of_a_program_are_listed_with_secrets_masked(workbench: Workbench, settings: Settings) -> None:
     found = await probed(workbench, **program(settings, env={"API_TOKEN": "env://THEIR_TOKEN"}))
     assert (found["error"], found["ok"], found["server"], found["version"]) == (None, True, "greeter", "2.1")
     assert [tool["name"] for tool in found["tools"]] == ["greet"]
@@ -76,7 +74,7 @@ async def test_a_program_reads_the_project_but_no_state(
     assert found["tools"][0]["description"] == f"reads {[str(names[0])]}; knows nothing"
 
 
-async def test_why_a_program_failed_is_told_without_its_secrets(
+async def test_the_error_of_a_failed_program_is_masked(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = "import os, sys; print(os.environ['T']); sys.exit('no ' + os.environ['T'])"
@@ -102,7 +100,9 @@ async def test_a_program_or_a_server_that_is_not_there_is_named(workbench: Workb
     await refused("NOT_FOUND", workbench, "agent_probe_mcp_server", agentTarget="mine", serverName="other")
 
 
-async def test_without_a_secret_nothing_is_started(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_with_an_unreadable_secret_is_not_started(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("THEIR_TOKEN")
     with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
         await probed(workbench, command="sh", env={"API_TOKEN": "env://THEIR_TOKEN"})
@@ -125,7 +125,7 @@ async def test_a_silent_program_is_ended_with_all_that_it_started(workbench: Wor
     await ended(*map(int, found["error"].partition("wrote: ")[2].split()))
 
 
-async def test_a_caller_that_gives_up_ends_the_program(workbench: Workbench, settings: Settings) -> None:
+async def test_cancelling_the_probe_ends_the_program(workbench: Workbench, settings: Settings) -> None:
     server = program(settings, text=SILENT)
     probing = asyncio.create_task(probed(workbench, 60, **server))
     found = await given.until(lambda: _running(server["args"][0]))
@@ -172,13 +172,13 @@ async def test_the_tools_of_a_server_at_a_url_are_listed_with_the_header_that_it
     assert token not in str(found)
 
 
-async def test_a_url_at_which_nothing_answers(workbench: Workbench) -> None:
+async def test_the_error_of_a_silent_url_is_masked(workbench: Workbench) -> None:
     found = await probed(workbench, url="http://127.0.0.1:9/mcp")
     assert not found["ok"]
     assert os.environ["THEIR_TOKEN"] not in str(found)
 
 
-async def test_a_few_servers_are_tried_at_once_and_others_wait(workbench: Workbench) -> None:
+async def test_only_a_few_servers_are_probed_at_once(workbench: Workbench) -> None:
     probing = workbench._ctx.definitions.probing
     for _ in range(PROBES):
         await probing.acquire()

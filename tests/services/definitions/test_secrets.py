@@ -1,4 +1,4 @@
-"""The secrets of a definition: read for what is started with them, seen by the operator only, written nowhere else."""
+"""The secrets of a definition: read for its programs, shown to the operator only, written nowhere else."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_references_are_replaced_where_they_stand_in_arguments_and_address
     assert found["url"].model_dump()["url"] == f"https://x/{encoded}/mcp?a={encoded}&b=1"
 
 
-async def test_only_what_is_used_is_read_and_the_place_of_a_secret_that_cannot_be_read_is_named(
+async def test_only_used_secrets_are_read_and_an_unreadable_one_is_named_with_its_place(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("THEIR_KEY")
@@ -113,7 +113,7 @@ async def test_a_secret_that_no_header_can_have_is_not_quoted(
     assert SECRET not in "".join(traceback.format_exception(error)) + str(error.as_dict()) + caplog.text
 
 
-async def test_a_silent_source_is_not_waited_for(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_source_of_secrets_is_given_up(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "SECONDS", 0.05)
     may_go_on = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -151,7 +151,7 @@ async def provider(workbench: Workbench) -> AsyncIterator[Provider]:
 
 
 async def validity(workbench: Workbench, config: dict[str, str], **more: Any) -> dict[str, Any]:
-    """What the operator is told about a configuration that is checked live."""
+    """The result of a live check of a configuration."""
     more = OPENAI | {"config": config, "live": True} | more
     return await workbench.call("agent_validate_provider_config", **more)
 
@@ -199,7 +199,9 @@ async def test_a_provider_is_asked_whether_it_accepts_the_key(workbench: Workben
     assert found["error"] == "OpenAI did not answer within 0.2 s."
 
 
-async def test_what_is_wrong_without_a_network_is_not_sent(workbench: Workbench, provider: Provider) -> None:
+async def test_a_configuration_with_an_unreadable_secret_is_not_sent_to_the_provider(
+    workbench: Workbench, provider: Provider
+) -> None:
     config = {"OPENAI_BASE_URL": provider.address}
     found = await validity(workbench, config)
     assert (found["isValid"], found["live"]) == (False, False)
@@ -257,7 +259,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 async def answers(workbench: Workbench, caller: Caller) -> str:
-    """What all operations answer, with the tracebacks of their errors."""
+    """The answers of all operations, with the tracebacks of their errors."""
     texts = []
     for name, arguments in CALLS:
         try:
@@ -289,7 +291,7 @@ async def test_a_secret_stays_in_the_file_in_which_it_is(
     assert list(files(settings.home)) == ["agents/copy/agent.yaml"]
 
 
-async def test_a_secret_that_an_address_encodes_is_known_as_it_is(workbench: Workbench) -> None:
+async def test_a_secret_encoded_in_an_address_is_known_in_clear(workbench: Workbench) -> None:
     servers = {"url": {"url": "https://x/?key=9q%2Bquite/Opaque%3D"}}
     made = Definition.model_validate({"metadata": {"id": "one", "name": "One"}, "mcpServers": servers})
     await resolved(workbench._ctx, made)

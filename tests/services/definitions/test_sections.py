@@ -176,7 +176,7 @@ async def test_a_provider_is_installed_listed_changed_and_uninstalled(reviewer: 
     assert (found["installed"], found["config"]) == (False, None)
 
 
-async def test_another_name_of_a_provider_means_the_same(reviewer: Reviewer) -> None:
+async def test_a_provider_can_be_named_by_its_alias(reviewer: Reviewer) -> None:
     config = {"ANTHROPIC_API_KEY": "env://KEY"}
     await reviewer("agent_install_provider", providerType="claude", config=config)
     assert (await reviewer("agent_list_providers"))["installed"] == ["anthropic"]
@@ -213,7 +213,7 @@ async def test_a_secret_that_is_written_out_is_not_shown_and_stays_if_its_mask_c
         ("bedrock", {"AWS_ACCESS_KEY_ID": "env://A", "AWS_SECRET_ACCESS_KEY": "env://B", "AWS_REGION": "here"}, False),
     ],
 )
-async def test_only_a_valid_one_is_installed(
+async def test_only_a_valid_provider_configuration_is_installed(
     reviewer: Reviewer, provider: str, config: dict[str, str], valid: bool
 ) -> None:
     given = {"providerType": provider, "config": config}

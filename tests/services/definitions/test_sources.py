@@ -41,7 +41,7 @@ async def test_the_templates_are_listed_with_what_they_consist_of(workbench: Wor
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-async def test_a_template_becomes_a_definition_that_lacks_nothing(workbench: Workbench, template: str) -> None:
+async def test_a_template_becomes_a_complete_definition(workbench: Workbench, template: str) -> None:
     made = await from_template(workbench, template)
     assert made["agentPath"] == f"./agents/{template}"
     found = await info(workbench, made["agentId"])
@@ -51,7 +51,7 @@ async def test_a_template_becomes_a_definition_that_lacks_nothing(workbench: Wor
     assert [one for one in report["problems"] if one["place"] != "settings.model"] == []
 
 
-async def test_two_of_one_template_are_two_agents_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
+async def test_one_template_makes_two_definitions_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
     first = await from_template(workbench, "reviewer")
     second = await from_template(workbench, "reviewer", agentPath="./agents/strict", name="Strict")
     assert first["agentId"] != second["agentId"]
@@ -114,7 +114,7 @@ async def test_a_copy_gets_an_id_of_its_own_and_no_secrets(workbench: Workbench,
     assert "OPENAI_API_KEY: env://OPENAI_API_KEY" in (reviewer.folder.parent / "copy" / "agent.yaml").read_text()
 
 
-async def test_nothing_else_is_imported_and_nothing_over_another_agent_or_outside(reviewer: Reviewer) -> None:
+async def test_an_import_refuses_foreign_files_taken_names_and_paths_outside(reviewer: Reviewer) -> None:
     content = (await reviewer("agent_export"))["content"]
     foreign = ("", "x", "workbenchAgent: 1\nmetadata: {id: a}\n", "workbenchAgent: 1\n\x07")
     for code, path, text in (
@@ -132,7 +132,7 @@ async def test_nothing_else_is_imported_and_nothing_over_another_agent_or_outsid
 
 @pytest.fixture
 def agents(settings: Settings) -> Path:
-    """Where the definitions are; one of each older layout is there."""
+    """The directory of definitions, with one of each older layout."""
     root = settings.home / "agents"
     for name, text in {**{f"finder/{name}": text for name, text in FILES.items()}, "writer.yaml": write(YAML)}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ async def test_the_schema_of_each_file_is_returned(workbench: Workbench, file: D
     assert (await workbench.call("agent_get_schema", file=file))["jsonSchema"] == of_file(file)
 
 
-async def test_older_definitions_are_listed_read_and_refused_to_be_changed(workbench: Workbench, agents: Path) -> None:
+async def test_older_definitions_are_listed_and_read_but_not_changed(workbench: Workbench, agents: Path) -> None:
     listed = await workbench.call("agent_list")
     assert [one["path"] for one in listed["agents"]] == ["./agents/finder", "./agents/writer.yaml"]
     writer = {"agentTarget": "./agents/writer.yaml"}
@@ -176,7 +176,7 @@ async def test_a_directory_is_converted_in_its_place_and_keeps_its_files(workben
     assert event["data"]["summary"] == "converted from ./agents/finder"
 
 
-async def test_a_file_is_converted_to_a_directory_and_removed_if_that_is_asked_for_and_loses_nothing(
+async def test_converting_a_file_to_a_directory_loses_nothing_and_may_remove_the_file(
     workbench: Workbench, agents: Path
 ) -> None:
     file = {"agentTarget": "./agents/writer.yaml", "keepOld": False}
@@ -189,7 +189,7 @@ async def test_a_file_is_converted_to_a_directory_and_removed_if_that_is_asked_f
     assert (agents / "writer" / "rules" / "cite.md").read_text().endswith("\nCite.\n")
 
 
-async def test_what_was_left_out_is_named_and_secrets_are_masked(workbench: Workbench, agents: Path) -> None:
+async def test_a_migration_names_the_omitted_fields_and_masks_secrets(workbench: Workbench, agents: Path) -> None:
     more = {"supervisors": [], "providers": {"claude": {"ANTHROPIC_API_KEY": "sk-hidden"}}}
     (agents / "writer.yaml").write_text(write(YAML | more))
     made = await migrate(workbench, "./agents/writer.yaml")

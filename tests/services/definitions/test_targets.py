@@ -1,4 +1,4 @@
-"""A target means one definition or is refused: an id is no name, and what means two lists them, however it is given."""
+"""A target means one definition or is refused: an id is no name, and an ambiguous target lists the candidates."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SHADOWS: Mapping[str, tuple[dict[str, str], dict[str, bool]]] = {
 
 
 @pytest.mark.parametrize(("files", "twofold"), SHADOWS.values(), ids=SHADOWS.keys())
-async def test_what_a_clone_brings_is_never_taken_for_another(
+async def test_a_cloned_definition_is_never_taken_for_another(
     reviewer: Reviewer, files: dict[str, str], twofold: dict[str, bool]
 ) -> None:
     own = (await reviewer("agent_get_info"))["id"]
@@ -76,7 +76,7 @@ async def test_what_a_clone_brings_is_never_taken_for_another(
     assert changed == {str(reviewer.folder / "prompt.md")}
 
 
-async def test_a_name_of_two_is_refused_by_all_that_takes_a_target(reviewer: Reviewer, admit: Admit) -> None:
+async def test_every_operation_with_a_target_refuses_an_ambiguous_name(reviewer: Reviewer, admit: Admit) -> None:
     await admit("ada")
     place(reviewer, {"other/agent.yaml": "metadata: {id: o, name: reviewer}\n"})
     await reviewer("agent_get_info", agentTarget="./agents/other")
@@ -98,7 +98,7 @@ async def test_a_definition_that_cannot_be_read_keeps_the_name_of_its_directory(
     await refused("AGENT_EXISTS", reviewer.workbench, "agent_create", agentPath="./agents/new", name="reviewer")
 
 
-async def test_no_new_name_is_somebody_elses_or_has_the_form_of_an_id(reviewer: Reviewer) -> None:
+async def test_a_new_name_must_not_be_taken_or_look_like_an_id(reviewer: Reviewer) -> None:
     call, path = reviewer.workbench, "./agents/new"
     identifier = (await reviewer("agent_get_info"))["id"]
     other = (await call.call("agent_create", agentPath="./agents/mine", name="mine"))["agentPath"]
@@ -152,7 +152,7 @@ async def test_an_import_takes_no_id_that_stands_for_another(reviewer: Reviewer,
     assert await imported(planner, "01a21a28-32aa-7bed-ae8f-0a8bc37feea4")
 
 
-async def test_a_word_keeps_its_records_and_a_migration_replaces_it_with_them(reviewer: Reviewer, admit: Admit) -> None:
+async def test_a_migration_replaces_a_worded_id_and_keeps_its_records(reviewer: Reviewer, admit: Admit) -> None:
     call, rule = reviewer.workbench.call, {"rule": {"name": "a", "text": "b"}}
     place(reviewer, {"old/agent.yaml": "# mine\nmetadata:\n  id: word # keep\n  name: Old\n"})
     await call("agent_add_rule", agentTarget="Old", rule={"name": "first", "text": "b"})

@@ -1,4 +1,4 @@
-"""Who writes what a definition needs decides whether it is trusted; everything else is asked for, and shown first."""
+"""The author of a definition's needs decides whether they are trusted; others are shown and asked for first."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def ada(admit: Admit) -> Caller:
 
 
 async def require(workbench: Workbench, target: str, caller: Caller = OPERATOR) -> None:
-    """What spawning does with a definition before it uses it."""
+    """Require trust in a definition, as spawning does before it uses one."""
     ctx = workbench._ctx.of(caller)
     await trust.require(ctx, await changes.read(ctx, target))
 
@@ -76,7 +76,7 @@ async def pending(workbench: Workbench) -> list[dict[str, Any]]:
 
 
 async def decided(workbench: Workbench, error: Refused, how: str = "approve", **more: Any) -> dict[str, Any]:
-    """What becomes of the decision about what was refused."""
+    """Decide the question of a refusal; returns the outcome."""
     return await workbench.call(how, approval_id=error.details["approval_id"], **more)
 
 
@@ -97,7 +97,7 @@ async def mine(workbench: Workbench) -> str:
     return "./agents/mine"
 
 
-async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the_refusal_names_the_question(
+async def test_a_definition_from_a_repository_is_refused_with_a_question_of_trust(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -120,7 +120,9 @@ async def test_what_came_with_a_repository_is_asked_for_with_its_command_and_the
     assert await pending(workbench) == [question]
 
 
-async def test_what_is_trusted_is_used_until_it_changes(workbench: Workbench, theirs: str, settings: Settings) -> None:
+async def test_a_trusted_definition_is_used_until_it_changes(
+    workbench: Workbench, theirs: str, settings: Settings
+) -> None:
     error = await refused(workbench, theirs)
     assert (await decided(workbench, error))["outcome"] == {
         "definition": "Theirs",
@@ -135,7 +137,7 @@ async def test_what_is_trusted_is_used_until_it_changes(workbench: Workbench, th
     await require(workbench, theirs)
 
 
-async def test_an_answer_is_about_what_was_shown_and_a_question_about_what_changed_is_replaced(
+async def test_a_decision_covers_the_shown_definition_and_a_change_replaces_the_question(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
     first = await refused(workbench, theirs)
@@ -152,7 +154,7 @@ async def test_an_answer_is_about_what_was_shown_and_a_question_about_what_chang
     await require(workbench, theirs)
 
 
-async def test_only_the_operator_asks_again_for_what_was_refused(
+async def test_only_the_operator_reopens_a_refused_question_of_trust(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -167,7 +169,7 @@ async def test_only_the_operator_asks_again_for_what_was_refused(
     await require(workbench, theirs, ada)
 
 
-async def test_a_refusal_is_about_what_was_refused_and_nothing_else(
+async def test_a_refused_need_does_not_refuse_a_new_one(
     workbench: Workbench, theirs: str, settings: Settings, ada: Caller
 ) -> None:
     error = await refused(workbench, theirs)
@@ -183,13 +185,13 @@ async def test_a_refusal_is_about_what_was_refused_and_nothing_else(
     assert [need.partition(":")[0] for need in still.details["needs"]] == ["mcpServers.files"]
 
 
-async def test_what_the_operator_writes_is_trusted_at_once(workbench: Workbench) -> None:
+async def test_a_definition_written_by_the_operator_is_trusted_at_once(workbench: Workbench) -> None:
     await create(workbench, "mine", initialSettings={"toolPermission": "never"})
     await require(workbench, "mine")
     assert await pending(workbench) == []
 
 
-async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, ada: Caller) -> None:
+async def test_a_server_written_by_an_agent_needs_the_operators_trust(workbench: Workbench, ada: Caller) -> None:
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})
     await require(workbench, "hers", ada)
     await written(workbench, ada, "hers", mcp_servers=SERVER)
@@ -200,14 +202,16 @@ async def test_what_an_agent_writes_is_asked_for(workbench: Workbench, ada: Call
     assert waited["payload"] == question["payload"]
 
 
-async def test_an_agent_that_changes_what_is_trusted_asks_again(workbench: Workbench, ada: Caller, mine: str) -> None:
+async def test_an_agents_change_to_a_trusted_definition_needs_trust_again(
+    workbench: Workbench, ada: Caller, mine: str
+) -> None:
     await require(workbench, "mine")
     await written(workbench, ada, "mine", mcp_servers={"files": {"command": "npx", "args": ["-y", "evil"]}})
     await refused(workbench, "mine", ada)
     await refused(workbench, "mine")
 
 
-async def test_the_operators_change_of_something_else_trusts_nothing(workbench: Workbench, theirs: str) -> None:
+async def test_an_operators_change_of_another_part_trusts_nothing(workbench: Workbench, theirs: str) -> None:
     await written(workbench, OPERATOR, theirs, prompt="You work.")
     await refused(workbench, theirs)
     await written(workbench, OPERATOR, theirs, settings={"toolPermission": "never"})
@@ -215,7 +219,7 @@ async def test_the_operators_change_of_something_else_trusts_nothing(workbench: 
     assert error.details["needs"] == [PROGRAM]
 
 
-async def test_the_operators_change_of_a_part_trusts_only_that(workbench: Workbench, settings: Settings) -> None:
+async def test_an_operators_change_trusts_only_the_changed_part(workbench: Workbench, settings: Settings) -> None:
     theirs = came_with_the_repository(
         settings, "metadata: {id: a, name: A}\nproviders:\n  openai: {OPENAI_BASE_URL: http://evil.example}\n"
     )
@@ -224,7 +228,7 @@ async def test_the_operators_change_of_a_part_trusts_only_that(workbench: Workbe
     await refused(workbench, theirs)
 
 
-async def test_a_copy_is_trusted_with_what_its_source_is_trusted_with_unless_an_agent_made_it(
+async def test_a_copy_inherits_the_trust_of_its_source_unless_an_agent_made_it(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     await workbench.call("agent_clone", sourceAgent=theirs, targetPath="./agents/early")
@@ -236,7 +240,7 @@ async def test_a_copy_is_trusted_with_what_its_source_is_trusted_with_unless_an_
     await refused(workbench, "./agents/hers", ada)
 
 
-async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with(workbench: Workbench, admit: Admit) -> None:
+async def test_an_agent_passes_on_the_trust_of_its_own_definition(workbench: Workbench, admit: Admit) -> None:
     made = await create(workbench, "own")
     await written(workbench, OPERATOR, "own", mcp_servers=SERVER)
     admitted = await admit("ada", role="planner", definitions=True, definition="own")
@@ -251,7 +255,7 @@ async def test_an_agent_passes_on_what_its_own_definition_is_trusted_with(workbe
     assert error.details["needs"] == ['mcpServers.other: starts "npx" "-y" "server"']
 
 
-async def test_what_was_imported_is_asked_for_even_if_it_was_here_before(workbench: Workbench, mine: str) -> None:
+async def test_an_imported_definition_needs_trust_even_if_it_existed_before(workbench: Workbench, mine: str) -> None:
     made = await workbench.call("agent_get_info", agentTarget=mine)
     file = (await workbench.call("agent_export", agentTarget=mine))["content"]
     await workbench.call("agent_import", agentPath="./agents/imported", content=file, newName="imported")
@@ -276,7 +280,7 @@ async def test_a_rule_that_a_trusted_program_runs_cannot_be_changed_unasked(
     await refused(workbench, "mine")
 
 
-async def test_a_question_is_closed_when_what_it_asks_for_or_its_definition_is_removed(
+async def test_a_question_of_trust_closes_when_its_need_or_definition_is_removed(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
     await refused(workbench, theirs)
@@ -306,7 +310,7 @@ async def test_trust_is_shown_asked_for_and_revoked(workbench: Workbench, theirs
     await refused(workbench, theirs)
 
 
-async def test_secrets_are_in_no_question_answer_or_event(workbench: Workbench, theirs: str) -> None:
+async def test_questions_of_trust_show_no_secret(workbench: Workbench, theirs: str) -> None:
     error = await refused(workbench, theirs)
     texts = [
         str(error.as_dict()),
@@ -318,7 +322,7 @@ async def test_secrets_are_in_no_question_answer_or_event(workbench: Workbench, 
     assert [text for text in texts if "hunter2" in text] == []
 
 
-async def test_a_role_above_worker_is_asked_for_and_a_workers_is_not(workbench: Workbench, settings: Settings) -> None:
+async def test_a_role_above_worker_needs_trust(workbench: Workbench, settings: Settings) -> None:
     text = "metadata: {id: nice, name: nice, persona: planner}\n"
     path = came_with_the_repository(settings, text, "nice")
     error = await refused(workbench, path)
@@ -329,7 +333,7 @@ async def test_a_role_above_worker_is_asked_for_and_a_workers_is_not(workbench: 
     await require(workbench, came_with_the_repository(settings, text.replace("planner", "tester"), "nice"))
 
 
-async def test_a_role_that_a_planner_gives_is_asked_for_and_the_operators_is_not(
+async def test_a_role_given_by_a_planner_needs_trust_and_one_by_the_operator_does_not(
     workbench: Workbench, ada: Caller
 ) -> None:
     await create(workbench, "mine")
@@ -341,7 +345,7 @@ async def test_a_role_that_a_planner_gives_is_asked_for_and_the_operators_is_not
     await require(workbench, "own")
 
 
-async def test_a_prompt_that_an_agent_changed_is_asked_for_until_it_was_seen(workbench: Workbench, ada: Caller) -> None:
+async def test_a_prompt_changed_by_an_agent_needs_trust_until_it_was_shown(workbench: Workbench, ada: Caller) -> None:
     await create(workbench, "mine")
     await workbench.dispatch(ada, "agent_set_system_prompt", {"agentTarget": "mine", "prompt": "EVIL"})
     error = await refused(workbench, "mine")
@@ -362,7 +366,7 @@ async def test_a_prompt_that_an_agent_changed_is_asked_for_until_it_was_seen(wor
         ("agent_import", {"content": IMPORTED}, "rules.r"),
     ],
 )
-async def test_a_text_of_a_definition_that_an_agent_created_is_asked_for_also_in_a_copy_of_it(
+async def test_a_text_written_by_an_agent_needs_trust_even_in_a_copy(
     workbench: Workbench, ada: Caller, op: str, arguments: dict[str, Any], name: str
 ) -> None:
     await workbench.dispatch(ada, op, {"agentPath": "./agents/new", **arguments})
@@ -384,7 +388,7 @@ async def test_a_text_of_a_definition_that_an_agent_created_is_asked_for_also_in
         ("agent_add_reference", "reference", {"name": "r", "text": "EVIL"}),
     ],
 )
-async def test_a_rule_or_reference_that_an_agent_wrote_is_asked_for(
+async def test_a_rule_or_reference_written_by_an_agent_needs_trust(
     workbench: Workbench, ada: Caller, op: str, section: str, item: dict[str, Any]
 ) -> None:
     await create(workbench, "mine")
@@ -395,9 +399,7 @@ async def test_a_rule_or_reference_that_an_agent_wrote_is_asked_for(
     await require(workbench, "mine")
 
 
-async def test_what_comes_with_workbench_is_not_asked_for_when_an_agent_takes_it(
-    workbench: Workbench, ada: Caller
-) -> None:
+async def test_a_built_in_prompt_that_an_agent_uses_needs_no_trust(workbench: Workbench, ada: Caller) -> None:
     template = (await workbench.call("agent_list_templates"))["templates"][0]["name"]
     await workbench.dispatch(ada, "agent_create_from_template", {"templateName": template, "agentPath": "./agents/a"})
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/b", "name": "b"})

@@ -44,9 +44,7 @@ async def add(workbench: Workbench, name: str, text: str) -> bool:
 @pytest.mark.anyio
 @pytest.mark.long
 @pytest.mark.timeout(120)
-async def test_rules_that_two_processes_add_at_the_same_time_are_all_there(
-    child: Child, workbench: Workbench, repository: Path
-) -> None:
+async def test_concurrent_processes_lose_no_added_rule(child: Child, workbench: Workbench, repository: Path) -> None:
     await workbench.call("agent_create", agentPath=TARGET, name="Reviewer")
     processes = {prefix: child(__file__, repository, prefix) for prefix in ("a", "b")}
     assert [process.stdout.readline() for process in processes.values()] == ["ready\n"] * 2

@@ -1,4 +1,4 @@
-"""The versions of a definition: what was recorded, what git has, and how they differ."""
+"""The versions of a definition: recorded ones, commits in git, and their differences."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_recorded_changes_are_listed_newest_first(workbench: Workbench, fo
     assert (await history(workbench))["versions"][0]["summary"] == "rule cite added", "it is found by its path"
 
 
-async def test_an_edit_made_by_an_editor_is_noted_when_it_is_found(workbench: Workbench, folder: Path) -> None:
+async def test_an_editors_edit_is_recorded_when_it_is_found(workbench: Workbench, folder: Path) -> None:
     (folder / "prompt.md").write_text("Review well.\n")
     for _ in range(2):
         newest, *older = (await history(workbench))["versions"]
@@ -87,7 +87,7 @@ async def test_an_edit_made_by_an_editor_is_noted_when_it_is_found(workbench: Wo
     assert changed(found) == [("rules/cite.md", "removed")]
 
 
-async def test_a_change_of_comments_is_no_version(workbench: Workbench, folder: Path) -> None:
+async def test_a_change_of_comments_makes_no_version(workbench: Workbench, folder: Path) -> None:
     agent = folder / "agent.yaml"
     agent.write_text(f"# A comment.\n{agent.read_text()}")
     assert (await history(workbench))["count"] == 2
@@ -104,7 +104,7 @@ async def test_commits_are_listed_with_the_content_that_they_have(workbench: Wor
     assert (await history(workbench))["committed"] is False
 
 
-async def test_a_commit_that_broke_the_definition_has_no_hash(workbench: Workbench, folder: Path) -> None:
+async def test_a_commit_with_a_broken_definition_has_no_hash(workbench: Workbench, folder: Path) -> None:
     good = (folder / "agent.yaml").read_bytes()
     (folder / "agent.yaml").write_text("metadata: [")
     commit(folder, "Break it")
@@ -115,7 +115,7 @@ async def test_a_commit_that_broke_the_definition_has_no_hash(workbench: Workben
     assert hashes["Mend it"] == hashes["rule cite added"]
 
 
-async def test_without_versions_a_diff_shows_what_is_not_committed(workbench: Workbench, folder: Path) -> None:
+async def test_a_diff_without_versions_shows_uncommitted_changes(workbench: Workbench, folder: Path) -> None:
     committed = commit(folder, "Add the reviewer")
     assert (await diff(workbench))["equal"] is True
     (folder / "prompt.md").write_text("Review well.\n")
@@ -135,7 +135,7 @@ async def test_any_two_versions_are_compared(workbench: Workbench, folder: Path)
     assert changed(await diff(workbench, fromVersion=created)) == both
 
 
-async def test_a_version_that_states_former_defaults_states_only_what_was_sent(
+async def test_a_version_recorded_with_former_defaults_equals_the_current_files(
     workbench: Workbench, folder: Path
 ) -> None:
     await workbench.call("agent_set_setting", agentTarget="reviewer", key="temperature", value=0.2)
@@ -168,7 +168,7 @@ async def test_a_deleted_definition_keeps_its_versions(workbench: Workbench, fol
         await diff(workbench, fromVersion=created)
 
 
-async def test_without_a_repository_that_git_can_read_there_are_the_recorded_versions(
+async def test_without_a_readable_repository_the_recorded_versions_are_listed(
     workbench: Workbench, folder: Path, repository: Path
 ) -> None:
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")

@@ -1,4 +1,4 @@
-"""What the project did lately, as the panel's charts show it, and how the workbench itself is doing."""
+"""The recent activity of the project, as the panel's charts show it, and the figures of the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench
         yield opened
 
 
-async def test_of_a_new_project_every_chart_is_empty(workbench: Workbench) -> None:
+async def test_the_charts_of_a_new_project_are_empty(workbench: Workbench) -> None:
     found = await workbench.call("get_activity")
     assert len(found["intervals"]) == 60
     assert found["interval_seconds"] == 60
@@ -40,7 +40,7 @@ async def test_of_a_new_project_every_chart_is_empty(workbench: Workbench) -> No
     assert (found["pending"], found["cost_usd"], _total(found, "completed")) == (0, None, 0)
 
 
-async def test_attempts_are_counted_in_the_interval_in_which_they_ended_unless_it_was_before_the_window(
+async def test_attempts_are_counted_in_the_interval_in_which_they_ended(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     ada = (await admit("ada")).caller
@@ -58,7 +58,9 @@ async def test_attempts_are_counted_in_the_interval_in_which_they_ended_unless_i
     assert _total(await workbench.call("get_activity", minutes=180), "completed") == 1
 
 
-async def test_the_queue_is_known_for_every_interval(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_the_length_of_the_queue_is_known_for_every_interval(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
     ada = (await admit("ada")).caller
     for _ in range(3):
         await given.task(workbench)
@@ -73,7 +75,9 @@ async def test_the_queue_is_known_for_every_interval(workbench: Workbench, admit
     assert queue[-1] == (2, 0)
 
 
-async def test_an_agent_is_as_busy_as_it_held_tasks(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_the_utilisation_of_an_agent_is_the_time_it_held_tasks(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
     ada = (await admit("ada")).caller
     await admit("bob")
     clock.forward(300)
@@ -106,7 +110,7 @@ async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbe
     assert (_total(found, "input_tokens"), _total(found, "output_tokens"), found["cost_usd"]) == (700, 30, 0.25)
 
 
-async def test_no_chart_reads_through_what_grows(workbench: Workbench, settings: Settings) -> None:
+async def test_no_query_of_the_charts_scans_a_growing_table(workbench: Workbench, settings: Settings) -> None:
     await workbench.call("create_task", title="T", persona_id="implementer")
     with closing(sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)) as db:
         for query in SQL:
@@ -115,14 +119,14 @@ async def test_no_chart_reads_through_what_grows(workbench: Workbench, settings:
             assert [step for step in scans if step.split()[1] in GROWING] == [], query.name
 
 
-async def test_a_quiet_project_says_so(workbench: Workbench) -> None:
+async def test_the_figures_of_a_quiet_project_are_zero(workbench: Workbench) -> None:
     found = await workbench.call("get_performance")
     assert (found["queue_length"], found["connections"], found["pending_agents"], found["tasks"]) == (0, 0, 0, 0)
     assert found["cache_hits"] is None
     assert found["database_bytes"] > 0
 
 
-async def test_what_is_going_on_is_measured(workbench: Workbench, admit: Admit) -> None:
+async def test_get_performance_counts_writes_connections_and_events(workbench: Workbench, admit: Admit) -> None:
     ada = (await admit("ada")).caller
     before = await workbench.call("get_performance")
     await asyncio.gather(*(given.task(workbench) for _ in range(50)))

@@ -1,4 +1,4 @@
-"""Read and write, as agents are granted them: contexts in order and without gaps, and everything else to be read."""
+"""The tools read and write of agents: contexts in order and without gaps, and reading everything else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def titles(workbench: Workbench, **how: Any) -> list[str]:
     return [row["title"] for row in (await workbench.call("read", **{"limit": 500} | how))["data"]]
 
 
-async def test_writing_answers_as_the_specification_says(hall: Workbench, admit: Admit) -> None:
+async def test_write_answers_as_the_specification_says(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="one")
     done = await hall.dispatch(ada.caller, "write", {"resource_type": "contexts", "content": {"title": "t"}})
     written = done.pop("context_id")
@@ -73,9 +73,7 @@ async def test_writing_answers_as_the_specification_says(hall: Workbench, admit:
 
 
 @pytest.mark.timeout(60)
-async def test_numbers_of_a_session_have_neither_gaps_nor_repeats_whoever_writes_at_once(
-    hall: Workbench, admit: Admit
-) -> None:
+async def test_concurrent_writes_number_contexts_without_gaps_or_repeats(hall: Workbench, admit: Admit) -> None:
     agents = [await admit(f"a{number}", session_id="one") for number in range(8)]
     other = await admit("other", session_id="two")
     too_large = {"title": "no", "content": "x" * 262_145}
@@ -106,7 +104,7 @@ NOT_WRITTEN: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_cannot_be_written_leaves_no_trace_and_the_largest_that_is_allowed_is_kept(hall: Workbench) -> None:
+async def test_a_refused_context_leaves_no_event_and_the_largest_allowed_is_kept(hall: Workbench) -> None:
     for content, code in NOT_WRITTEN:
         with pytest.raises(BadInput, match=code):
             await hall.call("write", session_id="one", content=content)
@@ -195,14 +193,14 @@ async def test_contexts_are_found_by_their_words(hall: Workbench, admit: Admit) 
 
 @ONCE_FOR_ALL
 @given_any(text=st.text(max_size=30) | st.text('ab"*:()-^+{}\0 NEAR', max_size=30))
-async def test_whatever_is_searched_for_is_text_and_nothing_else(hall: Workbench, text: str) -> None:
+async def test_any_search_text_is_taken_literally(hall: Workbench, text: str) -> None:
     try:
         assert await titles(hall, filters={"search": text}) == []
     except BadInput as error:
         assert error.code == "INVALID_ARGUMENTS"  # half a character is no JSON
 
 
-async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Settings, clock: Clock) -> None:
+async def test_contexts_changed_since_a_time_are_read_newest_first(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         await given.project(workbench)
         await given.session(workbench, "one")
@@ -241,7 +239,7 @@ async def test_what_was_made_or_changed_since_is_told_newest_first(settings: Set
 
 @ONCE_FOR_ALL
 @given_any(st.lists(st.booleans(), max_size=12), st.integers(1, 5), st.booleans(), st.sampled_from([None, 0]))
-async def test_pages_together_are_the_whole_whatever_is_written_between_them(
+async def test_pages_add_up_to_the_whole_despite_writes_between_them(
     hall: Workbench, wordy: list[bool], limit: int, searching: bool, since: int | None
 ) -> None:
     session = (await hall.call("create_session", project_id="alpha", name=str(uuid4())))["id"]
@@ -258,7 +256,7 @@ async def test_pages_together_are_the_whole_whatever_is_written_between_them(
     assert seen == [str(number) for number, with_word in reversed([*enumerate(wordy)]) if with_word or not searching]
 
 
-async def test_pages_of_everything_go_on_where_they_ended_while_some_is_deleted(hall: Workbench) -> None:
+async def test_pages_of_all_resources_continue_while_rows_are_deleted(hall: Workbench) -> None:
     for number in range(7):
         await write(hall, str(number), ("one", "two")[number % 2])
 
@@ -271,9 +269,7 @@ async def test_pages_of_everything_go_on_where_they_ended_while_some_is_deleted(
     assert await pages(read_and_delete, limit=3) == [[*"654"], [*"321"], ["0"]]
 
 
-async def test_agents_and_tasks_and_what_an_agent_of_a_team_sees_are_read_in_pages(
-    hall: Workbench, admit: Admit
-) -> None:
+async def test_agents_tasks_and_contexts_of_a_team_are_read_in_pages(hall: Workbench, admit: Admit) -> None:
     await hall.call("create_team", name="red", session_id="one")
     agents = [await admit(name, team_id="red", access_level="team_level") for name in ("ada", "bob", "eve")]
     for number in range(10):
@@ -287,7 +283,7 @@ async def test_agents_and_tasks_and_what_an_agent_of_a_team_sees_are_read_in_pag
         assert sorted(name for page in found for name in page) == names
 
 
-async def test_an_agent_asks_for_what_came_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
+async def test_an_agent_reads_contexts_after_a_number_of_its_own_session(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="two", access_level="session_level")
     await hall.dispatch(ada.caller, "write", {"content": {"title": "elsewhere"}})
     await hall.call("update_agent", agent_id="ada", changes={"session_id": "one"})
@@ -314,7 +310,7 @@ LEVELS = {"self_only": ["ada"], "team_level": ["ada", "bob"], "session_level": [
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_agents_are_read_as_far_as_access_goes(hall: Workbench, admit: Admit, level: str) -> None:
+async def test_the_access_level_limits_which_agents_are_read(hall: Workbench, admit: Admit, level: str) -> None:
     await hall.call("create_team", name="red", session_id="one")
     ada = await admit("ada", team_id="red", access_level=level)
     await admit("bob", team_id="red")
@@ -337,7 +333,7 @@ async def test_agents_are_read_as_far_as_access_goes(hall: Workbench, admit: Adm
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
+async def test_tasks_are_read_as_they_are_listed_without_other_sessions(
     hall: Workbench, admit: Admit, level: str
 ) -> None:
     ada = await admit("ada", session_id="one", access_level=level)
@@ -358,7 +354,7 @@ async def test_tasks_are_read_as_they_are_listed_none_of_another_session(
         await hall.dispatch(ada.caller, "get_task", {"task_id": made["of two"]})
 
 
-async def test_what_is_read_and_written_is_what_the_tool_permits_at_that_moment(hall: Workbench, admit: Admit) -> None:
+async def test_changed_permissions_of_a_tool_hold_from_the_next_read_and_write(hall: Workbench, admit: Admit) -> None:
     ada = await admit("ada", session_id="one")
 
     async def code(name: str, **arguments: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a pending integration would meet is shown as it is now, not as it was when the integration was requested."""
+"""The conflicts of a pending integration are shown as they are now, not as they were at the request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def shown(workbench: Workbench, approval_id: int) -> dict[str, Any]:
 
 
 async def updates(workbench: Workbench) -> int:
-    """How often approvals were updated."""
+    """The number of updates of approvals."""
     return len((await workbench.call("list_events", kinds=["approval.updated"]))["events"])
 
 
@@ -46,7 +46,7 @@ async def test_conflicts_and_open_tasks_are_shown_as_they_are_now(workbench: Wor
     assert (repository / "README.md").read_text() == "# Theirs\n"
 
 
-async def test_worktrees_that_approving_brings_into_conflict_are_named(workbench: Workbench) -> None:
+async def test_an_approval_names_the_worktrees_it_would_bring_into_conflict(workbench: Workbench) -> None:
     places = {name: await given.worktree(workbench, name) for name in ("a", "b", "c", "d")}
     commit(places["a"], "README.md", "# A\n")
     question = await ask(workbench, "a")
@@ -62,7 +62,7 @@ async def test_worktrees_that_approving_brings_into_conflict_are_named(workbench
     assert {name: (await one(workbench, name))["conflicts"] for name in "bcd"} == {"b": ["README.md"], "c": [], "d": []}
 
 
-async def test_a_worktree_that_conflicts_already_is_not_named(workbench: Workbench, repository: Path) -> None:
+async def test_an_already_conflicting_worktree_is_not_named(workbench: Workbench, repository: Path) -> None:
     places = {name: await given.worktree(workbench, name) for name in ("a", "b")}
     commit(repository, "README.md", "# Mine\n")
     commit(places["b"], "README.md", "# B\n")

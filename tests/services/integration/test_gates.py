@@ -49,7 +49,7 @@ async def asked(settings: Settings, *gates: str, **more: Any) -> AsyncIterator[t
 
 
 def leftovers(repository: Path) -> list[str]:
-    """What is left of gates."""
+    """The remains of gates."""
     return sorted(path.name for path in (repository / ".aiswarm" / "gates").glob("*"))
 
 
@@ -85,9 +85,7 @@ async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: S
         assert (repository / "new.txt").exists()
 
 
-async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings, tmp_path: Path) -> None:
     if not abilities().abi:
         pytest.skip(abilities().summary)
     data = tmp_path / "data.csv"
@@ -98,7 +96,9 @@ async def test_a_gate_that_its_box_refused_a_path_says_which_setting_opens_it(
         assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
 
 
-async def test_gates_see_the_result_of_the_merge_and_nothing_uncommitted(settings: Settings, repository: Path) -> None:
+async def test_gates_run_on_the_result_of_the_merge_without_uncommitted_files(
+    settings: Settings, repository: Path
+) -> None:
     async with project(settings, "ls; git log -1 --format=%s%n%b; git rev-parse HEAD") as workbench:
         commit(await given.worktree(workbench))
         commit(repository, "mine.txt")
@@ -134,7 +134,7 @@ async def test_filters_of_the_person_run_over_a_workers_files_in_the_box_only(
 
 
 @confined
-async def test_where_a_filter_cannot_run_in_the_box_files_stay_as_stored_until_it_may_be_read(
+async def test_files_stay_as_stored_while_their_filter_cannot_run_in_the_box(
     settings: Settings, repository: Path, tmp_path: Path
 ) -> None:
     store = tmp_path / "store"
@@ -172,7 +172,9 @@ def _commands() -> list[str]:
     return found
 
 
-async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings: Settings, repository: Path) -> None:
+async def test_an_unkillable_process_of_a_gate_does_not_change_the_verdict(
+    settings: Settings, repository: Path
+) -> None:
     gate = "sleep 600 & echo $! > pid.part; mv pid.part pid; until [ -e go ]; do sleep 0.01; done"
     async with project(settings, gate) as workbench:
         commit(await given.worktree(workbench))
@@ -184,10 +186,10 @@ async def test_a_process_of_a_gate_that_cannot_be_ended_changes_nothing(settings
             assert leftovers(repository) == []
 
 
-async def test_asking_returns_at_once_and_the_gates_run_meanwhile(
+async def test_integrate_worktree_returns_while_the_gates_run(
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a gate says is stored while it runs; only its states are announced."""
+    """The output of a gate is stored while it runs; only its states are announced."""
     monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
     gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; {UNTIL_GO}"
     async with asked(settings, gate, served=True) as (workbench, question):
@@ -225,7 +227,7 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
         assert (await given.kinds(workbench, "worktree.*"))[-2:] == ["worktree.integrating", "worktree.integrated"]
 
 
-async def test_what_fails_after_it_was_approved_is_asked_again(settings: Settings, repository: Path) -> None:
+async def test_an_approved_merge_whose_gates_fail_is_asked_again(settings: Settings, repository: Path) -> None:
     async with asked(settings, f"{UNTIL_GO}; exit 1", served=True) as (workbench, question):
         await workbench.call("approve", approval_id=question)
         await at_work(workbench, question)
@@ -240,7 +242,7 @@ async def test_what_fails_after_it_was_approved_is_asked_again(settings: Setting
         await workbench.call("reject", approval_id=waiting[0]["id"])
 
 
-async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository: Path) -> None:
+async def test_gates_run_again_when_the_target_moved(settings: Settings, repository: Path) -> None:
     async with asked(settings, "test ! -e broken.txt", served=True) as (workbench, question):
         first = (await settled(workbench, question))["payload"]
         assert [gate["state"] for gate in first["gates"]] == ["passed"]
@@ -258,7 +260,7 @@ async def test_a_target_that_moved_is_gated_anew(settings: Settings, repository:
         assert (await finished(workbench, question))["outcome"]["code"] == "GATES_FAILED"
 
 
-async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, repository: Path) -> None:
+async def test_a_rejection_or_a_new_commit_stops_the_gates(settings: Settings, repository: Path) -> None:
     async with project(settings, "sleep 600", served=True) as workbench:
         place = await given.worktree(workbench)
         commit(place)
@@ -272,7 +274,7 @@ async def test_a_no_or_a_new_commit_calls_gates_off(settings: Settings, reposito
         await given.until(lambda: not leftovers(repository))
 
 
-async def test_gates_that_a_stopped_server_left_are_run_by_the_next(settings: Settings, repository: Path) -> None:
+async def test_the_next_server_runs_gates_that_a_stopped_one_left(settings: Settings, repository: Path) -> None:
     gate = UNTIL_GO.replace("0.05", "0.602")
     async with asked(settings, gate, served=True) as (workbench, question):
         await at_work(workbench, question)
@@ -298,7 +300,7 @@ async def test_gates_can_stand_in_the_projects_file(repository: Path, monkeypatc
 
 
 @pytest.mark.parametrize("text", ["integration_gate = []", "port = ", "project = '/'", "\xff"])
-def test_a_projects_file_that_is_wrong_is_told(repository: Path, text: str) -> None:
+def test_a_mistake_in_the_projects_file_is_reported(repository: Path, text: str) -> None:
     (repository / ".aiswarm").mkdir(exist_ok=True)
     (repository / ".aiswarm" / "settings.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(BadInput, match=r"BAD_SETTINGS.*settings\.toml"):

@@ -29,7 +29,7 @@ async def pending(workbench: Workbench) -> list[dict[str, Any]]:
 # Asking
 
 
-async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_shows_the_person_the_merge(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place, "new.txt", "a\nb\n")
     tip = commit(place, "README.md", "# Theirs\n")
@@ -48,7 +48,7 @@ async def test_the_person_is_shown_what_would_be_merged(workbench: Workbench, re
     assert payload["conflicts"] == ["README.md"]
 
 
-async def test_another_target_is_another_question(workbench: Workbench, repository: Path) -> None:
+async def test_a_request_for_another_target_is_another_approval(workbench: Workbench, repository: Path) -> None:
     git("branch", "dev", cwd=repository)
     commit(await given.worktree(workbench))
     first, second = await ask(workbench), await ask(workbench, target_branch="dev")
@@ -75,7 +75,7 @@ async def test_asking_again_is_the_same_question_until_there_is_a_new_commit(wor
     await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=first))
 
 
-async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) -> None:
+async def test_an_impossible_merge_creates_no_approval(workbench: Workbench) -> None:
     async def refusal(op: str = "integrate_worktree", name: str = "lab", **more: Any) -> str:
         return (await given.refusal(workbench.call(op, worktree_name=name, **more))).code
 
@@ -101,7 +101,7 @@ async def test_what_cannot_be_merged_is_not_asked_about(workbench: Workbench) ->
 # Merging
 
 
-async def test_a_yes_merges_what_was_shown_and_clears_up(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_merges_the_shown_commit_and_clears_up(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
     (repository / "mine.txt").write_text("untracked\n")
@@ -131,7 +131,9 @@ async def test_a_yes_merges_what_was_shown_and_clears_up(workbench: Workbench, r
     assert kinds == ["worktree.created", "worktree.imported", "worktree.integrated"]
 
 
-async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench: Workbench, repository: Path) -> None:
+async def test_a_rejection_changes_nothing_and_the_next_request_is_a_new_approval(
+    workbench: Workbench, repository: Path
+) -> None:
     place = await given.worktree(workbench)
     commit(place)
     before = everything(repository)
@@ -145,7 +147,7 @@ async def test_a_no_changes_nothing_and_the_next_question_is_a_new_one(workbench
     assert await ask(workbench) != question
 
 
-async def test_a_yes_is_only_for_the_commit_that_was_shown(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_covers_only_the_shown_commit(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)
@@ -197,7 +199,7 @@ async def test_neither_an_edited_notebook_nor_a_moved_target_holds_up_a_merge(
     assert git("status", "--porcelain", "--untracked-files=no", cwd=repository) == "M README.md"
 
 
-async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(served: Served, repository: Path) -> None:
+async def test_approve_returns_at_once_and_the_feed_reports_the_merge(served: Served, repository: Path) -> None:
     workbench = served.workbench
     commit(await given.worktree(workbench))
     question = await ask(workbench)
@@ -211,7 +213,7 @@ async def test_an_approval_is_answered_at_once_and_the_feed_tells_the_rest(serve
     assert git("rev-parse", "main", cwd=repository) == merged
 
 
-async def test_what_is_refused_after_its_approval_is_asked_again_with_why(served: Served, repository: Path) -> None:
+async def test_a_merge_refused_after_approval_is_asked_again_with_the_reason(served: Served, repository: Path) -> None:
     workbench = served.workbench
     commit(await given.worktree(workbench))
     question = await ask(workbench)
@@ -238,7 +240,7 @@ async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench)
     assert (await one(workbench))["status"] == "active"
 
 
-async def test_worktrees_that_are_approved_at_once_are_merged_in_turn(workbench: Workbench, repository: Path) -> None:
+async def test_concurrently_approved_worktrees_are_merged_in_turn(workbench: Workbench, repository: Path) -> None:
     names = ["a", "b", "c"]
     for name in names:
         commit(await given.worktree(workbench, name), f"{name}.txt")
@@ -251,7 +253,7 @@ async def test_worktrees_that_are_approved_at_once_are_merged_in_turn(workbench:
     assert git("status", "--porcelain", cwd=repository) == ""
 
 
-async def test_without_a_persons_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
+async def test_merging_without_approval_needs_the_setting(repository: Path, settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
         commit(await given.worktree(workbench))
         await given.refuses("APPROVAL_REQUIRED", ask(workbench, require_human_approval=False))
@@ -263,7 +265,7 @@ async def test_without_a_persons_approval_needs_the_setting(repository: Path, se
     assert (repository / "new.txt").exists()
 
 
-async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbench, repository: Path) -> None:
+async def test_only_one_of_a_concurrent_approval_and_rejection_counts(workbench: Workbench, repository: Path) -> None:
     for name in ("a", "b", "c"):
         commit(await given.worktree(workbench, name), f"{name}.txt")
         question = await ask(workbench, name)
@@ -282,7 +284,7 @@ async def test_of_a_yes_and_a_no_at_the_same_time_one_counts(workbench: Workbenc
 
 
 @pytest.mark.parametrize("by", ["argument", "setting"])
-async def test_a_target_may_just_move_on(settings: Settings, repository: Path, by: str) -> None:
+async def test_a_target_is_fast_forwarded_if_asked_for(settings: Settings, repository: Path, by: str) -> None:
     changed = settings.model_copy(update={"integration_fast_forward": by == "setting"})
     async with Workbench.open(changed) as workbench:
         tip = commit(await given.worktree(workbench))
@@ -299,7 +301,9 @@ async def test_a_target_may_just_move_on(settings: Settings, repository: Path, b
         assert len(git("rev-list", "--parents", "-1", "main", cwd=repository).split()) == 3
 
 
-async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: Workbench, repository: Path) -> None:
+async def test_an_approval_lists_changes_to_git_configuration_hooks_and_tags(
+    workbench: Workbench, repository: Path
+) -> None:
     commit(await given.worktree(workbench))
     commit(await given.worktree(workbench, "other"), "other.txt")
     await workbench.call("approve", approval_id=await ask(workbench, "other"))
@@ -316,7 +320,7 @@ async def test_what_changed_in_the_protected_parts_meanwhile_is_told(workbench: 
     assert event["data"]["changed"] == payload["changed"]
 
 
-async def test_a_branch_may_not_bring_settings_or_state(workbench: Workbench, repository: Path) -> None:
+async def test_a_branch_with_settings_or_state_is_refused(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     state = place / ".aiswarm"
     state.mkdir()

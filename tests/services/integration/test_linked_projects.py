@@ -24,7 +24,7 @@ def repository(repository: Path, tmp_path: Path, request: pytest.FixtureRequest)
     return tmp_path / "linked"
 
 
-async def test_work_is_integrated_and_adopted_there(
+async def test_work_is_integrated_and_adopted_in_a_linked_project(
     served: Served, settle: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)

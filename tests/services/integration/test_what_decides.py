@@ -1,4 +1,4 @@
-"""What decides a merge is in the question, whoever shows it: the worktree's tasks, the gates, what was checked."""
+"""The facts that decide a merge are in every view of the approval: tasks of the worktree, gates, checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINES = [
 ]
 
 
-async def test_every_face_of_the_question_names_failed_tasks_and_gates_that_are_not_used(
+async def test_every_view_of_an_approval_names_failed_tasks_and_untrusted_gates(
     workbench: Workbench, settle: Admit, repository: Path
 ) -> None:
     worker = await settle("ada", "lab")
@@ -61,5 +61,5 @@ GATE = {"command": "lint", "state": "passed"}
         ({"changed": ["HEAD"]}, "Checks: no conflicts with main; protected parts have changed: HEAD."),
     ],
 )
-def test_each_line_says_what_there_is(known: dict[str, Any], line: str) -> None:
+def test_an_approval_has_a_line_for_each_fact_that_decides(known: dict[str, Any], line: str) -> None:
     assert line in with_lines(HELD | known)["decides"]

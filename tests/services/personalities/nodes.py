@@ -1,4 +1,4 @@
-"""A node without a network: what others would send is signed with their keys, and given to it."""
+"""A node without a network: it is handed messages signed with the keys of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any order of what two owners and a relay send: new, updated, forgotten, replayed, foreign and late."""
+"""Messages of two owners and a relay in any order: new, updated, forgotten, replayed, foreign and late."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AGES = st.sampled_from([0, 0, 0, 1, 5])
 
 @dataclass(frozen=True)
 class Sent:
-    """What a message says. `mood` None: a FORGET; then `at` may be None as well."""
+    """The content of a message. `mood` None: a FORGET; then `at` may be None as well."""
 
     owner: str
     name: str
@@ -53,7 +53,7 @@ class Sent:
 
 @dataclass
 class Registry:
-    """What a node has to know, said in the fewest words."""
+    """A minimal model of the registry of a node."""
 
     owners: dict[str, str] = field(default_factory=lambda: {"own": "here"})
     known: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -39,7 +39,7 @@ ODD = AgentPersonality("odd", "1")
 
 
 def wrong_events(here: Here, ada: Other, bob: Other) -> dict[str, list[KoiEvent]]:
-    """What ada may send, by the code with which it is refused."""
+    """Malformed events of ada, by the code with which each is refused."""
 
     def new(rid: RID, contents: dict[str, Any]) -> KoiEvent:
         return event(NEW, ada.bundle(rid, contents))
@@ -84,7 +84,7 @@ async def test_a_wrong_event_is_counted_by_its_code_and_harms_no_other(here: Her
             assert (status, await here.refusals(), await here.registry()) == (200, refusals, registry), wrong
 
 
-async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_internal_error_costs_one_event(here: Here, ada: Other, monkeypatch: pytest.MonkeyPatch) -> None:
     put = final._put_personality
 
     def failing(tx: object, profile: object, bundle: object) -> None:
@@ -101,9 +101,7 @@ async def test_an_error_in_this_node_costs_one_event(here: Here, ada: Other, mon
     assert published == ["personality:before/1", "personality:after/1"]
 
 
-async def test_what_is_no_envelope_and_a_request_at_the_wrong_endpoint_are_refused_and_counted(
-    here: Here, ada: Other
-) -> None:
+async def test_malformed_envelopes_and_requests_at_the_wrong_endpoint_are_refused(here: Here, ada: Other) -> None:
     wrong = [b"", b"null", b"[]", b'{"payload": {}}', b"\xff\xfe", b'{"payload":' * 500, b"{" + b'"a":1,' * 10]
     for raw in wrong:
         with pytest.raises(BadInput, match="KOI_MALFORMED"):
@@ -148,7 +146,7 @@ async def provider(here: Here, ada: Other) -> AsyncIterator[Provider]:
         yield made
 
 
-async def test_what_an_event_lacks_is_fetched_from_its_sender_at_once_unless_it_is_known_already(
+async def test_missing_parts_of_an_event_are_fetched_from_its_sender_unless_known(
     here: Here, ada: Other, provider: Provider
 ) -> None:
     known, first, second = (ada.personality(name) for name in ("known", "first", "second"))
@@ -177,7 +175,7 @@ async def test_a_bundle_that_was_fetched_is_checked_like_any_other(
     assert await here.refusals() == {"KOI_HASH_MISMATCH": 1, "KOI_NOT_THE_OWNER": 1}
 
 
-async def test_others_are_answered_with_what_this_node_has(here: Here, ada: Other) -> None:
+async def test_a_fetch_is_answered_with_the_bundles_that_this_node_has(here: Here, ada: Other) -> None:
     await here.publish("own")
     await here.meet(ada)
     status, body = await here.ask(ada, "/bundles/fetch", FetchBundles(rids=[AgentPersonality("own", "1"), ada.rid]))

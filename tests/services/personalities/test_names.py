@@ -1,4 +1,4 @@
-"""Names of personalities are taken from their owners, and nobody else gets them by sending again what is old."""
+"""The operator releases names of personalities from their owners; replayed messages do not claim them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_node_with_a_new_key_gets_the_name_and_no_other_that_its_lost_ke
     assert await owner(here) == str(new.rid)
 
 
-async def test_what_the_former_owner_signed_is_refused_when_it_is_sent_again_and_when_it_is_new(
+async def test_old_and_new_messages_of_the_former_owner_of_a_name_are_refused(
     here: Here, ada: Other, bob: Other
 ) -> None:
     body = EventsPayload(events=[ada.personality("helper", "1"), ada.personality("helper", "2")])
@@ -74,7 +74,7 @@ async def test_what_the_former_owner_signed_is_refused_when_it_is_sent_again_and
     assert await here.refusals() == {"KOI_NAME_RELEASED": 5, "KOI_NAME_TAKEN": 2}
 
 
-async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, ada: Other, bob: Other) -> None:
+async def test_a_released_name_can_be_assigned_to_a_node(here: Here, ada: Other, bob: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     made = await released(here, to=str(bob.rid))
     assert made["owner"] == await owner(here) == str(bob.rid)
@@ -87,7 +87,7 @@ async def test_a_name_is_given_to_a_node_so_that_no_other_is_faster(here: Here, 
     assert await here.registry() == {"helper/1"}
 
 
-async def test_a_permission_that_was_given_for_a_tool_of_the_former_owner_ends(here: Here, ada: Other) -> None:
+async def test_permissions_for_tools_of_the_former_owner_end(here: Here, ada: Other) -> None:
     tool = ada.profile("helper")
     tool["traits"] = [{"name": "add", "type": "function", "value": None, "is_callable": True}]
     await here.receive(ada, *ada.handshake(), event(NEW, ada.bundle(ada.personality("helper").rid, tool)))
@@ -96,7 +96,7 @@ async def test_a_permission_that_was_given_for_a_tool_of_the_former_owner_ends(h
     assert (await here.workbench.call("list_tool_permissions"))["permissions"] == []
 
 
-async def test_what_cannot_be_released_says_why(here: Here, ada: Other) -> None:
+async def test_a_name_that_cannot_be_released_is_refused_with_a_code(here: Here, ada: Other) -> None:
     assert await code_of(here, "nobody") == "NO_OWNER"
     await here.workbench.call("publish_personality", name="own")
     assert await code_of(here, "own") == "PERSONALITY_PUBLISHED"
@@ -114,9 +114,7 @@ async def test_an_agent_of_another_node_cannot_be_changed_or_withdrawn(here: Her
             await here.workbench.call(operation, name="helper", **more)
 
 
-async def test_a_name_of_this_project_that_was_withdrawn_is_free_for_others_and_can_be_had_back(
-    here: Here, ada: Other
-) -> None:
+async def test_a_withdrawn_name_is_free_for_others_and_can_be_reclaimed(here: Here, ada: Other) -> None:
     await here.workbench.call("publish_personality", name="own", version="1")
     await here.workbench.call("withdraw_personality", name="own")
     early = ada.personality("own")

@@ -1,4 +1,4 @@
-"""Who is told of a change: of this node's own its neighbours, of what others own those who subscribe to it."""
+"""Recipients of a change: all neighbours for this node's own, subscribers for anyone else's."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ async def subscribe(here: Here, node: Other, *types: str) -> None:
 
 
 async def sent(here: Here) -> set[tuple[str, str]]:
-    """What waits in the outbox: for whom, and about which personality. It is emptied."""
+    """Empty the outbox; returns the recipient and the personality of each event."""
     found = {(node, rid.rpartition(":")[2]) for node, rid, _ in await here.outbox() if PERSONALITY in rid}
     await here.run("DELETE FROM koi_outbox")
     return found
 
 
-async def test_what_one_node_owns_is_passed_on_to_subscribers_but_not_to_it(
+async def test_a_nodes_personality_is_passed_on_to_subscribers_but_not_to_its_owner(
     here: Here, ada: Other, bob: Other, cid: Other
 ) -> None:
     await subscribe(here, ada, PERSONALITY)
@@ -52,7 +52,7 @@ async def test_what_one_node_owns_is_passed_on_to_subscribers_but_not_to_it(
     assert await sent(here) == {("bob", "helper/1")}
 
 
-async def test_what_a_relay_sends_goes_neither_back_to_it_nor_to_the_owner(
+async def test_a_relayed_personality_returns_neither_to_the_relay_nor_to_the_owner(
     here: Here, ada: Other, bob: Other, cid: Other
 ) -> None:
     for one in (ada, bob, cid):
@@ -62,7 +62,7 @@ async def test_what_a_relay_sends_goes_neither_back_to_it_nor_to_the_owner(
     assert await sent(here) == {("cid", "helper/1")}
 
 
-async def test_what_this_node_owns_goes_to_all_neighbours_that_are_not_blocked(
+async def test_own_personalities_go_to_all_neighbours_that_are_not_blocked(
     here: Here, ada: Other, bob: Other, cid: Other
 ) -> None:
     await subscribe(here, ada, NODE)
@@ -77,7 +77,7 @@ async def test_what_this_node_owns_goes_to_all_neighbours_that_are_not_blocked(
     assert await sent(here) == {("ada", "own/1")}
 
 
-async def test_of_an_edge_of_this_node_its_other_end_is_told(here: Here, ada: Other, bob: Other) -> None:
+async def test_a_change_of_an_own_edge_is_sent_to_its_other_end(here: Here, ada: Other, bob: Other) -> None:
     await subscribe(here, ada, PERSONALITY)
     await here.meet(bob)
     rid = edge_rid(here.rid, ada.rid)
@@ -115,9 +115,7 @@ async def test_a_poll_gets_what_waits_and_a_forget_is_dated(here: Here, ada: Oth
     assert gone["manifest"]["timestamp"] > new["manifest"]["timestamp"]
 
 
-async def test_what_is_for_a_node_that_polls_waits_until_it_does_also_if_it_could_be_sent(
-    here: Here, ada: Other
-) -> None:
+async def test_events_for_a_polling_node_wait_until_it_polls(here: Here, ada: Other) -> None:
     async def is_to_be_sent() -> bool:
         [row] = await here.ctx.read(lambda tx: rows.due(tx, str(here.rid)))
         return bool(row["has_mail"])
@@ -131,7 +129,7 @@ async def test_what_is_for_a_node_that_polls_waits_until_it_does_also_if_it_coul
     assert await is_to_be_sent()
 
 
-async def test_a_node_with_another_name_and_the_same_key_owns_what_it_owned(here: Here, ada: Other) -> None:
+async def test_a_renamed_node_with_the_same_key_keeps_its_personalities(here: Here, ada: Other) -> None:
     await here.publish("own")
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     assert here.ctx.node.presence is not None

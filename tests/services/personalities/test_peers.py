@@ -44,7 +44,7 @@ async def peer_now(workbench: Workbench, ref: str = "ada") -> dict[str, Any]:
     return dict((await workbench.call("get_peer", peer=ref))["peer"])
 
 
-async def test_a_node_whose_bundle_was_accepted_is_listed_and_keeps_what_is_known_of_it_at_another_address(
+async def test_a_peer_with_a_new_address_keeps_its_record(
     workbench: Workbench,
 ) -> None:
     await noted(workbench, BOB, ADA)
@@ -66,7 +66,7 @@ async def test_a_node_that_does_not_answer_says_why_and_when_it_is_tried_again(w
     assert (peer["state"], peer["failures"], peer["last_error"], peer["retry_at"]) == ("reachable", 0, None, None)
 
 
-async def test_nothing_waits_for_a_blocked_node_and_it_cannot_be_reached(workbench: Workbench) -> None:
+async def test_a_blocked_node_has_no_queued_events_and_cannot_be_reached(workbench: Workbench) -> None:
     await noted(workbench, ADA)
     await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
     blocked = (await workbench.call("block_peer", peer="ada"))["peer"]

@@ -1,4 +1,4 @@
-"""What other nodes send: what is right is taken in, and what is wrong is refused, counted, and harms nothing else."""
+"""Events of other nodes: valid ones are stored, others are refused and counted, and harm nothing else."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_newer_version_of_the_contents_replaces_them_and_an_older_one_do
     assert [kind for kind, _ in await here.events()] == ["peer.met", "personality.published", "personality.updated"]
 
 
-async def test_what_was_forgotten_comes_back_only_if_it_is_newer(here: Here, ada: Other) -> None:
+async def test_a_forgotten_personality_returns_only_with_a_newer_manifest(here: Here, ada: Other) -> None:
     first = ada.personality("helper", mood="calm")
     await here.receive(ada, *ada.handshake(), first)
     await here.receive(ada, forget("helper"))
@@ -67,9 +67,7 @@ async def test_what_was_forgotten_comes_back_only_if_it_is_newer(here: Here, ada
     assert await here.registry() == {"helper/1"}
 
 
-async def test_versions_stand_side_by_side_and_the_latest_has_the_newest_date_also_if_only_that_is_new(
-    here: Here, ada: Other
-) -> None:
+async def test_versions_stand_side_by_side_and_the_latest_has_the_newest_date(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
     for version in ("2", "1"):
         here.clock.forward(1)
@@ -88,9 +86,7 @@ async def test_a_node_that_sends_something_is_not_waited_for_any_longer(here: He
         assert [row["retry_at"] for row in await here.rows("SELECT retry_at FROM koi_nodes")] == expected
 
 
-async def test_another_node_can_neither_change_nor_forget_what_it_does_not_own(
-    here: Here, ada: Other, bob: Other
-) -> None:
+async def test_a_node_can_neither_change_nor_forget_a_foreign_personality(here: Here, ada: Other, bob: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
     await here.meet(bob)
     here.clock.forward(1)
@@ -105,7 +101,7 @@ async def test_another_node_can_neither_change_nor_forget_what_it_does_not_own(
     assert (await here.refusals())["KOI_NAME_TAKEN"] == 2
 
 
-async def test_this_nodes_own_is_changed_by_nobody_else(here: Here, ada: Other) -> None:
+async def test_nobody_else_changes_this_nodes_own_personalities(here: Here, ada: Other) -> None:
     await here.publish("own", mood="calm")
     await here.meet(ada)
     here.clock.forward(1)

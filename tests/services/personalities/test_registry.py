@@ -49,7 +49,7 @@ async def test_pages_follow_each_other_also_when_personalities_come_and_go(workb
         await workbench.call("list_personalities", cursor="x")
 
 
-async def test_some_are_found_by_their_names_or_by_text_in_their_traits_without_wildcards(workbench: Workbench) -> None:
+async def test_personalities_are_found_by_name_and_by_literal_text_in_their_traits(workbench: Workbench) -> None:
     await know(workbench, profile("ada", mood="Calm"))
     await know(workbench, profile("bob", rate="100%"))
     await know(workbench, profile("cyd"))
@@ -65,7 +65,7 @@ async def test_some_are_found_by_their_names_or_by_text_in_their_traits_without_
     assert await names(names=[]) == []
 
 
-async def test_where_a_personality_comes_from(workbench: Workbench) -> None:
+async def test_a_listed_personality_says_whether_it_is_own_live_or_stale(workbench: Workbench) -> None:
     me = load_or_create(key_file(workbench.settings), "me").rid
     await know(workbench, profile("own", node=me))
     await know(workbench, profile("ada"), origin=COORDINATOR)
@@ -98,7 +98,7 @@ async def test_a_version_is_read_whole_and_the_latest_by_default(workbench: Work
         await workbench.call("get_personality", name="helpful-agent", version="3")
 
 
-async def test_changes_say_what_they_changed(workbench: Workbench) -> None:
+async def test_each_change_of_a_personality_has_its_difference(workbench: Workbench) -> None:
     await know(workbench, profile("ada", mood="calm"), at=1)
     await know(workbench, profile("ada", mood="curious", add=ADD), at=2, event_type="UPDATE")
     await know(workbench, profile("ada", "2.0", mood="curious"), at=3)

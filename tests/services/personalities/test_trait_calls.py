@@ -1,4 +1,4 @@
-"""Calls of traits between two projects: what reaches whom, what is refused, and how calls end."""
+"""Calls of traits between two projects: delivery, refusals and ends."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_function_of_one_project_is_called_from_another_and_both_record_
     assert "sk-very-secret" not in done
 
 
-async def test_a_node_without_a_rule_is_asked_about_and_waits(here: Side, there: Side) -> None:
+async def test_a_call_of_a_node_without_a_rule_waits_for_the_operator(here: Side, there: Side) -> None:
     call = calling(there, values=[1])
     [asked] = await here.question()
     payload = asked["payload"]
@@ -144,9 +144,7 @@ async def test_a_node_without_a_rule_is_asked_about_and_waits(here: Side, there:
     assert await code_of(again) == "TOOL_DENIED"
 
 
-async def test_what_is_allowed_for_good_is_not_asked_again_and_two_calls_run_side_by_side(
-    here: Side, there: Side
-) -> None:
+async def test_a_permanently_allowed_trait_call_is_not_asked_for_again(here: Side, there: Side) -> None:
     calls = [calling(there, values=[1]), calling(there, values=[2])]
     asked = await here.question(2)
     await here.call("approve", approval_id=asked[0]["id"], choices={"remember": "always"})
@@ -158,9 +156,7 @@ async def test_what_is_allowed_for_good_is_not_asked_again_and_two_calls_run_sid
     assert (rule["trait"], rule["permission"], rule["calls_per_minute"]) == ("ada__mean", "always", 60)
 
 
-async def test_never_refuses_what_waits_and_what_comes_unless_a_rule_for_the_trait_itself_allows_it(
-    here: Side, there: Side
-) -> None:
+async def test_never_refuses_waiting_and_later_calls_unless_the_trait_is_allowed(here: Side, there: Side) -> None:
     call = calling(there)
     await here.question()
     await allowed(here, there, "never")
@@ -193,9 +189,7 @@ async def test_a_caller_that_leaves_withdraws_the_question_for_good_and_cancels_
     assert await cancelled(here, begun["call_id"])
 
 
-async def test_a_function_that_is_interrupted_returns_too_much_or_loses_its_kernel_is_a_coded_error(
-    here: Side, there: Side
-) -> None:
+async def test_a_failing_function_of_a_trait_is_a_coded_error(here: Side, there: Side) -> None:
     await allowed(here, there)
     call, begun = calling(there), await taken(here)
     error = {"code": "TOOL_INTERRUPTED", "message": "The kernel was interrupted.", "status": 503}
@@ -255,9 +249,7 @@ async def test_a_function_that_is_redefined_while_it_runs_ends_as_the_one_that_b
         assert [record["version"] for record in await one.records()] == ["v2", "v1"]
 
 
-async def test_a_value_is_returned_by_a_callable_trait_without_a_function_as_often_as_the_rule_allows(
-    here: Side, there: Side
-) -> None:
+async def test_a_callable_trait_without_a_function_returns_its_value_within_the_rate(here: Side, there: Side) -> None:
     await here.publish("bob", mood=CALM, facts={"value": {"a": None}})
     await there.knows("bob", "mood", "facts")
     await allowed(here, there)
@@ -267,7 +259,7 @@ async def test_a_value_is_returned_by_a_callable_trait_without_a_function_as_oft
     assert await code_of(calling(there, "bob__mood")) == "RATE_LIMITED"
 
 
-async def test_only_so_many_calls_of_a_node_wait(here: Side, there: Side) -> None:
+async def test_the_waiting_calls_of_a_node_are_limited(here: Side, there: Side) -> None:
     waiting = [calling(there) for _ in range(here.workbench.settings.koi_parallel_calls)]
     await here.question(len(waiting))
     assert await code_of(calling(there)) == "TOO_MANY_CALLS"
@@ -303,7 +295,7 @@ async def test_an_agent_needs_the_grant_and_the_operators_permission(here: Side,
     assert (await here.records())[0]["origin_caller"] == "eve"
 
 
-async def test_a_strangers_word_that_a_trait_only_reads_spares_no_question(here: Side, there: Side) -> None:
+async def test_a_foreign_claim_that_a_trait_only_reads_spares_no_question(here: Side, there: Side) -> None:
     await here.call("offer_tools", host_id="k", name="kernel 1", tools=[{**MEAN, "read_only": True}], add=True)
     await there.knows("ada", "mean", read_only=True)
     eve = await there.workbench.identify(await eve_of(there, tools=["network"]))
@@ -317,9 +309,7 @@ async def test_a_strangers_word_that_a_trait_only_reads_spares_no_question(here:
     assert await code_of(asking) == "TOOL_DENIED"
 
 
-async def test_an_mcp_client_calls_a_function_of_another_project_and_learns_what_else_a_node_offers(
-    here: Side, there: Side
-) -> None:
+async def test_an_mcp_client_calls_a_function_of_another_project(here: Side, there: Side) -> None:
     await allowed(here, there)
     token = await eve_of(there, tools=["network:ada", "network:bob"])
     await there.call("set_tool_permission", name="ada__mean", permission="always")
@@ -363,7 +353,7 @@ async def test_an_agent_that_is_named_like_an_mcp_server_is_not_called(here: Sid
     assert await code_of(calling(there)) == "TOOL_UNAVAILABLE"
 
 
-async def test_a_trait_that_cannot_be_called_says_why(here: Side, there: Side) -> None:
+async def test_an_uncallable_trait_is_listed_with_its_problem(here: Side, there: Side) -> None:
     async def problem() -> str:
         found = (await there.call("list_tools", kind="trait"))["tools"]
         return str(found[0]["problem"])

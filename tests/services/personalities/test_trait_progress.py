@@ -1,4 +1,4 @@
-"""What a trait reports while it runs reaches its caller at another node, signed, and as often as is good for both."""
+"""Progress reports of a trait reach its caller at another node, signed and at a limited rate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def report(here: Side, call_id: str, done: float, message: str | None = No
     await here.call("report_tool_progress", host_id="k", call_id=call_id, progress=done, total=3, message=message)
 
 
-async def test_the_caller_at_another_node_learns_how_far_the_call_is(here: Side, there: Side) -> None:
+async def test_the_caller_at_another_node_gets_the_progress_of_the_call(here: Side, there: Side) -> None:
     here.ctx.secrets.add(["sk-very-secret-1234"])
     following = Following(there)
     call_id = (await taken(here))["call_id"]
@@ -150,7 +150,7 @@ def by(one: Side, other: Side, payload: Payload) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [FOLLOWED, "application/json"])
-async def test_what_is_wrong_with_reports_harms_no_call(here: Side, there: Side, kind: str) -> None:
+async def test_malformed_progress_reports_harm_no_call(here: Side, there: Side, kind: str) -> None:
     made = TraitProgress(call_id="c1", number=1, progress=1)
     wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_REPORT + 1)]
     answer = by(here, there, TraitResult(call_id="c1", content=[{"type": "text", "text": "done"}]))

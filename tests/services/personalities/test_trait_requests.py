@@ -97,13 +97,13 @@ async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
 
 
 async def refusals(here: Side, there: Side) -> dict[str, int]:
-    """How many calls of the node there were refused, by code. Events that crossed while both nodes met are no calls."""
+    """The numbers of the other node's refused calls, by code. Events that crossed while both met are no calls."""
     found = await here.call("get_peer", peer=there.rid)
     return {one["code"]: one["count"] for one in found["refusals"] if one["code"] != CROSSED}
 
 
 async def refused(here: Side, there: Side) -> int:
-    """How many calls were refused, whoever sent them."""
+    """The number of refused calls of any sender."""
     found = (await here.call("get_peer", peer=there.rid))["refusals"]
     crossed = sum(one["count"] for one in found if one["code"] == CROSSED)
     return int((await here.call("get_network"))["refused"]) - crossed
@@ -125,7 +125,7 @@ async def test_a_call_in_order_is_answered_and_is_not_run_again(
     assert (response.status_code, response.json()["error"]["code"]) == (503, "KOI_NOT_JOINED")
 
 
-async def test_what_no_node_has_signed_as_koi_net_does_is_refused_and_counted_for_nobody(
+async def test_an_unsigned_trait_call_is_refused_and_counted_for_no_node(
     here: Side, there: Side, tmp_path: Path
 ) -> None:
     unsigned = [b"", b"{}", b"[1]", b'{"payload": {"type": "trait_call"}}', b"\xff"]
@@ -147,7 +147,7 @@ async def test_what_no_node_has_signed_as_koi_net_does_is_refused_and_counted_fo
     assert await here.records() == []
 
 
-async def test_a_call_that_is_not_of_now_or_for_another_trait_is_refused(here: Side, there: Side) -> None:
+async def test_an_outdated_call_or_one_for_another_trait_is_refused(here: Side, there: Side) -> None:
     numbers = count(1)
 
     async def code(path: str = "bob/tools/call/mood", **more: Any) -> str:
@@ -208,7 +208,7 @@ async def test_a_call_waits_as_long_as_its_caller_and_is_counted_if_the_operator
     assert await refusals(here, there) == {"TOOL_DENIED": 1}
 
 
-async def test_who_has_a_token_sends_plain_arguments_an_agent_needs_the_grant_too(here: Side) -> None:
+async def test_a_caller_with_a_token_sends_plain_arguments_and_an_agent_needs_a_grant(here: Side) -> None:
     token = f"Bearer {here.workbench.operator_token}"
     response = await post(here, b'{"anything": 1}', Authorization=token)
     assert (response.status_code, response.json()["result"]) == (200, "calm")

@@ -1,4 +1,4 @@
-"""Who may change what: owners, relays, blocked nodes, replays, and limits."""
+"""Permission to change personalities: owners, relays, blocked nodes, replays, and limits."""
 
 from __future__ import annotations
 
@@ -118,9 +118,7 @@ async def test_a_handshake_of_a_known_node_changes_nothing(here: Here, ada: Othe
 
 
 @pytest.mark.parametrize("mood", ["calm", "keen"])
-async def test_an_older_forget_does_not_remove_what_was_published_again_as_it_had_been_or_changed(
-    here: Here, ada: Other, mood: str
-) -> None:
+async def test_an_older_forget_does_not_remove_a_republished_personality(here: Here, ada: Other, mood: str) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper", mood="calm"))
     here.clock.forward(1)
     missed = forget_at(here, "1")
@@ -133,7 +131,7 @@ async def test_an_older_forget_does_not_remove_what_was_published_again_as_it_ha
     assert kinds == ["peer.met", "personality.published"] + (["personality.updated"] if mood == "keen" else [])
 
 
-async def test_a_forget_that_arrives_before_what_it_forgets_keeps_it_out(here: Here, ada: Other) -> None:
+async def test_a_forget_that_arrives_first_keeps_its_personality_out(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper", "1"))
     late = ada.personality("helper", "2")
     here.clock.forward(1)
@@ -149,9 +147,7 @@ def forget_at(here: Here, version: str) -> KoiEvent:
     return KoiEvent(rid=manifest.rid, event_type=FORGET, manifest=manifest)
 
 
-async def test_a_replayed_forget_erases_nothing_that_came_back_and_a_replayed_poll_gets_nothing(
-    here: Here, ada: Other
-) -> None:
+async def test_a_replayed_forget_erases_nothing_and_a_replayed_poll_gets_nothing(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid), ada.personality("helper"))
     forgetting = signed(ada.identity, EventsPayload(events=[forget("helper")]), here.rid)
     polling = signed(ada.identity, PollEvents(), here.rid)
@@ -168,7 +164,7 @@ async def test_a_replayed_forget_erases_nothing_that_came_back_and_a_replayed_po
 
 
 @pytest.mark.parametrize("limit", ["max_koi_personalities", "max_koi_personalities_per_node"])
-async def test_there_is_a_limit_to_personalities(here: Here, ada: Other, limit: str) -> None:
+async def test_personalities_are_limited_in_number(here: Here, ada: Other, limit: str) -> None:
     here.limit(**{limit: 2})
     await here.receive(ada, *ada.handshake(), *(ada.personality(f"helper{number}") for number in range(3)))
     assert await here.registry() == {"helper0/1", "helper1/1"}
@@ -189,7 +185,7 @@ async def test_a_name_that_a_node_owns_counts_once(here: Here, ada: Other) -> No
     assert await here.registry() == {"one/1", "two/1"}
 
 
-async def test_there_is_a_limit_to_nodes(here: Here, ada: Other, bob: Other) -> None:
+async def test_nodes_are_limited_in_number(here: Here, ada: Other, bob: Other) -> None:
     here.limit(max_koi_nodes=1)
     await here.meet(ada)
     await here.receive(bob, *bob.handshake(), bob.personality("helper"))
@@ -208,9 +204,7 @@ async def test_the_history_of_a_name_is_bounded(here: Here, ada: Other) -> None:
     assert [row["event_type"] for row in kept] == ["UPDATE", "UPDATE", "FORGET"]
 
 
-async def test_an_edge_that_was_forgotten_here_can_be_proposed_again_by_a_clock_that_is_behind(
-    here: Here, ada: Other
-) -> None:
+async def test_a_forgotten_edge_can_be_proposed_again_by_a_slow_clock(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
     here.clock.forward(1)
     again = ada.edge(here.rid, ada.rid)
@@ -221,7 +215,7 @@ async def test_an_edge_that_was_forgotten_here_can_be_proposed_again_by_a_clock_
     assert len(await here.rows("SELECT rid FROM koi_edges")) == 1
 
 
-async def test_there_is_a_limit_to_what_is_kept_of_a_node(here: Here, ada: Other, bob: Other) -> None:
+async def test_the_stored_bytes_of_a_node_are_limited(here: Here, ada: Other, bob: Other) -> None:
     here.limit(max_koi_bytes_per_node=5_000)
     await here.receive(ada, *ada.handshake(), ada.personality("large", about="x" * 3_000))
     await here.receive(ada, ada.personality("other", about="y" * 2_000))
@@ -237,7 +231,7 @@ async def test_there_is_a_limit_to_what_is_kept_of_a_node(here: Here, ada: Other
     assert await here.registry() == {"large/1", "small/1", "of-bob/1", "own/1"}
 
 
-async def test_what_a_node_sends_about_edges_from_others_counts_as_its_own(
+async def test_edges_that_a_node_sends_about_others_count_against_its_limit(
     here: Here, ada: Other, bob: Other, other: Callable[[str], Other]
 ) -> None:
     here.limit(max_koi_bytes_per_node=5_000)
@@ -253,7 +247,7 @@ async def test_what_a_node_sends_about_edges_from_others_counts_as_its_own(
     assert len(await here.rows("SELECT rid FROM koi_edges")) == 3
 
 
-async def test_the_history_of_a_node_is_as_large_as_what_is_kept_of_it(here: Here, ada: Other, bob: Other) -> None:
+async def test_the_history_of_a_node_is_pruned_to_its_byte_limit(here: Here, ada: Other, bob: Other) -> None:
     here.limit(max_koi_bytes_per_node=5_000)
     await here.receive(bob, *bob.handshake(), bob.personality("of-bob", about="x" * 3_000))
     await here.meet(ada)

@@ -54,6 +54,6 @@ async def serving(settings: Settings, *, end_workers: bool = True) -> AsyncItera
 
 
 async def confinement(served: Served) -> dict[str, Any]:
-    """What is said of how far this machine confines workers."""
+    """The summary of how far this machine confines workers."""
     told = await served.workbench.call("get_confinement")
     return {"enforced": bool(told["enforced"]), "missing": told["missing"]}

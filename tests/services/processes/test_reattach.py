@@ -37,7 +37,7 @@ async def _nothing_left(settings: Settings) -> AsyncIterator[None]:
 
 
 class Left(NamedTuple):
-    """What a server left running: walt, whose command works in the worktree lab."""
+    """A process that a server left running: walt, whose command works in the worktree lab."""
 
     lab: Path
     worker: int
@@ -82,7 +82,7 @@ async def test_a_command_goes_on_without_a_server_and_the_next_one_takes_its_wor
         await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
 
 
-async def test_what_is_secret_of_a_worker_that_is_taken_back_is_masked(settings: Settings) -> None:
+async def test_secrets_of_a_reattached_worker_are_masked(settings: Settings) -> None:
     variables = {"API_KEY": "plain words", "COLOUR": "green"}
     async with serving(settings, end_workers=False) as served:
         await spawn(served, name="walt", environment=variables | {"CITY": "Reykjavik"}, secret=["CITY"])
@@ -121,9 +121,7 @@ async def test_a_worker_that_ended_while_no_server_ran_gives_its_task_back(setti
         assert (await agent(served, "walt"))["registration_status"] == "inactive"
 
 
-async def test_a_process_with_the_pid_and_start_time_of_a_worker_but_another_mark_is_left_alone(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_a_process_with_a_workers_pid_but_another_mark_is_left_alone(settings: Settings, tmp_path: Path) -> None:
     left = await working(settings)
     table = ProcessTable()
     stranger = table.start(["sleep", "60"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")

@@ -1,4 +1,4 @@
-"""What processes use over time is recorded while it changes, thinned with age, and can be queried."""
+"""The usage of processes over time is recorded while it changes, thinned with age, and can be queried."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def rows(live: Live, workbench: Workbench, query: str = "FROM process_samp
 
 
 @pytest.mark.long
-async def test_a_query_follows_what_processes_use(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_a_query_follows_the_usage_of_processes(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     uid, live = (await admit("ada")).caller.agent, Live()
     assert await rows(live, workbench) == []
     await add(workbench, uid, 1.0, 100)

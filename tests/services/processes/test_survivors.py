@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 @pytest.fixture(autouse=True)
 def _killed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be ended is given up soon."""
+    """Give up soon on processes that cannot be ended."""
     monkeypatch.setattr(termination, "KILL_SECONDS", 1.5)
     monkeypatch.setattr(termination, "RETRY_KILL_SECONDS", 0.1)
 
@@ -76,7 +76,7 @@ async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(set
         assert (kinds.count("agent.survived"), kinds.count("agent.exited")) == (1, 1)
 
 
-async def test_one_process_that_cannot_be_ended_fails_neither_the_stop_nor_the_next_start(served: Served) -> None:
+async def test_an_unkillable_process_fails_neither_the_stop_nor_the_next_start(served: Served) -> None:
     await spawn(served, name="walt", new_worktree=True, assigned_worktree="lab")
     wilma = await spawn(served, name="wilma")
     command = await command_of(served, "lab")

@@ -1,4 +1,4 @@
-"""What is known of agents' processes, and how they end: on request, with their worktree or servers, after a crash."""
+"""Agents' processes: their records, and their ends on request, with their worktree or servers, after a crash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workbench.store.base import Tx
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
-async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Served, lab: Path) -> None:
+async def test_a_killed_worker_is_noticed_and_its_command_ends(served: Served, lab: Path) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="echo $$ > pid; trap '' TERM; setsid sleep 600 & sleep 600")
     command = int(await given.written(lab / "pid"))
@@ -46,7 +46,7 @@ async def test_a_killed_worker_is_noticed_and_takes_its_command_along(served: Se
 
 
 @pytest.mark.parametrize("how", ["terminate_agent", "revoke_agent"])
-async def test_the_task_of_a_worker_that_was_ended_is_done_by_the_next(served: Served, lab: Path, how: str) -> None:
+async def test_the_next_worker_does_the_task_of_an_ended_one(served: Served, lab: Path, how: str) -> None:
     made = await spawn(served, name="walt", assigned_worktree="lab")
     task_id = await given.task(served.workbench, run="[ $WORKBENCH_ATTEMPT = 2 ] || { echo $$ > pid; exec sleep 600; }")
     command = int(await given.written(lab / "pid"))
@@ -77,7 +77,7 @@ async def test_only_the_planner_that_spawned_it_or_the_person_ends_an_agent(serv
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
-async def test_with_its_worktree_a_worker_ends(served: Served, repository: Path) -> None:
+async def test_a_worker_ends_with_its_worktree(served: Served, repository: Path) -> None:
     call = served.workbench.call
     outside = await spawn(served, name="outside")
     places = ("lab", "annex")
@@ -108,7 +108,7 @@ async def test_when_the_servers_stop_all_workers_end(served: Served) -> None:
     await given.refuses("NO_SERVER", spawn(served))
 
 
-async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(settings: Settings, tmp_path: Path) -> None:
+async def test_the_next_server_ends_only_processes_that_a_crashed_one_left(settings: Settings, tmp_path: Path) -> None:
     table = ProcessTable()
     (left := tmp_path / f"workbench-{identity(settings.home)}-left").mkdir()
     sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
@@ -140,7 +140,7 @@ async def test_what_a_crashed_server_left_running_is_ended_and_nothing_else(sett
     table.terminate(sleeper, 0)
 
 
-async def test_a_log_is_read_on_line_by_line_and_no_line_is_lost_or_told_twice(served: Served) -> None:
+async def test_reading_on_in_a_log_neither_loses_nor_repeats_a_line(served: Served) -> None:
     await spawn(served, name="walt")
     found = await process(served, "walt")
     while not any("admitted as walt" in line for line in found["log_tail"]):

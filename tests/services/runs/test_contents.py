@@ -1,4 +1,4 @@
-"""What artifacts contain is shown; nothing that is not recorded is ever opened."""
+"""The contents of artifacts are shown; no unrecorded file is ever opened."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def shown(lab: Lab, run: int, name: str) -> dict[str, Any]:
     return await lab.call("get_run_artifact", run_id=run, name=name)
 
 
-async def test_a_picture_comes_whole_and_of_a_parquet_file_the_first_rows(lab: Lab, project: Path) -> None:
+async def test_a_picture_is_shown_whole_and_a_parquet_file_by_its_first_rows(lab: Lab, project: Path) -> None:
     picture = await shown(lab, await recorded(lab, project / "out" / "plot.png", PNG), "plot.png")
     assert (picture["form"], picture["picture_type"], picture["changed"]) == ("picture", "image/png", False)
     assert base64.b64decode(picture["data"]) == PNG
@@ -49,7 +49,7 @@ async def test_a_picture_comes_whole_and_of_a_parquet_file_the_first_rows(lab: L
     assert (await shown(lab, pretends, path.name))["form"] == "file"
 
 
-async def test_a_file_that_was_changed_replaced_or_removed_since_says_so(lab: Lab, project: Path) -> None:
+async def test_a_changed_replaced_or_removed_artifact_is_reported(lab: Lab, project: Path) -> None:
     file = project / "notes.md"
     run = await recorded(lab, file, b"# One")
     for name in ("README.md", "../notes.md", "/etc/passwd"):
@@ -69,7 +69,7 @@ async def test_a_file_that_was_changed_replaced_or_removed_since_says_so(lab: La
 
 
 @pytest.mark.parametrize("replaced", ["out", "out/secret.txt"])
-async def test_a_symbolic_link_in_place_of_what_was_recorded_is_not_followed(
+async def test_a_symbolic_link_in_place_of_an_artifact_is_not_followed(
     lab: Lab, project: Path, tmp_path: Path, replaced: str
 ) -> None:
     run = await recorded(lab, project / "out" / "secret.txt", b"mine")

@@ -1,4 +1,4 @@
-"""Runs are filtered, sorted by what they measured, paged, compared, annotated and archived."""
+"""Runs are filtered, sorted by metrics, paged, compared, annotated and archived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.errors import BadInput, Conflict, NotFound, Refused
 pytestmark = pytest.mark.anyio
 
 
-async def test_runs_are_filtered_by_what_they_are(lab: Lab) -> None:
+async def test_runs_are_filtered_by_their_fields(lab: Lab) -> None:
     about = {"notebook": "a.ipynb", "notebook_sha256": "0" * 64, "specification": {}}
     row = await lab.call("start_sweep", name="grid", **about)
     swept = (await lab.start("of a sweep", sweep_id=row["id"], key="s1", notebook="deep/train.ipynb"))["id"]
@@ -64,7 +64,7 @@ async def test_runs_are_sorted_by_a_metric_over_all_pages(lab: Lab) -> None:
             await lab.call("list_runs", **other)
 
 
-async def test_a_metric_that_no_run_has_recorded_is_refused_with_what_was_meant(lab: Lab) -> None:
+async def test_an_unknown_metric_is_refused_with_a_suggestion(lab: Lab) -> None:
     assert await lab.list(where=["loss<0.1"], sort="-loss") == [], "nothing is recorded yet"
     await lab.run(loss=0.5, outcome="ok")
     meant = r"UNKNOWN_METRIC: No run has recorded the metric 'los'\. Did you mean loss\?"
@@ -110,7 +110,7 @@ async def test_names_notes_and_tags_are_changed_one_by_one(lab: Lab) -> None:
             await lab.call("update_run", run_id=run, add_tags=[tag])
 
 
-async def test_archived_runs_are_listed_apart_come_back_and_count_for_a_name_only_if_no_other_has_it(lab: Lab) -> None:
+async def test_archived_runs_are_listed_apart_and_yield_their_name_to_others(lab: Lab) -> None:
     running, ended = (await lab.start())["id"], await lab.run()
     with pytest.raises(Conflict, match="RUN_RUNNING"):
         await lab.call("archive_run", run_id=running)

@@ -1,4 +1,4 @@
-"""What runs record: series, numbers that JSON lacks, limits, events in bundles, and two who record at once."""
+"""Recorded values of runs: series, numbers that JSON lacks, limits, bundled events, and concurrent recording."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.state.settings import Settings
 pytestmark = pytest.mark.anyio
 
 
-async def test_values_without_a_step_continue_their_series_and_others_replace_those_of_their_step(lab: Lab) -> None:
+async def test_a_value_without_a_step_continues_its_series_and_one_with_a_step_replaces(lab: Lab) -> None:
     run = (await lab.start())["id"]
     await lab.record(run, {"loss": 0.5, "note": "warm"})
     await lab.record(run, {"loss": [0.4, 0.3]})
@@ -55,7 +55,7 @@ NO_METRICS: list[Any] = [
 ]
 
 
-async def test_what_is_no_metric_is_refused(lab: Lab) -> None:
+async def test_an_invalid_metric_is_refused(lab: Lab) -> None:
     run = (await lab.start())["id"]
     for metrics in NO_METRICS:
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):

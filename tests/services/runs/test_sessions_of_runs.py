@@ -1,4 +1,4 @@
-"""What the kernel of a run makes belongs to the run's session; a person beside it is not drawn in."""
+"""Records made by the kernel of a run belong to the run's session; those of a person beside it do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def session(served: Served) -> str:
     return str((await given.session(served.workbench, "night 1", "sweep night"))["id"])
 
 
-async def test_what_a_runs_kernel_makes_is_in_the_runs_session(
+async def test_tasks_plans_and_agents_made_by_a_runs_kernel_belong_to_its_session(
     served: Served, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SESSION_VARIABLE, session)
@@ -44,7 +44,7 @@ async def test_a_session_that_is_not_there_is_one_coded_line(served: Served, mon
             await kernel.call("create_task", title="x", persona_id="implementer")
 
 
-async def test_the_person_beside_it_stays_in_no_session(served: Served, session: str) -> None:
+async def test_agents_that_a_person_admits_beside_a_run_are_in_no_session(served: Served, session: str) -> None:
     await served.workbench.call("start_run", name="night 1", session_id=session)
     asked = await served.workbench.call("register", name="of the run", capabilities={})
     await served.workbench.call("approve", approval_id=asked["approval_id"], choices={"session_id": session})

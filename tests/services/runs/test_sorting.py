@@ -59,7 +59,7 @@ SORTED = {
 }
 
 
-async def test_runs_are_sorted_by_what_they_are_over_all_pages(lab: Lab, runs: dict[str, int]) -> None:
+async def test_runs_are_sorted_by_their_fields_over_all_pages(lab: Lab, runs: dict[str, int]) -> None:
     names = {run_id: name for name, run_id in runs.items()}
     for limit in (1, 2, 500):
         found = {sort: "".join(names[run] for run in await pages(lab, sort=sort, limit=limit)) for sort in SORTED}

@@ -28,7 +28,7 @@ def gone() -> str:
     return name
 
 
-async def test_a_run_knows_its_parameters_commit_and_environment(lab: Lab, settings: Settings) -> None:
+async def test_a_run_records_its_parameters_commit_and_environment(lab: Lab, settings: Settings) -> None:
     about = {"parameters": {"lr": 0.1, "layers": [1, 2]}, "environment": {"python": "3.11"}, "tags": ["b", "a"]}
     made = await lab.start("first", notebook="train.ipynb", output="out/train.ipynb", **about)
     assert (made["id"], made["already"], made["state"], made["tries"]) == (1, False, "running", 1)
@@ -126,7 +126,7 @@ async def test_a_run_whose_process_has_ended_is_shown_as_lost(lab: Lab) -> None:
     assert run["ended_at"] is not None
 
 
-async def test_an_end_is_recorded_once_and_only_a_lost_run_may_end_otherwise(lab: Lab) -> None:
+async def test_the_end_of_a_run_is_recorded_once_unless_the_run_was_lost(lab: Lab) -> None:
     made = (await lab.start())["id"]
     ended = await lab.call("end_run", run_id=made, state="failed", error_code="E", error="why", output="a.ipynb")
     assert (ended["state"], ended["error_code"], ended["error"]) == ("failed", "E", "why")
@@ -139,7 +139,7 @@ async def test_an_end_is_recorded_once_and_only_a_lost_run_may_end_otherwise(lab
     assert [event["data"]["state"] for event in await lab.events("run.ended")] == ["failed", "lost", "completed"]
 
 
-async def test_what_does_not_exist_or_is_too_large_is_refused(lab: Lab) -> None:
+async def test_a_run_with_missing_references_or_too_large_parameters_is_refused(lab: Lab) -> None:
     with pytest.raises(NotFound, match="SWEEP_NOT_FOUND"):
         await lab.start(sweep_id=3)
     with pytest.raises(NotFound, match="SESSION_NOT_FOUND"):

@@ -35,11 +35,11 @@ async def history(workbench: Workbench, agent_id: str = "ada", **more: Any) -> l
 
 
 def changes(entry: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
-    """What an entry changed: old and new values by field."""
+    """The changes of an entry: old and new values by field."""
     return {change["field"]: (change["old"], change["new"]) for change in entry["changes"]}
 
 
-async def test_what_was_granted_and_each_change_are_shown_with_actor_and_reason_and_no_internal_ids(
+async def test_the_history_of_an_agent_shows_each_change_with_actor_and_reason(
     workbench: Workbench, ada: Admitted
 ) -> None:
     entry = next(one for one in await history(workbench) if one["kind"] == "agent.assigned")

@@ -1,4 +1,4 @@
-"""Contexts: changed, deleted and restored by who wrote them, and read as far as access goes."""
+"""Contexts: changed, deleted and restored by their author, and read within the access level."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_an_agent_reads_as_far_as_its_access_goes_and_no_filter_shows_more
     assert await world.titles("operator") == ["zoe", "eve", "bob", "ada"]
 
 
-async def test_who_wrote_a_context_reads_all_that_was_said_and_changes_it(world: World) -> None:
+async def test_the_author_of_a_context_reads_and_changes_all_of_it(world: World) -> None:
     before = await world.adas("get")
     assert (before["title"], before["content"], before["metadata"]) == ("ada", "of ada", {"by": "ada"})
     assert (before["agent_id"], before["session"], before["sequence_number"]) == ("ada", "one", 1)
@@ -105,7 +105,7 @@ async def test_who_wrote_a_context_reads_all_that_was_said_and_changes_it(world:
     assert (await world.adas("update", "operator", title="by the person"))["title"] == "by the person"
 
 
-async def test_nobody_else_changes_it_and_no_stranger_reads_it(world: World) -> None:
+async def test_only_its_author_changes_a_context_and_no_stranger_reads_it(world: World) -> None:
     await world.update("bob", access_level="session_level")
     for name in ("update", "delete"):
         with pytest.raises(Refused, match="FORBIDDEN"):
@@ -136,7 +136,7 @@ async def test_a_deleted_context_is_gone_until_it_is_restored_and_keeps_its_numb
         await world.adas("restore")
 
 
-async def test_what_happens_to_a_context_is_told_without_what_it_says(world: World) -> None:
+async def test_events_of_a_context_omit_its_content(world: World) -> None:
     await world.adas("update", content="secret plans")
     await world.adas("delete")
     await world.adas("restore")
@@ -166,7 +166,7 @@ async def test_a_change_beyond_the_limits_is_refused_and_changes_nothing(world: 
     assert await world.adas("get") == before
 
 
-async def test_a_tool_that_may_not_touch_contexts_does_not(world: World) -> None:
+async def test_a_tool_without_permission_does_not_touch_contexts(world: World) -> None:
     await world.workbench.call("update_agent_tool", tool_id="write", permissions={"read": [], "write": []})
     for name in ("get", "update", "delete"):
         assert (await given.refusal(world.adas(name))).code == "NOT_PERMITTED"
@@ -177,7 +177,7 @@ async def test_a_tool_that_may_not_touch_contexts_does_not(world: World) -> None
     assert (await world.adas("get", "operator"))["title"] == "ada"
 
 
-async def test_no_question_reads_through_all_contexts(workbench: Workbench, settings: Settings) -> None:
+async def test_no_query_scans_all_contexts(workbench: Workbench, settings: Settings) -> None:
     names = (
         "newest",
         "of_session",
@@ -198,7 +198,7 @@ async def test_no_question_reads_through_all_contexts(workbench: Workbench, sett
     assert set(names) <= {query.name for query in SQL}
 
 
-async def test_who_may_read_a_context_gets_the_events_of_what_others_do_to_it(world: World) -> None:
+async def test_readers_of_a_context_get_the_events_of_others_changes(world: World) -> None:
     await world.update("bob", access_level="team_level")
     await world.adas("update", "operator", title="corrected")
     await world.adas("delete", "operator")

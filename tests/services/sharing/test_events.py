@@ -1,4 +1,4 @@
-"""The feed for those who ask."""
+"""The operation that lists events and waits for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def all_of(workbench: Workbench, caller: Caller = OPERATOR, **how: Any) ->
     return found
 
 
-async def test_events_are_told_in_order_with_who_did_what_to_whom(workbench: Workbench, admit: Admit) -> None:
+async def test_events_are_listed_in_order_with_actor_kind_and_subject(workbench: Workbench, admit: Admit) -> None:
     last = (await listed(workbench))["next_after"]
     planner = await admit("paula", role="planner")
     await workbench.dispatch(planner.caller, "create_task", {"title": "t", "persona_id": "tester"})
@@ -61,7 +61,7 @@ async def test_pages_neither_skip_nor_repeat_also_when_kinds_are_chosen(workbenc
 
 
 @pytest.mark.timeout(20)
-async def test_what_is_chosen_is_found_behind_what_is_not(
+async def test_a_filtered_page_of_events_skips_the_events_that_do_not_match(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = (await listed(workbench))["next_after"]
@@ -103,7 +103,7 @@ async def test_the_newest_events_come_in_pages_that_neither_skip_nor_repeat(
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_gets_the_first_event_of_its_kinds_and_not_longer_than_the_setting_allows(
+async def test_waiting_for_events_ends_with_the_first_match_or_at_the_limit(
     workbench: Workbench, settings: Settings
 ) -> None:
     last = (await listed(workbench))["next_after"]
@@ -121,7 +121,7 @@ async def test_who_waits_gets_the_first_event_of_its_kinds_and_not_longer_than_t
         assert await listed(hasty, after=last, wait_seconds=3_600) == {"events": [], "next_after": last}
 
 
-async def test_an_event_is_there_exactly_when_its_change_is_and_no_stranger_reads_it(workbench: Workbench) -> None:
+async def test_an_event_exists_exactly_if_its_change_does(workbench: Workbench) -> None:
     last = (await listed(workbench))["next_after"]
     with pytest.raises(BadInput):
         await workbench.call("create_plan", text="tasks: []")
@@ -135,7 +135,7 @@ async def test_an_event_is_there_exactly_when_its_change_is_and_no_stranger_read
         await listed(workbench, ANONYMOUS)
 
 
-async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_sessions(
+async def test_an_agent_sees_others_events_by_access_level_and_never_across_sessions(
     workbench: Workbench, admit: Admit
 ) -> None:
     await given.project(workbench)
@@ -164,9 +164,7 @@ async def test_what_others_do_is_told_as_far_as_access_goes_and_never_across_ses
         assert not any("who" in str(event["data"]) for event in told)
 
 
-async def test_an_id_that_another_agent_had_is_not_given_away_with_its_history(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_former_id_of_an_agent_is_not_given_to_another(workbench: Workbench, admit: Admit) -> None:
     await admit("first")
     await workbench.call("update_agent", agent_id="first", changes={"agent_id": "renamed"})
     made = await workbench.call("register", name="first")

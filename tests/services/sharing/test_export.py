@@ -1,4 +1,4 @@
-"""Exports: what is not deleted, as CSV that no spreadsheet runs, or as JSON; and never a secret."""
+"""Exports of records that are not deleted: CSV without formulas, or JSON; and never a secret."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def rows(workbench: Workbench, resource: str, format: str = "json") -> lis
     return found
 
 
-async def test_json_is_a_list_of_objects_that_holds_what_was_said(filled: Workbench) -> None:
+async def test_a_json_export_holds_every_field_unchanged(filled: Workbench) -> None:
     found = await rows(filled, "contexts")
     assert [row["title"] for row in found] == NASTY
     one = (await filled.call("read", filters={"sequence_after": 10}))["data"][0]
@@ -50,7 +50,7 @@ async def test_json_is_a_list_of_objects_that_holds_what_was_said(filled: Workbe
     assert (found[0]["metadata"], found[0]["sequence_number"], found[0]["agent_id"]) == ({"=a": 1}, 1, None)
 
 
-async def test_csv_is_that_of_the_standard_and_no_cell_is_a_formula(filled: Workbench) -> None:
+async def test_a_csv_export_follows_the_standard_and_has_no_formula(filled: Workbench) -> None:
     text = (await filled.call("export", resource="contexts", format="csv"))["content"]
     assert text.startswith("id,project_id,session_id,session,sequence_number,agent_id,title,content,metadata,")
     assert text.count("\r\n") == len(NASTY) + 1
@@ -59,9 +59,7 @@ async def test_csv_is_that_of_the_standard_and_no_cell_is_a_formula(filled: Work
     assert titles == [f"'{title}" if title.startswith(formulas) else title for title in NASTY]
 
 
-async def test_both_forms_have_the_same_columns_and_rows_and_no_token_or_its_hash(
-    filled: Workbench, admit: Admit
-) -> None:
+async def test_csv_and_json_exports_have_equal_rows_and_no_token(filled: Workbench, admit: Admit) -> None:
     ada = await admit("ada", team_id="red")
     await filled.dispatch(ada.caller, "write", {"content": {"title": "mine"}})
     for resource in RESOURCES:
@@ -86,7 +84,7 @@ async def test_an_export_of_nothing_is_a_header_or_an_empty_list(workbench: Work
             assert len(made["content"].split("\r\n")) == 2, resource
 
 
-async def test_what_is_deleted_is_not_exported_nor_what_is_under_it(filled: Workbench, admit: Admit) -> None:
+async def test_deleted_records_and_their_contents_are_not_exported(filled: Workbench, admit: Admit) -> None:
     await admit("ada", team_id="red")
     await filled.call("delete_agent", agent_id="ada")
     await filled.call("delete_project", project_id="alpha")

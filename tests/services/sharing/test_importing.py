@@ -1,4 +1,4 @@
-"""Imports: what was exported from one project is added to another, all of it or none."""
+"""Imports: an export of one project is added to another, whole or not at all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def exported(workbench: Workbench, resource: str, format: str = "json") ->
 
 
 async def rows(workbench: Workbench, resource: str) -> list[dict[str, Any]]:
-    """What is exported, without what stays on its machine."""
+    """The exported rows, without fields that stay on their machine."""
     found = json.loads(await exported(workbench, resource))
     return [{key: value for key, value in row.items() if key not in LEFT_BEHIND} for row in found]
 
@@ -71,7 +71,7 @@ async def copied(source: Workbench, target: Workbench, *resources: str) -> dict[
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
-async def test_what_was_exported_comes_back_as_it_was(filled: Workbench, other: Workbench, format: str) -> None:
+async def test_an_import_restores_an_export_unchanged(filled: Workbench, other: Workbench, format: str) -> None:
     for resource in ORDER:
         content = await exported(filled, resource, format)
         made = await imported(other, resource, content, format=format)
@@ -89,7 +89,7 @@ async def test_an_imported_agent_acts_once_it_has_a_token(filled: Workbench, oth
     assert (await other.call("get_agent_history", agent_id="ada"))["entries"][-1]["kind"] == "agent.imported"
 
 
-async def test_a_dry_run_says_the_same_and_changes_nothing(filled: Workbench, other: Workbench) -> None:
+async def test_a_dry_run_of_an_import_reports_the_same_and_changes_nothing(filled: Workbench, other: Workbench) -> None:
     content = await exported(filled, "projects")
     newest = (await other.call("list_events", after=None))["next_after"]
     rehearsed = await imported(other, "projects", content, dry_run=True)
@@ -100,14 +100,14 @@ async def test_a_dry_run_says_the_same_and_changes_nothing(filled: Workbench, ot
     assert made["added"] == ["alpha"]
 
 
-async def test_what_has_the_same_name_here_is_the_same(filled: Workbench, other: Workbench) -> None:
+async def test_an_import_matches_an_existing_project_by_name(filled: Workbench, other: Workbench) -> None:
     alpha = await project(other)
     assert (await copied(filled, other, "projects"))["present"] == 1
     await copied(filled, other, "sessions")
     assert [one["project_id"] for one in await rows(other, "sessions")] == [alpha["id"]]
 
 
-async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
+async def test_handwritten_rows_can_be_imported(workbench: Workbench) -> None:
     await imported(workbench, "projects", "name,description\r\nalpha,Penguins\r\nbeta,\r\n", format="csv")
     await imported(workbench, "sessions", '\ufeff[{"name": "one", "project": "alpha"}]')
     await imported(workbench, "teams", "name,session\nred,one\nblue,\n", format="csv")
@@ -119,13 +119,13 @@ async def test_rows_can_be_written_by_hand(workbench: Workbench) -> None:
     assert (agent["session"], agent["team"], agent["registration_status"]) == ("one", "red", "assigned")
 
 
-async def test_agents_whose_session_is_not_here_are_in_none(filled: Workbench, other: Workbench) -> None:
+async def test_imported_agents_without_their_session_are_in_none(filled: Workbench, other: Workbench) -> None:
     made = await copied(filled, other, "agents")
     assert made["notes"] == ["Agents whose session or team is not here: 1. To keep it, import those first."]
     assert [one["session"] for one in await rows(other, "agents")] == [None, None]
 
 
-async def test_registrations_that_wait_are_left_out(filled: Workbench, other: Workbench) -> None:
+async def test_pending_registrations_are_not_imported(filled: Workbench, other: Workbench) -> None:
     await filled.call("register", name="eve")
     made = await copied(filled, other, *ORDER[:4])
     assert made["added"] == ["ada", "bob"]

@@ -23,7 +23,7 @@ async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) 
 
 
 async def events(workbench: Workbench) -> list[tuple[str, str, dict[str, Any]]]:
-    """What happened to projects."""
+    """The events of projects."""
     found = (await workbench.call("list_events", kinds=["project.*"], limit=1000))["events"]
     return [(event["kind"], event["subject"], event["data"]) for event in found]
 
@@ -41,7 +41,7 @@ async def test_a_project_is_found_by_id_and_by_name_with_the_number_of_its_sessi
     assert (await workbench.call("get_project", project_id="alpha"))["sessions"] == 1
 
 
-async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
+async def test_an_invalid_project_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
     for wrong in ({"name": ""}, {"name": "  "}, {"name": "x" * 101}, {"names": "x"}, {"description": "x" * 10_001}):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await workbench.call("create_project", **({"name": "x"} if "description" in wrong else {}), **wrong)
@@ -49,7 +49,7 @@ async def test_a_project_that_cannot_be_is_refused_and_leaves_nothing(workbench:
 
 
 @pytest.mark.parametrize("noun", ["project", "session", "team"])
-async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbench, noun: str) -> None:
+async def test_the_name_none_or_null_is_refused(workbench: Workbench, noun: str) -> None:
     await given.project(workbench, "alpha")
     place = {"project_id": "alpha"} if noun == "session" else {}
     for name in ("none", "NULL"):
@@ -58,7 +58,7 @@ async def test_a_name_that_commands_take_for_none_is_refused(workbench: Workbenc
     await given.refuses("BAD_NAME", workbench.call(f"update_{noun}", **{f"{noun}_id": made["id"], "name": "None"}))
 
 
-async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Workbench) -> None:
+async def test_the_name_of_a_project_is_unique_until_it_is_deleted(workbench: Workbench) -> None:
     first = await given.project(workbench, "alpha")
     beta = await given.project(workbench, "beta")
     await given.refuses("NAME_TAKEN", given.project(workbench, "alpha"))
@@ -71,7 +71,7 @@ async def test_a_name_is_one_projects_alone_until_that_is_deleted(workbench: Wor
     assert (await workbench.call("restore_project", project_id=first["id"]))["id"] == first["id"]
 
 
-async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock) -> None:
+async def test_an_update_of_a_project_keeps_the_fields_it_omits(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
         made = await given.project(workbench, "alpha", description="First.")
         clock.forward(1)
@@ -86,7 +86,7 @@ async def test_what_is_not_said_stays_as_it_is(settings: Settings, clock: Clock)
         assert told == [{"changes": ["name"]}, {"changes": ["description", "name"]}]
 
 
-async def test_what_is_deleted_is_gone_until_it_is_restored(workbench: Workbench) -> None:
+async def test_a_deleted_project_is_hidden_until_it_is_restored(workbench: Workbench) -> None:
     made = await given.project(workbench, "alpha")
     deleted = await workbench.call("delete_project", project_id="alpha")
     assert deleted["deleted_at"] is not None
@@ -101,7 +101,7 @@ async def test_what_is_deleted_is_gone_until_it_is_restored(workbench: Workbench
     assert kinds == ["project.created", "project.deleted", "project.restored"]
 
 
-async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(workbench: Workbench) -> None:
+async def test_a_name_of_several_deleted_projects_needs_an_id(workbench: Workbench) -> None:
     ids = []
     for _ in range(2):
         ids.append((await given.project(workbench, "alpha"))["id"])
@@ -111,7 +111,7 @@ async def test_a_name_that_several_deleted_ones_had_must_be_told_apart_by_id(wor
     assert (await workbench.call("restore_project", project_id=ids[1]))["id"] == ids[1]
 
 
-async def test_projects_are_found_by_a_part_of_what_is_said_of_them(workbench: Workbench) -> None:
+async def test_projects_are_found_by_a_part_of_their_name_or_description(workbench: Workbench) -> None:
     await given.project(workbench, "Alpha", description="about 50% of it")
     await given.project(workbench, "beta", description="on alpha_2")
     assert sorted(await names(workbench, search="ALPHA")) == ["Alpha", "beta"]

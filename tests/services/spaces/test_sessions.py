@@ -43,7 +43,7 @@ async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
     assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
 
 
-async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(workbench: Workbench) -> None:
+async def test_the_name_of_a_session_is_unique_within_its_project(workbench: Workbench) -> None:
     await workbench.call("create_project", name="beta")
     one, other = await given.session(workbench, "one"), await given.session(workbench, "one", "beta")
     two = await given.session(workbench, "two")
@@ -59,9 +59,7 @@ async def test_a_name_is_its_own_within_the_project_and_may_be_used_in_another(w
     assert await names(workbench, project_id="alpha", deleted=True) == ["two"]
 
 
-async def test_sessions_are_listed_by_project_and_by_what_is_said_of_them(
-    workbench: Workbench, alpha: dict[str, Any]
-) -> None:
+async def test_sessions_are_listed_by_project_and_search_text(workbench: Workbench, alpha: dict[str, Any]) -> None:
     await workbench.call("create_project", name="beta")
     for name, project in (("one", "alpha"), ("two", "alpha"), ("one", "beta")):
         await given.session(workbench, name, project)
@@ -97,7 +95,7 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it(workbench: W
     assert again["sequence_number"] == 3
 
 
-async def test_what_is_under_a_deleted_project_is_gone_with_it_and_comes_back_with_it(workbench: Workbench) -> None:
+async def test_sessions_are_deleted_and_restored_with_their_project(workbench: Workbench) -> None:
     made = await given.session(workbench, "one")
     gone = await given.session(workbench, "two")
     await workbench.call("delete_session", session_id="two")
@@ -121,7 +119,7 @@ async def test_an_agent_sees_its_own_session_only(workbench: Workbench, admit: A
     await given.refuses("SESSION_NOT_FOUND", workbench.dispatch(ada.caller, "get_session", {"session_id": two["id"]}))
 
 
-async def test_every_change_of_a_session_is_told_in_that_session(workbench: Workbench) -> None:
+async def test_every_change_of_a_session_is_an_event_of_that_session(workbench: Workbench) -> None:
     made = await given.session(workbench, "one")
     await workbench.call("update_session", session_id="one", name="uno", description="Renamed.")
     await workbench.call("update_session", session_id="uno")

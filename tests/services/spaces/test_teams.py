@@ -53,7 +53,7 @@ async def test_a_team_is_made_in_a_session_or_without_one(workbench: Workbench, 
     ]
 
 
-async def test_a_name_is_its_own_where_the_team_is(workbench: Workbench) -> None:
+async def test_the_name_of_a_team_is_unique_within_its_session(workbench: Workbench) -> None:
     for session in ("one", "two", None):
         await given.team(workbench, "red", session)
         await given.refuses("NAME_TAKEN", given.team(workbench, "red", session))

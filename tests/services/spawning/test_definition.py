@@ -1,4 +1,4 @@
-"""Agents that are spawned with a definition: what their commands get of it, and which version is recorded."""
+"""Agents spawned with a definition: its parts in their commands, and the recorded version."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def version(served: Served) -> str:
 
 
 async def text_of(served: Served, task_id: int) -> str:
-    """What the command of a task wrote."""
+    """The output of a task's command."""
     return "\n".join(await output_of(served, task_id))
 
 
@@ -133,7 +133,7 @@ async def test_a_program_that_takes_a_prompt_gets_the_system_prompt_before_it(se
     assert all("# Your task: Do it" in text for text in texts.values())
 
 
-async def test_what_the_profile_does_not_use_is_said(served: Served, lab: Path) -> None:
+async def test_a_spawned_agent_names_the_settings_that_its_profile_ignores(served: Served, lab: Path) -> None:
     await define(served, initialSettings={"model": "anthropic:claude-test"})
     made = await spawn(served, definition="Reviewer", assigned_worktree="lab")
     assert made["unused"] == ["The profile script does not use a model."]
@@ -155,7 +155,7 @@ async def test_what_the_profile_does_not_use_is_said(served: Served, lab: Path) 
         ({"definition": "Foreign"}, BadInput, "DEFINITION_DOES_NOT_FIT"),
     ],
 )
-async def test_a_spawn_that_makes_no_sense_is_refused_before_anything_is_made(
+async def test_an_invalid_spawn_is_refused_before_anything_is_created(
     served: Served, arguments: dict[str, Any], error: type[WorkbenchError], code: str
 ) -> None:
     await define(served)
@@ -168,9 +168,7 @@ async def test_a_spawn_that_makes_no_sense_is_refused_before_anything_is_made(
     assert (await served.workbench.call("list_agents"))["agents"] == []
 
 
-async def test_what_an_agent_wrote_is_trusted_by_the_person_before_it_runs(
-    served: Served, admit: Admit, lab: Path
-) -> None:
+async def test_the_operator_trusts_an_agents_definition_before_it_runs(served: Served, admit: Admit, lab: Path) -> None:
     paula = await admit("paula", "planner", definitions=True)
     create = {"agentPath": "./agents/armed", "name": "Armed"}
     await served.workbench.dispatch(paula.caller, "agent_create", create)
@@ -191,7 +189,7 @@ async def test_what_an_agent_wrote_is_trusted_by_the_person_before_it_runs(
     assert (await process(served, "walt"))["running"]
 
 
-async def test_a_secret_reaches_the_program_and_nothing_that_it_writes(
+async def test_a_secret_reaches_the_program_but_none_of_its_records(
     served: Served, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_KEY", "sk-very-secret")
@@ -261,9 +259,7 @@ async def test_an_agent_that_was_given_another_definition_has_it_after_a_restart
     assert task["attempts"][0]["definition_hash"] is None
 
 
-async def test_a_role_that_came_with_a_definition_is_asked_for_whatever_runs_it_and_the_answer_says_it(
-    served: Served, lab: Path
-) -> None:
+async def test_a_role_from_a_definition_needs_trust_whatever_runs_it(served: Served, lab: Path) -> None:
     await define(served)
     how = {"definition": "Reviewer", "assigned_worktree": "lab"}
     assert (await served.workbench.call("spawn_agent", **how))["role"] == "worker"

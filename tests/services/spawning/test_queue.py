@@ -25,7 +25,7 @@ async def begun(served: Served, agent_id: str) -> dict[str, Any]:
     return found
 
 
-async def test_agents_wait_for_room_in_the_order_they_were_asked_for(settings: Settings) -> None:
+async def test_agents_wait_for_a_free_place_in_the_order_of_their_requests(settings: Settings) -> None:
     async with crowded(settings, max_agents_running=1, max_agents_queued=2) as served:
         names = ["first", "second", "third"]
         made = [await spawn(served, name=name) for name in names]
@@ -57,7 +57,7 @@ async def test_an_agent_that_waits_for_room_can_be_ended(settings: Settings) -> 
         await given.refuses("NOT_RUNNING", served.workbench.call("terminate_agent", agent_id="second"))
 
 
-async def test_a_planner_has_only_its_share_of_the_room(settings: Settings) -> None:
+async def test_a_planner_may_run_only_its_share_of_agents(settings: Settings) -> None:
     async with crowded(settings, max_agents_per_planner=1) as served:
         paula, pete = [await admitted(served.workbench, name, "planner") for name in ("paula", "pete")]
         states = [(await spawn(served, who))["state"] for who in (paula, paula, pete)]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
 def content(path: Path) -> bytes:
-    """What is in a file, if it is one and is still there."""
+    """The content of a file, if it is one and still exists."""
     with suppress(FileNotFoundError, IsADirectoryError):
         return path.read_bytes()
     return b""

@@ -191,7 +191,7 @@ async def test_a_worker_whose_command_exceeds_a_limit_fails_the_task_and_goes_on
     await done(served)
 
 
-async def test_a_worker_without_a_worktree_writes_nothing_that_stays(served: Served, repository: Path) -> None:
+async def test_a_worker_without_a_worktree_leaves_no_file(served: Served, repository: Path) -> None:
     (repository / ".env").write_text("SECRET=1")
     await spawn(served)
     run = "cat $WORKBENCH_PROJECT/README.md; echo x > here; for f in .env .git/config .aiswarm/server.json new; do"
@@ -222,7 +222,7 @@ async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) 
         await spawn(served, new_worktree=True)
 
 
-async def test_variables_of_the_server_that_could_steer_a_worker_do_not_reach_it(
+async def test_dangerous_variables_of_the_server_do_not_reach_a_worker(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WORKBENCH_TOKEN", "GIT_DIR", "PYTHONSTARTUP", "LD_LIBRARY_PATH"):
@@ -261,7 +261,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_what_cannot_be_spawned_is_refused_and_nothing_runs(served: Served) -> None:
+async def test_a_refused_spawn_starts_nothing(served: Served) -> None:
     await served.workbench.call("create_worktree", name="old")
     await served.workbench.call("discard_worktree", worktree_name="old")
     for code, more in REFUSED:
@@ -280,9 +280,7 @@ async def test_an_agent_that_cannot_be_started_is_not_left_waiting(served: Serve
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
 
 
-async def test_a_planners_agent_is_granted_no_more_tools_than_the_planner_and_the_person_sees_what_it_gets(
-    served: Served, admit: Admit
-) -> None:
+async def test_a_planners_agent_gets_no_more_tools_than_the_planner(served: Served, admit: Admit) -> None:
     call = served.workbench.call
     offered = [{"name": name, "description": "", "parameters": {"type": "object"}} for name in ("mail", "notes")]
     await call("offer_tools", host_id="k", name="kernel 1", tools=offered)

@@ -1,4 +1,4 @@
-"""Open tasks that no agent is left to do are counted, and the agents whose restart would help are named."""
+"""Open tasks without an agent are counted, and the agents whose restart would help are named."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NOBODY = {"tasks": 0, "restartable": [], "message": ""}
 
 
 async def unattended(workbench: Workbench) -> dict[str, Any]:
-    """What the operation answers."""
+    """The result of the operation."""
     return await workbench.call("get_unattended_work")
 
 
-async def test_a_task_that_an_active_agent_can_do_is_attended(workbench: Workbench, admit: Admit) -> None:
+async def test_a_task_that_an_active_agent_can_do_is_not_counted(workbench: Workbench, admit: Admit) -> None:
     assert await unattended(workbench) == NOBODY
     await workbench.call("create_task", **NEW)
     said = "There is no agent to do 1 open task. Spawn one."

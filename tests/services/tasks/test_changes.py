@@ -1,4 +1,4 @@
-"""Changing one's mind about tasks: broken down, tried again, given to somebody else, put forward and back."""
+"""Changes of tasks: broken down, retried, reassigned, reprioritised."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def rested(workbench: Workbench, task_id: int) -> None:
 
 
 async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str, Any]]]:
-    """What happened to a task after it was created, and what was told of it."""
+    """The events of a task after its creation, with their data."""
     found = (await workbench.call("list_events", subject=f"task:{task_id}", limit=1000))["events"]
     return [(event["kind"].removeprefix("task."), event["data"]) for event in found[1:]]
 
@@ -36,7 +36,7 @@ async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str
 # Broken down
 
 
-async def test_who_holds_a_task_breaks_it_down_into_others_like_it(workbench: Workbench, ada: Admitted) -> None:
+async def test_the_holder_of_a_task_creates_subtasks_that_inherit_from_it(workbench: Workbench, ada: Admitted) -> None:
     parent = await given.task(workbench, priority=7)
     await given.claim(workbench, ada)
     made = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
@@ -74,7 +74,7 @@ async def test_a_task_waits_for_the_parts_it_was_broken_into_unless_they_wait_fo
     assert (node["status"], node["open_below"], node["completed_below"]) == ("completed", 0, 2)
 
 
-async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(
+async def test_only_the_holder_a_planner_or_the_operator_creates_subtasks(
     workbench: Workbench, ada: Admitted, admit: Admit
 ) -> None:
     pam, parent = await admit("pam", role="planner"), await given.task(workbench)
@@ -94,9 +94,7 @@ async def test_only_who_holds_it_a_planner_or_the_person_breaks_a_task_down(
 
 
 @pytest.mark.parametrize("end", ["failed", "cancelled"])
-async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
-    workbench: Workbench, ada: Admitted, end: str
-) -> None:
+async def test_a_dead_task_is_retried_with_all_its_retries(workbench: Workbench, ada: Admitted, end: str) -> None:
     task = await given.task(workbench, max_retries=1)
     await fail(workbench, ada, task)
     await rested(workbench, task)
@@ -123,7 +121,7 @@ async def test_a_dead_task_is_tried_again_with_all_its_retries_anew(
     assert await given.claim(workbench, ada) == held
 
 
-async def test_what_is_tried_again_may_have_other_retries_from_then_on(workbench: Workbench, ada: Admitted) -> None:
+async def test_retrying_a_task_may_set_its_maximum_of_retries(workbench: Workbench, ada: Admitted) -> None:
     task = await given.task(workbench, max_retries=0)
     for retries, after in ((None, "failed"), (1, "pending")):
         await workbench.call("cancel_task", task_id=task)
@@ -180,7 +178,7 @@ async def test_a_task_is_given_to_one_agent_and_to_anybody_again(
         await given.task(workbench, assigned_agent_id="ada")
 
 
-async def test_who_holds_a_task_that_is_given_to_another_loses_it_and_no_retry(
+async def test_reassigning_a_held_task_takes_it_from_its_holder_but_costs_no_retry(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     task = await given.task(workbench, max_retries=0)
@@ -236,7 +234,7 @@ async def test_workers_make_and_steer_no_tasks(workbench: Workbench, ada: Admitt
 
 
 @pytest.mark.parametrize("name", ["revoke_agent", "delete_agent"])
-async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
+async def test_a_task_reserved_for_a_departed_agent_is_open_to_all(
     workbench: Workbench, ada: Admitted, bob: Admitted, name: str
 ) -> None:
     waits, held = [await given.task(workbench, assigned_agent_id="ada") for _ in range(2)]
@@ -251,7 +249,7 @@ async def test_what_was_reserved_for_an_agent_that_is_gone_is_anybodys(
     assert (await given.kinds(workbench)).count("task.reassigned") == 2
 
 
-async def test_a_task_whose_worktree_is_closed_is_retried_once_the_worktree_is_made_anew(workbench: Workbench) -> None:
+async def test_a_task_of_a_closed_worktree_is_retried_once_the_worktree_exists_again(workbench: Workbench) -> None:
     waiting = await given.task(workbench, "early", target_worktree="later")
     task = await given.task(workbench, target_worktree="lab")
     for one in (waiting, task):

@@ -17,7 +17,7 @@ NEW = {"title": "t", "persona_id": "implementer"}
 ONE = "Task {} has no command (run): only an LLM agent or a person can do it."
 
 
-async def test_new_tasks_say_which_of_them_have_no_command(workbench: Workbench) -> None:
+async def test_new_tasks_without_a_command_are_noted(workbench: Workbench) -> None:
     for number, run in enumerate((None, "", []), 1):
         assert (await workbench.call("create_task", **NEW, run=run))["note"] == ONE.format(number)
     assert (await workbench.call("create_task", **NEW, run="true"))["note"] is None
@@ -29,7 +29,7 @@ async def test_new_tasks_say_which_of_them_have_no_command(workbench: Workbench)
     assert (await workbench.call("create_tasks", tasks=some[:1]))["note"] is None
 
 
-async def test_a_new_plan_says_which_of_its_tasks_have_no_command(workbench: Workbench) -> None:
+async def test_a_new_plan_notes_its_tasks_without_a_command(workbench: Workbench) -> None:
     line = "  - {{name: {0}, title: {0}, persona: implementer{1}}}\n"
     text = "plan: p\ntasks:\n" + line.format("a", ", run: make") + line.format("b", "")
     assert (await workbench.call("create_plan", text=text))["note"] == ONE.format(2)

@@ -1,4 +1,4 @@
-"""What waits for what: added and removed while the work goes on, never in a circle, and what an end means."""
+"""Dependencies: added and removed during the work, never in a cycle, and the effects of an end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def states(workbench: Workbench, *ids: int) -> list[tuple[str, list[int]]]:
-    """Where tasks stand, and what they wait for."""
+    """The states of tasks and their open dependencies."""
     found = [await workbench.call("get_task_status", task_id=task_id) for task_id in ids]
     return [(task["status"], task["blocked_by"]) for task in found]
 
@@ -26,7 +26,7 @@ async def wait_for(workbench: Workbench, task_id: int, depends_on: int) -> dict[
 
 
 async def kinds(workbench: Workbench, task_id: int) -> list[str]:
-    """What happened to a task."""
+    """The kinds of a task's events."""
     return [kind.removeprefix("task.") for kind in await given.kinds(workbench, subject=f"task:{task_id}")]
 
 
@@ -61,7 +61,7 @@ async def test_a_removed_dependency_makes_a_task_claimable(workbench: Workbench,
     await given.end(workbench, await admit("ada"), task)
 
 
-async def test_who_holds_a_task_cannot_complete_it_before_what_was_added_meanwhile(
+async def test_a_held_task_cannot_complete_before_a_dependency_added_meanwhile(
     workbench: Workbench, ada: Admitted
 ) -> None:
     task, later = await given.task(workbench), await given.task(workbench)
@@ -133,7 +133,7 @@ async def test_tasks_that_would_wait_for_each_other_are_refused_with_the_whole_c
     assert (await workbench.call("list_tasks", limit=100))["tasks"] == before
 
 
-async def test_of_several_ways_round_the_shortest_is_named(workbench: Workbench) -> None:
+async def test_the_shortest_dependency_cycle_is_named(workbench: Workbench) -> None:
     a, b, c, d = [await given.task(workbench, title) for title in "abcd"]
     for task, first in ((a, b), (b, c), (c, d), (a, c)):
         await wait_for(workbench, task, first)
@@ -147,7 +147,7 @@ async def test_of_several_ways_round_the_shortest_is_named(workbench: Workbench)
 
 
 @pytest.mark.parametrize("bad", ["failed", "cancelled"])
-async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
+async def test_the_failure_policy_blocks_cancels_or_frees_a_dependent_task(
     workbench: Workbench, ada: Admitted, bad: str
 ) -> None:
     first, policies = await given.task(workbench), ("block", "ignore", "cancel")
@@ -170,7 +170,7 @@ async def test_by_its_policy_a_task_stays_blocked_is_cancelled_or_goes_on(
     await given.end(workbench, ada, stays)
 
 
-async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_it_along(
+async def test_a_cancelled_task_cancels_its_subtasks_and_its_cancelling_dependants(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     first = await given.task(workbench)
@@ -192,7 +192,9 @@ async def test_a_cancelled_task_takes_its_subtasks_and_all_that_is_cancelled_by_
 
 
 @pytest.mark.parametrize("policy", ["block", "cancel", "ignore"])
-async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, ada: Admitted, policy: str) -> None:
+async def test_an_ended_task_is_not_affected_by_a_failed_dependency(
+    workbench: Workbench, ada: Admitted, policy: str
+) -> None:
     first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first], on_failure=policy)
     await given.end(workbench, ada, task, "cancelled")
@@ -205,7 +207,7 @@ async def test_what_has_ended_already_is_told_nothing(workbench: Workbench, ada:
     assert await states(workbench, under) == [("pending", [])]
 
 
-async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_revived(
+async def test_a_started_task_waits_for_a_dependency_that_is_revived(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     first = await given.task(workbench)
@@ -219,9 +221,7 @@ async def test_who_began_without_a_dead_task_completes_after_it_once_it_is_reviv
     await workbench.dispatch(bob.caller, "complete_task", {"task_id": task})
 
 
-async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_wait_for_a_dead_one(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_task_cancelled_with_its_dependencies_cannot_get_a_dead_one(workbench: Workbench, admit: Admit) -> None:
     ada, failed, gone, whole = (
         await admit("ada"),
         await given.task(workbench),
@@ -253,7 +253,7 @@ async def test_a_task_that_would_be_cancelled_with_a_dependency_never_begins_to_
     assert await states(workbench, task) == [("cancelled", [])]
 
 
-async def test_of_many_dead_dependencies_a_message_names_some(workbench: Workbench) -> None:
+async def test_a_message_names_only_some_of_many_dead_dependencies(workbench: Workbench) -> None:
     ids = [await given.task(workbench) for _ in range(15)]
     for task in ids:
         await workbench.call("cancel_task", task_id=task)
@@ -262,7 +262,7 @@ async def test_of_many_dead_dependencies_a_message_names_some(workbench: Workben
     assert refused.value.details == {"dead": ids}
 
 
-async def test_what_was_cancelled_with_a_dependency_is_retried_after_it(workbench: Workbench, ada: Admitted) -> None:
+async def test_a_task_cancelled_with_its_dependency_is_retried_after_it(workbench: Workbench, ada: Admitted) -> None:
     first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first], on_failure="cancel")
     await given.end(workbench, ada, first, "failed")

@@ -53,7 +53,7 @@ async def test_a_planner_may_not_change_the_tasks_of_others(workbench: Workbench
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_a_planner_changes_its_own_tasks_what_is_below_them_and_those_of_agents_it_spawned(
+async def test_a_planner_changes_its_own_tasks_their_subtasks_and_its_agents_tasks(
     workbench: Workbench, admit: Admit, name: str
 ) -> None:
     pam, pia = await admit("pam", role="planner"), await admit("pia", role="planner")
@@ -85,9 +85,7 @@ async def test_a_planner_shapes_the_task_it_holds(workbench: Workbench, admit: A
         await given.done_by(workbench, pam, "cancel_task", task)
 
 
-async def test_a_planner_updates_only_its_own_plan_and_what_is_its_own_in_it(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_a_planner_updates_only_its_own_plan_and_its_own_tasks_there(workbench: Workbench, admit: Admit) -> None:
     pam, pia = await admit("pam", role="planner"), await admit("pia", role="planner")
     await workbench.dispatch(pia.caller, "create_plan", {"text": PLAN})
     await workbench.dispatch(pam.caller, "create_plan", {"text": PLAN})  # the same text changes nothing

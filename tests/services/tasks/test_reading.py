@@ -1,4 +1,4 @@
-"""What is read of one task, or of several: all of it, and its log."""
+"""Reading one task or several in full, and the log of a task."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ABOUT_A_TASK: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_a_task_that_is_not_there_is_neither_read_nor_changed(workbench: Workbench, admit: Admit) -> None:
+async def test_a_missing_task_can_be_neither_read_nor_changed(workbench: Workbench, admit: Admit) -> None:
     pam = await admit("pam", role="planner")
     for name, more in ABOUT_A_TASK.items():
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):

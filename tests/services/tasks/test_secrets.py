@@ -1,4 +1,4 @@
-"""What agents say of their tasks is recorded without secrets."""
+"""Reports of agents on their tasks are recorded without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose task it is: an agent sees and claims those of its session and those of none, never another's."""
+"""Sessions of tasks: an agent sees and claims tasks of its session and of none, never of another."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ async def test_an_agent_sees_and_claims_the_tasks_of_its_session_and_of_none(
     assert [task["title"] for task in (await workbench.call("list_tasks"))["tasks"]] == list(ids)
 
 
-async def test_the_best_task_is_taken_from_the_session_and_from_nobodys_alike(
-    workbench: Workbench, admit: Admit
-) -> None:
+async def test_the_best_task_is_claimed_from_the_session_or_from_none(workbench: Workbench, admit: Admit) -> None:
     ada = await put(workbench, admit, "ada", "north")
     for priority, place in ((5, "north"), (4, None), (9, "south"), (3, "north"), (4, None)):
         await given.task(workbench, f"{place} {priority}", session_id=place, priority=priority)
     assert await all_done(workbench, ada) == ["north 5", "None 4", "None 4", "north 3"]
 
 
-async def test_who_has_a_worktree_and_a_session_takes_what_fits_both(workbench: Workbench, settle: Admit) -> None:
+async def test_an_agent_with_a_worktree_and_a_session_takes_tasks_that_fit_both(
+    workbench: Workbench, settle: Admit
+) -> None:
     ada = await move(workbench, await settle("ada", "lab"), "north")
     for session in ("north", None, "south"):
         for worktree in ("lab", None, "attic"):
@@ -97,7 +97,7 @@ async def test_who_has_a_worktree_and_a_session_takes_what_fits_both(workbench: 
     assert await all_done(workbench, ada) == fitting
 
 
-async def test_what_is_reserved_for_an_agent_lies_where_it_can_see_it(workbench: Workbench, admit: Admit) -> None:
+async def test_a_task_is_reserved_only_for_an_agent_that_sees_its_session(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     with pytest.raises(Conflict, match="OTHER_SESSION"):
         await workbench.call("reassign_task", task_id=ids["south"], assigned_agent_id="ada")
@@ -136,7 +136,7 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
         await given.done_by(workbench, pam, "add_dependency", made["id"], depends_on=ids["south"])
 
 
-async def test_a_subtask_lies_in_the_session_of_what_it_is_part_of(workbench: Workbench, admit: Admit) -> None:
+async def test_a_subtask_belongs_to_the_session_of_its_parent(workbench: Workbench, admit: Admit) -> None:
     ada, ids = await put(workbench, admit, "ada", "north"), await board(workbench)
     for part_of, session in (("north", ada.caller.session), ("None", None)):
         await given.claim(workbench, ada, ids[part_of])
@@ -179,7 +179,7 @@ async def test_events_of_tasks_say_their_session(workbench: Workbench, admit: Ad
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_work_hears_of_its_sessions(workbench: Workbench, admit: Admit) -> None:
+async def test_a_waiting_heartbeat_returns_only_tasks_of_the_agents_session(workbench: Workbench, admit: Admit) -> None:
     ada = await put(workbench, admit, "ada", "north")
     waiting = asyncio.create_task(workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {"wait_seconds": 30}))
     await followed(workbench)

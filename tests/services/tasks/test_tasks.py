@@ -1,4 +1,4 @@
-"""What there is to do: made, listed, shown as a tree, cancelled."""
+"""Tasks: created, listed, shown as a tree, cancelled."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-async def test_a_task_keeps_all_that_was_said_of_it_and_the_rest_comes_from_the_settings(
+async def test_a_task_keeps_its_given_fields_and_takes_the_rest_from_the_settings(
     workbench: Workbench, admit: Admit, settings: Settings
 ) -> None:
     said = {
@@ -87,7 +87,7 @@ NO_TASKS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_task_that_cannot_be_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
+async def test_an_invalid_task_is_refused_and_leaves_nothing(workbench: Workbench) -> None:
     for more, code in NO_TASKS:
         with pytest.raises((BadInput, NotFound), match=f"^{code}"):
             await workbench.call("create_task", **{"title": "t", "persona_id": "implementer"} | more)
@@ -118,7 +118,7 @@ async def test_a_task_waits_until_all_it_depends_on_is_completed(workbench: Work
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.given(data=st.data())
-async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench, data: st.DataObject) -> None:
+async def test_the_pages_of_any_list_add_up_to_the_list(workbench: Workbench, data: st.DataObject) -> None:
     if not (await workbench.call("list_tasks"))["tasks"]:
         kinds = [(p, persona) for p in (0, 5, 5, -7, 2**20 - 50_000) for persona in ("tester", "implementer")]
         await workbench.call("create_tasks", tasks=[{"title": "t", "priority": p, "persona_id": q} for p, q in kinds])
@@ -132,7 +132,7 @@ async def test_the_pages_of_any_list_are_together_the_list(workbench: Workbench,
     assert len(whole) == {"persona_id": 5, "worktree": 0}.get(next(iter(wanted), ""), 10)
 
 
-async def test_a_page_goes_on_where_the_one_before_ended_whatever_came_in_between(workbench: Workbench) -> None:
+async def test_a_page_continues_after_the_last_row_of_the_page_before(workbench: Workbench) -> None:
     ids = [await given.task(workbench, priority=p) for p in (5, 4, 3, 2)]
     found = []
     async for page in pages(workbench, limit=2, sort="priority"):
@@ -176,7 +176,7 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
         await workbench.call("list_tasks", status="open")
 
 
-async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -> None:
+async def test_create_tasks_creates_all_tasks_or_none(workbench: Workbench) -> None:
     new = [{"title": f"t{n}", "persona_id": "implementer", "dependencies": [-n] if n else []} for n in range(300)]
     ids = (await workbench.call("create_tasks", tasks=new))["task_ids"]
     assert ids == list(range(ids[0], ids[0] + 300))
@@ -200,7 +200,7 @@ async def test_many_tasks_are_made_at_once_or_not_at_all(workbench: Workbench) -
     assert await events(workbench, "task.*") == before
 
 
-async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, ada: Admitted) -> None:
+async def test_get_task_status_gives_the_state_of_a_task_in_brief(workbench: Workbench, ada: Admitted) -> None:
     first = await given.task(workbench)
     task = await given.task(workbench, dependencies=[first])
 
@@ -223,7 +223,7 @@ async def test_a_task_says_in_few_words_how_it_stands(workbench: Workbench, ada:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-async def test_who_waits_for_a_task_hears_of_its_end(
+async def test_wait_for_task_returns_when_the_task_ends(
     workbench: Workbench, ada: Admitted, admit: Admit, end: str
 ) -> None:
     eve, task, other = await admit("eve", tool="read"), await given.task(workbench), await given.task(workbench)
@@ -238,7 +238,7 @@ async def test_who_waits_for_a_task_hears_of_its_end(
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench, ada: Admitted) -> None:
+async def test_wait_for_task_returns_at_the_first_change(workbench: Workbench, ada: Admitted) -> None:
     task, other = await given.task(workbench), await given.task(workbench)
     wait = {"until": "changed", "wait_seconds": 30}
     waiting = asyncio.create_task(given.done_by(workbench, ada, "wait_for_task", task, **wait))
@@ -249,7 +249,7 @@ async def test_who_waits_for_any_change_hears_of_the_first(workbench: Workbench,
 
 
 @pytest.mark.timeout(20)
-async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_read(
+async def test_wait_for_task_sees_a_change_before_its_first_read(
     workbench: Workbench, ada: Admitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task, read, may_read = await given.task(workbench), workbench.store.read, asyncio.Event()
@@ -268,7 +268,9 @@ async def test_who_waits_for_any_change_hears_of_one_that_came_before_the_first_
     assert (await waiting)["status"] == "claimed"
 
 
-async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Workbench, ada: Admitted) -> None:
+async def test_wait_for_task_times_out_and_returns_at_once_for_an_ended_task(
+    workbench: Workbench, ada: Admitted
+) -> None:
     task = await given.task(workbench)
     assert (await workbench.call("wait_for_task", task_id=task, wait_seconds=0.05))["status"] == "pending"
     await given.end(workbench, ada, task)
@@ -277,7 +279,7 @@ async def test_waiting_ends_in_vain_and_for_what_has_ended_at_once(workbench: Wo
         assert found["status"] == "completed"
 
 
-async def test_the_graph_names_who_waits_for_whom_and_who_is_part_of_what(workbench: Workbench) -> None:
+async def test_the_graph_has_the_dependencies_and_the_parents_of_tasks(workbench: Workbench) -> None:
     line = "- {name: a, title: a, persona: tester}\n"
     text = f"plan: p\ntasks:\n{line}{line.replace('a,', 'b,').replace('}', ', after: [a]}')}"
     planned = (await workbench.call("create_plan", text=text))["tasks"]
@@ -349,7 +351,7 @@ async def test_a_tree_may_be_deep_but_never_too_deep_to_be_shown(workbench: Work
     assert (await workbench.call("get_task_tree"))["counts"] == {"cancelled": 50}
 
 
-async def test_cancelling_takes_the_whole_subtree_but_not_what_is_finished(
+async def test_cancelling_a_task_cancels_its_subtree_except_completed_tasks(
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     root = await given.task(workbench, "root")
@@ -389,7 +391,7 @@ ENDED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-async def test_what_has_ended_is_not_changed(workbench: Workbench, ada: Admitted, end: str) -> None:
+async def test_an_ended_task_cannot_be_changed(workbench: Workbench, ada: Admitted, end: str) -> None:
     await given.task(workbench, "another")
     task = await given.task(workbench)
     await given.end(workbench, ada, task, end)

@@ -146,11 +146,11 @@ async def questions(workbench: Workbench, number: int) -> list[dict[str, Any]]:
 
 
 async def ended_with(*waiting: asyncio.Task[calls.Finished]) -> list[str | None]:
-    """How calls end."""
+    """The results or errors of calls."""
     await asyncio.wait(waiting)
     return [code_of(one) for one in waiting]
 
 
 def code_of(ended: asyncio.Task[calls.Finished]) -> str | None:
-    """How a call failed; None if it did not."""
+    """The code with which a call failed; None if it did not."""
     return getattr(ended.exception(), "code", None)

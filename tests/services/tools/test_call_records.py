@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 MOVE = Query("move", "UPDATE tool_calls SET runner = :runner WHERE ended_at IS NULL")
 
 
-async def test_calls_are_listed_newest_first_in_pages_and_by_what_they_are(workbench: Workbench, shelf: Shelf) -> None:
+async def test_calls_are_listed_newest_first_in_pages_and_filtered(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__look", hints=READING)
     for n in range(5):
         await begin(workbench, "hub__look", {"n": n})
@@ -47,7 +47,7 @@ async def test_calls_are_listed_newest_first_in_pages_and_by_what_they_are(workb
     assert (await number(state="completed"), await number(state="open"), await number(task_id=1)) == (6, 0, 0)
 
 
-async def test_a_list_has_the_beginning_and_one_call_the_whole(workbench: Workbench, shelf: Shelf) -> None:
+async def test_a_list_of_calls_is_abridged_and_a_single_call_is_whole(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__look", hints=READING)
     done = await begin(workbench, "hub__look", {"text": "x" * 10_000})
     [listed] = (await workbench.call("list_tool_calls"))["calls"]
@@ -106,7 +106,7 @@ async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Wo
     assert [kind for kind, _ in await events(workbench, "tool.*")] == ["tool.requested", "tool.abandoned"]
 
 
-async def test_who_cancels_the_caller_itself_gets_a_cancellation(workbench: Workbench, hanging: Hanging) -> None:
+async def test_cancelling_the_calling_coroutine_cancels_the_call(workbench: Workbench, hanging: Hanging) -> None:
     waiting = begin(workbench, "hub__wait")
     await hanging.begun.wait()
     waiting.cancel()
@@ -144,7 +144,9 @@ async def test_calls_are_interrupted_when_the_servers_stop(workbench: Workbench,
     assert [row["state"] for row in await rows(workbench)] == ["interrupted"]
 
 
-async def test_events_of_a_call_are_seen_by_those_near(workbench: Workbench, shelf: Shelf, admit: Admit) -> None:
+async def test_events_of_a_call_are_visible_only_to_its_caller(
+    workbench: Workbench, shelf: Shelf, admit: Admit
+) -> None:
     ada, bob = (await admit("ada", tools=["hub"])).caller, (await admit("bob")).caller
     shelf.put("hub__look", hints=READING)
     await begin(workbench, "hub__look", scope=as_agent(ada))
@@ -156,7 +158,7 @@ async def test_events_of_a_call_are_seen_by_those_near(workbench: Workbench, she
     assert started["tool_input"] == "{}"
 
 
-async def test_a_call_keeps_how_far_it_was_when_it_last_said_so(workbench: Workbench, shelf: Shelf) -> None:
+async def test_a_call_keeps_its_last_reported_progress(workbench: Workbench, shelf: Shelf) -> None:
     reported, told = asyncio.Event(), []
 
     async def works(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
@@ -226,7 +228,9 @@ async def test_the_catalogue_and_calls_have_endpoints(served: Served, shelf: She
 
 
 @pytest.mark.parametrize("runs", [False, True])
-async def test_who_leaves_ends_the_call(served: Served, shelf: Shelf, agent: httpx2.AsyncClient, runs: bool) -> None:
+async def test_a_client_that_disconnects_ends_its_call(
+    served: Served, shelf: Shelf, agent: httpx2.AsyncClient, runs: bool
+) -> None:
     hanging = Hanging()
     shelf.put("hub__wait", hanging)
     calling = asyncio.create_task(agent.post("/api/tools/hub__wait/call", json={}))

@@ -127,7 +127,9 @@ async def records(workbench: Workbench) -> str:
     return json.dumps([kept, approvals, calls, whole, exported], ensure_ascii=False)
 
 
-async def test_what_a_schema_marks_is_masked_everywhere_but_in_the_call(workbench: Workbench, shelf: Shelf) -> None:
+async def test_arguments_that_a_schema_marks_secret_are_masked_except_in_the_call(
+    workbench: Workbench, shelf: Shelf
+) -> None:
     shelf.put("hub__post", parameters=MARKED, result=MARKED)
     asking = begin(workbench, "hub__post", {"key": "open-sesame", "to": "me"})
     asked = await question(workbench)
@@ -140,7 +142,7 @@ async def test_what_a_schema_marks_is_masked_everywhere_but_in_the_call(workbenc
 
 
 @pytest.mark.parametrize("how", ["returns", "fails", "raises"])
-async def test_an_argument_that_a_schema_marks_is_in_no_record_of_its_call_and_stays_a_word_elsewhere(
+async def test_a_marked_argument_is_masked_only_in_the_records_of_its_call(
     workbench: Workbench, shelf: Shelf, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -63,7 +63,7 @@ async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Work
         await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
 
 
-async def test_an_answer_that_its_limit_cut_says_so_to_who_called_the_tool(
+async def test_the_caller_of_a_tool_learns_that_a_limit_cut_the_answer(
     workbench: Workbench, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(settings, f"settings:\n  model: {OLLAMA.model}")
@@ -83,7 +83,7 @@ async def test_without_a_model_or_in_another_mode_nothing_is_offered(workbench: 
     assert await listed(workbench) == []
 
 
-async def test_two_definitions_of_one_name_offer_nothing_and_one_that_cannot_be_read_does_not_matter(
+async def test_definitions_of_one_name_offer_no_tools_and_an_unreadable_one_is_skipped(
     workbench: Workbench, settings: Settings
 ) -> None:
     write(settings)
@@ -128,7 +128,9 @@ async def test_a_provider_that_is_not_trusted_is_not_used(workbench: Workbench, 
     assert (call["tool_name"], call["state"], call["error_code"]) == (NAME, "failed", "DEFINITION_NOT_TRUSTED")
 
 
-async def test_an_agent_calls_it_if_its_grant_says_so(workbench: Workbench, settings: Settings, admit: Admit) -> None:
+async def test_an_agent_calls_an_exported_tool_only_with_a_grant(
+    workbench: Workbench, settings: Settings, admit: Admit
+) -> None:
     write(settings)
     stranger, granted = (await admit("ada")).caller, (await admit("bob", tools=[NAME])).caller
     with pytest.raises(WorkbenchError, match="FORBIDDEN"):

@@ -1,4 +1,4 @@
-"""Functions of kernels in the catalogue: who may call them, and what becomes of a call whose kernel answers, or not."""
+"""Functions of kernels in the catalogue: permission to call them, and calls whose kernel answers or not."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_names_of_operations_are_taken_and_changes_of_the_functions_are_ev
         await workbench.call("call_tool", name="add")
 
 
-async def test_a_second_kernel_is_told_who_has_a_name_and_the_record_says_which_ran(workbench: Workbench) -> None:
+async def test_a_second_kernel_is_told_which_kernel_offers_a_name(workbench: Workbench) -> None:
     other: dict[str, Any] = {"host_id": "l", "name": "b.ipynb (kernel 2)"}
     assert await workbench.call("offer_tools", **other, tools=[ADD]) == {"taken": {"add": "kernel 1"}}
     for replaces, runs in ((False, "kernel 1"), (True, "b.ipynb (kernel 2)")):
@@ -89,7 +89,7 @@ async def test_a_second_kernel_is_told_who_has_a_name_and_the_record_says_which_
         assert (record["offered_by"], record["offerer_name"]) == ("notebook", runs)
 
 
-async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(workbench: Workbench) -> None:
+async def test_logs_of_functions_are_deleted_after_their_days(workbench: Workbench) -> None:
     duty, settings = workbench.duties["pruning logs of tools"], workbench.settings
     await duty.perform(workbench._ctx)  # nothing was printed yet
     settings.tool_logs.mkdir(parents=True)
@@ -101,7 +101,7 @@ async def test_what_functions_printed_is_deleted_after_the_days_that_it_is_kept(
     assert [path.name for path in settings.tool_logs.iterdir()] == ["new.log"]
 
 
-async def test_what_a_function_printed_is_kept_without_secrets_that_its_process_does_not_know(
+async def test_the_log_of_a_function_is_masked_with_the_servers_secrets(
     workbench: Workbench,
 ) -> None:
     call_id, logs = "0" * 36, workbench.settings.tool_logs

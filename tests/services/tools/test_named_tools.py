@@ -1,4 +1,4 @@
-"""Words for tools, wherever a person chooses or grants some: one that means nothing is refused, with the nearest."""
+"""Words for tools in choices and grants: an unknown one is refused with the nearest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def workbench(served: Served) -> Workbench:
     return served.workbench
 
 
-async def test_a_word_that_means_no_tool_is_refused_wherever_tools_are_named(
+async def test_an_unknown_tool_is_refused_wherever_tools_are_named(
     workbench: Workbench, settings: Settings, admit: Admit
 ) -> None:
     target = define(settings, [{"say": "Hi."}], more="mcpServers:\n  mail: {command: none}\n")
@@ -59,7 +59,7 @@ async def test_a_word_that_means_no_tool_is_refused_wherever_tools_are_named(
     await workbench.call("update_conversation", conversation_id=chat, tools=["mean", "mail__send"])
 
 
-async def test_a_word_that_is_granted_stays_when_its_tool_is_gone(workbench: Workbench, admit: Admit) -> None:
+async def test_a_granted_tool_stays_granted_when_it_is_withdrawn(workbench: Workbench, admit: Admit) -> None:
     await admit("ada", tools=["mean"])
     await workbench.call("withdraw_tools", host_id="k")
     kept = await workbench.call("update_agent", agent_id="ada", changes={"tools": ["mean", "notebook"]})

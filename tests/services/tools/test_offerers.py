@@ -1,4 +1,4 @@
-"""Who offers a tool decides which words of a grant mean it, and how a person is told of it."""
+"""The offerer of a tool decides which words of a grant cover it, and how a question names it."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def granted(tool: ToolInfo, *words: str) -> list[str]:
         (offered("hub__mean", "node", **TRAIT), ["*", "network", "network:hub", "network:hub__mean"]),
     ],
 )
-def test_a_word_of_a_grant_means_what_one_kind_of_offerer_offers(tool: ToolInfo, words: list[str]) -> None:
+def test_a_word_of_a_grant_covers_the_tools_of_one_kind_of_offerer(tool: ToolInfo, words: list[str]) -> None:
     asked = ["*", *RESERVED, "hub", "mean", "hub__mean", "network__mean", "notebook__mean"]
     assert sorted(granted(tool, *asked, *(f"network:{word}" for word in ("hub", "hub__mean", "notebook")))) == sorted(
         words
     )
 
 
-def test_no_server_is_named_by_a_word_of_the_grants() -> None:
+def test_no_server_may_have_a_reserved_word_as_its_name() -> None:
     assert all(problem_of_name(word) for word in RESERVED)
 
 
@@ -75,7 +75,7 @@ def test_no_server_is_named_by_a_word_of_the_grants() -> None:
         ),
     ],
 )
-def test_a_person_is_told_whose_a_tool_is_and_what_others_call_themselves_is_quoted(tool: ToolInfo, says: str) -> None:
+def test_a_question_names_the_owner_of_a_tool_and_quotes_foreign_names(tool: ToolInfo, says: str) -> None:
     assert tool.origin == says
 
 

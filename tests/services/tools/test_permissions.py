@@ -1,4 +1,4 @@
-"""Which tools are asked for, and what the operator's decisions do to calls that wait and to those that come."""
+"""Tools that need a question, and the effect of the operator's decisions on waiting and later calls."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def permissions(workbench: Workbench) -> dict[str, Any]:
-    """What is decided, by tool."""
+    """The decisions, by tool."""
     found = (await workbench.call("list_tool_permissions"))["permissions"]
     return {one["tool"]: one for one in found}
 
 
-async def test_once_is_for_one_call_and_always_for_those_that_wait_and_come(workbench: Workbench, shelf: Shelf) -> None:
+async def test_once_allows_one_call_and_always_allows_waiting_and_later_calls(
+    workbench: Workbench, shelf: Shelf
+) -> None:
     shelf.put("hub__post")
     first = begin(workbench, "hub__post")
     await workbench.call("approve", approval_id=(await question(workbench))["id"])
@@ -229,7 +231,7 @@ async def test_a_call_that_is_approved_and_cancelled_at_once_has_one_end(workben
     assert (await workbench.call("list_approvals", kind="tool_call"))["approvals"] == []
 
 
-async def test_other_choices_are_refused(workbench: Workbench, shelf: Shelf) -> None:
+async def test_unknown_choices_are_refused(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post")
     asked = await question(workbench)
@@ -264,7 +266,7 @@ async def defined(workbench: Workbench, **settings: Any) -> ToolScope:
 
 
 async def scope_of(workbench: Workbench) -> ToolScope:
-    """The same conversation, with the definition as it is now."""
+    """The scope of the same conversation, with the current definition."""
     return replace(CHAT, definition=await changes.read(workbench._ctx, "Helper"))
 
 

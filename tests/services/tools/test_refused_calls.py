@@ -1,4 +1,4 @@
-"""Calls that are refused before they wait or run: who called what, with which arguments, and why it was refused."""
+"""Calls refused before they wait or run: their records have the caller, the arguments and the code."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_call_that_is_not_refused_has_one_record(workbench: Workbench, s
     assert [row["state"] for row in await rows(workbench)] == ["completed"]
 
 
-async def test_every_call_has_the_version_of_what_ran(workbench: Workbench, shelf: Shelf) -> None:
+async def test_every_call_records_the_version_of_the_tool_that_ran(workbench: Workbench, shelf: Shelf) -> None:
     said = shelf.put("hub__look", hints=READING)
     shelf.put("hub__ask", version="1", offered_by=Offerer(OffererKind.NOTEBOOK))
     await calls.call(workbench._ctx, CHAT, "hub__look", {})

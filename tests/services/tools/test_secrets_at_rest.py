@@ -1,4 +1,4 @@
-"""Secrets are given by every way in, and used; no file of the project holds one in clear but those that are to."""
+"""Secrets are given in every way and used; only the files meant for secrets hold one in clear."""
 
 from __future__ import annotations
 

@@ -82,9 +82,7 @@ async def is_unasked(workbench: Workbench) -> bool:
     return await question(workbench) is None
 
 
-async def test_a_server_that_the_operator_adds_is_trusted_started_and_called_and_its_changes_are_events(
-    served: Served, settings: Settings
-) -> None:
+async def test_a_server_added_by_the_operator_is_trusted_started_and_called(served: Served, settings: Settings) -> None:
     workbench, steps = served.workbench, []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -212,7 +210,9 @@ async def test_a_server_is_switched_off_and_on_and_comes_back_if_it_dies(served:
     assert (restarted["state"], restarted["restarts"]) == ("ready", 0)
 
 
-async def test_what_is_wrong_is_refused_and_each_change_is_an_event(workbench: Workbench, settings: Settings) -> None:
+async def test_an_invalid_server_is_refused_and_each_change_is_an_event(
+    workbench: Workbench, settings: Settings
+) -> None:
     for name in ("a__b", "notebook", "-x", "a b"):
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
             await workbench.call("add_tool_server", name=name, config=program(settings))
@@ -305,9 +305,7 @@ async def test_no_definition_has_a_server_that_is_named_as_one_of_the_project(
     assert "mcpServers.small" in [one["place"] for one in problems]
 
 
-async def test_a_server_of_the_project_and_one_of_a_definition_that_share_a_name_are_both_not_used(
-    served: Served, settings: Settings
-) -> None:
+async def test_a_server_name_shared_by_project_and_definition_disables_both(served: Served, settings: Settings) -> None:
     workbench, ctx = served.workbench, served.workbench._ctx.of(OPERATOR)
     await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
     await workbench.call("agent_add_mcp_server", agentTarget="mine", serverName="small", config=program(settings))

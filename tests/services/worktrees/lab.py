@@ -1,4 +1,4 @@
-"""What the tests of worktrees share: making one, committing in it, asking for its integration."""
+"""Steps of the tests of worktrees: create one, commit in it, request its integration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def ask(workbench: Workbench, name: str = "lab", **more: Any) -> int:
 
 
 async def one(workbench: Workbench, name: str = "lab") -> dict[str, Any]:
-    """How a worktree stands."""
+    """The status of a worktree."""
     (found,) = (await workbench.call("get_worktree_status", worktree_name=name))["worktrees"]
     return dict(found)
 
@@ -39,7 +39,7 @@ async def approval(workbench: Workbench, approval_id: int) -> dict[str, Any]:
 
 
 def everything(root: Path) -> tuple[str, str, str]:
-    """What must not change when an integration is refused: refs, state and files of the person's checkout."""
+    """The state that a refused integration must not change: refs and files of the person's checkout."""
     readme = (root / "README.md").read_text()
     # What a worker committed is taken in meanwhile.
     refs = "\n".join(line for line in git("for-each-ref", cwd=root).splitlines() if "/wb/" not in line)
@@ -55,7 +55,7 @@ async def settled(workbench: Workbench, approval_id: int) -> dict[str, Any]:
 
 
 def states(found: dict[str, Any]) -> list[str]:
-    """How the gates of an approval stand."""
+    """The states of an approval's gates."""
     return [gate["state"] for gate in found["payload"]["gates"]]
 
 

@@ -1,4 +1,4 @@
-"""Clearing up: what worktrees take is shown, what nobody misses goes, and for the rest it is said why it stays."""
+"""Cleanup: the sizes of worktrees are shown, unused files are removed, and the rest is listed with reasons."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.anyio
 
 
 async def look(workbench: Workbench, **more: Any) -> dict[tuple[str, str], tuple[bool, str]]:
-    """What there is: whether it is safe to remove, and why."""
+    """The listed files: whether each is safe to remove, and why."""
     found = await workbench.call("prune_worktrees", **more)
     assert found["bytes"] == sum(item["bytes"] for item in found["items"])
     return {(item["kind"], item["name"]): (item["safe"], item["reason"]) for item in found["items"]}
 
 
-async def test_what_is_in_use_stays_and_what_nobody_misses_goes(workbench: Workbench, repository: Path) -> None:
+async def test_cleanup_keeps_used_files_and_removes_unused_ones(workbench: Workbench, repository: Path) -> None:
     home = repository / ".aiswarm"
     place = await given.worktree(workbench)
     commit(place)

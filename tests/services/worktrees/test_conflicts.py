@@ -1,4 +1,4 @@
-"""The conflict radar: merges of all active worktrees are foreseen, and told when they change."""
+"""The conflict radar: merges of all active worktrees are predicted, and changes are announced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def changes(workbench: Workbench, after: int = 0) -> list[dict[str, Any]]:
 
 
 async def told(workbench: Workbench) -> list[Any]:
-    """What the events about conflicts said."""
+    """The data of the events about conflicts."""
     pairs = [event["data"]["pairs"] for event in await changes(workbench)]
     return [[(pair["one"], pair["other"], pair["files"]) for pair in those] for those in pairs]
 
@@ -55,7 +55,7 @@ async def test_conflicts_are_foreseen_with_the_target_and_each_other(workbench: 
     assert await pairs(workbench) == [("b", "main", True, ["README.md"])]
 
 
-async def test_what_is_known_of_commits_is_not_asked_again(
+async def test_known_predictions_of_merges_are_not_computed_again(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
@@ -78,7 +78,7 @@ async def test_what_is_known_of_commits_is_not_asked_again(
     assert asked == [10, 3 + 1]
 
 
-async def test_who_serves_tells_when_coming_conflicts_change(served: Served, repository: Path) -> None:
+async def test_a_server_announces_changes_of_predicted_conflicts(served: Served, repository: Path) -> None:
     workbench = served.workbench
     one_, two = await given.worktree(workbench, "a"), await given.worktree(workbench, "b")
     commit(one_, "README.md", "# One\n")

@@ -1,4 +1,4 @@
-"""Creating worktrees in a real repository, also an odd one, under any name, and who may do what with them."""
+"""Creating worktrees in real and odd repositories, under any name, and permission to manage them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_worktree_is_a_directory_with_a_branch_of_its_own(workbench: Wor
     assert await given.kinds(workbench, "worktree.*") == ["worktree.created"]
 
 
-async def test_a_worktree_starts_where_it_is_told_or_the_person_is(workbench: Workbench, repository: Path) -> None:
+async def test_a_worktree_starts_at_the_given_branch_or_the_current_one(workbench: Workbench, repository: Path) -> None:
     git("switch", "-q", "-c", "dev", cwd=repository)
     tip = commit(repository)
     assert (await workbench.call("create_worktree", name="here"))["integration_target"] == "dev"
@@ -63,7 +63,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("code", HOSTILE)
-async def test_a_name_that_could_be_misread_leaves_nothing(workbench: Workbench, repository: Path, code: str) -> None:
+async def test_a_hostile_name_is_refused_and_leaves_nothing(workbench: Workbench, repository: Path, code: str) -> None:
     before = everything(repository)
     for arguments in HOSTILE[code]:
         await given.refuses(code, workbench.call("create_worktree", **arguments))
@@ -81,7 +81,7 @@ async def test_two_worktrees_cannot_have_the_same_name(workbench: Workbench, rep
     assert (repository / ".aiswarm" / "worktrees" / "old").is_dir()
 
 
-async def test_of_two_who_create_the_same_at_once_one_does(workbench: Workbench, repository: Path) -> None:
+async def test_one_of_two_concurrent_creations_of_a_worktree_succeeds(workbench: Workbench, repository: Path) -> None:
     calls = [
         given.worktree(workbench, "lab"),
         given.worktree(workbench, "lab"),
@@ -201,7 +201,7 @@ async def test_a_command_runs_in_a_worktree_and_only_there(
 
 
 @pytest.mark.long
-async def test_nothing_that_a_command_in_a_worktree_started_goes_on_there(workbench: Workbench, program: Any) -> None:
+async def test_processes_of_a_command_in_a_worktree_end_with_it(workbench: Workbench, program: Any) -> None:
     lab = await given.worktree(workbench)
     daemon = "setsid -f env -i sh -c 'echo $$ > pid; exec sleep 600'; until [ -s pid ]; do sleep 0.01; done"
     assert (await program("worktrees", "run", "lab", "--", "sh", "-c", daemon)).status == 0

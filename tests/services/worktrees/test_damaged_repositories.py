@@ -89,7 +89,7 @@ async def test_force_discards_a_worktree_whatever_its_repository_is(
 
 @pytest.mark.long
 @pytest.mark.parametrize("damage", [*DAMAGES, *OTHERWISE])
-async def test_the_attempt_ends_and_the_next_one_has_the_worktree_as_it_was(
+async def test_an_attempt_in_a_damaged_worktree_ends_and_the_next_finds_it_restored(
     served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
@@ -110,7 +110,7 @@ async def test_the_attempt_ends_and_the_next_one_has_the_worktree_as_it_was(
 
 @pytest.mark.long
 @pytest.mark.parametrize("left", ["touch 'git~1'", "rm README.md; mkfifo README.md", "mkfifo .gitignore; exit 1"])
-async def test_a_file_that_git_does_not_take_is_in_the_trash_then(
+async def test_a_file_that_git_cannot_take_is_moved_to_the_trash(
     served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)

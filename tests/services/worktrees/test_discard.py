@@ -1,4 +1,4 @@
-"""Giving up a worktree without losing what is nowhere else."""
+"""Discarding a worktree without losing work that is nowhere else."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workb
 
 
 @pytest.mark.long
-async def test_commits_that_are_nowhere_else_are_not_given_up_without_force_and_are_saved_with_what_followed_them(
+async def test_commits_that_are_nowhere_else_are_discarded_only_by_force_and_saved(
     workbench: Workbench, repository: Path, tmp_path: Path
 ) -> None:
     place = await given.worktree(workbench)
@@ -101,7 +101,7 @@ async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench:
     assert not place.exists()
 
 
-async def test_a_worktree_whose_files_are_gone_can_be_given_up_without_a_bundle_if_others_have_its_branch(
+async def test_a_worktree_without_files_is_discarded_without_a_bundle_if_its_branch_is_elsewhere(
     workbench: Workbench, repository: Path
 ) -> None:
     place = await given.worktree(workbench)
@@ -121,7 +121,7 @@ async def test_a_worktree_whose_files_are_gone_can_be_given_up_without_a_bundle_
 
 
 @pytest.mark.long
-async def test_what_was_uncommitted_when_a_worktree_was_merged_is_saved(workbench: Workbench, repository: Path) -> None:
+async def test_uncommitted_files_of_a_merged_worktree_are_saved(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place)
     question = await ask(workbench)

@@ -1,4 +1,4 @@
-"""What a crash can leave of a creation, an integration or a removal, step by step, and how it is settled.
+"""The remains of a crashed creation, integration or removal, step by step, and how they are settled.
 
 Each test does the first steps of an operation through the layers below it, as if the process had been killed then,
 and lets another one come.
@@ -57,12 +57,12 @@ async def write(settings: Settings, change: Callable[[Any], Any]) -> Any:
 
 @pytest.fixture
 def how(request: pytest.FixtureRequest) -> str:
-    """What the other process does: the seed decides, except where a test asks for both."""
+    """The action of the other process: the seed decides, except where a test asks for both."""
     return getattr(request, "param", None) or chance(request.node.name).choice(["serves", "works"])
 
 
 def there(root: Path) -> dict[str, bool]:
-    """What there is of the worktree `lab`."""
+    """The existing parts of the worktree `lab`."""
     home = root / ".aiswarm"
     return {
         "files": (home / "worktrees" / "lab").exists(),
@@ -107,7 +107,7 @@ CREATION = (lambda repository, place: None, _directories, _branch, _record, _hal
 
 
 async def begin_creation(settings: Settings, root: Path) -> WorktreeLocation:
-    """What is written down before a creation."""
+    """Write the journal entry before a creation."""
     place, start = WorktreeLocation.of(settings, "lab"), git("rev-parse", "main", cwd=root)
     await write(settings, lambda tx: journal.begin(tx, "create", place, BRANCH, start))
     return place
@@ -173,7 +173,7 @@ async def ready(settings: Settings) -> int:
 
 
 async def begin_merge(settings: Settings, question: int) -> approvals.ApprovalInfo:
-    """What is written down before the merge."""
+    """Write the journal entry before the merge."""
 
     def change(tx: Any) -> approvals.ApprovalInfo:
         found = approvals.find(tx, question)
@@ -203,7 +203,9 @@ async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again
 
 @pytest.mark.parametrize("how", ["serves", "works"], indirect=True)
 @pytest.mark.parametrize("by", ["workbench", "hand"])
-async def test_a_merge_that_happened_counts(settings: Settings, repository: Path, how: str, by: str) -> None:
+async def test_a_merge_that_happened_before_the_crash_counts(
+    settings: Settings, repository: Path, how: str, by: str
+) -> None:
     question = await ready(settings)
     what = (await begin_merge(settings, question)).payload
     if by == "workbench":
@@ -221,7 +223,7 @@ async def test_a_merge_that_happened_counts(settings: Settings, repository: Path
         assert git("rev-parse", "main", cwd=repository) == reached
 
 
-async def test_what_was_queued_stays_so_and_is_merged_by_the_next_server(settings: Settings) -> None:
+async def test_a_queued_merge_is_merged_by_the_next_server(settings: Settings) -> None:
     question = await ready(settings)
 
     def change(tx: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a worktree stands, how it differs from its target, and what became of it."""
+"""The status of a worktree, its difference from its target, and its history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_the_status_tells_commits_files_conflicts_and_open_tasks(workbench
     assert (found["conflicts"], found["agents"], found["open_tasks"]) == (["README.md"], [], 1)
 
 
-async def test_a_deleted_branch_comes_back_and_a_deleted_target_spoils_nothing(
+async def test_status_restores_a_deleted_branch_and_survives_a_deleted_target(
     workbench: Workbench, repository: Path
 ) -> None:
     git("branch", "dev", cwd=repository)
@@ -65,7 +65,7 @@ async def test_the_difference_is_shown_file_by_file_also_once_merged(workbench: 
     assert (await workbench.call("get_worktree_diff", worktree_name="lab", uncommitted=True))["files"] == []
 
 
-async def test_what_is_not_committed_is_shown_on_request(workbench: Workbench) -> None:
+async def test_the_diff_shows_uncommitted_files_on_request(workbench: Workbench) -> None:
     place = await given.worktree(workbench)
     assert (await one(workbench))["dirty"] == []
     (place / "README.md").write_text("# Changed\n")

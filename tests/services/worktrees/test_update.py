@@ -114,7 +114,7 @@ async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbe
     assert "worktree.updated" in await given.kinds(workbench, "worktree.*")
 
 
-async def test_what_does_not_conflict_is_merged_at_once(workbench: Workbench, repository: Path) -> None:
+async def test_a_target_without_conflicts_is_merged_at_once(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     commit(place)
     assert (await resolve(workbench))["state"] == "up_to_date"

@@ -37,7 +37,7 @@ def settings(settings: Settings) -> Settings:
 # Who may knock
 
 
-async def test_anybody_may_ask_whether_the_server_is_well(served: Served, visit: Visit) -> None:
+async def test_anybody_may_check_the_health_of_the_server(served: Served, visit: Visit) -> None:
     for path in ("/health", "/healthz"):
         response = await visit().get(path)
         assert (response.status_code, response.json()) == (200, {"status": "ok", "nonce": served.info.nonce})
@@ -55,7 +55,7 @@ FOREIGN = (
 ORIGINS = dict.fromkeys(OWN, 200) | dict.fromkeys(FOREIGN, 403)
 
 
-async def test_only_neighbours_are_answered(served: Served, operator: httpx2.AsyncClient) -> None:
+async def test_only_local_hosts_and_origins_are_answered(served: Served, operator: httpx2.AsyncClient) -> None:
     table = {("Host", host): status for host, status in HOSTS.items()}
     port = served.info.url.rpartition(":")[2]
     table |= {("Origin", origin.replace("{port}", port)): status for origin, status in ORIGINS.items()}
@@ -68,7 +68,7 @@ async def test_only_neighbours_are_answered(served: Served, operator: httpx2.Asy
                 assert response.status_code == 200, (value, path)
 
 
-async def test_a_wrong_token_opens_less_than_none(visit: Visit) -> None:
+async def test_a_request_with_a_wrong_token_is_refused_everywhere(visit: Visit) -> None:
     assert (await visit().post("/api/ops/ping")).status_code == 200
     for asked in ("POST /api/ops/ping", "GET /health", "GET /api/ops", "GET /api/events", "POST /mcp"):
         assert error_of(await visit(WRONG).request(*asked.split())) == (401, "INVALID_TOKEN")
@@ -84,7 +84,7 @@ async def test_the_scheme_of_a_token_is_bearer_in_any_case(served: Served, visit
 # Operations
 
 
-async def test_a_result_comes_as_data(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_a_result_is_in_the_field_data(served: Served, visit: Visit, admit: Admit) -> None:
     ada = await admit("ada")
     response = await visit(ada.token).post("/api/ops/whoami", json={})
     assert response.json() == {"success": True, "data": await served.workbench.dispatch(ada.caller, "whoami", {})}
@@ -106,7 +106,7 @@ async def test_each_family_of_errors_has_its_status(visit: Visit, admit: Admit, 
         assert error_of(await client.post(f"/api/ops/{name}", json=arguments)) == refused
 
 
-async def test_an_operation_that_is_not_there_is_not_found(served: Served) -> None:
+async def test_an_unknown_operation_is_not_found(served: Served) -> None:
     async with HttpClient(served.info.url) as client:
         for name in ("no_such_operation", "a/b", "", "%", "é", "ping?x=1", "ping/", " "):
             with pytest.raises(WorkbenchError) as caught:
@@ -115,7 +115,7 @@ async def test_an_operation_that_is_not_there_is_not_found(served: Served) -> No
             assert repr(name) in caught.value.message
 
 
-async def test_what_is_not_there_and_what_is_not_done_so_have_codes(visit: Visit) -> None:
+async def test_an_unknown_path_and_a_wrong_method_have_codes(visit: Visit) -> None:
     for path in ("GET /api/ops/ping", "POST /health", "PUT /projects", "DELETE /api/openapi.json"):
         response = await visit().request(*path.split())
         assert error_of(response) == (405, "METHOD_NOT_ALLOWED"), path
@@ -149,10 +149,10 @@ async def test_a_body_is_an_object_of_bounded_size_even_if_that_is_not_declared(
     assert error_of(await visit().post("/api/ops/ping", content=pieces())) == TOO_LARGE
 
 
-async def test_no_stranger_can_spoil_the_operators_desk(
+async def test_no_registration_of_a_stranger_breaks_a_list_of_the_operator(
     served: Served, visit: Visit, operator: httpx2.AsyncClient
 ) -> None:
-    """Whatever is registered, or refused, can be listed afterwards."""
+    """Any registration, accepted or refused, leaves lists that can be read."""
     for bad in BAD.values():
         with pytest.raises(WorkbenchError, match="INVALID_ARGUMENTS"):
             await served.workbench.call("register", name="Mallory", capabilities={"x": bad})
@@ -227,7 +227,7 @@ async def followed(
         yield fields(response.aiter_lines())
 
 
-async def test_a_stream_of_events_goes_on_and_is_resumed(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_a_stream_of_events_is_live_and_can_be_resumed(served: Served, visit: Visit, admit: Admit) -> None:
     ada, create = visit((await admit("ada")).token), partial(given.task, served.workbench)
     await create("First")
     async with followed(ada) as events:
@@ -259,7 +259,7 @@ async def test_a_stream_ends_with_its_token(served: Served, visit: Visit, admit:
     assert error_of(await visit(ada.token).get("/api/events")) == (401, "INVALID_TOKEN")
 
 
-async def test_whoever_follows_the_feed_is_connected(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_an_agent_that_follows_the_feed_is_connected(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
     await given.task(served.workbench)
 
@@ -275,7 +275,9 @@ async def test_whoever_follows_the_feed_is_connected(served: Served, visit: Visi
     assert await shown() == ("disconnected", "inactive", 0)
 
 
-async def test_a_stream_shows_only_what_its_agent_may_see_by_now(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_a_stream_shows_only_events_that_its_agent_may_see_now(
+    served: Served, visit: Visit, admit: Admit
+) -> None:
     ada = visit((await admit("ada")).token)
     await given.task(served.workbench)
     async with followed(ada) as events:

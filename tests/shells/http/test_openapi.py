@@ -31,7 +31,7 @@ def test_the_description_is_valid(document: dict[str, Any]) -> None:
     assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
 
 
-def test_every_operation_is_in_it_by_a_name_of_its_own(document: dict[str, Any]) -> None:
+def test_the_description_has_every_operation_by_a_unique_name(document: dict[str, Any]) -> None:
     for op in CATALOGUE.values():
         described = document["paths"][f"/api/ops/{op.name}"]["post"]
         assert (described["operationId"], described["summary"]) == (op.name, op.summary)
@@ -44,7 +44,7 @@ def test_every_operation_is_in_it_by_a_name_of_its_own(document: dict[str, Any])
     assert len(named) == len(set(named)) == len(CATALOGUE) + 2 * len(rest.ENDPOINTS)
 
 
-def test_what_an_endpoint_takes_is_what_its_operation_takes(document: dict[str, Any]) -> None:
+def test_the_parameters_of_an_endpoint_are_those_of_its_operation(document: dict[str, Any]) -> None:
     for endpoint in rest.ENDPOINTS:
         described = document["paths"][endpoint.path][endpoint.method.lower()]
         taken = {parameter["name"] for parameter in described.get("parameters", [])}
@@ -54,7 +54,7 @@ def test_what_an_endpoint_takes_is_what_its_operation_takes(document: dict[str, 
         assert named == CATALOGUE[endpoint.op].arguments.model_fields.keys(), endpoint
 
 
-async def test_the_server_answers_what_it_describes(served: Served, visit: Visit) -> None:
+async def test_answers_of_the_server_fit_its_description(served: Served, visit: Visit) -> None:
     operator = visit(served.workbench.operator_token)
     document = (await operator.get("/api/openapi.json")).json()
     await served.workbench.call("create_project", name="Penguins")
@@ -72,7 +72,7 @@ async def test_the_server_answers_what_it_describes(served: Served, visit: Visit
     Draft202012Validator(schema | {"components": document["components"]}).validate(refusal)
 
 
-async def test_only_who_is_admitted_is_told(visit: Visit, admit: Admit) -> None:
+async def test_only_an_admitted_agent_gets_the_description(visit: Visit, admit: Admit) -> None:
     assert error_of(await visit().get("/api/openapi.json")) == (401, "TOKEN_REQUIRED")
     told = (await visit((await admit("eve", tool="read")).token).get("/api/openapi.json")).json()
     assert told == openapi.document(CATALOGUE)

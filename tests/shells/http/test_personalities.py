@@ -98,12 +98,12 @@ REFUSED = {
 }
 
 
-async def test_what_does_not_exist_is_a_coded_refusal(reader: httpx2.AsyncClient) -> None:
+async def test_a_missing_personality_is_a_coded_refusal(reader: httpx2.AsyncClient) -> None:
     assert {path: error_of(await reader.get(path)) for path in REFUSED} == REFUSED
     assert error_of(await reader.post("/tools/list")) == (405, "METHOD_NOT_ALLOWED")
 
 
-async def test_it_needs_a_token(reader: httpx2.AsyncClient, visit: Visit, admit: Admit) -> None:
+async def test_the_registry_needs_a_token(reader: httpx2.AsyncClient, visit: Visit, admit: Admit) -> None:
     for path in PATHS:
         assert error_of(await visit().get(path)) == (401, "TOKEN_REQUIRED")
         assert (await reader.get(path)).status_code == 200
@@ -117,7 +117,7 @@ class TestAnOpenRegistry:
         """The settings of a registry that is open to everybody."""
         return settings.model_copy(update={"koi_open_registry": True})
 
-    async def test_it_is_for_everybody(self, reader: httpx2.AsyncClient, visit: Visit) -> None:
+    async def test_a_public_registry_needs_no_token(self, reader: httpx2.AsyncClient, visit: Visit) -> None:
         for path in PATHS:
             assert (await visit().get(path)).status_code == 200
         assert error_of(await visit().get("/tools")) == (401, "TOKEN_REQUIRED")

@@ -35,7 +35,7 @@ def test_every_endpoint_names_an_operation_and_its_arguments() -> None:
     assert len({(endpoint.method, endpoint.path) for endpoint in rest.ENDPOINTS}) == len(rest.ENDPOINTS)
 
 
-def test_what_only_asks_is_got_and_what_changes_something_is_not() -> None:
+def test_only_operations_that_read_have_the_method_get() -> None:
     for endpoint in rest.ENDPOINTS:
         assert CATALOGUE[endpoint.op].reads == (endpoint.method == "GET"), endpoint
 
@@ -69,7 +69,7 @@ def test_an_object_in_a_query_string_is_json(text: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "/api"])
-async def test_a_thing_is_made_found_changed_removed_and_brought_back(
+async def test_projects_sessions_and_teams_are_created_changed_deleted_and_restored(
     served: Served, operator: httpx2.AsyncClient, prefix: str
 ) -> None:
     for noun in ("project", "session", "team"):
@@ -157,7 +157,7 @@ async def test_contexts_are_written_read_and_changed(served: Served, visit: Visi
     assert there.json()["sequence_number"] == made["sequence_number"] + 1
 
 
-async def test_nothing_is_allowed_here_that_the_operation_refuses(served: Served, visit: Visit, admit: Admit) -> None:
+async def test_an_endpoint_allows_no_more_than_its_operation(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
     for endpoint in rest.ENDPOINTS:
         path = re.sub(r"{\w+}", "1", endpoint.path)

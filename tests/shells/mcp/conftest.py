@@ -1,4 +1,4 @@
-"""What tests of MCP are given: both eras of the protocol, and tools that they control."""
+"""Fixtures of the tests of MCP: both eras of the protocol, and tools that tests control."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ async def stdio_session(
 
 
 def data(result: CallToolResult) -> dict[str, Any]:
-    """What a tool returned: structured content, or an error as JSON in a text."""
+    """The result of a tool: structured content, or an error as JSON in a text."""
     if result.structured_content is not None:
         return result.structured_content
     [text] = result.content
@@ -57,7 +57,7 @@ def data(result: CallToolResult) -> dict[str, Any]:
 
 
 def tokens(listed: ListToolsResult, instructions: str | None) -> float:
-    """How many tokens a list of tools, with the server's instructions, takes of a model's context."""
+    """The tokens that a list of tools, with the server's instructions, takes of a model's context."""
     reaches_a_model = [(tool.name, tool.description, tool.input_schema) for tool in listed.tools]
     text = json.dumps([instructions, *reaches_a_model], ensure_ascii=False, separators=(",", ":"))
     return len(text.encode()) / BYTES_OF_A_TOKEN

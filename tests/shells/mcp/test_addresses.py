@@ -33,7 +33,7 @@ def test_an_address_leads_back_to_what_it_was_made_from(kind: ResourceKind, text
         *("profile://", "profile://a/", "profile://a/1/2", "profile:///1", "profile://a?b"),
     ],
 )
-def test_any_other_text_is_no_address(uri: str) -> None:
+def test_any_other_text_is_refused_as_an_address(uri: str) -> None:
     with pytest.raises(NotFound, match="RESOURCE_NOT_FOUND"):
         locate(uri)
 

@@ -79,7 +79,9 @@ async def test_an_agent_is_created_and_configured(served: Served, connect: Conne
     assert "OPENAI_API_KEY: op://vault/item/field" in (place / "agent.yaml").read_text()
 
 
-async def test_one_agent_changes_another(served: Served, connect: Connect, admit: Admit) -> None:
+async def test_a_planner_changes_the_definition_of_another_agent(
+    served: Served, connect: Connect, admit: Admit
+) -> None:
     planner = await admit("pam", role="planner", definitions=True)
     await served.workbench.call("agent_create", agentPath="./agents/agent-b", name="Agent B")
     added = {"agentTarget": "./agents/agent-b", "reference": REFERENCE}
@@ -137,7 +139,7 @@ async def test_the_tools_are_offered_as_the_grant_says(served: Served, admit: Ad
     ],
     ids=["worker with a definition", "planner with a definition", "planner of definitions"],
 )
-async def test_a_list_of_tools_leaves_room_for_work(
+async def test_the_list_of_tools_takes_a_limited_number_of_tokens(
     served: Served, admit: Admit, choices: dict[str, Any], limit: int
 ) -> None:
     made = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")

@@ -58,7 +58,7 @@ def test_the_instructions_name_only_tools_that_the_caller_is_offered(level: Leve
     assert named
 
 
-def test_a_stranger_learns_of_all_its_tools_and_agents_how_to_wait_and_what_a_lost_lease_means() -> None:
+def test_instructions_name_a_strangers_tools_and_explain_waiting_and_lost_leases() -> None:
     named = set(NAMED.findall(guidance(Level.ANONYMOUS)))
     assert named >= {op.name for op in offered(OPERATIONS.values(), ANONYMOUS)}
     for level in (Level.WORKER, Level.PLANNER):

@@ -33,7 +33,7 @@ async def new_task(served: Served, title: str = "Count") -> None:
     await served.workbench.call("create_task", title=title, persona_id="implementer")
 
 
-async def test_an_agent_learns_that_it_is_offered_other_tools(served: Served, admit: Admit, era: str) -> None:
+async def test_an_agent_is_notified_when_its_tools_change(served: Served, admit: Admit, era: str) -> None:
     await admit("bob")
     async with notified(served, (await admit("ada")).token, era) as following:
         await served.workbench.call("update_agent", agent_id="bob", changes={"tool": "read"})
@@ -43,7 +43,7 @@ async def test_an_agent_learns_that_it_is_offered_other_tools(served: Served, ad
         assert {await following() for _ in range(3)} == {"tools", "resources", "prompts"}
 
 
-async def test_an_agent_that_waits_learns_that_it_is_admitted(served: Served, era: str) -> None:
+async def test_a_waiting_agent_is_notified_of_its_admission(served: Served, era: str) -> None:
     made = await served.workbench.call("register", name="ada")
     async with session(served, made["token"], era) as client, notified(served, made["token"], era) as following:
         before = await client.list_tools(cache_mode="refresh")
@@ -70,13 +70,15 @@ async def test_watched_resources_are_announced_when_they_change(served: Served, 
         assert {await following() for _ in range(2)} == {context, "workbench://contexts"}
 
 
-async def test_an_operator_learns_what_waits_for_its_approval(served: Served) -> None:
+async def test_the_operator_is_notified_of_waiting_approvals(served: Served) -> None:
     async with notified(served, served.workbench.operator_token, "auto", "workbench://approvals") as following:
         await served.workbench.call("register", name="ada")
         assert {await following() for _ in range(2)} == {"workbench://approvals", "resources"}
 
 
-async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served, admit: Admit, era: str) -> None:
+async def test_changes_that_an_agent_may_not_read_are_not_announced_to_it(
+    served: Served, admit: Admit, era: str
+) -> None:
     ada, _ = await tasks_in_two_sessions(served, admit)
     async with notified(served, ada.token, era, TASK, "workbench://tasks") as following:
         await served.workbench.call("set_priority", task_id=2, priority=900)
@@ -90,7 +92,7 @@ async def test_what_an_agent_may_not_read_is_not_announced_to_it(served: Served,
         assert await following() == "workbench://tasks"
 
 
-async def test_what_an_agent_may_not_read_is_refused_to_its_session_and_left_out_of_its_stream(
+async def test_unreadable_resources_are_refused_to_a_session_and_omitted_from_a_stream(
     served: Served, admit: Admit
 ) -> None:
     ada, _ = await tasks_in_two_sessions(served, admit)
@@ -174,7 +176,7 @@ async def test_a_client_that_lags_too_far_behind_reads_everything_again(settings
             delivering.cancel()
 
 
-def test_a_client_may_watch_so_many_resources() -> None:
+def test_the_watched_resources_of_a_client_are_limited() -> None:
     client = Client(OPERATOR)
     for number in range(1, MAX_WATCHED + 1):
         client.watch(locate(f"workbench://tasks/{number}"), "x")
@@ -183,7 +185,7 @@ def test_a_client_may_watch_so_many_resources() -> None:
         client.watch(locate("workbench://tasks"), "x")
 
 
-async def test_an_agent_may_have_so_many_streams(served: Served, admit: Admit) -> None:
+async def test_the_streams_of_an_agent_are_limited(served: Served, admit: Admit) -> None:
     ada, bob = await admit("ada"), await admit("bob")
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(session(served, ada.token))
@@ -216,7 +218,7 @@ async def test_an_agent_is_connected_while_it_listens_and_a_stream_ends_with_its
             assert [change async for change in stream] == []
 
 
-async def test_the_streams_end_in_good_order_when_the_servers_stop(
+async def test_the_streams_end_cleanly_when_the_servers_stop(
     served: Served, admit: Admit, caplog: pytest.LogCaptureFixture
 ) -> None:
     ada = await admit("ada")

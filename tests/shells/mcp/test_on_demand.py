@@ -1,4 +1,4 @@
-"""The MCP endpoint loads its library with the first request: whoever asks first, and whatever goes wrong meanwhile."""
+"""The MCP endpoint loads its library with the first request, also when that load is interrupted or fails."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ finally:
 
 
 def run(code: str, *arguments: str, project: Path) -> str:
-    """What a new interpreter prints, in a project."""
+    """The output of a new interpreter, in a project."""
     argv = [sys.executable, "-c", code, *arguments]
     ran = subprocess.run(argv, cwd=project, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
@@ -154,12 +154,12 @@ def run(code: str, *arguments: str, project: Path) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_commands_import_neither_the_library_nor_what_else_only_others_need(tmp_path: Path) -> None:
+def test_commands_import_neither_the_mcp_library_nor_other_heavy_modules(tmp_path: Path) -> None:
     commands = ["--help", "sweep --help", "init", "status", "tasks", "agents", "tools", "stop"]
     assert run(COMMANDS, *commands, project=tmp_path).endswith("set()\n")
 
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-def test_a_kernel_imports_it_with_the_first_requests_which_are_answered_despite_an_interrupt(tmp_path: Path) -> None:
+def test_a_kernel_loads_the_library_on_the_first_requests_despite_an_interrupt(tmp_path: Path) -> None:
     run(KERNEL, json.dumps(INITIALIZE), json.dumps(HEADERS), project=tmp_path)

@@ -46,7 +46,7 @@ async def test_changes_of_profiles_are_announced(served: Served, admit: Admit, e
             assert gone == {"profile://ada", "profile://ada/1.0", "resources"}
 
 
-async def test_what_was_forgotten_is_no_resource_any_more(served: Served, admit: Admit) -> None:
+async def test_a_forgotten_profile_is_no_resource_any_more(served: Served, admit: Admit) -> None:
     await know(served.workbench, profile("ada"))
     reader = await admit("reader", tool="read")
     async with session(served, reader.token, "auto") as client:

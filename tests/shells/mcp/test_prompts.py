@@ -27,7 +27,7 @@ async def texts(client: Client, name: str, **arguments: str) -> list[str]:
     return [block.resource.text if block.type == "resource" else block.text for block in content]  # type: ignore
 
 
-async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
+async def test_prompts_are_offered_only_to_callers_with_the_needed_level(
     served: Served, admit: Admit, era: str
 ) -> None:
     agents = [await admit("eve", tool="read"), await admit("ada"), await admit("pam", role="planner")]
@@ -44,7 +44,7 @@ async def test_prompts_are_offered_to_those_who_can_do_what_they_ask_for(
     assert offered == [[], ["review"], ["day", "review"], ["day", "plan", "review"], ["day", "plan", "review"]]
 
 
-async def test_a_prompt_says_what_it_was_given(served: Served, admit: Admit, era: str) -> None:
+async def test_a_prompt_contains_its_arguments(served: Served, admit: Admit, era: str) -> None:
     commit(await given.worktree(served.workbench), "birds.txt", "penguin\n")
     async with session(served, (await admit("pam", role="planner")).token, era) as client:
         [text] = await texts(client, "plan", goal="Count the {goal} penguins")
@@ -70,9 +70,7 @@ async def test_arguments_that_do_not_fit_are_refused(served: Served) -> None:
             assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, code)
 
 
-async def test_the_plan_in_a_prompt_is_one_that_can_be_created_and_tools_that_prompts_name_exist(
-    served: Served, admit: Admit
-) -> None:
+async def test_prompts_contain_a_valid_plan_and_name_existing_tools(served: Served, admit: Admit) -> None:
     pam = await admit("pam", role="planner")
     async with session(served, pam.token) as client:
         written = {"day": await texts(client, "day"), "plan": await texts(client, "plan", goal="Fly")}

@@ -1,4 +1,4 @@
-"""Tools that ask their client something while they run, and those that report how far they are."""
+"""Tools that ask their client something while they run, and those that report progress."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ async def test_a_tool_learns_that_nobody_answers(served: Served, ada: Admitted, 
 
 
 async def first_question(client: Client, name: str) -> InputRequiredResult:
-    """What a client without a session gets first from a tool that asks."""
+    """The first answer of an asking tool to a client without a session."""
     asked = await client.session.call_tool(name, {}, allow_input_required=True)
     assert isinstance(asked, InputRequiredResult)
     return asked
 
 
-async def test_only_the_same_call_of_the_same_agent_goes_on(served: Served, admit: Admit, tools: Tools) -> None:
+async def test_only_the_same_call_of_the_same_agent_continues(served: Served, admit: Admit, tools: Tools) -> None:
     tools.offer("greet", greet)
     ada, bob = await admit("ada", tools=["*"]), await admit("bob", tools=["*"])
     answers = {"question_1": ElicitResult.model_validate(accepted("Ada"))}

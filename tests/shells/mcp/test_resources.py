@@ -96,7 +96,7 @@ async def test_a_plan_is_a_checklist_and_a_worktree_a_diff(served: Served, admit
         assert diff.endswith("+penguin")
 
 
-async def test_what_the_tools_refuse_cannot_be_read_either(served: Served, admit: Admit, era: str) -> None:
+async def test_a_resource_that_the_tools_refuse_cannot_be_read(served: Served, admit: Admit, era: str) -> None:
     ada, bob = await tasks_in_two_sessions(served, admit)
     mine = (await served.workbench.dispatch(bob.caller, "write", {"content": {"title": "mine"}}))["context_id"]
     async with session(served, ada.token, era) as client:
@@ -165,7 +165,7 @@ async def test_a_defect_is_reported_without_its_text(
     assert "ValueError: secret" in caplog.text
 
 
-async def test_the_form_of_definitions_is_there_for_those_who_may_define(served: Served, admit: Admit) -> None:
+async def test_the_schema_of_definitions_is_offered_to_those_who_may_define(served: Served, admit: Admit) -> None:
     names = {"workbench://schemas/agent": "agent.yaml", "workbench://schemas/front-matter": "front-matter"}
     ada = await admit("ada", role="planner", definitions=True)
     async with session(served, ada.token, "auto") as client:

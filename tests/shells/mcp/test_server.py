@@ -43,13 +43,13 @@ def names(listed: ListToolsResult) -> list[str]:
 
 
 def expected(served: Served, level: Level) -> list[str]:
-    """What a caller who was admitted at a level is offered."""
+    """The tools that a caller at a level is offered."""
     everything = served.workbench.catalogue.values()
     caller = OPERATOR if level is Level.OPERATOR else Caller(level, "ada")
     return [op.name for op in everything if op.tool and op.allow >= Level.READ and op.permits(caller)]
 
 
-async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Served, era: str) -> None:
+async def test_a_stranger_is_offered_only_tools_to_register_and_to_wait(served: Served, era: str) -> None:
     async with session(served, era=era) as client:
         assert names(await client.list_tools()) == ["register", "registration_status"]
         made = (await client.call_tool("register", {"name": "Ada"})).structured_content
@@ -59,7 +59,7 @@ async def test_a_stranger_is_offered_exactly_to_register_and_to_wait(served: Ser
         assert waiting.structured_content["status"] == "pending"
 
 
-async def test_what_is_offered_follows_from_the_token_alone(served: Served, admit: Admit, era: str) -> None:
+async def test_the_offered_tools_depend_on_the_token_alone(served: Served, admit: Admit, era: str) -> None:
     agents = [await admit("eve", tool="read"), await admit("ada"), await admit("pam", role="planner")]
     known = [*(agent.token for agent in agents), served.workbench.operator_token]
     tokens = dict(zip((Level.READ, Level.WORKER, Level.PLANNER, Level.OPERATOR), known, strict=True))
@@ -71,7 +71,7 @@ async def test_what_is_offered_follows_from_the_token_alone(served: Served, admi
     assert sizes == sorted(set(sizes))
 
 
-async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served: Served, era: str) -> None:
+async def test_a_session_sees_no_more_tools_after_its_agent_was_admitted(served: Served, era: str) -> None:
     async with session(served, era=era) as client:
         made = (await client.call_tool("register", {"name": "Ada", "persona_id": "planner"})).structured_content
         assert made is not None
@@ -82,7 +82,7 @@ async def test_a_session_does_not_see_more_because_its_agent_was_admitted(served
     assert names(await tools_of(served, made["token"], era)) == expected(served, Level.PLANNER)
 
 
-async def test_every_tool_says_what_it_does_and_what_it_may_break(served: Served, admit: Admit) -> None:
+async def test_every_tool_has_a_description_and_hints(served: Served, admit: Admit) -> None:
     catalogue = served.workbench.catalogue
     await served.workbench.call("agent_create", agentPath="./agents/reviewer", name="reviewer")
     tokens = (None, served.workbench.operator_token, (await admit("ada", definition="reviewer")).token)
@@ -157,7 +157,7 @@ async def test_an_error_of_a_tool_is_a_result_with_a_code_and_any_other_one_of_t
             assert (caught.value.code, caught.value.data["code"]) == (INVALID_PARAMS, "BAD_CURSOR")
 
 
-async def test_the_two_names_of_the_integration_are_one_tool_that_answers_to_both(served: Served, admit: Admit) -> None:
+async def test_the_integration_is_one_tool_with_two_names(served: Served, admit: Admit) -> None:
     async with session(served, (await admit("pam", role="planner")).token) as client:
         listed = names(await client.list_tools())
         assert "integrate_worktree" in listed
@@ -206,7 +206,7 @@ async def test_a_call_does_not_list_the_tools_before(workbench: Workbench) -> No
     assert counting.asked[0] == "remove_admission_rule"
 
 
-async def test_who_registers_is_shown_with_the_name_of_its_program(served: Served, era: str) -> None:
+async def test_a_registration_shows_the_name_of_the_client_program(served: Served, era: str) -> None:
     info = Implementation(name="penguin\x1b[31m-cli\u202e", version="1.5" + "0" * 300)
     async with session(served, era=era, client_info=info) as client:
         await client.call_tool("register", {"name": "Ada"})
@@ -259,7 +259,7 @@ async def opened(http: httpx2.AsyncClient, token: str | None) -> dict[str, str]:
     return headers(token, answer.headers["Mcp-Session-Id"])
 
 
-async def test_a_session_is_of_no_use_to_anybody_else(served: Served, admit: Admit) -> None:
+async def test_a_session_works_only_with_the_token_that_opened_it(served: Served, admit: Admit) -> None:
     tokens = [None, (await admit("ada")).token, (await admit("bob")).token, served.workbench.operator_token]
     async with plain_http(served) as http:
         for owner in tokens:

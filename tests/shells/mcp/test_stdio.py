@@ -207,7 +207,7 @@ async def test_a_session_goes_on_after_a_restart_of_the_server_until_its_agent_i
         assert data(await client.call_tool("whoami", {}))["error"]["code"] == "INVALID_TOKEN"
 
 
-def test_it_answers_without_loading_what_only_servers_need() -> None:
+def test_the_bridge_loads_no_module_of_the_servers() -> None:
     heavy = "{'mcp', 'mcp_types', 'starlette', 'workbench.services'}"
     loaded = f"import sys, workbench.cli, workbench.shells.mcp.bridge; print({heavy} & {{*sys.modules}})"
     ran = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
@@ -225,9 +225,7 @@ async def test_a_line_that_is_no_message_is_answered_with_an_error(served: Serve
     assert [answer["error"]["code"] for answer in answers] == [-32700, -32700]
 
 
-async def test_what_was_asked_before_the_input_ended_is_answered_and_nothing_else_is_written(
-    served: Served, settings: Settings
-) -> None:
+async def test_the_bridge_answers_requests_sent_before_the_end_of_input(served: Served, settings: Settings) -> None:
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     messages = [
         {"id": 1, "method": "initialize", "params": about},
@@ -240,14 +238,12 @@ async def test_what_was_asked_before_the_input_ended_is_answered_and_nothing_els
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [1, 2]
 
 
-async def test_without_a_standard_input_it_ends(served: Served, settings: Settings) -> None:
+async def test_the_bridge_ends_without_a_standard_input(served: Served, settings: Settings) -> None:
     ran = await anyio.run_process(["/bin/sh", "-c", 'exec "$@" <&-', "sh", *bridge(settings)], env=os.environ)
     assert (ran.stdout, ran.stderr) == (b"", b"")
 
 
-async def test_it_ends_with_its_input_or_with_a_code_without_the_server_of_the_project(
-    served: Served, command: Command
-) -> None:
+async def test_the_bridge_ends_with_its_input_or_with_a_code_without_a_server(served: Served, command: Command) -> None:
     assert await command("mcp") == (0, "", "")
     ServerFile(served.workbench.settings.server_file).save(served.info.model_copy(update={"nonce": "another"}), "wbo_x")
     for _ in range(2):

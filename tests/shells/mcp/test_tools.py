@@ -69,7 +69,7 @@ async def test_an_agent_is_offered_the_tools_that_it_was_granted_and_that_work(
     assert failure.value.data["code"] == "UNKNOWN_TOOL"
 
 
-async def test_a_tool_says_what_it_takes_and_what_it_may_break_and_its_results_arrive_as_they_are(
+async def test_a_tool_has_its_schema_and_hints_and_its_results_arrive_unchanged(
     served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
     blocks = [text("Three things:"), IMAGE, RESOURCE, LINK]
@@ -159,7 +159,7 @@ async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
 
 
 @pytest.mark.long
-async def test_an_agent_on_standard_input_and_output_gets_the_same_and_cancels_the_tool_with_its_call(
+async def test_an_agent_over_stdio_gets_the_tools_and_can_cancel_a_call(
     served: Served, admit: Admit, tools: Tools, era: str
 ) -> None:
     endless = Endless()
@@ -201,7 +201,7 @@ async def states(workbench: Workbench) -> list[str]:
     return [row["state"] for row in await workbench.store.read(lambda tx: tx.all(query))]
 
 
-async def test_a_tool_is_cancelled_when_its_client_cancels_the_call_and_when_the_servers_stop(
+async def test_cancelling_the_call_or_stopping_the_servers_cancels_the_tool(
     served: Served, ada: Admitted, tools: Tools, era: str
 ) -> None:
     tools.offer("add", returning(text("3")))

@@ -1,4 +1,4 @@
-"""The tools of an MCP server of the project, by way of Workbench's endpoint: what one end does reaches the other."""
+"""The tools of the project's MCP servers through Workbench's endpoint: progress, questions and cancellation."""
 
 from __future__ import annotations
 

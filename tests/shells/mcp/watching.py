@@ -59,7 +59,7 @@ async def notified(served: Served, token: str | None, era: str, *uris: str) -> A
 
 
 def name_of(message: Any) -> str | None:
-    """What a notification says has changed: a list, or the address of a resource."""
+    """The changed list or resource of a notification."""
     if isinstance(message, ResourceUpdatedNotification):
         return message.params.uri
     return message.uri if isinstance(message, ResourceUpdated) else LISTS.get(type(message))

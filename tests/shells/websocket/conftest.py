@@ -31,7 +31,7 @@ async def desk(served: Served, talk: Talks) -> Talk:
 
 
 async def closed(line: Talk) -> tuple[int, str]:
-    """How the server ends the connection, after whatever it still has to say."""
+    """The code and reason with which the server closes the connection, after its last messages."""
     with pytest.raises(ConnectionClosedError) as caught:
         await hear_until(line, "nothing else")
     assert caught.value.rcvd is not None

@@ -1,4 +1,4 @@
-"""Who a WebSocket's client is: ids, tokens and guesses."""
+"""Authentication of WebSocket clients: ids, tokens and guesses."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ GUESSES: dict[str, dict[str, Any]] = {
 
 
 @limited(max_failed_logins=3)
-async def test_ids_and_tokens_are_guessed_only_so_often_in_whatever_way(talk: Talks, admit: Admit) -> None:
+async def test_guesses_of_ids_and_tokens_are_limited(talk: Talks, admit: Admit) -> None:
     await admit("ada")
     for action, guess in GUESSES.items():
         line = await talk()
@@ -99,7 +99,7 @@ TURNED_AWAY: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-async def test_who_may_not_knock_is_turned_away_before_the_first_message(served: Served, talk: Talks) -> None:
+async def test_a_connection_with_a_bad_origin_or_token_is_refused_before_it_opens(served: Served, talk: Talks) -> None:
     host, port = served.info.url.removeprefix("http://").split(":")
     for turned_away, status, code in TURNED_AWAY:
         with pytest.raises(InvalidStatus) as caught:

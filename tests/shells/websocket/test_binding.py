@@ -1,4 +1,4 @@
-"""As whom a message comes: a table, without a socket."""
+"""The caller of a message: a table, without a socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITING = Caller(Level.ANONYMOUS, "pending_c3", agent="c3")
 
 @pytest.fixture
 def binding() -> Binding:
-    """Of a connection that nobody has authenticated on."""
+    """The binding of a connection without authentication."""
     return Binding("me", HERE, max_failed_logins=3)
 
 
@@ -29,7 +29,7 @@ def frame(agent: str = "me", action: str = "whoami", **data: Any) -> Frame:
     return Frame(agent, action, data)
 
 
-def test_it_is_nobodys_but_from_somewhere_until_it_is_bound_which_says_whether_the_agent_is_another(
+def test_a_connection_is_anonymous_until_it_is_bound_to_an_agent(
     binding: Binding,
 ) -> None:
     caller = binding.caller
@@ -51,7 +51,7 @@ def test_a_bound_caller_is_shown_as_the_store_knows_it_now(binding: Binding) -> 
     assert binding.present(ADA).level is Level.WORKER
 
 
-def test_the_smaller_of_what_was_granted_and_selected_counts(binding: Binding) -> None:
+def test_the_smaller_of_the_granted_and_the_selected_access_counts(binding: Binding) -> None:
     binding.bind(ADA)
     assert binding.present(ADA).tool is GrantedAccess.WRITE
     binding.select("read")

@@ -137,9 +137,7 @@ async def test_a_failed_answer_ends_with_an_error_and_its_code(client: Clients, 
     assert heard[-1]["message"]
 
 
-async def test_while_an_answer_is_made_a_connection_does_everything_else_and_may_stop_it(
-    client: Clients, begin: Begin
-) -> None:
+async def test_a_connection_stays_usable_during_an_answer_and_may_stop_it(client: Clients, begin: Begin) -> None:
     line, slow, quick = await client(), await begin(FOREVER), await begin([{"say": "Quick answer."}])
     await line.send(type="message", conversation_id=slow, content="Hello", request_id=1)
     accepted = (await line.until("accepted"))[-1]
@@ -287,7 +285,7 @@ NO_MESSAGES = [
 ]
 
 
-async def test_what_is_no_message_or_of_no_conversation_gets_an_error_and_the_connection_stays(client: Clients) -> None:
+async def test_a_malformed_message_gets_an_error_and_the_connection_stays(client: Clients) -> None:
     line = await client()
     for sent in NO_MESSAGES:
         await line.socket.send(sent)

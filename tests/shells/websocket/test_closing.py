@@ -19,7 +19,7 @@ REQUEST = (
 )
 
 
-async def test_it_counts_as_one_whose_client_has_left() -> None:
+async def test_accepting_a_closing_connection_raises_client_disconnected() -> None:
     protocols: list[BatchingWebSockets] = []
     outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 

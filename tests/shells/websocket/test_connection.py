@@ -1,4 +1,4 @@
-"""The life of a WebSocket connection: who is connected, as what, and what outlives it."""
+"""The life of a WebSocket connection: connected agents, their grants, and work that outlives it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.shells.websocket.conftest import accepted, connections_of, events_of,
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_a_client_sent_before_it_left_is_done_to_its_end(served: Served, desk: Talk) -> None:
+async def test_messages_sent_before_a_client_left_are_processed(served: Served, desk: Talk) -> None:
     waiting = [await served.workbench.call("register", name=f"Agent {number}") for number in range(20)]
     for made in waiting:
         await desk.send("desk", "approve", approval_id=made["approval_id"])
@@ -22,7 +22,7 @@ async def test_what_a_client_sent_before_it_left_is_done_to_its_end(served: Serv
     assert len(subjects) == len(waiting)
 
 
-async def test_what_was_begun_is_finished_although_its_client_leaves_amid_it(served: Served, desk: Talk) -> None:
+async def test_an_operation_finishes_although_its_client_leaves(served: Served, desk: Talk) -> None:
     await desk.send("desk", "create_worktree", name="island")
     await (await desk.socket.ping())  # git is at work
     await desk.socket.close()
@@ -78,7 +78,7 @@ async def test_a_changed_grant_counts_from_the_next_message_on(served: Served, l
     assert (await line.say("me", "whoami"))["code"] == "NOT_ALLOWLISTED"
 
 
-async def test_who_is_prolonged_is_active_with_its_next_message(served: Served, line: Talk) -> None:
+async def test_an_agent_whose_grant_is_prolonged_is_active_with_its_next_message(served: Served, line: Talk) -> None:
     await served.workbench.call("update_agent", agent_id="ada", changes={"expires_in_seconds": 0.01})
     async with served.workbench.feed.subscribe("agent.deactivated", after=0) as events:
         await anext(events)

@@ -52,7 +52,7 @@ async def test_strangers_from_one_address_take_half_of_the_connections(
 
 
 @limited(idle_anonymous_seconds=1)
-async def test_who_neither_registers_nor_authenticates_is_sent_away_after_a_while(
+async def test_a_client_that_neither_registers_nor_authenticates_is_disconnected(
     served: Served, talk: Talks, admit: Admit
 ) -> None:
     ada = await admit("ada")
@@ -100,7 +100,7 @@ async def test_two_hundred_agents_of_this_machine_may_register_at_once(served: S
 
 
 @limited(max_messages_per_second=20)
-async def test_who_floods_is_told_and_cut_off(served: Served, talk: Talks) -> None:
+async def test_a_client_that_floods_is_disconnected_with_a_code(served: Served, talk: Talks) -> None:
     line, other = await talk("flood"), await talk("calm")
     for _ in range(10_000):
         await line.send("flood", "ping")

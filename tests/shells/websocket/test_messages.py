@@ -1,4 +1,4 @@
-"""What a client may say by WebSocket, and how every message is answered."""
+"""The messages of WebSocket clients, and their replies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_connection_speaks_for_anybody_until_it_is_bound_and_then_for_no
         assert (await line.say(name, "claim_task", agent_id="ada"))["type"] == "claim_task_response"
 
 
-async def test_who_selected_reading_cannot_write_until_it_selects_writing(talk: Talks, admit: Admit) -> None:
+async def test_an_agent_that_selected_read_cannot_write_until_it_selects_write(talk: Talks, admit: Admit) -> None:
     ada = await admit("ada")
     line = await talk("me")
     await line.say("me", "select_tool", tool="read")
@@ -41,7 +41,7 @@ async def test_who_selected_reading_cannot_write_until_it_selects_writing(talk: 
         await line.say("ada", "select_tool", tool="write" if tool == "read" else "read")
 
 
-async def test_who_was_granted_reading_cannot_select_more(talk: Talks, admit: Admit) -> None:
+async def test_an_agent_granted_read_cannot_select_write(talk: Talks, admit: Admit) -> None:
     line = await talk("me")
     await line.say("me", "select_tool", tool="write")
     ada = await admit("ada", tool="read")
@@ -61,7 +61,7 @@ async def test_every_kind_of_reply_carries_the_id_of_its_request(talk: Talks) ->
         assert (reply["type"], reply["request_id"]) == (kind, number)
 
 
-async def test_nothing_that_is_no_frame_ends_the_connection(talk: Talks) -> None:
+async def test_malformed_frames_do_not_end_the_connection(talk: Talks) -> None:
     line = await talk()
     for text in (*BAD_FRAMES.values(), b'["me", "ping", {}]', b"\xff\x00"):
         await line.socket.send(text)
@@ -70,7 +70,7 @@ async def test_nothing_that_is_no_frame_ends_the_connection(talk: Talks) -> None
     assert (await line.say("me", "ping"))["type"] == "ping_response"
 
 
-async def test_what_is_not_known_is_echoed_as_it_was(talk: Talks) -> None:
+async def test_an_unknown_action_is_echoed_unchanged(talk: Talks) -> None:
     data = {"text": "ö🐧\u2028\x7f", "numbers": [10**40, -0.5, 1e300], "deep": [[[[[{}]]]]]}
     original = {"agent": "me", "action": "dance", "data": data}
     assert await (await talk()).say("me", "dance", **data) == {"type": "echo", "original": original}
@@ -128,7 +128,7 @@ async def test_a_request_that_comes_again_is_answered_again_and_done_once(
     assert (await line.say("me", "register", **registering))["token"] != first[0]["token"]
 
 
-async def test_what_failed_is_done_when_it_comes_again(served: Served, line: Talk) -> None:
+async def test_a_failed_request_is_tried_again_under_the_same_request_id(served: Served, line: Talk) -> None:
     writing = {"content": {"title": "At last"}, "request_id": 7}
     assert (await line.say("me", "write", **writing))["code"] == "SESSION_REQUIRED"
     await given.project(served.workbench)

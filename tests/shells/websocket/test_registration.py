@@ -43,7 +43,7 @@ async def test_registering_makes_a_pending_agent_and_tells_the_token_once(
 
 
 @pytest.mark.parametrize(("client_id", "name"), [("robot-7", "Agent_robot-7"), ("r" * 200, f"Agent_{'r' * 94}")])
-async def test_who_gives_no_name_is_named_for_its_connection(
+async def test_an_agent_without_a_name_is_named_for_its_connection(
     served: Served, talk: Talks, client_id: str, name: str
 ) -> None:
     assert (await (await talk(client_id)).say(client_id, "register"))["type"] == "registration_success"
@@ -51,7 +51,7 @@ async def test_who_gives_no_name_is_named_for_its_connection(
     assert agent["name"] == name
 
 
-async def test_who_waits_is_told_that_it_was_rejected_and_why(served: Served, talk: Talks) -> None:
+async def test_a_waiting_agent_is_told_of_its_rejection_and_the_reason(served: Served, talk: Talks) -> None:
     line = await talk()
     made = await line.say("me", "register", name="Ada")
     await served.workbench.call("reject", approval_id=made["approval_id"], reason="Not today")
@@ -64,7 +64,7 @@ async def test_who_waits_is_told_that_it_was_rejected_and_why(served: Served, ta
             assert await line.hear() == told
 
 
-async def test_who_came_with_a_pending_token_may_work_once_admitted(served: Served, talk: Talks) -> None:
+async def test_an_agent_with_a_pending_token_may_work_once_admitted(served: Served, talk: Talks) -> None:
     made = await served.workbench.call("register", name="Ada")
     line = await talk("me", subprotocols=["wb.v1", f"bearer.{made['token']}"])
     assert (await line.say("me", "authenticate", token=made["token"]))["code"] == "NOT_ASSIGNED"
@@ -75,7 +75,7 @@ async def test_who_came_with_a_pending_token_may_work_once_admitted(served: Serv
     assert (await line.say("me", "authenticate", agent_id=made["agent_id"], token=made["token"]))["agent_id"] == "ada"
 
 
-async def test_a_pending_id_is_of_no_use_to_who_has_found_it(served: Served, talk: Talks) -> None:
+async def test_a_pending_id_alone_authenticates_nobody(served: Served, talk: Talks) -> None:
     made = await served.workbench.call("register", name="Ada")
     line = await talk("thief")
     assert (await line.say("thief", "authenticate", agent_id=made["agent_id"]))["code"] == "TOKEN_REQUIRED"
@@ -83,7 +83,9 @@ async def test_a_pending_id_is_of_no_use_to_who_has_found_it(served: Served, tal
     assert (await line.say("thief", "registration_status", token=made["agent_id"]))["code"] == "INVALID_TOKEN"
 
 
-async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, talk: Talks, desk: Talk) -> None:
+async def test_an_agent_admitted_by_a_rule_is_told_after_its_registration(
+    served: Served, talk: Talks, desk: Talk
+) -> None:
     await served.workbench.call("add_admission_rule", name="friends", pattern="Ada*")
     line = await talk()
     made = await line.say("me", "register", name="Ada")
@@ -94,7 +96,7 @@ async def test_who_a_rule_admits_is_told_after_its_registration(served: Served, 
 
 
 @limited(feed_queue=1)
-async def test_who_waits_is_told_also_when_others_are_decided_in_throngs(served: Served, talk: Talks) -> None:
+async def test_a_waiting_agent_is_told_even_among_many_other_decisions(served: Served, talk: Talks) -> None:
     line = await talk()
     made = await line.say("me", "register", name="Ada")
     await decide_others(served, "agent.assigned")
@@ -105,7 +107,7 @@ async def test_who_waits_is_told_also_when_others_are_decided_in_throngs(served:
     assert reply == message.authentication_success("ada", "Ada", "read")
 
 
-async def test_who_waits_is_woken_by_decisions_alone(served: Served, talk: Talks) -> None:
+async def test_a_waiting_connection_subscribes_to_decisions_only(served: Served, talk: Talks) -> None:
     line = await talk()
     await line.say("me", "register", name="Ada")
     decisions = {"agent.assigned", "agent.rejected", "agent.revoked", "agent.deleted"}

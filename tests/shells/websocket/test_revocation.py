@@ -45,9 +45,7 @@ async def test_revoking_many_at_once_ends_all_their_connections(served: Served, 
     assert await closed(line) == (4401, "REVOKED")
 
 
-async def test_a_connection_that_was_bound_anew_is_of_its_second_agent_alone(
-    served: Served, line: Talk, admit: Admit
-) -> None:
+async def test_a_rebound_connection_belongs_only_to_its_second_agent(served: Served, line: Talk, admit: Admit) -> None:
     bob = await admit("bob")
     await line.say("ada", "subscribe", after=None)
     assert (await line.say("me", "authenticate", token=bob.token))["agent_id"] == "bob"

@@ -1,4 +1,4 @@
-"""One connection below its meaning: order, pace, and an owner for every error."""
+"""One connection regardless of its messages: order, pace, and the handling of every error."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_replies_come_in_the_order_of_the_messages(client: Client, socket:
     await serving
 
 
-async def test_no_more_messages_are_under_way_than_may(client: Client, socket: MessageSocket) -> None:
+async def test_the_messages_in_progress_of_a_connection_are_limited(client: Client, socket: MessageSocket) -> None:
     under_way, most, gate = 0, 0, asyncio.Event()
 
     async def counted(text: str) -> str:
@@ -124,7 +124,7 @@ async def test_a_reply_that_cannot_be_sent_is_logged_and_closes_the_connection(
     assert "Unable to serialize" in caplog.text
 
 
-async def test_what_fails_beside_the_replies_is_told_and_logged(
+async def test_a_failure_outside_the_replies_is_sent_and_logged(
     client: Client, socket: MessageSocket, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail() -> None:
@@ -173,7 +173,7 @@ async def test_nothing_is_sent_to_a_client_that_has_left(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_what_was_asked_before_the_client_left_is_done(client: Client, socket: MessageSocket) -> None:
+async def test_requests_sent_before_the_client_left_are_answered(client: Client, socket: MessageSocket) -> None:
     done = []
 
     async def slowly(text: str) -> str:

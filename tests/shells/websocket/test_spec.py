@@ -142,7 +142,7 @@ async def test_the_scripts_of_the_specification_run_as_they_are(served: Served, 
     assert row["title"] == "Test Context"
 
 
-async def test_messages_are_taken_as_coming_from_whom_those_before_them_have_made_the_connection(
+async def test_each_message_is_from_the_agent_that_the_earlier_messages_bound(
     client: Any, admit: Admit, old: str, session: str
 ) -> None:
     other = await admit("other", session_id=session)
@@ -196,7 +196,7 @@ async def test_the_prompt_is_the_first_message(served: Served) -> None:
 # §5.2: the message schema
 
 
-async def test_an_agent_is_only_itself(client: Any, admit: Admit, old: str, session: str) -> None:
+async def test_an_agent_cannot_speak_as_another(client: Any, admit: Admit, old: str, session: str) -> None:
     other = await admit("other", session_id=session)
     line = await client()
     await line.act("authenticate", agent_id="other", token=other.token)
@@ -354,12 +354,12 @@ async def test_an_imported_agent_works_under_an_id_that_a_new_one_could_not_get(
     assert (await served.workbench.identify(issued["token"])).name == agent_id
 
 
-async def test_who_announces_itself_as_an_agent_with_a_token_needs_the_token(client: Any, admit: Admit) -> None:
+async def test_announcing_an_agent_that_has_a_token_needs_the_token(client: Any, admit: Admit) -> None:
     await admit("modern")
     assert (await (await client()).say({"type": "announce", "agent_id": "modern"}))["code"] == "TOKEN_REQUIRED"
 
 
-async def test_the_allowlist_shuts_out_whoever_is_not_on_it(served: Served, client: Any, old: str) -> None:
+async def test_the_allowlist_excludes_agents_that_are_not_on_it(served: Served, client: Any, old: str) -> None:
     await served.workbench.call("allow_agent", agent_id="somebody")
     line = await client("legacy")
     for agent_id in (old, "newcomer"):

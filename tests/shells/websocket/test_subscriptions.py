@@ -115,7 +115,7 @@ NO_SUBSCRIPTIONS: list[dict[str, Any]] = [
 ]
 
 
-async def test_what_makes_no_subscription_is_refused_and_strangers_are(line: Talk, talk: Talks) -> None:
+async def test_an_invalid_subscription_and_a_stranger_are_refused(line: Talk, talk: Talks) -> None:
     codes = [(await line.say("ada", "subscribe", **data)).get("code") for data in NO_SUBSCRIPTIONS]
     assert codes == ["INVALID_ARGUMENTS"] * len(NO_SUBSCRIPTIONS)
     assert (await (await talk("you")).say("you", "subscribe"))["code"] == "TOKEN_REQUIRED"

@@ -61,7 +61,7 @@ async def test_a_subscription_continues_after_the_event_of_a_message(served: Ser
     assert [await desk.hear() for _ in range(2)] == heard[2:]
 
 
-async def test_without_being_asked_for_they_are_events_like_others(served: Served, desk: Talk) -> None:
+async def test_without_a_tool_subscription_calls_come_as_ordinary_events(served: Served, desk: Talk) -> None:
     await desk.say("desk", "subscribe", kinds=["tool.*"], after=None)
     await call(served, name="list_tasks")
     first = await desk.hear()

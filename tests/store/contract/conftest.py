@@ -1,4 +1,4 @@
-"""What `workbench.store.base` promises, on every database: a store of notes, and changes to it."""
+"""The contract of `workbench.store.base` on every database: a store of notes, and changes to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRONG = Query("wrong", "INSERT INTO nowhere (text) VALUES (:text)")
 
 
 class Sorry(Exception):
-    """What a change of these tests raises on purpose."""
+    """The exception that a change of these tests raises on purpose."""
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def count(tx: Reader) -> int:
 
 
 async def added(store: Store, after: int = 0) -> list[str]:
-    """What the events say was added."""
+    """The notes that the events name as added."""
     events = await store.read(lambda tx: events_after(tx, after, limit=100_000))
     return [event.subject.removeprefix("note:") for event in events if event.kind == "note.added"]
 

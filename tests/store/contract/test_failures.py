@@ -94,7 +94,7 @@ async def test_a_batch_does_what_its_changes_would_have_done_one_by_one(store: S
 
 
 @pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration, MemoryError, AssertionError])
-async def test_whatever_a_change_raises_its_neighbours_are_answered(store: Store, error: type[Exception]) -> None:
+async def test_a_failing_change_does_not_fail_its_neighbours(store: Store, error: type[Exception]) -> None:
     def fail(tx: Tx) -> None:
         raise error("on purpose")
 
@@ -119,7 +119,7 @@ async def test_a_change_that_wants_to_end_the_program_does_not_end_the_writer(
 
 
 @pytest.mark.parametrize("error", [StopIteration, Sorry, KeyError])
-async def test_what_a_question_raises_is_raised_to_whoever_asked(store: Store, error: type[Exception]) -> None:
+async def test_an_exception_in_a_read_is_raised_to_its_caller(store: Store, error: type[Exception]) -> None:
     def question(tx: Reader) -> None:
         count(tx)
         raise error("on purpose")
@@ -129,7 +129,7 @@ async def test_what_a_question_raises_is_raised_to_whoever_asked(store: Store, e
     assert await store.read(count) == 0
 
 
-async def test_an_sql_error_is_raised_to_whoever_made_it_and_to_no_other(store: Store, backend: Any) -> None:
+async def test_an_sql_error_is_raised_only_to_its_own_change(store: Store, backend: Any) -> None:
     outcome = await together(
         store,
         add("a"),
@@ -180,7 +180,7 @@ async def test_each_change_of_a_batch_has_its_own_actor(store: Store) -> None:
     assert await store.write(lambda tx: tx.actor, actor="ada") == "ada"
 
 
-async def test_rows_are_had_without_the_names_of_their_columns(store: Store) -> None:
+async def test_tuples_returns_rows_without_column_names(store: Store) -> None:
     for text in "ab":
         await store.write(add(text))
     rows = await store.read(lambda tx: tx.all(TEXTS))
@@ -188,7 +188,7 @@ async def test_rows_are_had_without_the_names_of_their_columns(store: Store) -> 
     assert len(rows) == 2
 
 
-async def test_an_event_that_cannot_be_told_or_kept_fails_with_its_change_alone(store: Store) -> None:
+async def test_an_unstorable_event_fails_only_its_own_change(store: Store) -> None:
     def unspeakable(tx: Tx) -> None:
         add("b")(tx)
         tx.emit("note.added", "note:b", data=object())
@@ -214,7 +214,7 @@ async def test_a_change_does_not_meet_its_own_events(store: Store) -> None:
     assert await store.read(last_event_id) == 1
 
 
-async def test_commits_that_hold_events_are_told_and_no_others(store: SqliteStore) -> None:
+async def test_on_commit_is_called_only_for_commits_with_events(store: SqliteStore) -> None:
     told: list[int] = []
     last = 0
     store.on_commit(lambda events: told.append(events[-1]["id"]))

@@ -36,7 +36,7 @@ from workbench.store.sqlite import BATCH, SqliteStore
 pytestmark = HANGING
 
 
-async def test_what_is_acknowledged_can_be_read_here_and_by_others_and_when_the_store_is_opened_again(
+async def test_an_acknowledged_write_is_read_here_elsewhere_and_after_reopening(
     store: SqliteStore, backend: Any
 ) -> None:
     with closing(backend.open()) as other:
@@ -61,7 +61,7 @@ async def test_each_write_of_a_batch_is_given_its_own_result(store: Store) -> No
     assert [(row["id"], row["n"]) for row in rows] == [(ids[n], n) for n in range(100)]
 
 
-async def test_a_transaction_tells_what_it_found_and_touched(store: Store) -> None:
+async def test_a_transaction_returns_rows_and_counts_of_changed_ones(store: Store) -> None:
     def change(tx: Tx) -> None:
         assert tx.one(NOTES) is None
         assert tx.all(NOTES) == []
@@ -86,7 +86,7 @@ async def test_writes_are_done_in_the_order_they_were_asked_for(store: Store) ->
     assert await added(store) == wanted
 
 
-async def test_cancelling_who_waits_breaks_neither_the_change_nor_its_neighbours(store: Store) -> None:
+async def test_cancelling_a_waiting_writer_breaks_no_change_of_its_batch(store: Store) -> None:
     async with queue_held(store):
         tasks = await queued(*(store.write(add(text)) for text in "abcde"))
         for task in tasks[1::2]:
@@ -181,7 +181,7 @@ async def test_questions_asked_while_others_write_see_whole_changes_only(store: 
 # Closing.
 
 
-async def test_closing_finishes_what_is_queued(store: SqliteStore, backend: Any) -> None:
+async def test_closing_finishes_queued_writes(store: SqliteStore, backend: Any) -> None:
     wanted = [f"note {number}" for number in range(BATCH + 50)]
     async with queue_held(store):
         tasks = await queued(*(store.write(add(text)) for text in wanted))
@@ -194,7 +194,7 @@ async def test_closing_finishes_what_is_queued(store: SqliteStore, backend: Any)
     again.close()
 
 
-async def test_a_closed_store_says_so(store: SqliteStore) -> None:
+async def test_a_closed_store_refuses_reads_and_writes(store: SqliteStore) -> None:
     store.close()
     store.close()
     for late in (store.write(add("late")), store.read(count)):
@@ -212,7 +212,7 @@ def restless() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("restless")
-async def test_whoever_uses_a_store_while_it_closes_is_answered(backend: Any) -> None:
+async def test_every_request_to_a_closing_store_is_answered(backend: Any) -> None:
     """Every request ends, in success or `STORE_CLOSED`; what succeeded is there."""
 
     async def use(store: Store, name: str, kept: list[str]) -> None:

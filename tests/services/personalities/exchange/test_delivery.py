@@ -1,4 +1,4 @@
-"""One event that a peer does not accept holds up no other, whatever the peer says about it."""
+"""An event that a peer does not accept, for any reason, delays no other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Picky:
 
     @property
     def peer(self) -> KoiPeer:
-        """How it is asked."""
+        """The address and key of the peer."""
         return KoiPeer(self.node.rid, self.url, self.node.identity.public_key)
 
     async def deliver(self) -> None:
@@ -123,7 +123,7 @@ async def test_events_wait_if_the_peer_rejects_every_request(here: Here, picky: 
 
 
 @pytest.mark.parametrize(("answer", "is_sent_again"), [(FAILED, True), (NEVER, False), (BAD_SIGNATURE, False)])
-async def test_what_a_peer_has_failed_with_is_sent_again_when_both_are_compared(
+async def test_a_comparison_resends_the_events_that_a_peer_failed_to_accept(
     here: Here, picky: Picky, answer: Answer, is_sent_again: bool
 ) -> None:
     picky.answers["bad"] = answer

@@ -1,4 +1,4 @@
-"""Edges are decided about as they are when that is written, whatever has become of them since they were read."""
+"""A decision about an edge applies to its state at the time of writing, not at the time of reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def known_edges(here: Here) -> list[tuple[str, Any]]:
     return [(row["status"], json.loads(row["rid_types"])) for row in found]
 
 
-async def test_a_proposal_is_approved_and_what_is_known_is_sent_before_that_is_said(here: Here, ada: Other) -> None:
+async def test_approving_an_edge_sends_the_known_personalities_before_the_approval(here: Here, ada: Other) -> None:
     await here.publish("helper")
     await edges.decide(here.ctx, here.rid, await proposal(here, ada))
     assert await known_edges(here) == [("APPROVED", [PERSONALITY])]
@@ -76,7 +76,7 @@ async def test_a_proposal_that_was_forgotten_since_it_was_read_does_not_come_bac
     assert await here.outbox() == (set() if is_blocked else before)
 
 
-async def test_an_edge_is_not_proposed_to_a_node_of_which_nothing_is_wanted_any_more(here: Here, ada: Other) -> None:
+async def test_no_edge_is_proposed_to_a_blocked_node(here: Here, ada: Other) -> None:
     await here.receive(ada, event(NEW, ada.node(provides=PROVIDES)))
     await here.workbench.call("block_peer", peer="ada")
     await edges.renew(here.ctx, here.rid, ada.rid)

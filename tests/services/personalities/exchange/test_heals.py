@@ -1,4 +1,4 @@
-"""Whatever is missed while a node is down, or has lost what it knew, heals; so do its names if it has lost its key."""
+"""A node catches up after it was down or lost its data, and gets its names back if it lost its key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.store.queries import Query
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
-async def test_a_node_that_was_down_learns_what_it_missed(network: Network) -> None:
+async def test_a_node_that_was_down_catches_up(network: Network) -> None:
     hub, ada = await pair(network)
     await ada.publish("guide")
     await hub.has(helper={}, guide={})
@@ -31,7 +31,7 @@ async def test_a_node_that_was_down_learns_what_it_missed(network: Network) -> N
     await hub.has(scout={})
 
 
-async def test_restarted_nodes_are_the_same_keep_what_they_knew_and_get_the_events_of_both_sides(
+async def test_restarted_nodes_keep_their_identity_and_knowledge_and_exchange_missed_events(
     network: Network,
 ) -> None:
     hub, ada = await pair(network)
@@ -57,7 +57,7 @@ async def test_a_node_with_another_address_is_found_again(network: Network) -> N
     await ada.has(guide={}, helper={})
 
 
-async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network: Network) -> None:
+async def test_a_first_contact_that_lost_its_data_is_introduced_again(network: Network) -> None:
     hub, ada = await pair(network, koi_reconcile_seconds=10.0)  # ada may have greeted it while it was ending
     await hub.stop()
     _forget_all(hub)
@@ -67,7 +67,7 @@ async def test_a_first_contact_that_has_lost_everything_is_greeted_anew(network:
     await ada.has(guide={}, helper={})
 
 
-async def test_a_node_that_has_lost_everything_learns_it_anew(network: Network) -> None:
+async def test_a_node_that_lost_its_data_learns_it_again(network: Network) -> None:
     hub = await network("hub")
     ada = await network("ada", hub)
     await hub.publish("guide")
@@ -81,7 +81,7 @@ async def test_a_node_that_has_lost_everything_learns_it_anew(network: Network) 
 
 
 async def refused(station: Station, peer: str) -> dict[str, int]:
-    """How many messages of a peer were refused, by code."""
+    """The numbers of a peer's refused messages, by code."""
     found = await station.call("get_peer", peer=peer)
     return {one["code"]: one["count"] for one in found["refusals"]}
 

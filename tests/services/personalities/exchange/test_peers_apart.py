@@ -1,4 +1,4 @@
-"""Peers are independent of one another, and those that are not wanted get nothing."""
+"""Peers are independent of one another, and blocked ones get nothing."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_s
     assert (await ada.call("get_network"))["first_contact"]["rid"] == pinned
 
 
-async def test_a_blocked_peer_gets_nothing_and_what_it_published_is_dropped_until_it_is_unblocked(
+async def test_a_blocked_peer_gets_nothing_and_its_personalities_are_dropped(
     network: Network,
 ) -> None:
     hub, ada = await pair(network)
@@ -86,7 +86,7 @@ async def test_a_blocked_peer_gets_nothing_and_what_it_published_is_dropped_unti
     await ada.has(guide={}, helper={}, scout={})
 
 
-async def test_who_leaves_is_forgotten_and_may_come_back(network: Network) -> None:
+async def test_a_node_that_leaves_the_network_is_forgotten_and_may_rejoin(network: Network) -> None:
     hub, ada = await pair(network)
     await hub.publish("guide")
     await ada.has(guide={}, helper={})

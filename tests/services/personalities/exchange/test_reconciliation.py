@@ -1,4 +1,4 @@
-"""What happens while a peer is compared with what is known here is not taken back by the comparison."""
+"""Comparing the knowledge of a peer with this node's does not undo concurrent changes."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def asks_for_edge(asked: Payload) -> bool:
 
 
 async def waiting(here: Here, node: Other) -> list[KoiEvent | None]:
-    """What a node would be sent now."""
+    """The events that a node would be sent now."""
     return [one.event for one in await here.ctx.read(lambda tx: outbox.first(tx, str(node.rid), 100))]
 
 
-async def test_what_is_published_again_during_a_comparison_is_not_forgotten_by_the_peer(
+async def test_a_personality_republished_during_a_comparison_is_kept_by_the_peer(
     here: Here, ada: Other, serve: Serve
 ) -> None:
     await here.publish("helper")
@@ -84,9 +84,7 @@ async def test_what_is_published_again_during_a_comparison_is_not_forgotten_by_t
     assert await here.registry() == {"helper/1", "guide/1"}
 
 
-async def test_a_forget_that_waits_does_not_deny_what_is_published_by_then_and_else_says_up_to_when(
-    here: Here, ada: Other
-) -> None:
+async def test_a_queued_forget_is_sent_as_new_if_the_personality_is_published_again(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
     await here.publish("helper", mood="kind")
     await here.ctx.write(lambda tx: outbox.empty(tx, str(ada.rid)))
@@ -120,7 +118,7 @@ async def test_an_edge_that_a_peer_has_forgotten_is_proposed_again_when_both_are
     assert (proposed.rid, (proposed.contents or {})["status"]) == (rid, EdgeStatus.PROPOSED)
 
 
-async def test_an_edge_that_a_peer_has_is_left_as_it_is(here: Here, ada: Other, serve: Serve) -> None:
+async def test_an_edge_that_a_peer_knows_is_not_sent_again(here: Here, ada: Other, serve: Serve) -> None:
     edge = ada.edge(ada.rid, here.rid, EdgeStatus.APPROVED)
     assert edge.manifest is not None
     known = edge.manifest
@@ -134,9 +132,7 @@ async def test_an_edge_that_a_peer_has_is_left_as_it_is(here: Here, ada: Other, 
     assert await waiting(here, ada) == []
 
 
-async def test_of_many_changes_that_wait_for_a_peer_only_the_last_of_each_personality_is_sent(
-    here: Here, ada: Other
-) -> None:
+async def test_only_the_last_queued_change_of_each_personality_is_sent(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid))
     await here.ctx.write(lambda tx: outbox.empty(tx, str(ada.rid)))
     for value in range(5):

@@ -36,7 +36,7 @@ def profile(node: StockNode, name: str, **traits: Any) -> dict[str, Any]:
 
 
 def contact(station: Station) -> dict[str, str]:
-    """How a stock node is told whom to contact first."""
+    """The first contact in the configuration of a stock node."""
     return {"rid": station.rid, "url": station.url}
 
 
@@ -94,9 +94,7 @@ async def test_a_stock_agent_joins_and_its_personalities_are_known(
     await hub.has()
 
 
-async def test_a_project_joins_a_stock_coordinator_which_has_its_exact_bundles_and_relays_those_of_others(
-    network: Network, stock: Stock
-) -> None:
+async def test_a_project_and_a_stock_coordinator_exchange_exact_bundles(network: Network, stock: Stock) -> None:
     coordinator = await stock("coordinator")
     eve = await network("eve", coordinator.url)
 
@@ -202,9 +200,7 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
     assert {rid, rid_of("early"), rid_of("helper")} <= set(polled)
 
 
-async def test_a_stock_agent_and_a_project_that_restart_know_each_other_again_and_what_was_forgotten_meanwhile(
-    network: Network, stock: Stock
-) -> None:
+async def test_a_restarted_stock_agent_and_project_catch_up_with_each_other(network: Network, stock: Stock) -> None:
     hub = await network("hub", koi_reconcile_seconds=2.0)
     agent = await stock("agent", first_contact=contact(hub))
     await approved(agent, agent.rid, hub.rid)
@@ -221,7 +217,7 @@ async def test_a_stock_agent_and_a_project_that_restart_know_each_other_again_an
     await hub.has(scout={})
 
 
-async def test_a_stock_coordinator_that_forgot_a_project_is_greeted_anew(network: Network, stock: Stock) -> None:
+async def test_a_stock_coordinator_that_forgot_a_project_is_introduced_again(network: Network, stock: Stock) -> None:
     coordinator = await stock("coordinator")
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     await ada.publish("helper")

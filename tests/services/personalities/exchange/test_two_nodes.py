@@ -10,7 +10,7 @@ from tests.services.personalities.exchange.conftest import Network
 pytestmark = pytest.mark.anyio
 
 
-async def test_nodes_meet_approve_edges_in_both_directions_and_each_learns_what_the_other_publishes(
+async def test_two_nodes_meet_approve_edges_and_learn_each_others_personalities(
     network: Network,
 ) -> None:
     hub = await network("hub")

@@ -204,7 +204,7 @@ async def test_a_profile_waits_for_a_network_and_follows_the_addresses_of_the_se
         assert (await lab.profile("ada"))["mcp_url"] == "http://127.0.0.1:3/agents/ada"
 
 
-async def test_a_name_of_another_node_is_taken(lab: Lab) -> None:
+async def test_a_personality_cannot_take_the_name_of_another_nodes(lab: Lab) -> None:
     await know(lab.workbench, profile("alice-1"))
     await own(lab.workbench, "alice-1", ALICE)
     with pytest.raises(Conflict, match="is an agent of the node alice"):
@@ -213,7 +213,7 @@ async def test_a_name_of_another_node_is_taken(lab: Lab) -> None:
         await lab.call("update_traits", name="alice-1", traits={"mood": "mine"})
 
 
-async def test_what_is_wrong_changes_nothing(lab: Lab) -> None:
+async def test_a_refused_change_of_traits_changes_nothing(lab: Lab) -> None:
     await lab.call("publish_personality", name="ada", traits={"mood": "calm"})
     for operation, arguments, code in (
         ("update_traits", {"traits": {"mood": 1}}, "PERSONALITY_NAME_REQUIRED"),
@@ -226,7 +226,7 @@ async def test_what_is_wrong_changes_nothing(lab: Lab) -> None:
     assert (await lab.call("get_own_personality", name="ada"))["set_by_hand"] == ["mood"]
 
 
-async def test_what_the_network_would_refuse_changes_nothing_and_takes_back_no_other_change_that_was_made_meanwhile(
+async def test_a_profile_that_the_network_would_refuse_changes_nothing(
     settings: Settings,
 ) -> None:
     small = settings.model_copy(update={"max_koi_profile_bytes": 1_024})

@@ -126,7 +126,7 @@ class Leases(RuleBasedStateMachine):
         return self.runner.run(self.workbench.dispatch(caller, name, arguments))
 
     def tried(self, agent: str | None, name: str, **arguments: Any) -> tuple[Any, str]:
-        """What came of a call, and the code of the error if there was one."""
+        """The result of a call, and the code of its error."""
         try:
             return self.call(agent, name, **arguments), ""
         except WorkbenchError as error:
@@ -338,7 +338,7 @@ class Leases(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([-3_600, -50, 50, 3_600]))
     def set_the_clock(self, seconds: int) -> None:
-        """As an open project does when it sees that the host's clock was set."""
+        """Set the host's clock, as an open project notices it."""
         held = [(line["task_id"], line["attempt"]) for line in self.rows(LINES) if line["lease_expires_at"]]
         self.clock.forward(seconds)
         self.runner.run(self.store.write(expiry.restart_leases))

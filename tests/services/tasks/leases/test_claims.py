@@ -1,4 +1,4 @@
-"""Claiming tasks: which, by whom, and one holder each."""
+"""Claiming tasks: their order, the agents that fit, and one holder for each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ async def test_tasks_are_taken_reserved_first_then_by_priority_then_by_age(
     assert (await given.claim(workbench, ada))["title"] == "not yet"
 
 
-async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workbench: Workbench, settle: Admit) -> None:
+async def test_an_agent_in_a_worktree_takes_tasks_of_it_and_tasks_without_one(
+    workbench: Workbench, settle: Admit
+) -> None:
     ada = await settle("ada", "lab")
     inside, anywhere = await given.task(workbench, target_worktree="lab"), await given.task(workbench, priority=600)
     elsewhere = await given.task(workbench, target_worktree="other", priority=999)
@@ -61,7 +63,7 @@ async def test_who_works_in_a_worktree_takes_its_tasks_and_those_of_none(workben
     assert (await given.claim(workbench, ada, inside))["worktree"] == "lab"
 
 
-async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: Workbench) -> None:
+async def test_an_agent_without_a_persona_takes_only_reserved_tasks(workbench: Workbench) -> None:
     ada = await enter(workbench, "ada", None)
     await given.task(workbench)
     assert await given.claim(workbench, ada) is None
@@ -69,7 +71,7 @@ async def test_without_a_persona_only_what_is_reserved_can_be_taken(workbench: W
     assert (await given.claim(workbench, ada))["id"] == mine
 
 
-async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
+async def test_a_second_claim_returns_the_held_task_unchanged(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     first, second = await given.task(workbench, lease_seconds=60), await given.task(workbench)
@@ -88,7 +90,7 @@ async def test_a_second_claim_gives_what_is_held_and_changes_nothing(
     assert [task["id"] for task in (await beat(workbench, ada))["holding"]] == [second, first]
 
 
-async def test_of_many_who_claim_at_once_exactly_one_gets_the_task(workbench: Workbench, admit: Admit) -> None:
+async def test_one_of_many_concurrent_claims_gets_the_task(workbench: Workbench, admit: Admit) -> None:
     agents = [await admit(f"a{n}") for n in range(6)]
     task = await given.task(workbench)
     found = await asyncio.gather(*(given.claim(workbench, agent) for agent in agents))
@@ -161,7 +163,7 @@ async def test_a_refused_claim_lists_every_reason_and_does_not_reveal_an_invisib
         assert (error.code, error.message) == ("TASK_NOT_FOUND", expected)
 
 
-async def test_what_could_be_claimed_is_told_without_claiming_or_renewing(
+async def test_listing_available_tasks_claims_and_renews_nothing(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     held, low, high = [await given.task(workbench, priority=priority) for priority in (0, 1, 9)]

@@ -1,4 +1,4 @@
-"""Leases end at their time, whatever is done to the clock, and with them what their holder may do."""
+"""Leases end at their time, even if the clock is set, and their holder may do nothing more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_lease_ends_at_its_time_and_not_before_and_too_often_fails_the_t
 
 
 @pytest.mark.timeout(20)
-async def test_the_open_project_ends_leases_and_pauses_by_itself(
+async def test_an_open_project_ends_leases_and_pauses_without_a_call(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     await given.task(workbench)
@@ -62,7 +62,7 @@ async def test_the_open_project_ends_leases_and_pauses_by_itself(
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("step", [3_600, 121, -3_600])
-async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Settings, step: int) -> None:
+async def test_setting_the_clock_ends_and_lengthens_no_lease(settings: Settings, step: int) -> None:
     wall, steady = Clock(), Clock()
     async with (
         Workbench.open(settings, clock=wall, steady=steady) as workbench,
@@ -84,7 +84,7 @@ async def test_a_clock_that_is_set_ends_no_lease_and_lengthens_none(settings: Se
 
 
 @pytest.mark.timeout(20)
-async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> None:
+async def test_a_suspended_server_ends_no_lease(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench, Servers(workbench) as servers:
         ada, task = await enter(workbench, "ada"), await given.task(workbench, lease_seconds=10)
@@ -107,7 +107,7 @@ async def test_a_server_that_stands_still_ends_no_lease(settings: Settings) -> N
 
 
 @pytest.mark.timeout(20)
-async def test_a_clock_that_drifts_was_not_set(settings: Settings) -> None:
+async def test_a_drifting_clock_does_not_count_as_set(settings: Settings) -> None:
     wall, steady = Clock(), Clock()
     async with Workbench.open(settings, clock=wall, steady=steady) as workbench:
         ada, task = await enter(workbench, "ada"), await given.task(workbench)
@@ -133,7 +133,7 @@ async def test_leases_that_end_together_are_retried_at_times_of_their_own(
 
 
 @pytest.mark.parametrize("name", HOLDING)
-async def test_who_does_not_hold_a_task_or_lost_its_lease_can_do_nothing_to_it(
+async def test_an_agent_without_the_lease_cannot_act_on_the_task(
     workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, name: str
 ) -> None:
     task = await given.task(workbench)
@@ -163,7 +163,7 @@ async def test_who_does_not_hold_a_task_or_lost_its_lease_can_do_nothing_to_it(
 
 
 @pytest.mark.parametrize("name", HOLDING)
-async def test_an_earlier_attempt_of_the_same_agent_counts_no_more(
+async def test_a_call_for_another_attempt_of_the_same_agent_is_refused(
     workbench: Workbench, ada: Admitted, name: str
 ) -> None:
     task = await given.task(workbench)

@@ -36,7 +36,7 @@ async def test_a_heartbeat_renews_every_lease_by_its_own_length(
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("news", ["created", "unblocked", "released", "rested"])
-async def test_who_waits_for_work_hears_of_it_at_once(
+async def test_a_waiting_heartbeat_returns_as_soon_as_work_appears(
     workbench: Workbench, ada: Admitted, bob: Admitted, clock: Clock, news: str
 ) -> None:
     task = await given.task(workbench)
@@ -74,7 +74,7 @@ async def test_more_tasks_at_once_than_a_subscriber_may_lag_end_no_wait_for_work
         assert [t["id"] for t in (await waiting)["available"]] == [task]
 
 
-async def test_who_waits_for_work_in_vain_is_told_so_and_who_holds_a_task_is_not_kept_waiting(
+async def test_a_waiting_heartbeat_times_out_and_does_not_wait_while_a_task_is_held(
     workbench: Workbench, ada: Admitted
 ) -> None:
     found = await beat(workbench, ada, wait_seconds=0.05)
@@ -85,13 +85,13 @@ async def test_who_waits_for_work_in_vain_is_told_so_and_who_holds_a_task_is_not
 
 
 @pytest.mark.timeout(20)
-async def test_nobody_waits_longer_than_the_setting_allows(settings: Settings) -> None:
+async def test_a_heartbeat_waits_no_longer_than_the_setting_allows(settings: Settings) -> None:
     async with Workbench.open(settings.model_copy(update={"wait_limit_seconds": 0.05})) as workbench:
         ada = await enter(workbench, "ada")
         assert (await beat(workbench, ada, wait_seconds=3_600))["available"] == []
 
 
-async def test_a_beat_without_a_list_renews_as_well(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
+async def test_a_plain_heartbeat_renews_every_lease(workbench: Workbench, ada: Admitted, clock: Clock) -> None:
     assert await workbench.dispatch(ada.caller, "heartbeat", {}) == {"holding": [], "lease_expires_at": None}
     tasks = [await given.task(workbench, lease_seconds=seconds) for seconds in (90, 30)]
     for task in tasks:

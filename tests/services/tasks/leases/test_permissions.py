@@ -1,4 +1,4 @@
-"""Who may hold tasks."""
+"""The callers that may hold tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("name", ["claim_task", "heartbeat_and_get_tasks", *HOLDING])
-async def test_the_person_and_who_may_only_read_hold_no_tasks(workbench: Workbench, admit: Admit, name: str) -> None:
+async def test_the_operator_and_readers_cannot_hold_tasks(workbench: Workbench, admit: Admit, name: str) -> None:
     needs = {"task_id": await given.task(workbench)} if name in HOLDING else {}
     more = {"error_message": "no"} if name == "fail_task" else {}
     with pytest.raises(BadInput, match="AGENT_ONLY"):
@@ -23,7 +23,9 @@ async def test_the_person_and_who_may_only_read_hold_no_tasks(workbench: Workben
         await workbench.dispatch((await admit("eve", tool="read")).caller, name, {})
 
 
-async def test_the_ids_an_agent_sends_must_be_its_own(workbench: Workbench, ada: Admitted, admit: Admit) -> None:
+async def test_the_agent_id_and_persona_in_a_call_must_be_the_callers_own(
+    workbench: Workbench, ada: Admitted, admit: Admit
+) -> None:
     await admit("bob")
     task = await given.task(workbench)
     assert await beat(workbench, ada, agent_id="ada", persona_id="Implementer")

@@ -16,7 +16,7 @@ from workbench.model import SECOND, iso
 pytestmark = pytest.mark.anyio
 
 
-async def test_starting_is_said_once_and_progress_says_it_too(
+async def test_a_task_starts_once_by_start_task_or_by_progress(
     workbench: Workbench, ada: Admitted, clock: Clock
 ) -> None:
     one, two = await given.task(workbench), await given.task(workbench)
@@ -148,7 +148,7 @@ async def test_a_task_that_is_cancelled_by_the_end_of_another_lease_does_not_com
     assert [a["outcome"] for a in (await given.task_now(workbench, below))["attempts"]] == ["cancelled"]
 
 
-async def test_without_a_retry_left_or_wanted_a_failure_is_final(workbench: Workbench, ada: Admitted) -> None:
+async def test_a_failure_without_a_retry_is_final(workbench: Workbench, ada: Admitted) -> None:
     for max_retries, retryable in ((0, True), (2, False)):
         task = await given.task(workbench, max_retries=max_retries)
         await given.claim(workbench, ada)

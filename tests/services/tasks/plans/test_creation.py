@@ -83,7 +83,7 @@ async def test_a_plan_that_is_sent_many_times_at_once_is_created_once(workbench:
     assert len(await listed(workbench)) == 3
 
 
-async def test_a_plan_whose_text_nobody_kept_in_mind_is_known_by_its_tasks(workbench: Workbench) -> None:
+async def test_a_plan_without_a_recorded_hash_is_recognised_by_its_tasks(workbench: Workbench) -> None:
     await workbench.call("create_plan", text=TEXT)
     await workbench.store.write(lambda tx: tx.run(apply.SQL.remember, name="p", sha256="", now=tx.now))
     with pytest.raises(Conflict, match="PLAN_EXISTS"):
@@ -107,7 +107,7 @@ async def test_another_plan_of_the_same_name_is_refused_and_told_what_to_do(work
     assert [plan["plan"] for plan in (await workbench.call("list_plans"))["plans"]] == ["p", "q", "p-2", "p-3", "r"]
 
 
-async def test_a_ticked_item_is_no_task_and_nobody_waits_for_it(workbench: Workbench) -> None:
+async def test_a_ticked_item_becomes_no_task_and_no_dependency(workbench: Workbench) -> None:
     ticked = CHECKLIST.replace("[ ] First", "[x] First")
     with pytest.raises(BadInput, match="PLAN_INVALID"):
         await workbench.call("create_plan", text=ticked, format="yaml")

@@ -1,4 +1,4 @@
-"""Whose plans are seen and changed by whom, and how far they are."""
+"""Permission to see and change plans, and their progress."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_task_that_goes_to_another_session_is_reserved_for_nobody_there(
         assert (await given.task_now(workbench, 1))["reserved_for"] == reserved_for
 
 
-async def test_plans_say_how_far_they_are(workbench: Workbench, ada: Admitted) -> None:
+async def test_list_plans_counts_the_tasks_of_each_plan_by_outcome(workbench: Workbench, ada: Admitted) -> None:
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "create_plan", {"text": TEXT})
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))

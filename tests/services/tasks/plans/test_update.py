@@ -1,4 +1,4 @@
-"""An update makes a plan another, whole or not at all."""
+"""An update changes a plan to a new text, whole or not at all."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench:
     assert len({text.partition("tasks:")[2].count("\n") for text in told}) == len(fresh["diff"]["added"]) + 1
 
 
-async def test_what_has_begun_cannot_be_changed_and_the_update_is_refused_whole(
-    workbench: Workbench, ada: Admitted
-) -> None:
+async def test_a_plan_update_that_changes_a_claimed_task_is_refused_whole(workbench: Workbench, ada: Admitted) -> None:
     await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
     await given.claim(workbench, ada, 1)
     before = await listed(workbench)
@@ -92,7 +90,7 @@ async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbenc
     assert (await given.task_now(workbench, 1))["priority"] == 900
 
 
-async def test_what_ended_without_a_result_may_go_and_its_name_is_free_again(workbench: Workbench) -> None:
+async def test_a_plan_update_may_drop_a_cancelled_task_and_reuse_its_name(workbench: Workbench) -> None:
     await workbench.call("create_plan", text=TEXT)
     await workbench.call("cancel_task", task_id=3)
     with pytest.raises(Conflict, match="line 4: 'last' is cancelled; retry it before title can change"):
@@ -138,7 +136,7 @@ async def test_a_corrected_line_of_a_failed_task_retries_it(workbench: Workbench
     assert not (await workbench.call("create_plan", text=more, update=True))["changed"]
 
 
-async def test_removing_a_task_means_for_others_what_cancelling_it_does(workbench: Workbench) -> None:
+async def test_removing_a_task_from_a_plan_cancels_it_for_its_dependants(workbench: Workbench) -> None:
     await workbench.call("create_plan", text=TEXT)
     await workbench.call("create_subtask", parent_task_id=2, title="Part")
     await workbench.call("create_task", title="Other", persona_id="tester", dependencies=[2], on_failure="cancel")
@@ -166,7 +164,7 @@ async def test_an_update_cannot_have_tasks_wait_for_each_other_by_way_of_others(
 
 @settings_of_hypothesis(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.given(one=documents(), other=documents(), form=st.sampled_from(["yaml", "markdown"]))
-async def test_an_update_makes_any_plan_any_other_and_the_export_says_so(
+async def test_an_update_turns_any_plan_into_any_other(
     workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
 ) -> None:
     old, new = (write(rules.parse(yaml.safe_dump(_here(said))), form) for said in (one, other))
@@ -205,7 +203,7 @@ MORE"""
         ("", "  - {name: third, title: T, persona: tester, after: [second, first], on_failure: cancel}", 5),
     ],
 )
-async def test_an_update_that_links_a_task_to_a_dead_one_it_is_to_be_cancelled_with_is_refused_as_a_whole(
+async def test_an_update_that_makes_a_task_depend_on_a_dead_one_is_refused_whole(
     workbench: Workbench, after: str, more: str, line: int
 ) -> None:
     await workbench.call("create_plan", text=DOOMED.replace("AFTER", "").replace("MORE", ""))
@@ -227,7 +225,7 @@ async def test_an_update_that_links_a_task_to_a_dead_one_it_is_to_be_cancelled_w
     assert (await workbench.call("create_plan", text=text, update=True))["changed"]
 
 
-async def test_a_link_that_was_there_before_it_could_be_refused_keeps_nothing_else_from_being_changed(
+async def test_an_old_dependency_on_a_dead_task_does_not_block_other_changes(
     workbench: Workbench,
 ) -> None:
     """A project may hold one that waits for the dead for ever."""

@@ -1,1 +1,1 @@
-"""What the conformance suite of the MCP project calls on a server: tools, prompts and resources of fixed names."""
+"""Tools, prompts and resources of fixed names that the conformance suite of the MCP project calls."""

@@ -1,4 +1,4 @@
-"""What the suite expects of a server and Workbench does not have: logs, sampling, roots, completion, and prompts and
+"""Features that the suite expects and Workbench does not have: logs, sampling, roots, completion, and prompts and
 resources of the suite's own. They are added to Workbench's server, and asked before what that has.
 """
 
@@ -114,7 +114,7 @@ def answers(params: InputResponseRequestParams) -> dict[str, Any]:
 
 
 def declared(ctx: Context) -> set[str]:
-    """What the client says it can do."""
+    """The capabilities that the client declares."""
     found = ctx.session.client_capabilities
     return set() if found is None else set(found.model_dump(exclude_none=True))
 
