@@ -21,11 +21,13 @@ import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
  * @param {() => void} [props.onGone] the row that was closed is not shown any more: something else needs the focus
  * @param {(row: any) => any} [props.detail] what is below a row that is opened; without it, it is shown elsewhere
  * @param {(row: any) => string} [props.rowClass]
+ * @param {() => void} [props.onSort] it is sorted by another column, or the other way round
  * @param {number} [props.step] how many rows there are before a button shows more of them
  * @param {any} [props.filters] others begin with the first rows again
  */
 export function DataTable({ rows, columns, id = (row) => row.id, name = id, opener = columns[0].key, ...more }) {
-  const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, filters, ...attributes } = more;
+  const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, ...others } = more;
+  const { filters, onSort, ...attributes } = others;
   const [sort, setSort] = useState({ by: null, direction: "none" });
   const [limit, setLimit] = useState(step);
   const body = useRef(null);
@@ -33,6 +35,10 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   useLayoutEffect(() => setLimit(step), [filters, sort]);
   const column = columns.find(({ key }) => key === sort.by);
   const sorted = column ? sortedBy(rows, column.value, sort.direction) : rows;
+  const resort = (chosen) => {
+    setSort(chosen);
+    onSort?.();
+  };
   const line = (row) => {
     const isOpen = opened.includes(id(row));
     const about = { row, columns, isOpen, opener, detail, name: name(row), id: id(row), class: rowClass(row) };
@@ -42,7 +48,7 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
       <thead>
         <tr>
-          ${columns.map((one) => html`<${Heading} column=${one} sort=${sort} onSort=${setSort} />`)}
+          ${columns.map((one) => html`<${Heading} column=${one} sort=${sort} onSort=${resort} />`)}
         </tr>
       </thead>
       <tbody ref=${body}>
