@@ -60,11 +60,4 @@ export class KeyedList {
     for (const element of item.elements) element.remove();
     this.onRemove(item, hadFocus);
   }
-
-  /** An item goes on under another key, in place of one that may have that already. */
-  rename(from, to) {
-    if (!this.items.has(from)) return;
-    if (this.items.has(to)) this.remove(to, this.items.get(to));
-    this.items = new Map([...this.items].map(([key, item]) => [key === from ? to : key, item]));
-  }
 }
