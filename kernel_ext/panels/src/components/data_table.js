@@ -5,8 +5,8 @@ import { NEXT, sortedBy } from "../lib/sorting.js";
 import { Button, html, useFocusKept, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /**
- * A column sorts by its `value`, and shows it unless there is a `cell`.
- * @typedef {{key: string, label: any, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
+ * A column sorts by its `value`, and shows it unless there is a `cell`. Its class says its `kind`: its key, if there is none.
+ * @typedef {{key: string, kind?: string, label: any, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
  *
  * Sorted by which column, and in which direction; null: by none.
  * @typedef {{by: string, direction: string}|null} Sort
@@ -52,7 +52,7 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
       <thead>
         <tr>
-          ${columns.map((one) => html`<${Heading} column=${one} sort=${given === undefined ? own : given} onSort=${resort} />`)}
+          ${columns.map((one) => html`<${Heading} key=${one.key} column=${one} sort=${given === undefined ? own : given} onSort=${resort} />`)}
         </tr>
       </thead>
       <tbody ref=${body}>
@@ -68,11 +68,11 @@ export function sortedRows(rows, columns, sort) {
   return column ? sortedBy(rows, column.value, sort.direction) : rows;
 }
 
-function Heading({ column: { key, label, value }, sort, onSort }) {
-  if (!value) return html`<th scope="col" class="wb-col-${key}">${label}</th>`;
+function Heading({ column: { key, kind = key, label, value }, sort, onSort }) {
+  if (!value) return html`<th scope="col" class="wb-col-${kind}">${label}</th>`;
   const present = sort?.by === key ? sort.direction : "none";
   const press = () => onSort(NEXT[present] === "none" ? null : { by: key, direction: NEXT[present] });
-  return html`<th scope="col" class="wb-col-${key}" aria-sort=${present}>
+  return html`<th scope="col" class="wb-col-${kind}" aria-sort=${present}>
     <${Button} class="wb-sort" label=${label} onClick=${press} />
   </th>`;
 }
@@ -88,7 +88,7 @@ function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: c
   const content = ({ key, cell, value }) =>
     key === opener ? (cell ? cell(row, button) : button) : (cell ?? value)(row);
   const cells = columns.map(
-    (one) => html`<td class="wb-col-${one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
+    (one) => html`<td class="wb-col-${one.kind ?? one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
   );
   const onClick = (event) => onOpen && !detail && !isOpen && !event.target.closest("button") && onOpen();
   const onKeyDown = (event) => {
