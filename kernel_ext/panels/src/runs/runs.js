@@ -61,7 +61,7 @@ export class Runs {
       read: () => ({ ...this.filters.chosen, sort: this.sort }),
       apply: (state) => this.apply(state),
     });
-    this.sweeps = new Sweeps((name) => this.openSweep(name), announce);
+    this.sweeps = h("div", { class: "wb-stack" });
     this.comparison = new Comparison(this.desk, signal, {
       close: () => this.closeComparison(),
       open: (id) => this.open(id),
@@ -69,6 +69,7 @@ export class Runs {
     this.modes = new Segments(MODES, "Show", (mode) => this.setMode(mode));
     this.element = this.section();
     this.drawList = drawnIn(this.list, signal);
+    this.drawInSweeps = drawnIn(this.sweeps, signal);
     store.subscribe(() => this.onChange(), signal);
     signal.addEventListener("abort", () => this.stop(), { once: true });
   }
@@ -91,7 +92,7 @@ export class Runs {
       this.filters.search,
       this.views.element,
     );
-    const parts = [toolbar, this.requests.errorBox, this.list, this.sweeps.element];
+    const parts = [toolbar, this.requests.errorBox, this.list, this.sweeps];
     return h("section", { class: "wb-section wb-stack", "aria-labelledby": id }, ...parts);
   }
 
@@ -187,7 +188,7 @@ export class Runs {
     const isRuns = this.mode === "runs";
     this.modes.show(this.mode);
     this.list.hidden = this.filters.search.hidden = !isRuns;
-    this.sweeps.element.hidden = isRuns;
+    this.sweeps.hidden = isRuns;
     if (!this.isRead) return;
     if (isRuns) this.drawRuns();
     else this.drawSweeps();
@@ -259,7 +260,8 @@ export class Runs {
   }
 
   drawSweeps() {
-    this.sweeps.update(this.sweepsFound);
+    const about = { sweeps: this.sweepsFound, announce: this.desk.announce };
+    this.drawInSweeps(html`<${Sweeps} ...${about} onOpen=${(name) => this.openSweep(name)} />`);
     setText(this.summary, "");
   }
 
