@@ -1,22 +1,24 @@
 /** The agents: a table to filter, with details to open and many to assign at once; and their processes. */
 
-import { Chips } from "../lib/chips.js";
-import { button, checkbox, moveBetweenRows, searchField, select, setOptions } from "../lib/controls.js";
+import { DataTable, sortedRows } from "../components/data_table.js";
+import { Chips } from "../components/filters.js";
+import { Button, Checkbox, Embedded, drawnIn, html } from "../components/ui.js";
+import { searchField, select, setOptions } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { KeyedList } from "../lib/keyed_list.js";
-import { Sorting } from "../lib/sorting.js";
 import { Segments } from "../lib/segments.js";
 import { Processes } from "../processes/processes.js";
 import { sessionOptions } from "../projects/lookup.js";
 import { SavedViews } from "../saved_views/saved_views.js";
 import { AssignForm } from "./assign_form.js";
-import { AgentRow, COLUMNS, sortValue, stateDot } from "./row.js";
+import { columnsOf } from "./columns.js";
+import { AgentDetails } from "./details.js";
 import { AGENT_STATES, agentState, isAdmitted } from "./state.js";
 
 const STEP = 100;
 const EVERY = "=";
 const NONE = "";
+const ALL = { state: null, text: "", session: EVERY };
 const MODES = { agents: "Agents", processes: "Processes" };
 const SESSION_FILTERS = [
   [EVERY, "All sessions"],
@@ -35,11 +37,20 @@ export class Agents {
     this.desk = { store, channel, announce };
     this.store = store;
     this.connect = connect;
-    this.filters = { state: null, text: "", session: EVERY };
+    this.filters = ALL;
+    /** @type {import("../components/data_table.js").Sort} */
+    this.sort = null;
     this.limit = STEP;
     this.mode = "agents";
+    /** The details that are open, by the ids of their agents. @type {Map<string, AgentDetails>} */
+    this.opened = new Map();
+    /** The ids of the agents that are selected; all of them are shown. @type {Set<string>} */
+    this.selected = new Set();
+    this.shown = [];
+    this.assignForm = new AssignForm(this.desk, () => [...this.selected]);
     this.processes = new Processes(this.desk, signal);
-    this.list = this.table();
+    this.list = h("div", { class: "wb-stack" });
+    this.draw = drawnIn(this.list, signal);
     const id = freshId("agents");
     this.element = h(
       "section",
@@ -52,7 +63,7 @@ export class Agents {
 
   toolbar(id) {
     this.summary = h("span", { class: "wb-muted wb-grow" });
-    this.modes = new Segments(MODES, "Show", (mode) => this.setMode(mode));
+    this.modes = new Segments(MODES, "Show", (mode) => this.change({ mode }));
     this.session = select([], EVERY, {
       class: "wb-input wb-narrow",
       "aria-label": "Filter agents by session",
@@ -63,42 +74,12 @@ export class Agents {
       keydown: (event) => this.onSearchKey(event),
     });
     this.views = new SavedViews(this.desk, "agents", {
-      read: () => ({ ...this.filters, sort: this.sorting.state() }),
+      read: () => ({ ...this.filters, sort: this.sort }),
       apply: (state) => this.apply(state),
     });
     const heading = h("h3", { class: "wb-heading", id }, "Agents");
     const tools = [this.modes.element, this.session, this.search, this.views.element];
     return h("div", { class: "wb-toolbar wb-toolbar-full" }, heading, this.summary, ...tools);
-  }
-
-  table() {
-    this.chips = new Chips("Filter agents by state", (state) => this.filter({ state }));
-    this.assignForm = new AssignForm(this.desk, () => this.selected());
-    this.selectAll = checkbox("Select all agents in the table", (on) => this.onSelectAll(on), false).box;
-    this.sorting = new Sorting(COLUMNS, () => this.update(Date.now()));
-    const heads = Object.keys(COLUMNS).map((key) =>
-      this.sorting.heading(key, "th", { scope: "col", class: `wb-col-${key}` }),
-    );
-    const head = h("tr", {}, h("th", { class: "wb-col-pick" }, this.selectAll), ...heads);
-    this.body = h("tbody", {});
-    this.rows = new KeyedList(this.body, (id) => this.row(id), {
-      // It no longer matches the filter, but its details are being read; or its id is changed by a request under way.
-      keep: (id, row) => row.isOpen && (this.store.tables.agents.has(id) || row.details.requests.busy),
-      onRemove: (_, hadFocus) => hadFocus && this.search.focus(),
-    });
-    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
-    this.grid = h("table", { class: "wb-table wb-agents", on }, h("thead", {}, head), this.body);
-    this.more = button("Show more", "wb-button", () => this.showMore());
-    this.empty = h("p", { class: "wb-empty" });
-    const parts = [this.chips.element, this.assignForm.element, this.empty, this.grid, this.more];
-    return h("div", { class: "wb-stack" }, ...parts);
-  }
-
-  row(id) {
-    return new AgentRow(this.store.tables.agents.get(id), this.desk, {
-      onSelect: () => this.drawSelected(),
-      onRename: (from, to) => this.rename(from, to),
-    });
   }
 
   /** The number of admitted agents. @param {number} now in ms */
@@ -116,11 +97,6 @@ export class Agents {
     }
   }
 
-  setMode(mode) {
-    this.mode = mode;
-    this.update(Date.now());
-  }
-
   drawMode() {
     const running = this.processes.count();
     const agents = this.mode === "agents";
@@ -132,72 +108,131 @@ export class Agents {
   }
 
   updateAgents(now) {
-    const { tables } = this.store;
-    const agents = [...tables.agents.values()].sort(oldestFirst);
-    const states = new Map(agents.map((agent) => [agent.id, agentState(agent, now)]));
-    this.drawCounts(agents, states);
-    setOptions(this.session, [["", SESSION_FILTERS], ...sessionOptions(tables)], this.filters.session);
-    const found = agents.filter((agent) => this.matches(agent, states.get(agent.id)));
-    const matching = this.sorting.sorted(found, (agent, key) => sortValue(key, agent, states.get(agent.id), tables));
-    const shown = matching.slice(0, this.limit).map(({ id }) => id);
-    this.rows.show(shown, (row, id) => row.show(tables.agents.get(id), states.get(id), tables, now));
-    this.more.hidden = matching.length <= this.limit;
-    this.grid.hidden = matching.length === 0;
-    this.drawEmpty(agents.length, matching.length);
-    this.drawSelected();
+    const { tables, version } = this.store;
+    this.updateDetails(now);
+    const agents = [...tables.agents.values()];
+    const counts = {};
+    for (const agent of agents) counts[agentState(agent, now)] = (counts[agentState(agent, now)] ?? 0) + 1;
+    const admitted = this.count(now);
+    this.drawToolbar(counts, admitted, !agents.length);
+    const columns = columnsOf(tables, now);
+    const matching = agents.filter((agent) => this.matches(agent, agentState(agent, now)));
+    const opened = [...this.opened.values()].map(({ agent }) => agent);
+    const found = [...new Set([...matching, ...opened])].sort(oldestFirst);
+    const sorted = sortedRows(found, columns, this.sort);
+    this.shown = sorted.filter((agent, at) => at < this.limit || opened.includes(agent));
+    this.selected = new Set(this.shown.map(({ id }) => id).filter((id) => this.selected.has(id)));
+    this.assignForm.update(this.selected.size);
+    this.draw(
+      html`${agents.length > 0 && this.chips(counts, admitted)}
+        <${Embedded} element=${this.assignForm.element} />
+        ${!matching.length && version !== null && this.empty(agents.length)} ${this.table(columns)}
+        ${sorted.length > this.limit && html`<${Button} label="Show more" onClick=${() => this.change({ limit: this.limit + STEP })} />`}`,
+    );
   }
 
-  drawCounts(agents, states) {
-    const counts = {};
-    for (const state of states.values()) counts[state] = (counts[state] ?? 0) + 1;
-    const admitted = agents.filter(({ id }) => isAdmitted(states.get(id)));
-    const online = ((counts.active ?? 0) + (counts.idle ?? 0)).toLocaleString("en");
-    setText(this.summary, admitted.length ? `${plural(admitted.length, "agent")} · ${online} online` : "");
-    const chips = Object.entries(AGENT_STATES)
+  /** Details stay open while their agent is there, or its id is changed by a request under way. */
+  updateDetails(now) {
+    const { agents } = this.store.tables;
+    for (const [id, details] of this.opened) {
+      if (agents.has(id)) details.update(agents.get(id), now);
+      else if (!details.requests.busy) this.opened.delete(id);
+    }
+  }
+
+  table(columns) {
+    const detail = ({ id }) => {
+      const onKeyDown = (event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        this.toggle(id);
+      };
+      return html`<div onKeyDown=${onKeyDown}><${Embedded} element=${this.opened.get(id).element} /></div>`;
+    };
+    return html`<${DataTable}
+      class="wb-agents"
+      hidden=${!this.shown.length}
+      rows=${this.shown}
+      columns=${[this.pickColumn(), ...columns]}
+      opener="agent"
+      opened=${[...this.opened.keys()]}
+      detail=${detail}
+      sort=${this.sort}
+      onSort=${(sort) => this.change({ sort })}
+      onOpen=${(id) => this.toggle(id)}
+      onGone=${() => this.search.focus()}
+    />`;
+  }
+
+  pickColumn() {
+    const [total, count] = [this.shown.length, this.selected.size];
+    const state = { checked: total > 0 && count === total, indeterminate: count > 0 && count < total };
+    const every = (on) => this.change({ selected: new Set(on ? this.shown.map(({ id }) => id) : []) });
+    const one = (id) => (on) => {
+      this.selected[on ? "add" : "delete"](id);
+      this.change({});
+    };
+    return {
+      key: "pick",
+      label: html`<${Checkbox} name="Select all agents in the table" ...${state} onChange=${every} />`,
+      cell: ({ id }) => html`<${Checkbox} name="Select ${id}" checked=${this.selected.has(id)} onChange=${one(id)} />`,
+    };
+  }
+
+  drawToolbar({ active = 0, idle = 0 }, admitted, isEmpty) {
+    const online = (active + idle).toLocaleString("en");
+    setText(this.summary, admitted ? `${plural(admitted, "agent")} · ${online} online` : "");
+    setOptions(this.session, [["", SESSION_FILTERS], ...sessionOptions(this.store.tables)], this.filters.session);
+    this.search.hidden = this.session.hidden = this.views.element.hidden = isEmpty;
+    this.views.update();
+  }
+
+  chips(counts, admitted) {
+    const states = Object.entries(AGENT_STATES)
       .filter(([state]) => state !== "pending")
       .map(([key, label]) => ({ key, label, count: counts[key] ?? 0, mark: () => stateDot(key) }));
-    this.chips.update([{ key: null, label: "Admitted", count: admitted.length }, ...chips], this.filters.state);
-    const none = agents.length === 0;
-    this.chips.element.hidden = this.search.hidden = this.session.hidden = this.views.element.hidden = none;
-    this.views.update();
+    const chips = [{ key: null, label: "Admitted", count: admitted }, ...states];
+    const about = { name: "Filter agents by state", chips, chosen: this.filters.state };
+    return html`<${Chips} ...${about} onChoose=${(state) => this.filter({ state })} />`;
+  }
+
+  empty(total) {
+    const link = (label, onClick) => html`<${Button} class="wb-link" label=${label} onClick=${onClick} />`;
+    const words = total
+      ? ["No agent matches the filters. ", link("Show all", () => this.clear())]
+      : ["No agents yet. Agents that register wait in the inbox. ", link("Connect an agent", this.connect)];
+    return html`<p class="wb-empty">${words}.</p>`;
+  }
+
+  toggle(id) {
+    if (!this.opened.delete(id)) {
+      const onRename = (from, to) => this.rename(from, to);
+      const details = new AgentDetails(this.store.tables.agents.get(id), this.desk, onRename);
+      this.opened.set(id, details);
+      details.load();
+    }
+    this.update(Date.now());
   }
 
   /** Find an agent and open its details. @param {string} id */
   reveal(id) {
     this.mode = "agents";
     this.search.value = id;
-    this.filter({ state: null, text: id.toLowerCase(), session: EVERY });
-    this.drawMode();
-    const row = this.rows.items.get(id);
-    if (row && !row.isOpen) row.toggle();
-    row?.opener.focus();
+    this.filter({ ...ALL, text: id.toLowerCase() });
+    if (this.store.tables.agents.has(id) && !this.opened.has(id)) this.toggle(id);
+    this.list.querySelector(`[data-row="${CSS.escape(id)}"]`)?.focus();
   }
 
-  /** An agent that was renamed keeps its row, and what is open in it. */
+  /** An agent that was renamed stays open and selected. */
   rename(from, to) {
     const { agents } = this.store.tables;
-    this.rows.rename(from, to);
-    if (!agents.has(from)) return; // the rows with its new id came before the answer
-    agents.set(to, { ...agents.get(from), id: to, agent_id: to });
-    agents.delete(from);
-  }
-
-  drawEmpty(total, matching) {
-    this.empty.hidden = matching > 0 || this.store.version === null;
-    const reason = total ? "No agent matches the filters. " : "No agents yet. Agents that register wait in the inbox. ";
-    if (this.empty.hidden || this.empty.firstChild?.data === reason) return; // its button may have the focus
-    const next = total
-      ? button("Show all", "wb-link", () => this.clear())
-      : button("Connect an agent", "wb-link", this.connect);
-    this.empty.replaceChildren(reason, next, ".");
-  }
-
-  drawSelected() {
-    const total = this.rows.items.size;
-    const count = this.selected().length;
-    this.selectAll.checked = total > 0 && count === total;
-    this.selectAll.indeterminate = count > 0 && count < total;
-    this.assignForm.update(count);
+    this.opened = new Map([...this.opened].map(([id, details]) => [id === from ? to : id, details]));
+    if (this.selected.delete(from)) this.selected.add(to);
+    if (agents.has(from)) {
+      agents.set(to, { ...agents.get(from), id: to, agent_id: to });
+      agents.delete(from);
+    } // else the rows with its new id came before the answer
+    this.update(Date.now());
   }
 
   matches(agent, state) {
@@ -208,38 +243,26 @@ export class Agents {
   }
 
   filter(change) {
-    Object.assign(this.filters, change);
-    this.limit = STEP;
+    this.change({ filters: { ...this.filters, ...change }, limit: STEP });
+    this.desk.announce(`${plural(this.shown.length, "agent")} shown.`);
+  }
+
+  change(what) {
+    Object.assign(this, what);
     this.update(Date.now());
-    this.desk.announce(`${plural(this.rows.items.size, "agent")} shown.`);
   }
 
   /** Show what was saved. @param {any} state */
-  apply({ state = null, text = "", session = EVERY, sort }) {
-    this.sorting.set(sort);
+  apply({ state = null, text = "", session = EVERY, sort = null }) {
+    this.sort = sort;
     this.search.value = text;
     this.filter({ state, text, session });
   }
 
   clear() {
     this.search.value = "";
-    this.filter({ state: null, text: "", session: EVERY });
+    this.filter(ALL);
     this.search.focus();
-  }
-
-  showMore() {
-    this.limit += STEP;
-    this.update(Date.now());
-  }
-
-  /** The ids of the selected agents. */
-  selected() {
-    return [...this.rows.items.values()].filter((row) => row.checkbox.checked).map((row) => row.agent.id);
-  }
-
-  onSelectAll(on) {
-    for (const row of this.rows.items.values()) row.checkbox.checked = on;
-    this.drawSelected();
   }
 
   onSearchKey(event) {
@@ -249,9 +272,13 @@ export class Agents {
       this.filter({ text: "" });
     } else if (event.key === "ArrowDown") {
       event.preventDefault();
-      this.body.querySelector(".wb-opener")?.focus();
+      this.list.querySelector(".wb-opener")?.focus();
     }
   }
+}
+
+function stateDot(state) {
+  return h("span", { class: "wb-dot", "data-state": state, "aria-hidden": "true" });
 }
 
 function oldestFirst(a, b) {

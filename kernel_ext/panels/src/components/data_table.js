@@ -2,11 +2,14 @@
 
 import { moveBetweenRows } from "../lib/controls.js";
 import { NEXT, sortedBy } from "../lib/sorting.js";
-import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
+import { Button, html, useFocusKept, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /**
- * A column sorts by its `value`, and shows it unless there is a `cell`.
- * @typedef {{key: string, label: string, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
+ * A column sorts by its `value`, and shows it unless there is a `cell`. Its class says its `kind`: its key, if there is none.
+ * @typedef {{key: string, kind?: string, label: any, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
+ *
+ * Sorted by which column, and in which direction; null: by none.
+ * @typedef {{by: string, direction: string}|null} Sort
  */
 
 /**
@@ -18,21 +21,28 @@ import { Button, html, useLayoutEffect, useRef, useState } from "./ui.js";
  * @param {string} [props.opener] the key of the column with this button, which its `cell` is given
  * @param {string[]} [props.opened] the ids of the rows that are opened
  * @param {(id: string) => void} [props.onOpen] opens a row, or closes it; without it none can be opened
- * @param {() => void} [props.onGone] the row that was closed is not shown any more: something else needs the focus
+ * @param {() => void} [props.onGone] the row with the focus is not shown any more: something else needs it
  * @param {(row: any) => any} [props.detail] what is below a row that is opened; without it, it is shown elsewhere
  * @param {(row: any) => string} [props.rowClass]
+ * @param {Sort} [props.sort] how the rows are sorted; without it, the table sorts them
+ * @param {(sort: Sort) => void} [props.onSort] a heading was pressed
  * @param {number} [props.step] how many rows there are before a button shows more of them
  * @param {any} [props.filters] others begin with the first rows again
  */
 export function DataTable({ rows, columns, id = (row) => row.id, name = id, opener = columns[0].key, ...more }) {
-  const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, filters, ...attributes } = more;
-  const [sort, setSort] = useState({ by: null, direction: "none" });
+  const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, ...others } = more;
+  const { filters, sort: given, onSort, ...attributes } = others;
+  const [own, setOwn] = useState(null);
   const [limit, setLimit] = useState(step);
   const body = useRef(null);
   useFocusAfterClosing(body, opened, onGone);
-  useLayoutEffect(() => setLimit(step), [filters, sort]);
-  const column = columns.find(({ key }) => key === sort.by);
-  const sorted = column ? sortedBy(rows, column.value, sort.direction) : rows;
+  useFocusKept(body, () => onGone?.());
+  useLayoutEffect(() => setLimit(step), [filters, own]);
+  const sorted = given === undefined ? sortedRows(rows, columns, own) : rows;
+  const resort = (chosen) => {
+    setOwn(chosen);
+    onSort?.(chosen);
+  };
   const line = (row) => {
     const isOpen = opened.includes(id(row));
     const about = { row, columns, isOpen, opener, detail, name: name(row), id: id(row), class: rowClass(row) };
@@ -42,7 +52,7 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
       <thead>
         <tr>
-          ${columns.map((one) => html`<${Heading} column=${one} sort=${sort} onSort=${setSort} />`)}
+          ${columns.map((one) => html`<${Heading} key=${one.key} column=${one} sort=${given === undefined ? own : given} onSort=${resort} />`)}
         </tr>
       </thead>
       <tbody ref=${body}>
@@ -52,11 +62,17 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
     ${sorted.length > limit && html`<${Button} label="Show more" onClick=${() => setLimit(limit + step)} />`}`;
 }
 
-function Heading({ column: { key, label, value }, sort, onSort }) {
-  if (!value) return html`<th scope="col" class="wb-col-${key}">${label}</th>`;
-  const present = sort.by === key ? sort.direction : "none";
-  const press = () => onSort({ by: NEXT[present] === "none" ? null : key, direction: NEXT[present] });
-  return html`<th scope="col" class="wb-col-${key}" aria-sort=${present}>
+/** The rows in an order. @param {any[]} rows @param {Column[]} columns @param {Sort} sort */
+export function sortedRows(rows, columns, sort) {
+  const column = columns.find(({ key }) => key === sort?.by);
+  return column ? sortedBy(rows, column.value, sort.direction) : rows;
+}
+
+function Heading({ column: { key, kind = key, label, value }, sort, onSort }) {
+  if (!value) return html`<th scope="col" class="wb-col-${kind}">${label}</th>`;
+  const present = sort?.by === key ? sort.direction : "none";
+  const press = () => onSort(NEXT[present] === "none" ? null : { by: key, direction: NEXT[present] });
+  return html`<th scope="col" class="wb-col-${kind}" aria-sort=${present}>
     <${Button} class="wb-sort" label=${label} onClick=${press} />
   </th>`;
 }
@@ -72,7 +88,7 @@ function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: c
   const content = ({ key, cell, value }) =>
     key === opener ? (cell ? cell(row, button) : button) : (cell ?? value)(row);
   const cells = columns.map(
-    (one) => html`<td class="wb-col-${one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
+    (one) => html`<td class="wb-col-${one.kind ?? one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
   );
   const onClick = (event) => onOpen && !detail && !isOpen && !event.target.closest("button") && onOpen();
   const onKeyDown = (event) => {
@@ -95,7 +111,7 @@ function useFocusAfterClosing(body, opened, onGone) {
     for (const id of before.current.filter((one) => !opened.includes(one))) {
       const opener = body.current.querySelector(`[data-row="${CSS.escape(id)}"]`);
       if (opener) opener.focus();
-      else onGone?.();
+      else if (document.activeElement === document.body) onGone?.();
     }
     before.current = opened;
   }, [opened.join("\n")]);

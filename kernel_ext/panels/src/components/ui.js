@@ -70,12 +70,20 @@ export function useRequests(desk) {
   return useOnce(() => new RequestRunner(desk));
 }
 
-/** Give the focus to something else when what had it in a list is gone. @param {{current: HTMLElement|null}} list @param {() => void} elsewhere */
+/** What has the focus in a list keeps it when it is moved; when it is gone, something else gets it. @param {{current: HTMLElement|null}} list @param {() => void} elsewhere */
 export function useFocusKept(list, elsewhere) {
-  const hadFocus = list.current?.contains(document.activeElement);
+  const focused = list.current?.contains(document.activeElement) ? document.activeElement : null;
   useLayoutEffect(() => {
-    if (hadFocus && !list.current?.contains(document.activeElement)) elsewhere();
+    if (!focused || document.activeElement !== document.body) return;
+    if (focused.isConnected) focused.focus();
+    else elsewhere();
   });
+}
+
+/** A box to tick. @param {{name: string, checked: boolean, onChange: (on: boolean) => void}} props */
+export function Checkbox({ name, onChange, ...more }) {
+  const change = (event) => onChange(event.target.checked);
+  return html`<input class="wb-check" type="checkbox" aria-label=${name} ...${more} onChange=${change} />`;
 }
 
 /**

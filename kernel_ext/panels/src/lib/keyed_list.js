@@ -6,13 +6,11 @@ export class KeyedList {
   /**
    * @param {HTMLElement} parent
    * @param {(key: any) => Item} make
-   * @param {{keep?: (key: any, item: Item) => boolean, onRemove?: (item: Item, hadFocus: boolean) => void}} [on]
-   *   `keep`: whether an item stays although its key is no longer shown
+   * @param {{onRemove?: (item: Item, hadFocus: boolean) => void}} [on]
    */
-  constructor(parent, make, { keep = () => false, onRemove = () => {} } = {}) {
+  constructor(parent, make, { onRemove = () => {} } = {}) {
     this.parent = parent;
     this.make = make;
-    this.keep = keep;
     this.onRemove = onRemove;
     /** @type {Map<any, Item>} in the order on screen */
     this.items = new Map();
@@ -20,31 +18,18 @@ export class KeyedList {
 
   /** Show these keys, in this order. @param {any[]} keys @param {(item: Item, key: any) => void} draw */
   show(keys, draw) {
-    const order = this.withKept(keys);
-    const wanted = new Set(order);
+    const wanted = new Set(keys);
     for (const [key, item] of this.items) if (!wanted.has(key)) this.remove(key, item);
     const before = this.items;
     this.items = new Map();
     let last = null;
-    for (const key of order) {
+    for (const key of keys) {
       const item = before.get(key) ?? this.make(key);
       this.items.set(key, item);
       this.place(item, last);
       last = item.elements.at(-1);
     }
     for (const key of keys) draw(this.items.get(key), key);
-  }
-
-  /** The keys with those that are kept, each behind the one it stands behind now. */
-  withKept(keys) {
-    const order = [...keys];
-    const shown = new Set(keys);
-    let previous = -1;
-    for (const [key, item] of this.items) {
-      if (shown.has(key)) previous = order.indexOf(key);
-      else if (this.keep(key, item)) order.splice((previous += 1), 0, key);
-    }
-    return order;
   }
 
   place({ elements }, last) {
@@ -59,12 +44,5 @@ export class KeyedList {
     this.items.delete(key);
     for (const element of item.elements) element.remove();
     this.onRemove(item, hadFocus);
-  }
-
-  /** An item goes on under another key, in place of one that may have that already. */
-  rename(from, to) {
-    if (!this.items.has(from)) return;
-    if (this.items.has(to)) this.remove(to, this.items.get(to));
-    this.items = new Map([...this.items].map(([key, item]) => [key === from ? to : key, item]));
   }
 }

@@ -70,6 +70,12 @@ export class RunDetails {
     return h("div", { class: "wb-stack wb-roomy" }, ...said, this.actions, this.requests.errorBox, this.editor);
   }
 
+  /** Read it again if events were about it. */
+  refreshIfStale() {
+    if (this.isStale) this.refresh.now();
+    this.isStale = false;
+  }
+
   /** End what goes on. */
   stop() {
     this.refresh.stop();

@@ -1,17 +1,18 @@
 /** The Runs tab: runs of experiments, filtered and sorted, each to be opened; several compared; and sweeps. */
 
-import { button, moveBetweenRows } from "../lib/controls.js";
-import { freshId, h, prose, setText } from "../lib/dom.js";
+import { DataTable } from "../components/data_table.js";
+import { Button, Checkbox, Embedded, drawnIn, html } from "../components/ui.js";
+import { button } from "../lib/controls.js";
+import { freshId, h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { KeyedList } from "../lib/keyed_list.js";
 import { Segments } from "../lib/segments.js";
-import { Sorting } from "../lib/sorting.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { SavedViews } from "../saved_views/saved_views.js";
+import { columnsOf, metricKey, metricOf } from "./columns.js";
 import { Comparison } from "./comparison.js";
+import { RunDetails } from "./details.js";
 import { RunFilters } from "./filters.js";
-import { RunRow } from "./run_row.js";
 import { commonMetrics } from "./state.js";
 import { Sweeps } from "./sweeps.js";
 
@@ -19,19 +20,12 @@ const MODES = { runs: "Runs", sweeps: "Sweeps" };
 const PAGE = 50;
 const MOST_COMPARED = 20;
 const METRICS = 3;
-const METRIC = "metric:";
 /** The least time between two readings: a sweep may end many runs a second. */
 const PAUSE_MS = 500;
-/** The columns around those of metrics. */
-const BEFORE = { name: "Run", state: "State", parameters: "Parameters" };
-const AFTER = { started: "Started", duration: "Took", tags: "Tags" };
-/** Those that sort all runs. */
-const SORTED = ["name", "state", "started", "duration"];
-
-/** What a list is sorted by for a metric, whatever it is called. @param {string} name */
-function metricKey(name) {
-  return METRIC + name;
-}
+const SELECT = html`<span class="wb-sr">Select</span>`;
+const NONE = html`<p class="wb-empty">
+  No runs yet. Record one with <code>with wb.run(name, lr=0.1) as run: run.record(loss=0.5)</code>.
+</p>`;
 
 export class Runs {
   /**
@@ -44,7 +38,16 @@ export class Runs {
     this.desk = { store, channel, announce };
     this.mode = "runs";
     this.shown = PAGE;
+    /** What was read, by id. @type {Map<number, any>} */
     this.runs = new Map();
+    /** The runs in the table: those, and others whose details are open. @type {any[]} */
+    this.rows = [];
+    /** The details that are open, by the ids of their runs. @type {Map<number, RunDetails>} */
+    this.opened = new Map();
+    /** The ids of the runs that are selected. @type {Set<number>} */
+    this.picked = new Set();
+    /** @type {import("../components/data_table.js").Sort} */
+    this.sort = null;
     this.sweepsFound = [];
     this.metrics = [];
     this.isStale = true;
@@ -55,16 +58,18 @@ export class Runs {
     );
     this.filters = new RunFilters(() => this.restart());
     this.views = new SavedViews(this.desk, "runs", {
-      read: () => ({ ...this.filters.chosen, sort: this.sorting.state() }),
+      read: () => ({ ...this.filters.chosen, sort: this.sort }),
       apply: (state) => this.apply(state),
     });
-    this.sweeps = new Sweeps((name) => this.openSweep(name), announce);
+    this.sweeps = h("div", { class: "wb-stack" });
     this.comparison = new Comparison(this.desk, signal, {
       close: () => this.closeComparison(),
       open: (id) => this.open(id),
     });
     this.modes = new Segments(MODES, "Show", (mode) => this.setMode(mode));
     this.element = this.section();
+    this.drawList = drawnIn(this.list, signal);
+    this.drawInSweeps = drawnIn(this.sweeps, signal);
     store.subscribe(() => this.onChange(), signal);
     signal.addEventListener("abort", () => this.stop(), { once: true });
   }
@@ -72,20 +77,10 @@ export class Runs {
   section() {
     const id = freshId("runs");
     this.summary = h("span", { class: "wb-muted wb-grow" });
-    this.empty = h("p", { class: "wb-empty", hidden: true });
-    this.more = button("Show more", "wb-button", () => this.showMore());
     this.compare = button("Compare", "wb-button", () => this.compareSelected());
-    const unknown = [this.more, this.compare, this.filters.element, this.views.element];
+    const unknown = [this.compare, this.filters.element, this.views.element];
     for (const one of unknown) one.hidden = true; // until there are runs
-    this.list = h(
-      "div",
-      { class: "wb-stack" },
-      this.filters.element,
-      this.comparison.element,
-      this.empty,
-      this.table(),
-      this.more,
-    );
+    this.list = h("div", { class: "wb-stack" });
     const heading = h("h3", { class: "wb-heading", id }, "Runs");
     const toolbar = h(
       "div",
@@ -97,52 +92,8 @@ export class Runs {
       this.filters.search,
       this.views.element,
     );
-    const parts = [toolbar, this.requests.errorBox, this.list, this.sweeps.element];
+    const parts = [toolbar, this.requests.errorBox, this.list, this.sweeps];
     return h("section", { class: "wb-section wb-stack", "aria-labelledby": id }, ...parts);
-  }
-
-  table() {
-    this.head = h("tr", {});
-    this.body = h("tbody", {});
-    const on = { keydown: (event) => moveBetweenRows(event, this.body) };
-    this.grid = h("table", { class: "wb-table wb-runs", on, hidden: true }, h("thead", {}, this.head), this.body);
-    this.rows = new KeyedList(this.body, (id) => this.row(id), {
-      keep: (_, row) => row.isOpen, // it no longer matches the filters, but it is being read
-      onRemove: (row) => row.stop(),
-    });
-    this.drawHead([]);
-    return this.grid;
-  }
-
-  row(id) {
-    const change = (run) => {
-      if (this.runs.has(id)) this.runs.set(id, { ...this.runs.get(id), ...run });
-      this.draw();
-      this.refresh();
-    };
-    return new RunRow(this.desk, this.runs.get(id), { select: () => this.drawSelected(), change });
-  }
-
-  /** The headings. Those of metrics sort all runs by their last value. */
-  drawHead(metrics) {
-    const key = JSON.stringify(metrics);
-    if (key === this.drawnHead) return;
-    this.drawnHead = key;
-    const before = this.sorting?.state();
-    const labels = { ...BEFORE, ...AFTER };
-    const columns = [...SORTED.map((name) => [name, labels[name]]), ...metrics.map((name) => [metricKey(name), name])];
-    this.sorting = new Sorting(Object.fromEntries(columns), () => this.restart());
-    const heading = (name, text) => {
-      const attributes = { scope: "col", class: `wb-col-${name}` };
-      return SORTED.includes(name) ? this.sorting.heading(name, "th", attributes) : h("th", attributes, text);
-    };
-    const around = (group) => Object.entries(group).map(([name, text]) => heading(name, text));
-    const measured = metrics.map((name) =>
-      this.sorting.heading(metricKey(name), "th", { scope: "col", class: "wb-col-metric", title: name }),
-    );
-    const pick = h("th", { class: "wb-col-pick" }, h("span", { class: "wb-sr" }, "Select"));
-    this.head.replaceChildren(pick, ...around(BEFORE), ...measured, ...around(AFTER));
-    this.sorting.set(before);
   }
 
   get isShown() {
@@ -154,29 +105,29 @@ export class Runs {
     const { store } = this.desk;
     if (!store.concernsAny("run", "sweep")) return;
     this.isStale = true;
-    for (const [id, row] of this.rows.items) if (store.concerns(`run:${id}`)) row.isStale = true;
+    for (const [id, details] of this.opened) if (store.concerns(`run:${id}`)) details.isStale = true;
     if (this.isShown) this.refresh();
   }
 
   refresh() {
     this.isStale = false;
     this.reading.now();
-    for (const row of this.rows.items.values()) row.refreshIfStale();
+    for (const details of this.opened.values()) details.refreshIfStale();
   }
 
-  restart() {
-    this.shown = PAGE;
+  restart(shown = PAGE) {
+    this.shown = shown;
+    this.draw();
     this.refresh();
   }
 
   stop() {
     this.reading.stop();
-    for (const row of this.rows.items.values()) row.stop();
+    for (const details of this.opened.values()) details.stop();
   }
 
   async read() {
-    const { by, direction } = this.sorting;
-    const sort = by === null ? "newest" : `${direction === "descending" ? "-" : ""}${by}`;
+    const sort = this.sort ? `${this.sort.direction === "descending" ? "-" : ""}${this.sort.by}` : "newest";
     const found = await this.pages({ ...this.filters.chosen, sort });
     const { sweeps } = await this.requests.send("list_sweeps", { limit: 100 });
     this.requests.clearError();
@@ -184,7 +135,7 @@ export class Runs {
     this.hasMore = found.next_cursor !== null;
     this.sweepsFound = sweeps;
     this.filters.setSweeps(sweeps);
-    if (!by) this.metrics = commonMetrics(found.runs, METRICS);
+    if (!this.sort) this.metrics = commonMetrics(found.runs, METRICS);
     this.isRead = true;
     this.draw();
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -202,11 +153,6 @@ export class Runs {
     return { runs, next_cursor: page.next_cursor };
   }
 
-  showMore() {
-    this.shown += PAGE;
-    this.refresh();
-  }
-
   setMode(mode) {
     this.mode = mode;
     this.draw();
@@ -215,11 +161,11 @@ export class Runs {
   /** Filter and sort as a saved view says. @param {any} state */
   apply({ sort, ...filters }) {
     this.filters.choose(filters);
-    const by = sort && (SORTED.includes(sort.by) || sort.by.startsWith(METRIC) ? sort.by : metricKey(sort.by));
-    const metric = by?.startsWith(METRIC) ? by.slice(METRIC.length) : null;
+    const isKey = (text) => metricOf(text) !== null || columnsOf([], 0).some(({ key }) => key === text);
+    const by = sort && (isKey(sort.by) ? sort.by : metricKey(sort.by));
+    const metric = by ? metricOf(by) : null;
     if (metric !== null && !this.metrics.includes(metric)) this.metrics = [metric, ...this.metrics].slice(0, METRICS);
-    this.drawHead(this.metrics);
-    this.sorting.set(by ? { ...sort, by } : null);
+    this.sort = by ? { ...sort, by } : null;
     this.restart();
   }
 
@@ -227,7 +173,6 @@ export class Runs {
     this.mode = "runs";
     this.filters.choose({ sweep: name });
     this.restart();
-    this.draw();
     this.filters.sweep.focus();
   }
 
@@ -243,7 +188,7 @@ export class Runs {
     const isRuns = this.mode === "runs";
     this.modes.show(this.mode);
     this.list.hidden = this.filters.search.hidden = !isRuns;
-    this.sweeps.element.hidden = isRuns;
+    this.sweeps.hidden = isRuns;
     if (!this.isRead) return;
     if (isRuns) this.drawRuns();
     else this.drawSweeps();
@@ -255,35 +200,73 @@ export class Runs {
   }
 
   drawRuns() {
-    const { runs, metrics } = this;
+    const { runs } = this;
     const { isActive } = this.filters;
-    this.drawHead(metrics);
-    this.rows.show([...runs.keys()], (row, id) => row.show(runs.get(id), metrics, this.now ?? Date.now()));
-    this.grid.hidden = this.rows.items.size === 0;
-    this.more.hidden = !this.hasMore;
     this.filters.element.hidden = !isActive && runs.size === 0 && this.sweepsFound.length === 0;
-    this.empty.hidden = runs.size > 0;
-    const none = "No runs yet. Record one with `with wb.run(name, lr=0.1) as run: run.record(loss=0.5)`.";
-    const why = isActive ? "No run matches the filters." : none;
-    if (why !== this.drawnEmpty) this.empty.replaceChildren(...prose((this.drawnEmpty = why)));
-    this.grid.classList.toggle("wb-no-tags", ![...runs.values()].some(({ tags }) => tags.length));
+    this.rows = withKept([...runs.values()], this.rows, this.opened);
+    const shown = this.rows.map(({ id }) => id);
+    this.picked = new Set(shown.filter((id) => this.picked.has(id)));
+    const more = html`<${Button} label="Show more" onClick=${() => this.restart(this.shown + PAGE)} />`;
+    this.drawList(
+      html`<${Embedded} element=${this.filters.element} />
+        <${Embedded} element=${this.comparison.element} />
+        ${!runs.size && (isActive ? html`<p class="wb-empty">No run matches the filters.</p>` : NONE)} ${this.table()}
+        ${this.hasMore && more}`,
+    );
     const running = [...runs.values()].filter(({ state }) => state === "running").length;
     const known = plural(runs.size, "run");
     const text = `${this.hasMore ? `The first ${known}` : known}${running ? ` · ${running} running` : ""}`;
     setText(this.summary, runs.size ? text : "");
   }
 
+  table() {
+    const { rows, sort } = this;
+    const pick = (id) => (on) => {
+      this.picked[on ? "add" : "delete"](id);
+      this.draw();
+    };
+    const box = ({ id }) =>
+      html`<${Checkbox} name="Select run ${id}" checked=${this.picked.has(id)} onChange=${pick(id)} />`;
+    const columns = [{ key: "pick", label: SELECT, cell: box }, ...columnsOf(this.metrics, this.now ?? Date.now())];
+    const resort = (chosen) => {
+      this.sort = chosen;
+      this.restart();
+    };
+    return html`<${DataTable}
+      ...${{ rows, columns, sort, opener: "name", opened: [...this.opened.keys()] }}
+      class="wb-runs ${rows.some(({ tags }) => tags.length) ? "" : "wb-no-tags"}"
+      hidden=${!rows.length}
+      name=${({ id, name }) => `${id} ${name}`}
+      detail=${({ id }) => html`<${Embedded} element=${this.opened.get(id).element} />`}
+      onSort=${resort}
+      onOpen=${(id) => this.toggle(id)}
+      onGone=${() => this.filters.search.focus()}
+    />`;
+  }
+
+  toggle(id) {
+    if (this.opened.has(id)) {
+      this.opened.get(id).stop();
+      this.opened.delete(id);
+    } else this.opened.set(id, new RunDetails(this.desk, id, (run) => this.take(run)));
+    this.draw();
+  }
+
+  /** A run was changed here. */
+  take(run) {
+    if (this.runs.has(run.id)) this.runs.set(run.id, { ...this.runs.get(run.id), ...run });
+    this.draw();
+    this.refresh();
+  }
+
   drawSweeps() {
-    this.sweeps.update(this.sweepsFound);
+    const about = { sweeps: this.sweepsFound, announce: this.desk.announce };
+    this.drawInSweeps(html`<${Sweeps} ...${about} onOpen=${(name) => this.openSweep(name)} />`);
     setText(this.summary, "");
   }
 
-  get selected() {
-    return [...this.rows.items.values()].filter((row) => row.check.box.checked).map(({ id }) => id);
-  }
-
   drawSelected() {
-    const count = this.mode === "runs" ? this.selected.length : 0;
+    const count = this.mode === "runs" ? this.picked.size : 0;
     this.compare.hidden = count < 2;
     const tooMany = count > MOST_COMPARED;
     if (!this.comparison.requests.busy)
@@ -292,7 +275,7 @@ export class Runs {
   }
 
   compareSelected() {
-    this.comparison.show(this.selected, this.compare);
+    this.comparison.show([...this.picked], this.compare);
   }
 
   closeComparison() {
@@ -302,10 +285,22 @@ export class Runs {
 
   /** Open a run's details. @param {number} id */
   open(id) {
-    const row = this.rows.items.get(id);
-    if (!row) return;
-    row.toggle(true);
-    row.opener.focus();
-    row.line.scrollIntoView({ block: "nearest" });
+    if (!this.rows.some((row) => row.id === id)) return;
+    if (!this.opened.has(id)) this.toggle(id);
+    const opener = this.list.querySelector(`[data-row="${id}"]`);
+    opener.focus();
+    opener.closest("tr").scrollIntoView({ block: "nearest" });
   }
+}
+
+/** The runs, and those that are open although they are not among them, each behind the one that it stands behind now. */
+function withKept(runs, before, opened) {
+  const order = runs.map(({ id }) => id);
+  const known = new Map([...before, ...runs].map((run) => [run.id, run]));
+  let previous = -1;
+  for (const { id } of before) {
+    if (order.includes(id)) previous = order.indexOf(id);
+    else if (opened.has(id)) order.splice((previous += 1), 0, id);
+  }
+  return order.map((id) => known.get(id));
 }

@@ -1,63 +1,48 @@
 /** The sweeps: how far each is, and its runs. */
 
-import { button, copyButton } from "../lib/controls.js";
-import { h, setText } from "../lib/dom.js";
+import { Button, Embedded, html, useOnce } from "../components/ui.js";
+import { copyButton } from "../lib/controls.js";
 import { dateTime, plural } from "../lib/format.js";
-import { KeyedList } from "../lib/keyed_list.js";
 
 const PARTS = ["completed", "running", "failed"];
 const STATES = { running: "in_progress" };
+const NONE = html`<p class="wb-empty">
+  No sweeps yet. <code>%workbench sweep</code> runs a notebook with many parameters.
+</p>`;
 
-export class Sweeps {
-  /** @param {(name: string) => void} onOpen @param {(text: string) => void} announce */
-  constructor(onOpen, announce) {
-    this.list = h("ul", { class: "wb-sweeps", "aria-label": "Sweeps" });
-    const code = h("code", {}, "%workbench sweep");
-    this.empty = h("p", { class: "wb-empty" }, "No sweeps yet. ", code, " runs a notebook with many parameters.");
-    this.element = h("div", { class: "wb-stack" }, this.empty, this.list);
-    this.lines = new KeyedList(this.list, () => new SweepLine(onOpen, announce));
-  }
-
-  /** @param {any[]} sweeps newest first */
-  update(sweeps) {
-    const known = new Map(sweeps.map((sweep) => [sweep.id, sweep]));
-    this.empty.hidden = sweeps.length > 0;
-    this.lines.show([...known.keys()], (line, id) => line.show(known.get(id)));
-  }
+/** @param {{sweeps: any[], onOpen: (name: string) => void, announce: (text: string) => void}} props the newest first */
+export function Sweeps({ sweeps, onOpen, announce }) {
+  const line = (sweep) => html`<${Sweep} key=${sweep.id} ...${{ sweep, onOpen, announce }} />`;
+  return html`${!sweeps.length && NONE}
+    <ul class="wb-sweeps" aria-label="Sweeps">
+      ${sweeps.map(line)}
+    </ul>`;
 }
 
-class SweepLine {
-  constructor(onOpen, announce) {
-    this.announce = announce;
-    this.name = button("", "wb-link wb-cut", () => onOpen(this.sweep.name));
-    this.about = h("span", { class: "wb-muted wb-cut wb-grow" });
-    this.counts = h("span", { class: "wb-cut" });
-    const parts = PARTS.map((part) => h("span", { class: "wb-meter-part", "data-state": STATES[part] ?? part }));
-    this.meter = h("div", { class: "wb-meter", "aria-hidden": "true" }, ...parts);
-    const line = h("div", { class: "wb-line" }, this.name, this.about, this.counts);
-    this.hint = h("div", { class: "wb-line", hidden: true });
-    this.elements = [h("li", { class: "wb-sweep" }, line, this.meter, this.hint)];
-  }
+function Sweep({ sweep, onOpen, announce }) {
+  const { name, notebook, created_at: at, specification, failed, running } = sweep;
+  const total = Number(specification.runs) || PARTS.reduce((sum, part) => sum + sweep[part], 0);
+  const ended = PARTS.filter((part) => sweep[part]).map((part) => `${sweep[part].toLocaleString("en")} ${part}`);
+  const width = (part) => `${total ? (100 * sweep[part]) / total : 0}%`;
+  const meter = (part) =>
+    html`<span class="wb-meter-part" data-state=${STATES[part] ?? part} style=${{ width: width(part) }} />`;
+  return html`<li class="wb-sweep">
+    <div class="wb-line">
+      <${Button} class="wb-link wb-cut" label=${name} onClick=${() => onOpen(name)} />
+      <span class="wb-muted wb-cut wb-grow">${notebook} · ${dateTime(at)}</span>
+      <span class="wb-cut">${[plural(total, "run"), ...ended].join(", ")}</span>
+    </div>
+    <div class="wb-meter" aria-hidden="true">${PARTS.map(meter)}</div>
+    ${failed > 0 && !running && html`<${Retry} name=${name} announce=${announce} />`}
+  </li>`;
+}
 
-  show(sweep) {
-    this.sweep = sweep;
-    const total = Number(sweep.specification.runs) || PARTS.reduce((sum, part) => sum + sweep[part], 0);
-    setText(this.name, sweep.name);
-    setText(this.about, `${sweep.notebook} · ${dateTime(sweep.created_at)}`);
-    const ended = PARTS.filter((part) => sweep[part]).map((part) => `${sweep[part].toLocaleString("en")} ${part}`);
-    setText(this.counts, [`${plural(total, "run")}`, ...ended].join(", "));
-    PARTS.forEach((part, at) => {
-      this.meter.children[at].style.width = `${total ? (100 * sweep[part]) / total : 0}%`;
-    });
-    this.hint.hidden = !sweep.failed || sweep.running > 0;
-    if (!this.hint.hidden && !this.hint.firstChild) {
-      const cell = `%workbench sweep --name ${sweep.name} --retry-failed`; // a name has letters, digits, - and _
-      const copy = copyButton(
-        () => cell,
-        `Copy the command that runs again what failed of ${sweep.name}`,
-        this.announce,
-      );
-      this.hint.append(h("span", { class: "wb-muted" }, "Run again what failed:"), h("code", {}, cell), copy);
-    }
-  }
+/** The command that runs again what failed; the name of a sweep has letters, digits, - and _. */
+function Retry({ name, announce }) {
+  const cell = `%workbench sweep --name ${name} --retry-failed`;
+  const about = `Copy the command that runs again what failed of ${name}`;
+  const copy = useOnce(() => copyButton(() => cell, about, announce));
+  return html`<div class="wb-line">
+    <span class="wb-muted">Run again what failed:</span><code>${cell}</code><${Embedded} element=${copy} />
+  </div>`;
 }

@@ -99,6 +99,7 @@ export class Catalogue {
       detail=${(tool) => html`<${Details} ...${{ tool, desk, enabled }} />`}
       onOpen=${(id) => this.toggle(id)}
       onGone=${() => this.search.focus()}
+      onSort=${() => this.filter({})}
     />`;
   }
 

@@ -24,16 +24,24 @@ const UNSTARTED = new Set(["disabled", "untrusted", "refused", "invalid"]);
 export function Server({ desk, server, enabled }) {
   const { name, state, target, tools } = server;
   const [isOpen, open] = useState(false);
+  const [isBusy, setBusy] = useState(false);
   const requests = useRequests(desk);
   const { question, ask } = useQuestion();
+  const run = async (op, more = {}) => {
+    setBusy(true);
+    const outcome = await requests.run(op, { name, ...more });
+    setBusy(false);
+    return outcome;
+  };
   const [label, mark] = STATES[state] ?? [state, "question"];
+  const actions = { desk, server, enabled: enabled && !isBusy, run, ask };
   return html`<li>
     <div class="wb-entry wb-server">
       <${Button} class="wb-opener" label=${name} aria-expanded=${isOpen} onClick=${() => open(!isOpen)} />
       <span class="wb-state wb-server-state"><${Icon} name=${mark} /><span>${label}</span></span>
       <code class="wb-muted wb-grow wb-cut" title=${target}>${target}</code>
       <span class="wb-muted">${state === "ready" && plural(tools.length, "tool")}</span>
-      <span class="wb-entry-actions"><${Actions} ...${{ desk, server, enabled, requests, ask }} /></span>
+      <span class="wb-entry-actions"><${Actions} ...${actions} /></span>
     </div>
     <div class="wb-stack">
       <div>${problemsOf(server).map((text) => html`<${Problem} text=${text} />`)}</div>
@@ -51,20 +59,21 @@ export function ServerEdit({ desk, server, onDone }) {
   return html`<${Embedded} element=${form.element} />`;
 }
 
-function Actions({ desk, server, enabled, requests, ask }) {
+/** Its buttons; while one of them does something, none can be pressed. */
+function Actions({ desk, server, enabled, run, ask }) {
   const { name, state } = server;
   const said = (outcome) => desk.announce(`${name}: ${STATES[outcome.state]?.[0] ?? outcome.state}.`);
   const isOff = state === "disabled";
   const use = {
     label: isOff ? "Switch on" : "Switch off",
     working: isOff ? "Starting…" : "Stopping…",
-    act: () => requests.run("update_tool_server", { name, enabled: isOff }),
+    act: () => run("update_tool_server", { enabled: isOff }),
     onDone: said,
   };
   const restart = {
     label: "Restart",
     working: "Restarting…",
-    act: () => requests.run("restart_tool_server", { name }),
+    act: () => run("restart_tool_server"),
     onDone: said,
   };
   const edit = { form: ServerEdit, desk, server };
@@ -72,7 +81,7 @@ function Actions({ desk, server, enabled, requests, ask }) {
     label: `Remove ${name}`,
     working: "Removing…",
     consequence: "Its configuration is removed, and its tools can be called no more.",
-    act: () => requests.run("remove_tool_server", { name }),
+    act: () => run("remove_tool_server"),
     onDone: () => desk.announce(`${name} is removed.`),
   };
   const button = (label, more, Kind = Button) => {
