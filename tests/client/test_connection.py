@@ -21,7 +21,7 @@ from workbench.recording.connection import RecorderConnection as Recording
 from workbench.shells.mcp.bridge import Bridge
 from workbench.state.server_file import ServerFile
 from workbench.sweeps import connection as sweeps
-from workbench.sweeps.connection import RecorderConnection as Sweep
+from workbench.sweeps.connection import SweepConnection as Sweep
 
 pytestmark = pytest.mark.anyio
 
