@@ -107,7 +107,7 @@ def test_locks_between_processes_need_shared_memory_which_a_setting_gives(scene:
 
 
 def test_packages_of_this_python_are_there_and_workbench_too(scene: Scene) -> None:
-    program = "import pydantic, workbench.client, workbench.settings as s; print(s.shipped('data').is_dir())"
+    program = "import pydantic, workbench.client, workbench.state.settings as s; print(s.shipped('data').is_dir())"
     done = scene.run([own_python(scene), "-c", program])
     assert done.stdout == "True\n"
 
