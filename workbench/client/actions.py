@@ -1,4 +1,4 @@
-"""What the pure parts of the client want done; `Agent` does it."""
+"""Actions that the pure parts of the client request; `Agent` does them."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Reconnect:
-    """This connection is of no use; try another."""
+    """This connection is useless; try another."""
 
     error: WorkbenchError
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """No connection will be of use."""
+    """No connection will be useful."""
 
     error: WorkbenchError
 
 
 Outcome = KeepToken | Ready | ActionResult | Fail | Wake
-"""What concerns the program, not the connection."""
+"""Actions that concern the program, not the connection."""
 Instructions = Sequence[Send | Reconnect | GiveUp | Outcome]
 Outcomes = Sequence[Outcome]

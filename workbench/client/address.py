@@ -1,4 +1,4 @@
-"""Addresses of servers, and what a client brings to one that is open to other machines."""
+"""Addresses of servers, and the headers that a client sends to a server open to other machines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.errors import BadInput
 
 SESSION_VARIABLE = "WORKBENCH_SESSION"
 SESSION_HEADER = "X-Workbench-Session"
-"""Names the session in which the operator's requests act that name none."""
+"""Names the session for the operator's requests that name none themselves."""
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
@@ -19,9 +19,9 @@ def http_url(url: str) -> str:
     Raises:
         BadInput: ``BAD_URL``.
     """
-    parts = _parsed(url)
+    parts = _parse(url)
     if parts.scheme not in ("http", "https"):
-        raise _bad_url(url)
+        raise _bad_url_error(url)
     return url
 
 
@@ -31,10 +31,10 @@ def websocket_url(url: str) -> str:
     Raises:
         BadInput: ``BAD_URL``.
     """
-    parts = _parsed(url)
+    parts = _parse(url)
     scheme = _WEBSOCKET_SCHEMES.get(parts.scheme)
     if scheme is None:
-        raise _bad_url(url)
+        raise _bad_url_error(url)
     return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") or "/ws", "", ""))
 
 
@@ -44,7 +44,7 @@ def is_same_place(one: str, other: str) -> bool:
     Raises:
         BadInput: ``BAD_URL``.
     """
-    return _place(one) == _place(other)
+    return _host_and_port(one) == _host_and_port(other)
 
 
 def access_header() -> dict[str, str]:
@@ -59,21 +59,21 @@ def session_header() -> dict[str, str]:
     return {SESSION_HEADER: session} if session.isascii() and session.isprintable() and session else {}
 
 
-def _place(url: str) -> tuple[str | None, int | None]:
-    parts = _parsed(url)
+def _host_and_port(url: str) -> tuple[str | None, int | None]:
+    parts = _parse(url)
     return ("127.0.0.1" if parts.hostname == "localhost" else parts.hostname), parts.port
 
 
-def _parsed(url: str) -> SplitResult:
+def _parse(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         is_complete = bool(parts.hostname) and parts.port != 0
     except ValueError:  # such as a port that is too large
-        raise _bad_url(url) from None
+        raise _bad_url_error(url) from None
     if not is_complete:
-        raise _bad_url(url)
+        raise _bad_url_error(url)
     return parts
 
 
-def _bad_url(url: str) -> BadInput:
+def _bad_url_error(url: str) -> BadInput:
     return BadInput("BAD_URL", f"{url!r} is not the address of a server. Use http://127.0.0.1:8765, for example.")

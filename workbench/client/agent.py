@@ -72,8 +72,8 @@ class Agent:
         persona_id: the kind of work wanted.
         token: of an earlier registration; without one it registers.
         agent_id: its id; alone, without a token, only for agents that a migration brought.
-        tool: ``read`` or ``write``: what it selects.
-        keep: called with the token as soon as there is one, to store it; what it raises, entering raises.
+        tool: ``read`` or ``write``: the tool that it selects.
+        keep: called with the token as soon as there is one, to store it; entering raises its errors.
         patience: seconds without a server after which it gives up.
         timeout: seconds that the server may take to reply.
         chance, clock: randomness and time, for the pauses between attempts to connect.
@@ -109,7 +109,7 @@ class Agent:
         introduction = {"name": name, "capabilities": dict(capabilities or {}), "persona_id": persona_id}
         self._handshake = Handshake(client_id, introduction, tool, token, agent_id)
         self._protocol = AgentProtocol(client_id, self._handshake)
-        self._waiting = WaitingRequests(timeout, self._expired)
+        self._waiting = WaitingRequests(timeout, self._expire)
         retry = RetryPolicy(patience, clock, pauses or (lambda: backoff(chance)))
         websocket_url(url)  # raises if it is no address
         server = ProjectServer.at(url, project)
@@ -124,7 +124,7 @@ class Agent:
 
     @property
     def token(self) -> str | None:
-        """What it authenticates with."""
+        """The token that it authenticates with."""
         return self._handshake.token
 
     @property
@@ -187,8 +187,8 @@ class Agent:
         """Events of some kinds (``*``, ``<noun>.*`` or a kind) in order, without gaps, also across breaks.
 
         Args:
-            after: begin after this event; without it, with what happens from now on.
-            mine: false leaves out what the agent does itself, so that it does not react to its own events.
+            after: begin after this event; without it, with events from now on.
+            mine: false leaves out the agent's own events, so that it does not react to them.
 
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when the agent has given up.
@@ -218,7 +218,7 @@ class Agent:
         self._waiting.end(number)
         await self._socket.perform(self._protocol.forget(number))
 
-    # What comes of it.
+    # Outcomes.
 
     async def _run(self) -> None:
         """Run the connection. If it ends for good, all calls and subscriptions fail with its error."""
@@ -238,7 +238,7 @@ class Agent:
         for outcome in self._protocol.ended(self._end):
             self._settle(outcome)
 
-    def _expired(self, number: int) -> None:
+    def _expire(self, number: int) -> None:
         for outcome in self._protocol.expired(number, no_reply(self._timeout)):
             self._settle(outcome)
 

@@ -1,7 +1,7 @@
 """The one way to a project's server, wherever it runs: a call finds it, follows it when it moves, or does without it.
 
-Each call first reads which server the project's `server.json` names. What else answers at an address that the server
-had, such as the server of another project, gets neither a token nor a call.
+Each call first reads which server the project's `server.json` names. Another program that answers at a former address
+of the server, such as the server of another project, gets neither a token nor a call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workbench.errors import AWAY, WorkbenchError
 from workbench.state.server_file import ServerFile
 
 HAS_ENDED = (*AWAY, "SERVER_STOPPING", "INVALID_TOKEN")
-"""Codes of a server that has ended; the last one if its successor, with another token for the operator, answered."""
+"""Error codes of a server that has ended; the last one comes from a successor with another operator token."""
 
 Operations = Callable[..., Awaitable[dict[str, Any]]]
 """`await operations(name, **arguments)` runs an operation."""
@@ -50,7 +50,7 @@ class Store(Protocol):
 
 @dataclass(eq=False)
 class Reached:
-    """A server that answered, and how operations are run there; `is_doubted`: a call there has failed since."""
+    """A server that answered, and a function that runs operations there; `is_doubted`: a call has failed since."""
 
     nonce: str
     url: str
@@ -69,9 +69,9 @@ class ProjectConnection:
 
     Args:
         file: the project's `server.json`; None: the server has the address `url`, and no other.
-        url: where the server is at first, so that this need not be asked.
-        token: an agent's; None: the operator's, which the file has.
-        connect: makes the client of a server from its address and a token.
+        url: the server's first address, so that it need not be looked up.
+        token: an agent's; None: the operator's, from the file.
+        connect: returns the client of a server for an address and a token.
         patience: seconds for which calls that meet no server are repeated. They are repeated once in any case.
         pauses: seconds before each repetition, the last one again and again.
     """
@@ -121,82 +121,82 @@ class ProjectConnection:
             await asyncio.Event().wait()
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run an operation, and again while there is no server, which may have another address by then.
+        """Run an operation; repeat it while there is no server, which may get another address.
 
-        A call that the former server may have run is repeated, too.
+        A call that the former server may have run is repeated too.
 
         Raises:
             WorkbenchError: what the operation raises. Unavailable: ``NO_SERVER``, ``NO_REPLY``.
         """
-        now, tries = asyncio.get_running_loop().time, 0
-        deadline = now() + self._patience
+        clock, tries = asyncio.get_running_loop().time, 0
+        deadline = clock() + self._patience
         while True:
             try:
                 return await self.call_once(name, **arguments)
             except WorkbenchError as error:
-                if not self._may_repeat(name, error, tries, is_late=now() > deadline):
+                if not self._may_repeat(name, error, tries, is_late=clock() > deadline):
                     raise
             await asyncio.sleep(self._pauses[min(tries, len(self._pauses) - 1)])
             tries += 1
 
     async def call_once(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation, without repeating it. It is given up when the server has moved."""
-        here = await self.find()
-        if here is None:
+        server = await self.find()
+        if server is None:
             if self._store is None:
                 raise no_server(not_here() if self._here else ConnectionError("none runs"))
             return await self._store.call(name, **arguments)
-        running = asyncio.ensure_future(here.call(name, **arguments))
+        task = asyncio.ensure_future(server.call(name, **arguments))
         try:
-            while not (await asyncio.wait({running}, timeout=FOLLOW_SECONDS))[0]:
-                if await self._named() not in (None, here):
+            while not (await asyncio.wait({task}, timeout=FOLLOW_SECONDS))[0]:
+                if await self._find_named() not in (None, server):
                     raise no_server(ConnectionError("the server has moved"))
-            return running.result()
+            return task.result()
         except WorkbenchError as error:
-            here.is_doubted |= self._can_do_without and error.code in HAS_ENDED
+            server.is_doubted |= self._can_do_without and error.code in HAS_ENDED
             raise
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def find(self) -> Reached | None:
-        """The server, which is started if that is possible; None: there is none at the moment.
+        """The server, started if necessary and possible; None if there is none at the moment.
 
         Raises:
             WorkbenchError: what `serve` raises.
         """
-        here = await self._named()
-        if here is not None or self._serve is None:
-            return here
+        server = await self._find_named()
+        if server is not None or self._serve is None:
+            return server
         async with self._starting:
-            if (here := await self._named()) is None:
+            if (server := await self._find_named()) is None:
                 await self._serving.aclose()
-                if (here := await self._serve(self._serving)) is not None:
-                    self._here = here
-            return here
+                if (server := await self._serve(self._serving)) is not None:
+                    self._here = server
+            return server
 
     def _may_repeat(self, name: str, error: WorkbenchError, tries: int, *, is_late: bool) -> bool:
-        """Whether to repeat a call that has failed after so many repetitions."""
+        """Whether to repeat a call that has failed after `tries` repetitions."""
         return error.code in HAS_ENDED and (tries == 0 or not is_late)
 
-    async def _named(self) -> Reached | None:
+    async def _find_named(self) -> Reached | None:
         """The server that the file names, if it was reached before, or answers with its nonce."""
         if self._file is None:
             return self._here
         async with self._finding:
-            known, here = self._file.load(), self._here
-            info = known.info
+            content, server = self._file.load(), self._here
+            info = content.info
             if info is None:
                 return None
-            if here is not None and (here.nonce, here.url) == (info.nonce, info.url):
-                here.is_doubted = here.is_doubted and not await is_running(info)
-                return None if here.is_doubted else here
+            if server is not None and (server.nonce, server.url) == (info.nonce, info.url):
+                server.is_doubted = server.is_doubted and not await is_running(info)
+                return None if server.is_doubted else server
             if not await is_running(info):
                 return None
             if self._store is not None:
                 await self._store.close()
             log.info("the server is at %s now", info.url)
-            return await self._reach(info.nonce, info.url, self._token or known.operator_token)
+            return await self._reach(info.nonce, info.url, self._token or content.operator_token)
 
     async def _reach(self, nonce: str, url: str, token: str | None) -> Reached:
         client = await self._clients.enter_async_context(self._connect(url, token))

@@ -1,4 +1,4 @@
-"""Whether the server that a project's `server.json` names is the one that answers at its address."""
+"""Checks that the server in a project's `server.json` is the one that answers at its address."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class RunningServer:
 
 async def find_server(server_file: Path) -> RunningServer | None:
     """The server that `server.json` names; None when it does not answer, or another one answers in its place."""
-    known = ServerFile(server_file).load()
-    if known.info is None or not await is_running(known.info):
+    content = ServerFile(server_file).load()
+    if content.info is None or not await is_running(content.info):
         return None
-    return RunningServer(known.info, known.operator_token)
+    return RunningServer(content.info, content.operator_token)
 
 
 async def is_running(info: ServerInfo) -> bool:

@@ -1,4 +1,4 @@
-"""How an agent gets from a fresh connection to one that it can work on: register, wait, select a tool, authenticate."""
+"""The steps from a fresh connection to one that can be used: register, wait, select a tool, authenticate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = 0
 
 
 class Phase(Enum):
-    """How far the agent has got on the present connection."""
+    """The agent's phase on the present connection."""
 
     DISCONNECTED = "disconnected"
     REGISTERING = "registering"
@@ -33,7 +33,7 @@ class Handshake:
     Args:
         client_id: names the agent to the server before it is authenticated.
         introduction: the arguments of `register`.
-        tool: ``read`` or ``write``: what it selects.
+        tool: ``read`` or ``write``: the tool that it selects.
         token: of an earlier registration; without one it registers.
         agent_id: its id; alone, without a token, only for agents that a migration brought.
     """
@@ -56,7 +56,7 @@ class Handshake:
 
     @property
     def is_registered(self) -> bool:
-        """Whether it has something to authenticate with."""
+        """Whether it has a token or an id to authenticate with."""
         return self.token is not None or self.agent_id is not None
 
     def connected(self) -> Instructions:
@@ -75,7 +75,7 @@ class Handshake:
         try:
             if message.type == "error":
                 raise from_dict(message.body)
-            return self._next_step(message)
+            return self._take_next_step(message)
         except WorkbenchError as error:
             return self.failed(error)
 
@@ -86,18 +86,18 @@ class Handshake:
         return [Reconnect(error) if self.is_registered and is_temporary(error) else GiveUp(error)]
 
     def decided(self, message: ServerMessage) -> Instructions:
-        """A person has admitted the agent, or not; the server may say so before the agent waits for it."""
+        """A person has admitted the agent, or not; the message may come before the agent waits for it."""
         self._decision = message
-        return self._go_on() if self.phase is Phase.WAITING else []
+        return self._act_on_decision() if self.phase is Phase.WAITING else []
 
-    def _next_step(self, message: ServerMessage) -> Instructions:
+    def _take_next_step(self, message: ServerMessage) -> Instructions:
         match self.phase:
             case Phase.REGISTERING:
                 self.token = str(message.field("token", str))
                 return [KeepToken(self.token), *self._wait()]
             case Phase.SELECTING:
-                who = {"token": self.token} if self.token is not None else {"agent_id": self.agent_id}
-                return self._request(Phase.AUTHENTICATING, "authenticate", who)
+                credentials = {"token": self.token} if self.token is not None else {"agent_id": self.agent_id}
+                return self._request(Phase.AUTHENTICATING, "authenticate", credentials)
             case Phase.AUTHENTICATING:
                 self.agent_id = str(message.field("agent_id", str))
                 self.phase = Phase.READY
@@ -106,9 +106,9 @@ class Handshake:
 
     def _wait(self) -> Instructions:
         self.phase = Phase.WAITING
-        return self._go_on() if self._decision else []
+        return self._act_on_decision() if self._decision else []
 
-    def _go_on(self) -> Instructions:
+    def _act_on_decision(self) -> Instructions:
         """Act on the decision."""
         decision, self._decision = self._decision, None
         assert decision is not None

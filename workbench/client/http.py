@@ -13,7 +13,7 @@ from workbench.client.messages import encoded, no_reply, no_server, not_here
 from workbench.errors import from_dict
 
 TIMEOUT_SECONDS = 60.0
-"""Longer than any long poll lasts."""
+"""Longer than any long poll."""
 WITHOUT_LIMIT = httpx2.Timeout(TIMEOUT_SECONDS, read=None)
 """A tool may run, or wait for the operator, for any time."""
 HEALTH_SECONDS = 2.0
@@ -26,7 +26,7 @@ class HttpClient:
 
     Args:
         url: address of the server, such as ``http://127.0.0.1:8765``.
-        token: an agent's or the operator's; without one only what anonymous callers may do.
+        token: an agent's or the operator's; without one, only operations for anonymous callers run.
         is_away: see `connection`.
 
     Raises:
@@ -57,7 +57,7 @@ class HttpClient:
             raise no_reply(TIMEOUT_SECONDS) from error
         except (httpx2.HTTPError, ValueError) as error:
             raise no_server(error) from error
-        return _result(body)
+        return _unwrap(body)
 
     async def nonce(self) -> str | None:
         """The nonce of the server that answers; None when none does."""
@@ -70,8 +70,8 @@ class HttpClient:
         return answer.get("nonce") if isinstance(answer, dict) else None
 
 
-def _result(body: Any) -> dict[str, Any]:
-    """What a reply holds.
+def _unwrap(body: Any) -> dict[str, Any]:
+    """The data in a reply.
 
     Raises:
         WorkbenchError: the error in it; ``NO_SERVER`` when it is not the reply of a Workbench server.

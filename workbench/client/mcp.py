@@ -54,8 +54,8 @@ class McpClient:
         Raises:
             WorkbenchError: as of `call`.
         """
-        listed = await self._connected().ask(lambda client: client.list_tools(cache_mode="refresh"))
-        return [tool.name for tool in listed.tools]
+        result = await self._connect().ask(lambda client: client.list_tools(cache_mode="refresh"))
+        return [tool.name for tool in result.tools]
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation.
@@ -67,13 +67,13 @@ class McpClient:
 
         # `Client.call_tool` would first list the tools, and again for each operation that is not offered as a tool.
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=plain(name, arguments)))
-        result = await self._connected().ask(lambda client: client.session.send_request(request, CallToolResult))
+        result = await self._connect().ask(lambda client: client.session.send_request(request, CallToolResult))
         if result.is_error:
-            raise _error(result)
+            raise _error_in(result)
         data: dict[str, Any] = result.structured_content or {}
         return data
 
-    def _connected(self) -> _Connection:
+    def _connect(self) -> _Connection:
         if self._connection is None or self._connection.is_broken:
             self._connection = _Connection(self._url, self._token, self._is_away)
         return self._connection
@@ -98,16 +98,16 @@ class _Connection:
         """Ask over the connection.
 
         Raises:
-            WorkbenchError: what went wrong with the connection or the reply.
+            WorkbenchError: the error of the connection or the reply.
         """
         from mcp.shared.exceptions import MCPError
 
         self._refusal = None
-        asking = asyncio.create_task(self._asked(question))
+        task = asyncio.create_task(self._run(question))
         try:
-            await asyncio.wait({asking, self._open}, return_when=asyncio.FIRST_COMPLETED)
-            if asking.done():
-                return await asking
+            await asyncio.wait({task, self._open}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return await task
         except MCPError as error:
             if isinstance(error.data, dict) and "code" in error.data:  # the server refused the request itself
                 raise from_dict(error.data) from None
@@ -117,8 +117,8 @@ class _Connection:
         except (ValueError, RuntimeError) as error:  # what the MCP client raises of a result that it cannot take
             raise self._refusal or bad_reply(f"a result that is no MCP ({error})") from error
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         raise self._refusal or no_server(self._failure or ConnectionError("the connection was closed"))
 
     async def close(self) -> None:
@@ -126,11 +126,11 @@ class _Connection:
         self._closing.set()
         await asyncio.wait({self._open})
 
-    async def _asked(self, question: Callable[[Client], Awaitable[T]]) -> T:
+    async def _run(self, question: Callable[[Client], Awaitable[T]]) -> T:
         return await question(await asyncio.shield(self._ready))
 
     async def _hold_open(self, http: httpx2.AsyncClient, url: str) -> None:
-        """The task's outermost handler: whoever asks next gets what broke the connection."""
+        """Hold the connection open. The task's outermost handler: the next question raises the error that broke it."""
         from mcp.client import Client
         from mcp.client.streamable_http import streamable_http_client
 
@@ -143,7 +143,7 @@ class _Connection:
             self._failure = first_within(error)
 
     async def _note_refusal(self, response: httpx2.Response) -> None:
-        """Keep why the server refused a request: the MCP client only reports that it did."""
+        """Keep the server's reason for refusing a request, which the MCP client does not report."""
         if response.status_code == 413:
             self._refusal = BadInput("TOO_LARGE", "The server does not take a request of this size.")
         elif response.status_code >= 400:
@@ -153,7 +153,7 @@ class _Connection:
                     self._refusal = from_dict(body["error"])
 
 
-def _error(result: CallToolResult) -> WorkbenchError:
+def _error_in(result: CallToolResult) -> WorkbenchError:
     """The error in a tool's result: JSON in its text."""
     texts = [part.text for part in result.content if part.type == "text"]
     with contextlib.suppress(ValueError):

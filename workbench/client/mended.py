@@ -1,7 +1,7 @@
-"""What MCP servers send off the protocol, mended before the client of the MCP package sees it.
+"""Mends messages of MCP servers that are off the protocol, before the client of the MCP package sees them.
 
-That client validates whole messages: one tool that is off the protocol costs the list, one part the result of a tool
-that has run. So a message is mended on its way from the transport to the client; what is left out is said with it.
+That client validates whole messages: one invalid tool costs the whole list, one invalid part the result of a tool that
+has run. So a message is mended on its way from the transport to the client, and lists the parts that were left out.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 LEFT_OUT = "workbench/left-out"
-"""In the `_meta` of a list: which tools are left out, and why."""
+"""In the `_meta` of a list: the tools that are left out, with the reasons."""
 NOTES = "workbench/notes"
-"""In the `_meta` of a list: what is left out of tools that are listed, and why."""
+"""In the `_meta` of a list: the parts that are left out of listed tools, with the reasons."""
 RESULT_SCHEMA = "workbench/result-schema"
 """In the `_meta` of a tool: the schema of its result, with which the client would refuse results."""
 STRUCTURED = "workbench/structured"
 """In the `_meta` of a result: structured content other than the object that older versions of the protocol have."""
 
 MOST = 1_000
-"""Entries of a list, and parts of a result, that are looked at one by one."""
+"""Entries of a list, and parts of a result, that are checked one by one."""
 
 _NEEDED = ("name", "inputSchema")
 _PARTS = ("text", "image", "audio", "resource", "resource_link")
@@ -104,24 +104,24 @@ def structured_content(result: CallToolResult) -> Any:
 
 
 def _mend_list(result: dict[str, Any], version: str) -> None:
-    listed = result["tools"]
+    entries = result["tools"]
     left_out: list[str] = []
     notes: list[str] = []
-    for tool in listed:
+    for tool in entries:
         _mend_schemas(tool)
-    if _problem_of_tools(version, result):
+    if _find_problem(version, result):
         result["tools"] = []
-        if more := len(listed[MOST:]):
-            left_out.append(f"{more:,} more are not looked at")
-        for number, tool in enumerate(listed[:MOST], 1):
+        if rest := len(entries[MOST:]):
+            left_out.append(f"{rest:,} more are not looked at")
+        for number, tool in enumerate(entries[:MOST], 1):
             if not isinstance(tool, dict):
                 left_out.append(f"entry {number} is no tool")
             elif problem := _mend_tool(result, tool, version, notes):
                 left_out.append(f"{tool.get('name')}: {problem}")
             else:
                 result["tools"].append(tool)
-    result["tools"], refused = _with_usable_headers(result["tools"], version)
-    result["_meta"] = {**_object(result.get("_meta")), LEFT_OUT: left_out + refused, NOTES: notes}
+    result["tools"], dropped = _drop_unusable_headers(result["tools"], version)
+    result["_meta"] = {**_object(result.get("_meta")), LEFT_OUT: left_out + dropped, NOTES: notes}
 
 
 def _mend_schemas(tool: Any) -> None:
@@ -134,18 +134,18 @@ def _mend_schemas(tool: Any) -> None:
 
 
 def _mend_tool(result: Mapping[str, Any], tool: dict[str, Any], version: str, notes: list[str]) -> str | None:
-    """Remove what is wrong from a tool, and note that; why the tool cannot be used without it."""
-    while problem := _problem_of_tools(version, {**result, "tools": [tool]}):
-        (key, *_), said = problem
+    """Remove invalid parts from a tool, and note them; the reason if the tool cannot be used without one."""
+    while problem := _find_problem(version, {**result, "tools": [tool]}):
+        (key, *_), description = problem
         if key in _NEEDED or key not in tool:
-            return said
+            return description
         del tool[key]
-        notes.append(f"{tool['name']} is used without its {key}: {said}")
+        notes.append(f"{tool['name']} is used without its {key}: {description}")
     return None
 
 
-def _with_usable_headers(tools: list[Any], version: str) -> tuple[list[Any], list[str]]:
-    """The tools that the client does not drop, and why it drops others."""
+def _drop_unusable_headers(tools: list[Any], version: str) -> tuple[list[Any], list[str]]:
+    """The tools without those that the client would drop, and the reasons for those."""
     from mcp.shared.inbound import find_invalid_x_mcp_header
     from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -172,9 +172,9 @@ def _mend_content(result: dict[str, Any], version: str) -> None:
         content = [] if content is None else [content]
     result["content"] = content
     if not _is_result(version, result):
-        bare = {key: value for key, value in result.items() if key != "structuredContent"}
+        rest = {key: value for key, value in result.items() if key != "structuredContent"}
         result["content"] = [
-            part if _is_result(version, {**bare, "content": [part]}) else _about(part) for part in content[:MOST]
+            part if _is_result(version, {**rest, "content": [part]}) else _replace_part(part) for part in content[:MOST]
         ]
 
 
@@ -186,31 +186,31 @@ def _is_result(version: str, result: Mapping[str, Any]) -> bool:
         CallToolResult.model_validate(result, by_name=False)
     except ValidationError:
         return False
-    return not _errors("tools/call", version, result)
+    return not _find_errors("tools/call", version, result)
 
 
-def _about(part: Any) -> dict[str, str]:
-    """A text in place of a part that the protocol does not have."""
+def _replace_part(part: Any) -> dict[str, str]:
+    """A text in place of a part that is off the protocol."""
     kind = part.get("type") if isinstance(part, dict) else None
-    what = "is malformed" if kind in _PARTS else "is of a kind that is not known"
-    return _text(f"[A part of the result, {str(kind)[:50]!r}, {what}, and is left out.]")
+    state = "is malformed" if kind in _PARTS else "is of a kind that is not known"
+    return _text(f"[A part of the result, {str(kind)[:50]!r}, {state}, and is left out.]")
 
 
 def _text(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def _problem_of_tools(version: str, result: Mapping[str, Any]) -> tuple[tuple[Any, ...], str] | None:
-    """Where in a tool of a list something is wrong, and what; None if nothing is."""
-    for error in _errors("tools/list", version, result):
+def _find_problem(version: str, result: Mapping[str, Any]) -> tuple[tuple[Any, ...], str] | None:
+    """The place of the first problem in a list's tools, and its description; None if there is none."""
+    for error in _find_errors("tools/list", version, result):
         if error["loc"][:1] == ("tools",):
             place = error["loc"][2:]
             return place or ("",), f"{'.'.join(map(str, place))}: {reason(error)}"
     return None
 
 
-def _errors(method: str, version: str, result: Mapping[str, Any]) -> list[Any]:
-    """What is wrong with a result; nothing if the version is not known."""
+def _find_errors(method: str, version: str, result: Mapping[str, Any]) -> list[Any]:
+    """The validation errors of a result; none if the version is not known."""
     from mcp.types.methods import validate_server_result
     from pydantic import ValidationError
 

@@ -20,7 +20,7 @@ class ServerMessage:
     """A message of the server.
 
     Args:
-        request_id: of the request it answers; None for what was not asked for.
+        request_id: of the request it answers; None for an unsolicited message.
         body: all of it.
     """
 
@@ -34,7 +34,7 @@ class ServerMessage:
         return self.type.endswith("_response") or self.type in REPLIES
 
     def field(self, name: str, of: builtins.type) -> Any:
-        """A field that has to be there.
+        """A required field.
 
         Raises:
             Unavailable: ``BAD_REPLY``.
@@ -93,10 +93,10 @@ def encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
-        return _encoded(name, plain(name, arguments))
+        return _encode_plain(name, plain(name, arguments))
 
 
-def _encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
+def _encode_plain(name: str, arguments: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:  # text that is not Unicode
@@ -104,7 +104,7 @@ def _encoded(name: str, arguments: Mapping[str, Any]) -> bytes:
 
 
 def not_here() -> ConnectionError:
-    """Another program has the address of a project's server, which does not run: it gets no token and is not asked."""
+    """The error when another program may have the server's address: it gets neither a token nor a request."""
     return ConnectionError("no server of the project runs at this address")
 
 

@@ -14,13 +14,13 @@ from workbench.state.root import STATE, find_project
 from workbench.state.server_file import ServerFile
 
 FOLLOW_SECONDS = 0.5
-"""How often it is checked whether the server has moved."""
+"""How often to check whether the server has moved."""
 
 log = logging.getLogger(__name__)
 
 
 class ProjectServer:
-    """Where the server of a project is.
+    """The server of a project, and its present address.
 
     Args:
         url: its address at the moment.
@@ -39,30 +39,30 @@ class ProjectServer:
             file = server_file(project or find_project())
         except BadInput:  # the current directory was removed
             return cls(url, None)
-        named = ServerFile(file).load().info
+        info = ServerFile(file).load().info
         if project is not None:
-            return cls(named.url if named else url, file)
-        return cls(url, file if named is not None and is_same_place(url, named.url) else None)
+            return cls(info.url if info else url, file)
+        return cls(url, file if info is not None and is_same_place(url, info.url) else None)
 
     def nonce(self) -> str | None:
-        """What identifies the running server; None if none runs, as far as the file tells, and another can come.
+        """An identifier of the running server, according to the file; None while none runs.
 
-        It is always the same if there is no such file.
+        It is constant if there is no such file.
         """
         if not self._has_file():
             return ""
-        info = self._named()
+        info = self._load_info()
         return None if info is None else info.nonce
 
     def is_away(self, url: str | None = None) -> bool:
-        """Whether what answers at an address is another program: the file names no server, or one somewhere else.
+        """Whether another program has an address: the file names no server, or one elsewhere.
 
         Args:
             url: by default the present address, which changes as soon as the server is found at another one.
         """
         if self._file is None:
             return False
-        info = self._named()
+        info = self._load_info()
         return info is None or not is_same_place(info.url, url or self.url)
 
     def is_gone(self) -> bool:
@@ -70,8 +70,8 @@ class ProjectServer:
         return self._file is not None and not self._has_file()
 
     async def find(self) -> ServerInfo | None:
-        """The server, if it answers with its nonce at another address than `url`, which is that address from now on."""
-        info = self._named()
+        """The server, if it answers with its nonce at another address than `url`, which then becomes that address."""
+        info = self._load_info()
         if info is None:
             return None
         if not is_same_place(info.url, self.url) and not await is_running(info):
@@ -85,15 +85,15 @@ class ProjectServer:
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
             try:
-                if self.nonce() not in (None, self._known) and (found := await self.find()):
-                    return found
+                if self.nonce() not in (None, self._known) and (info := await self.find()):
+                    return info
             except Exception:  # this must not end because of a fault in itself
                 log.exception("the address of the server could not be checked")
 
     def _has_file(self) -> bool:
         return self._file is not None and self._file.parent.is_dir()
 
-    def _named(self) -> ServerInfo | None:
+    def _load_info(self) -> ServerInfo | None:
         return ServerFile(self._file).load().info if self._file else None
 
 

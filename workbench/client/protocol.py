@@ -1,7 +1,7 @@
-"""What an agent and the server say to each other over WebSocket (spec 1), without a socket and without waiting.
+"""The protocol between an agent and the server over WebSocket (spec 1), without a socket and without waiting.
 
-Each method takes what has happened (a connection, a message, a break, a call of the program) and returns what is to be
-done about it, in order. `Agent` does it.
+Each method takes an occurrence (a connection, a message, a break, a call of the program) and returns the actions that
+follow, in order. `Agent` does them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workbench.errors import BadInput, WorkbenchError, from_dict
 log = logging.getLogger(__name__)
 
 MOST_SENDS = 5
-"""How often a request is sent, at most: one that always breaks the connection is not repeated for ever."""
+"""The most sends of one request, so that one that always breaks the connection is not repeated for ever."""
 _REPEATABLE = frozenset({"read", "whoami", "ping", "registration_status"})
 _REPEATABLE_PREFIXES = ("get_", "list_", "search_")
 _REPLIES_WITHOUT_NUMBER = frozenset({"BAD_MESSAGE", "INTERNAL_ERROR"})
@@ -75,21 +75,21 @@ class AgentProtocol:
         try:
             message = decode(text)
         except WorkbenchError as error:
-            return self._not_understood(error)
+            return self._reject_message(error)
         self.has_met_server = True
         number = message.request_id
         if number is None:
-            return self._without_number(message)
+            return self._take_unnumbered(message)
         if number == STEP and self.handshake.awaits_reply:
-            return self._handshake_went_on(self.handshake.replied(message))
+            return self._continue_handshake(self.handshake.replied(message))
         if number in self._subscriptions:
-            return self._for_subscription(number, message)
+            return self._take_event(number, message)
         if number in self._requests:
-            return self._for_call(number, message)
+            return self._take_reply(number, message)
         return []  # the call was given up before the reply came
 
     def disconnected(self, error: WorkbenchError, *, too_large: bool = False) -> Outcomes:
-        """The connection broke. What was sent fails, except what can be sent again.
+        """The connection broke. Requests under way fail, except those that can be sent again.
 
         Args:
             too_large: the server closed it because of the size of a message.
@@ -97,18 +97,18 @@ class AgentProtocol:
         self.handshake.disconnected()
         if too_large:
             return self._fail_sent(BadInput("TOO_LARGE", "The server does not take a message of this size."))
-        sent = self._sent()
-        for number in sent:
+        numbers = self._sent_numbers()
+        for number in numbers:
             self._requests[number].is_sent = False
-        return [self._fail(number, error) for number in sent if not self._requests[number].is_repeatable]
+        return [self._fail(number, error) for number in numbers if not self._requests[number].is_repeatable]
 
     def ended(self, error: WorkbenchError) -> Outcomes:
-        """There will be no further connection: everything fails."""
+        """There will be no further connection: all calls and subscriptions fail."""
         self.handshake.disconnected()
         for subscription in self._subscriptions.values():
             subscription.end(error)
-        failed = [self._fail(number, error) for number in list(self._requests)]
-        return [*failed, *map(Wake, self._subscriptions)]
+        failures = [self._fail(number, error) for number in list(self._requests)]
+        return [*failures, *map(Wake, self._subscriptions)]
 
     # The program.
 
@@ -122,16 +122,16 @@ class AgentProtocol:
         self, kinds: Sequence[str], after: int | None, *, mine: bool = True
     ) -> tuple[int, EventSubscription, Instructions]:
         """Follow events; the number of the subscription, and the subscription."""
-        number, made = next(self._numbers), EventSubscription(kinds, after, mine=mine)
-        self._subscriptions[number] = made
-        return number, made, self._request_events(number)
+        number, subscription = next(self._numbers), EventSubscription(kinds, after, mine=mine)
+        self._subscriptions[number] = subscription
+        return number, subscription, self._request_stream(number)
 
     def resume(self, number: int) -> Instructions:
-        """The reader of a subscription has taken everything: ask for what was left out meanwhile, if something was."""
-        return self._request_events(number) if self._subscriptions[number].state is SubscriptionState.BEHIND else []
+        """The reader of a subscription has taken all events: request those that were left out meanwhile, if any."""
+        return self._request_stream(number) if self._subscriptions[number].state is SubscriptionState.BEHIND else []
 
     def forget(self, number: int) -> Instructions:
-        """The program waits no longer for a call, or reads a subscription no longer."""
+        """The program has given up a call, or stopped reading a subscription."""
         self._requests.pop(number, None)
         if self._subscriptions.pop(number, None) is None or not self.is_ready:
             return []
@@ -151,34 +151,34 @@ class AgentProtocol:
 
     # Messages.
 
-    def _handshake_went_on(self, done: Instructions) -> Instructions:
-        """After the handshake, everything that waits for it is sent."""
-        if Ready() not in done:
-            return done
+    def _continue_handshake(self, instructions: Instructions) -> Instructions:
+        """Once the handshake has succeeded, send all waiting requests."""
+        if Ready() not in instructions:
+            return instructions
         calls = [self._send(number) for number in self._requests]
-        events = [one for number in self._subscriptions for one in self._request_events(number)]
-        return [*done, *calls, *events]
+        events = [frame for number in self._subscriptions for frame in self._request_stream(number)]
+        return [*instructions, *calls, *events]
 
-    def _for_call(self, number: int, message: ServerMessage) -> Instructions:
+    def _take_reply(self, number: int, message: ServerMessage) -> Instructions:
         request = self._requests.pop(number)
         try:
             return [ActionResult(number, result(request.action, message))]
         except WorkbenchError as error:
             return [Fail(number, error)]
 
-    def _without_number(self, message: ServerMessage) -> Instructions:
-        """A message that is not said to belong to a request."""
+    def _take_unnumbered(self, message: ServerMessage) -> Instructions:
+        """Take a message without the number of a request."""
         if message.type in ("agent_assigned", "registration_rejected"):
             return self.handshake.decided(message)
         if message.type == "error":
-            return self._general_error(from_dict(message.body))
+            return self._take_general_error(from_dict(message.body))
         if message.is_reply:
-            return self._not_understood(bad_reply(f"{message.type!r} without a request_id"))
+            return self._reject_message(bad_reply(f"{message.type!r} without a request_id"))
         if message.type != "tool_selection_prompt":
             log.info("a message of type %r is not for agents and is ignored", message.type)
         return []
 
-    def _general_error(self, error: WorkbenchError) -> Instructions:
+    def _take_general_error(self, error: WorkbenchError) -> Instructions:
         if error.code == "FLOODING":  # the server closes the connection: sending it all again would flood it again
             return self._fail_sent(error)
         if error.code in _REPLIES_WITHOUT_NUMBER:
@@ -186,33 +186,33 @@ class AgentProtocol:
         log.warning("the server reports: %s", error)
         return [Reconnect(error)] if self.handshake.phase is Phase.WAITING else []
 
-    def _not_understood(self, error: WorkbenchError) -> Instructions:
-        """It may have been a reply, or an event: a call fails rather than wait for ever, events are requested again."""
+    def _reject_message(self, error: WorkbenchError) -> Instructions:
+        """It may be a reply or an event: fail a call, rather than let it wait for ever, and request events again."""
         log.warning("a message of the server is not understood: %s", error.message)
-        events = [one for number in self._subscriptions for one in self._request_events(number)]
+        events = [frame for number in self._subscriptions for frame in self._request_stream(number)]
         return [*self._fail_oldest(error), *events]
 
     def _fail_oldest(self, error: WorkbenchError) -> Instructions:
-        """Replies come in the order of the requests, so one without a number is that to the oldest."""
+        """Fail the oldest request: replies come in the order of requests, so one without a number answers it."""
         if self.handshake.awaits_reply:
             return self.handshake.failed(error)
-        return [self._fail(number, error) for number in self._sent()[:1]]
+        return [self._fail(number, error) for number in self._sent_numbers()[:1]]
 
     def _fail_sent(self, error: WorkbenchError) -> Outcomes:
-        """Fail even what could be sent again: it is why the server closes the connection."""
-        return [self._fail(number, error) for number in self._sent()]
+        """Fail all requests under way, even repeatable ones, because they make the server close the connection."""
+        return [self._fail(number, error) for number in self._sent_numbers()]
 
     def _fail(self, number: int, error: WorkbenchError) -> Fail:
         del self._requests[number]
         return Fail(number, error)
 
-    def _sent(self) -> list[int]:
-        """What the server has not replied to, the oldest first."""
+    def _sent_numbers(self) -> list[int]:
+        """The numbers of the requests under way, the oldest first."""
         return [number for number, request in self._requests.items() if request.is_sent]
 
     # Events.
 
-    def _for_subscription(self, number: int, message: ServerMessage) -> Instructions:
+    def _take_event(self, number: int, message: ServerMessage) -> Instructions:
         subscription = self._subscriptions[number]
         try:
             if message.type == "event":
@@ -229,7 +229,7 @@ class AgentProtocol:
             subscription.end(error)
         return [Wake(number)]
 
-    def _request_events(self, number: int) -> Instructions:
+    def _request_stream(self, number: int) -> Instructions:
         subscription = self._subscriptions[number]
         if not self.is_ready or subscription.state is SubscriptionState.ENDED:
             return []

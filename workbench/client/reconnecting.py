@@ -40,7 +40,7 @@ class ReconnectingSocket:
         client_id: names the agent to the server before it is authenticated.
         timeout: seconds that the server may take to reply to a request of the handshake.
         sent: called with the number of each request that is sent.
-        settle: does what the protocol wants done, other than to send, reconnect and give up.
+        settle: does the protocol's other actions, besides sending, reconnecting and giving up.
     """
 
     def __init__(
@@ -63,24 +63,24 @@ class ReconnectingSocket:
         self._socket: ClientConnection | None = None
 
     async def run(self) -> None:
-        """Stay connected until that is of no use. A server that has moved is connected to at its new address.
+        """Stay connected until that is useless. When the server moves, connect to its new address.
 
         Raises:
-            WorkbenchError: why. Exception: what `settle` raised.
+            WorkbenchError: the reason. Exception: what `settle` raised.
         """
         while True:
-            connected = asyncio.create_task(self._stay_connected())
-            moved = asyncio.create_task(self._server.moved())
+            connection = asyncio.create_task(self._stay_connected())
+            move = asyncio.create_task(self._server.moved())
             try:
-                await asyncio.wait({connected, moved}, return_when=asyncio.FIRST_COMPLETED)
-                if connected.done():
-                    await connected  # raises why
+                await asyncio.wait({connection, move}, return_when=asyncio.FIRST_COMPLETED)
+                if connection.done():
+                    await connection  # raises why
                 self._abort()
             finally:
-                for task in (connected, moved):
+                for task in (connection, move):
                     task.cancel()
-                await asyncio.gather(connected, moved, return_exceptions=True)
-            await self._lost(ConnectionError("the server has moved"))
+                await asyncio.gather(connection, move, return_exceptions=True)
+            await self._note_loss(ConnectionError("the server has moved"))
 
     async def _stay_connected(self) -> NoReturn:
         """Connect again and again to the present address.
@@ -94,20 +94,22 @@ class ReconnectingSocket:
         connections = connect(
             f"{websocket_url(url)}/{self._client_id}",
             additional_headers=access_header(),
-            process_exception=self._fatal,
+            process_exception=self._fatal_error,
             reconnect_delays=self._retry.pauses,
             **OPTIONS,
         )
-        async with contextlib.aclosing(cast("AsyncGenerator[ClientConnection, None]", aiter(connections))) as sockets:
-            async for socket in sockets:
+        async with contextlib.aclosing(
+            cast("AsyncGenerator[ClientConnection, None]", aiter(connections))
+        ) as socket_stream:
+            async for socket in socket_stream:
                 failure = await self._use(socket, url)
-                if (error := self._fatal(failure)) is not None:
+                if (error := self._fatal_error(failure)) is not None:
                     raise error
                 await asyncio.sleep(next(self._retry.pauses()))
         raise AssertionError("connections are made without end")
 
     async def perform(self, instructions: Instructions) -> None:
-        """Do what the protocol wants done."""
+        """Do the actions that the protocol requests."""
         for instruction in instructions:
             match instruction:
                 case Send():
@@ -133,12 +135,12 @@ class ReconnectingSocket:
         if self._socket is not None:
             self._socket.transport.abort()
 
-    def _fatal(self, failure: Exception) -> Exception | None:
-        """The error to give up with; None to try again. What another program at the server's address does is none."""
+    def _fatal_error(self, failure: Exception) -> Exception | None:
+        """The error to give up with; None to try again, also after a failure of another program at the address."""
         return self._retry.fatal(not_here() if self._server.is_away() else failure)
 
     async def _use(self, socket: ClientConnection, url: str) -> Exception:
-        """Use a connection to an address for as long as it is of use; why it no longer is."""
+        """Use a connection to an address until it fails; the failure."""
         from websockets.exceptions import ConnectionClosed
 
         failure: Exception = ConnectionError("the connection was closed")
@@ -151,15 +153,15 @@ class ReconnectingSocket:
             failure = reason.error
         finally:
             self._socket = None
-        await self._lost(failure)
+        await self._note_loss(failure)
         await socket.close()
         return failure
 
     async def _listen(self, socket: ClientConnection, url: str) -> None:
-        """Act on each message. While the handshake awaits a reply, the server has only so long to send one."""
+        """Act on each message. While the handshake awaits a reply, the server has `timeout` seconds to send one."""
         if self._server.is_away(url):  # the token is for the project's server only
             raise _ConnectionOfNoUseError(no_server(not_here()))
-        now = asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self._timeout) as limit:
                 await self.perform(self._protocol.connected())
@@ -167,13 +169,13 @@ class ReconnectingSocket:
                     await self.perform(self._protocol.received(text))
                     if self._protocol.has_met_server:
                         self._retry.met()
-                    limit.reschedule(now() + self._timeout if self._protocol.handshake.awaits_reply else None)
+                    limit.reschedule(clock() + self._timeout if self._protocol.handshake.awaits_reply else None)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise _ConnectionOfNoUseError(no_reply(self._timeout)) from None
 
-    async def _lost(self, failure: Exception) -> None:
+    async def _note_loss(self, failure: Exception) -> None:
         if self._protocol.handshake.phase in (Phase.WAITING, Phase.READY):
             self._retry.was_of_use()
         error = failure if isinstance(failure, WorkbenchError) else no_server(failure)

@@ -1,4 +1,4 @@
-"""When a client connects again after its connection broke, and when it gives up. No socket, no clock of its own."""
+"""Decides when a client reconnects after a break, and when it gives up. No socket, no clock of its own."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def backoff(chance: Callable[[], float] = random.random) -> Pauses:
 class RetryPolicy:
     """Decides after each failure whether to connect again.
 
-    A server that was never of use, or that refuses this client, is not tried again. Another one is, until no
-    connection was of use for `patience` seconds.
+    A server that was never useful, or that refuses this client, is not tried again. Another is, until no connection
+    has been useful for `patience` seconds.
 
     Args:
         clock: seconds that only go forward.
-        pauses: makes the pauses between attempts; they begin anew after a connection that was of use.
+        pauses: returns the pauses between attempts; they begin anew after a useful connection.
     """
 
     def __init__(self, patience: float, clock: Callable[[], float], pauses: Callable[[], Pauses]) -> None:
@@ -46,7 +46,7 @@ class RetryPolicy:
         self._away_since: float | None = None
 
     def met(self) -> None:
-        """There is a server, even if this connection has not been of use."""
+        """There is a server, even if this connection has not been useful."""
         if self._away_since is None:
             self._away_since = self._clock()
 

@@ -1,4 +1,4 @@
-"""One subscription to events: what the server sent and the reader has not taken yet, in order and without gaps."""
+"""One subscription: the events that the server sent and the reader has not taken, in order and without gaps."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 from workbench.errors import WorkbenchError
 
 UNREAD_LIMIT = 10_000
-"""Events that are kept for a slow reader; what comes later is asked for when the reader has caught up."""
+"""Events that are kept for a slow reader; later ones are requested when the reader has caught up."""
 
 Event = dict[str, Any]
 
 
 class SubscriptionState(Enum):
-    """What the server does for a subscription."""
+    """The state of a subscription."""
 
     REQUESTED = "requested"
-    """It will confirm; until then what it sends belongs to an earlier request, and may leave a gap."""
+    """The server will confirm; until then its events belong to an earlier request, and may leave a gap."""
     FOLLOWING = "following"
-    """It sends every event."""
+    """The server sends every event."""
     BEHIND = "behind"
-    """Events were left out: it has to be asked again, from the last one on."""
+    """Events were left out: the server must be asked again, from the last one on."""
     ENDED = "ended"
-    """It will send nothing more."""
+    """The server will send nothing more."""
 
 
 class EventSubscription:
@@ -33,7 +33,7 @@ class EventSubscription:
 
     Args:
         kinds: of events, as the operation `list_events` takes them.
-        after: the event to begin after; None: the server says which is the last one.
+        after: the event to begin after; None: the last one, which the server names.
         mine: whether to include events that the agent itself causes.
     """
 
@@ -46,17 +46,17 @@ class EventSubscription:
         self._unread: deque[Event] = deque()
 
     def requested(self) -> Mapping[str, Any]:
-        """Ask (again); what to ask for."""
+        """Start a request (again); its arguments."""
         self.state = SubscriptionState.REQUESTED
         return {"kinds": self.kinds, "after": self.last, "mine": self.mine}
 
     def confirmed(self, after: int) -> None:
-        """The server begins to send what comes after an event."""
+        """The server begins to send the events after `after`."""
         self.state = SubscriptionState.FOLLOWING
         self.last = after if self.last is None else self.last
 
     def received(self, event: Event) -> None:
-        """An event has come. One that came before is dropped."""
+        """An event has come; one that came before is dropped."""
         if self.state is not SubscriptionState.FOLLOWING or (self.last is not None and event["id"] <= self.last):
             return
         if len(self._unread) >= UNREAD_LIMIT:

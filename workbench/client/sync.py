@@ -20,11 +20,11 @@ class SyncAgent:
 
     def __init__(self, url: str, **options: Any) -> None:
         self._agent = Agent(url, **options)
-        self._thread = LoopThread("workbench-agent", self._main, _closed)
+        self._thread = LoopThread("workbench-agent", self._main, _closed_error)
 
     @property
     def token(self) -> str | None:
-        """What it authenticates with from now on; to be kept."""
+        """The token that it authenticates with from now on; keep it."""
         return self._agent.token
 
     @property
@@ -75,5 +75,5 @@ async def _end(events: AsyncGenerator[dict[str, Any], None]) -> None:
     await events.aclose()
 
 
-def _closed() -> WorkbenchError:
+def _closed_error() -> WorkbenchError:
     return no_server(ConnectionError("the agent was closed"))

@@ -10,7 +10,7 @@ from workbench.client.actions import ActionResult, Fail, Wake
 
 
 class WaitingRequests:
-    """Who waits, by the number of the request, and until when.
+    """The waiting callers by the number of their request, and their deadlines.
 
     Args:
         timeout: seconds that the server may take to reply.
@@ -25,12 +25,12 @@ class WaitingRequests:
         self._deadlines: dict[int, asyncio.TimerHandle] = {}
 
     def for_answer(self, number: int) -> asyncio.Future[dict[str, Any]]:
-        """To be awaited by the caller."""
+        """A future for the caller to await."""
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         return answer
 
     def for_events(self, number: int) -> asyncio.Event:
-        """Set whenever a subscription has something for its reader."""
+        """An event that is set whenever a subscription has something for its reader."""
         wake = self._wakes[number] = asyncio.Event()
         return wake
 
@@ -42,7 +42,7 @@ class WaitingRequests:
             self._deadlines[number] = loop.call_later(self._timeout, self._expired, number)
 
     def settle(self, outcome: ActionResult | Fail | Wake) -> None:
-        """Hand over what has come."""
+        """Hand an outcome to its waiting caller."""
         self._disarm(outcome.number)
         answer = self._answers.get(outcome.number)
         match outcome:

@@ -1,8 +1,8 @@
-"""What a worker's commands may touch, enforced by the kernel and inherited by all they start.
+"""Limits what a worker's commands may touch, enforced by the kernel and inherited by every process they start.
 
-`Box` says it; `launcher.py` enforces it: a small program that confines itself and then becomes the command. Files, TCP
-and signals are Landlock's part, a filter of system calls has what Landlock cannot refuse. It needs no privileges, and
-holds root as well. `abilities` tells what this machine's kernel can enforce, in words for people.
+`Box` declares the limits; `launcher.py` enforces them: a small program that confines itself and then becomes the
+command. Landlock restricts files, TCP and signals; a filter of system calls refuses what Landlock cannot. This needs
+no privileges, and confines root as well. `abilities` describes what this machine's kernel can enforce.
 """
 
 from workbench.confinement.abilities import Abilities, abilities

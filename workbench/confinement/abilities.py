@@ -1,4 +1,4 @@
-"""What the kernel of this machine enforces, said so that a person can decide whether it is enough."""
+"""Describes what this machine's kernel enforces, so that a person can decide whether it is enough."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SINCE = (
     ),
     (6, "signals reach no process outside", "a worker can end other processes of the same user"),
 )
-"""The version of Landlock that brings it, what it brings, what its absence means."""
+"""A version of Landlock, what it enforces, and what its absence means."""
 
 _FILTERED = (
     "no UNIX sockets, no UDP (but for names where TCP is allowed), no shared memory of the system, no namespaces, no "
@@ -36,7 +36,7 @@ _FILTERED = (
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What is enforced, and what follows from what is not; `abi` is Landlock's version, 0 where there is none."""
+    """What is enforced, and the consequences of what is missing; `abi` is Landlock's version, 0 without Landlock."""
 
     abi: int
     enforced: tuple[str, ...]
@@ -49,7 +49,7 @@ class Abilities:
 
     @property
     def summary(self) -> str:
-        """One sentence, or two."""
+        """The abilities in one sentence, or two."""
         if self.abi == 0:
             return (
                 "Workers are not confined: this system has no Landlock (Linux 5.13 or newer, switched on). "
@@ -62,13 +62,13 @@ class Abilities:
 
 @cache
 def abilities() -> Abilities:
-    """What this machine's kernel enforces."""
+    """The abilities of this machine's kernel."""
     return of(landlock.version(), filtered=syscalls.available())
 
 
 def of(abi: int, *, filtered: bool) -> Abilities:
-    """What a kernel with this version of Landlock enforces; `filtered`: it can filter our system calls as well."""
-    steps = [(abi >= since, yes, no) for since, yes, no in _SINCE]
+    """The abilities of a kernel with this version of Landlock; `filtered`: it can also filter system calls."""
+    steps = [(abi >= since, ability, consequence) for since, ability, consequence in _SINCE]
     steps.append((abi >= _FILES and filtered, *_FILTERED))
-    enforced = tuple(yes for has, yes, _ in steps if has)
-    return Abilities(abi, enforced, missing=tuple(no for has, _, no in steps if not has))
+    enforced = tuple(ability for is_met, ability, _ in steps if is_met)
+    return Abilities(abi, enforced, missing=tuple(consequence for is_met, _, consequence in steps if not is_met))

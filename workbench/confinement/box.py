@@ -1,4 +1,4 @@
-"""What a command may touch, as a value that can be sent along with a worker's orders."""
+"""The paths and ports that a command may touch, as a value that can be sent with a worker's orders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
 class BoxLimits:
     """What a worker may use; None is no limit.
 
-    `cpu_seconds`, `memory_bytes` and `wall_seconds` are those of a command with all it starts; `tasks` is how many a
+    `cpu_seconds`, `memory_bytes` and `wall_seconds` count a command with all its descendants; `tasks` is how many a
     worker takes before it ends.
     """
 
@@ -37,12 +37,12 @@ class BoxLimits:
     def rlimits(self) -> dict[int, int]:
         """The backstop for each single process, as arguments of ``setrlimit``."""
         # Not RLIMIT_AS: node and others reserve far more addresses than they use.
-        found = {resource.RLIMIT_CORE: 0}
+        limits = {resource.RLIMIT_CORE: 0}
         if self.cpu_seconds is not None:
-            found[resource.RLIMIT_CPU] = max(1, math.ceil(self.cpu_seconds))
+            limits[resource.RLIMIT_CPU] = max(1, math.ceil(self.cpu_seconds))
         if self.memory_bytes is not None:
-            found[resource.RLIMIT_DATA] = self.memory_bytes
-        return found
+            limits[resource.RLIMIT_DATA] = self.memory_bytes
+        return limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Box:
     """Paths and ports that a command and all it starts may touch; everything else is refused.
 
     Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
-    `scratch`, also changed. A path with a symbolic link in it is as if it were not there. `scratch` is HOME and TMPDIR.
-    `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, in the same
-    surroundings. `untrusted` are settings that the project's file has, but that are not used.
+    `scratch`, can also be changed. A path that contains a symbolic link is ignored. `scratch` is HOME and TMPDIR.
+    `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, with the same
+    environment. `untrusted` names settings of the project's file that are not trusted, so not used.
     """
 
     write: tuple[Path, ...]
@@ -63,42 +63,42 @@ class Box:
     untrusted: tuple[str, ...] = ()
 
     def argv(self, command: Sequence[str], limits: BoxLimits | None = None, *, guarded: bool = False) -> list[str]:
-        """The command with the launcher in front of it, which passes on no more than the file descriptors 0 to 2.
+        """The command with the launcher in front of it, which passes on only the file descriptors 0 to 2.
 
         Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
-        executed; 127 there is none.
+        executed; 127 it does not exist.
 
         Args:
-            guarded: nothing that the command starts outlives it (Linux).
+            guarded: no process that the command starts outlives it (Linux).
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [sys.executable, "-I", "-S", str(LAUNCHER), *guard, *self._orders(limits or BoxLimits()), "--", *command]
 
     def guarded(self, command: Sequence[str]) -> list[str]:
-        """Like `argv`; nothing that the command starts outlives it (Linux)."""
+        """Like `argv`; no process that the command starts outlives it (Linux)."""
         return self.argv(command, guarded=True)
 
     def _orders(self, limits: BoxLimits) -> Iterator[str]:
         yield f"home={self.scratch}"
-        yield from (f"limit={number}:{most}" for number, most in limits.rlimits().items())
+        yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
         yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
         if self.enforce:
-            yield from self._walls()
+            yield from self._confinement_orders()
 
-    def _walls(self) -> Iterator[str]:
+    def _confinement_orders(self) -> Iterator[str]:
         fs, net, scope = landlock.handled(abilities().abi)
         yield from (f"fs={fs:x}", f"net={net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in self.connect)
         for access, paths in (
-            (landlock.READ, self._readable()),
+            (landlock.READ, self._readable_paths()),
             (landlock.WRITE, (*self.write, self.scratch)),
             (landlock.DEVICE, surroundings.DEVICES),
         ):
             yield from (f"allow={access:x}:{path}" for path in paths)
         if syscalls.available():
-            yield f"filter={syscalls.program(names=bool(self.connect), setgid=self._in_shared_directory()).hex()}"
+            yield f"filter={syscalls.program(names=bool(self.connect), setgid=self._has_shared_directory()).hex()}"
 
-    def _in_shared_directory(self) -> bool:
+    def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""
         with suppress(OSError):
             return any(path.stat().st_mode & stat.S_ISGID for path in self.write)
@@ -115,37 +115,37 @@ class Box:
 
     def may_read(self, path: Path) -> bool:
         """Whether the command may read a path, which is absolute and has no symbolic link in it."""
-        return self.may_write(path) or any(path.is_relative_to(place) for place in self._readable())
+        return self.may_write(path) or any(path.is_relative_to(place) for place in self._readable_paths())
 
-    def _readable(self) -> tuple[Path, ...]:
+    def _readable_paths(self) -> tuple[Path, ...]:
         return (*surroundings.shared((*self.write, self.scratch)), *self.read)
 
     @property
     def _site(self) -> Path:
-        """Where a Workbench that is not installed is found by programs in the box."""
+        """The directory in which programs in the box find a Workbench that is not installed."""
         return self.scratch / ".workbench"
 
     def environment(self, base: Mapping[str, str], names: Collection[str] = surroundings.COMMAND) -> dict[str, str]:
-        """Of the variables in `base` those in a list without credentials, and the box's own.
+        """The variables of `base` that are in `names` and hold no credentials, and the box's own.
 
-        PATH begins with this Python's programs, and names nothing that the box may not read. Commits are signed in
-        Workbench's name unless GIT_AUTHOR_NAME and the like say otherwise.
+        PATH begins with this Python's programs, and has only directories that the box may read. The author of commits
+        is Workbench unless GIT_AUTHOR_NAME and the like are set.
         """
-        inside = (*self._readable(), *self.write, self.scratch) if self.enforce else None
-        made = {
+        readable = (*self._readable_paths(), *self.write, self.scratch) if self.enforce else None
+        variables = {
             "HOME": str(self.scratch),
             "TMPDIR": str(self.scratch),
-            "PATH": surroundings.search_path(base.get("PATH", ""), inside),
+            "PATH": surroundings.search_path(base.get("PATH", ""), readable),
             "GIT_CEILING_DIRECTORIES": ":".join(str(place.parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
         if surroundings.package():
-            made["PYTHONPATH"] = str(self._site)
-        if own := surroundings.user_packages():
-            made["PYTHONUSERBASE"] = own
+            variables["PYTHONPATH"] = str(self._site)
+        if base_directory := surroundings.user_packages():
+            variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
-            made["VIRTUAL_ENV"] = sys.prefix
-        return surroundings.inherited(base, names) | made | self._git_settings()
+            variables["VIRTUAL_ENV"] = sys.prefix
+        return surroundings.inherited(base, names) | variables | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [
@@ -157,10 +157,10 @@ class Box:
             ("user.name", "Workbench"),
             *(("safe.directory", str(place)) for place in self.write),
         ]
-        made = {"GIT_CONFIG_COUNT": str(len(settings))}
+        variables = {"GIT_CONFIG_COUNT": str(len(settings))}
         for number, (name, value) in enumerate(settings):
-            made |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        return made
+            variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return variables
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` reads it."""
@@ -173,7 +173,7 @@ class Box:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `as_json` wrote."""
+        """The box that `as_json` wrote."""
         return cls(
             write=tuple(map(Path, data["write"])),
             read=tuple(map(Path, data["read"])),
@@ -195,14 +195,13 @@ def box_for_worktree(
     enforce: bool = True,
     untrusted: Iterable[str] = (),
 ) -> Box:
-    """A worktree and its own repository to work in, and the object directories that it borrows from to read.
+    """A box that may write a worktree and its own repository, and read the object directories it borrows from.
 
-    Symbolic links are followed here and now, and never again: what a worker puts in the place of a path later is not
-    opened to it.
+    Symbolic links are resolved now and never again: a link that a worker puts in the place of a path opens nothing.
     """
     return Box(
-        write=_resolved((worktree, git_dir, *write)),
-        read=_resolved((*objects, *read)),
+        write=_resolve((worktree, git_dir, *write)),
+        read=_resolve((*objects, *read)),
         scratch=scratch.resolve(),
         connect=tuple(connect),
         enforce=enforce,
@@ -210,5 +209,5 @@ def box_for_worktree(
     )
 
 
-def _resolved(paths: Iterable[Path]) -> tuple[Path, ...]:
+def _resolve(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path.resolve() for path in paths))

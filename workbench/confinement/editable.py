@@ -24,13 +24,13 @@ from workbench.errors import Conflict
 
 _PACKAGES = ("lib/python3*/*-packages", "lib64/python3*/*-packages")
 _MARKS = ("pyvenv.cfg", "conda-meta")
-"""What the directory of an environment has."""
+"""Files that mark the directory of an environment."""
 _LARGEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Editable:
-    """An editable install: where it is noted, and the directory that is imported."""
+    """An editable install: the file that records it (`noted`), and the directory that is imported."""
 
     noted: Path
     directory: Path
@@ -46,41 +46,43 @@ def require_own_files(box: Box, project: Path, search_path: str) -> None:
     Raises:
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
-    if (found := next(installs(box, project, search_path), None)) is None:
+    if (entry := next(installs(box, project, search_path), None)) is None:
         return
     raise Conflict(
         "EDITABLE_ENVIRONMENT",
-        f"The environment of the worktree's commands has an editable install: {found.noted} names {found.directory}. "
+        f"The environment of the worktree's commands has an editable install: {entry.noted} names {entry.directory}. "
         "Tests would try those files, not the worktree's, so nothing was run. Install the project there without -e "
         "(`pip install .`, `uv sync --no-editable`), or open no environment of the project to the box.",
-        noted=str(found.noted),
-        directory=str(found.directory),
+        noted=str(entry.noted),
+        directory=str(entry.directory),
     )
 
 
 def installs(box: Box, project: Path, search_path: str) -> Iterator[Editable]:
     """The editable installs of directories of a project that a command in a box could import from."""
     project = project.resolve()
-    programs = [Path(place) for place in search_path.split(os.pathsep) if place]
-    for packages in _packages(box.read, programs):
-        for found in _installs(packages):
-            directory = found.directory.resolve()
+    program_directories = [Path(place) for place in search_path.split(os.pathsep) if place]
+    for packages in _package_directories(box.read, program_directories):
+        for entry in _find_installs(packages):
+            directory = entry.directory.resolve()
             is_own = directory.is_relative_to(project) and not directory.is_relative_to(_environment(packages))
             if is_own and (not box.enforce or box.may_read(directory)):
-                yield Editable(found.noted, directory)
+                yield Editable(entry.noted, directory)
 
 
-def _packages(opened: Iterable[Path], programs: Iterable[Path]) -> tuple[Path, ...]:
-    """The directories of packages of this Python, of the environments that hold, are, or lie in what is opened, and of
-    those whose programs are found."""
-    found = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
-    found += [Path(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
+def _package_directories(readable: Iterable[Path], programs: Iterable[Path]) -> tuple[Path, ...]:
+    """The package directories of this Python, of environments around, at or below readable directories, and of those
+    on the PATH."""
+    directories = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+    directories += [Path(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
     roots = [place.parent for place in programs]
-    for place in opened:
+    for place in readable:
         roots += [place, *filter(_is_environment, place.parents)]
         roots += [mark.parent for name in _MARKS for mark in place.glob(f"*/{name}")]
-    found += [packages for root in dict.fromkeys(roots) for pattern in _PACKAGES for packages in root.glob(pattern)]
-    return tuple(dict.fromkeys(path.resolve() for path in found))
+    directories += [
+        packages for root in dict.fromkeys(roots) for pattern in _PACKAGES for packages in root.glob(pattern)
+    ]
+    return tuple(dict.fromkeys(path.resolve() for path in directories))
 
 
 def _is_environment(directory: Path) -> bool:
@@ -88,22 +90,22 @@ def _is_environment(directory: Path) -> bool:
 
 
 def _environment(packages: Path) -> Path:
-    """The environment of a directory of packages, in which tools keep checkouts of others' projects, too."""
-    return next((above for above in packages.parents if _is_environment(above)), packages)
+    """The environment of a package directory; tools also keep checkouts of other projects in it."""
+    return next((parent for parent in packages.parents if _is_environment(parent)), packages)
 
 
-def _installs(packages: Path) -> Iterator[Editable]:
-    for noted in packages.glob("*.dist-info/direct_url.json"):
-        yield from (Editable(noted, path) for path in _named_by_url(_text(noted)))
-    for noted in packages.glob("*.pth"):
-        yield from (Editable(noted, packages / line) for line in _lines(_text(noted)))
-    for noted in packages.glob("*.egg-link"):
-        yield from (Editable(noted, packages / line) for line in _lines(_text(noted))[:1])
-    for noted in packages.glob("__editable__*finder.py"):
-        yield from (Editable(noted, path) for path in _mapped(_text(noted)))
+def _find_installs(packages: Path) -> Iterator[Editable]:
+    for record in packages.glob("*.dist-info/direct_url.json"):
+        yield from (Editable(record, path) for path in _read_url(_read_text(record)))
+    for record in packages.glob("*.pth"):
+        yield from (Editable(record, packages / line) for line in _read_paths(_read_text(record)))
+    for record in packages.glob("*.egg-link"):
+        yield from (Editable(record, packages / line) for line in _read_paths(_read_text(record))[:1])
+    for record in packages.glob("__editable__*finder.py"):
+        yield from (Editable(record, path) for path in _read_mapping(_read_text(record)))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(_LARGEST).decode("utf-8", "replace")
@@ -111,23 +113,23 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _lines(text: str) -> list[str]:
-    """The paths in a ``.pth`` file: what is no path is a comment, or code."""
+def _read_paths(text: str) -> list[str]:
+    """The paths in a ``.pth`` file; other lines are comments or code."""
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not re.match(r"#|import\s", line)]
 
 
-def _named_by_url(text: str) -> Iterator[Path]:
+def _read_url(text: str) -> Iterator[Path]:
     """The directory of an editable install by PEP 610."""
     try:
-        noted: Any = json.loads(text)
-        if noted["dir_info"]["editable"] is True and (url := urlsplit(noted["url"])).scheme == "file":
+        record: Any = json.loads(text)
+        if record["dir_info"]["editable"] is True and (url := urlsplit(record["url"])).scheme == "file":
             yield Path(url2pathname(url.path))
     except (ValueError, TypeError, KeyError, AttributeError):
         return
 
 
-def _mapped(text: str) -> Iterator[Path]:
+def _read_mapping(text: str) -> Iterator[Path]:
     """The directories and files that a finder of setuptools maps packages to, without running it."""
     try:
         body = ast.parse(text).body

@@ -1,4 +1,4 @@
-"""Landlock's rights, and which of them this kernel knows.
+"""Landlock's rights, and those that this kernel knows.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html and Linux, include/uapi/linux/landlock.h.
 """
@@ -10,7 +10,7 @@ import sys
 from enum import IntFlag
 
 CREATE_RULESET = 444
-"""The same number on every processor that we meet."""
+"""The same number on all supported processors."""
 
 
 class Fs(IntFlag):
@@ -42,7 +42,7 @@ class Net(IntFlag):
 
 
 class LandlockScope(IntFlag):
-    """What may not leave the box (``LANDLOCK_SCOPE_…``)."""
+    """Actions that may not reach outside the box (``LANDLOCK_SCOPE_…``)."""
 
     ABSTRACT_UNIX_SOCKET = 1 << 0
     SIGNAL = 1 << 1
@@ -59,17 +59,17 @@ _SCOPE_SINCE = 6
 
 
 def version() -> int:
-    """The version of Landlock's interface; 0 where there is none, or it is switched off."""
+    """The version of Landlock's interface; 0 if it is missing or switched off."""
     if sys.platform != "linux":
         return 0
     syscall = ctypes.CDLL(None).syscall
     syscall.restype = ctypes.c_long
-    found: int = syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    return max(0, found)
+    abi: int = syscall(ctypes.c_long(CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    return max(0, abi)
 
 
 def handled(abi: int) -> tuple[Fs, Net, LandlockScope]:
-    """What a kernel with this version can be asked to refuse unless it is allowed."""
+    """The rights that a kernel with this version can refuse unless they are allowed."""
     fs = Fs(sum(rights for since, rights in _FS.items() if since <= abi))
     net = Net.BIND_TCP | Net.CONNECT_TCP if abi >= _NET_SINCE else Net(0)
     scope = LandlockScope.ABSTRACT_UNIX_SOCKET | LandlockScope.SIGNAL if abi >= _SCOPE_SINCE else LandlockScope(0)

@@ -1,18 +1,18 @@
 """Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`.
 
 A program of its own, because a process with threads cannot confine a child before it executes. It imports as little as
-it can: it runs for every task and for every git command in a worktree. What is allowed was worked out by whoever
-started it; here it is told to the kernel. ORDERS are arguments, in any order:
+it can: it runs for every task and for every git command in a worktree. Its caller decides what is allowed; it passes
+that on to the kernel. ORDERS are arguments, in any order:
 
-    fs=MASK net=MASK scope=MASK   what Landlock is to handle (hexadecimal); without ``fs`` nothing is confined
-    allow=MASK:PATH               rights on what is beneath a directory, or on a file; a path that is missing,
-                                  or has a symbolic link in it, is passed over: whoever started it had resolved it
+    fs=MASK net=MASK scope=MASK   the rights that Landlock handles (hexadecimal); without ``fs`` nothing is confined
+    allow=MASK:PATH               rights on a directory with its content, or on a file; a path that is missing,
+                                  or contains a symbolic link, is skipped: the caller has resolved it
     connect=PORT                  a TCP port that may be connected to
     filter=BYTES                  a filter of system calls (hexadecimal)
     limit=NUMBER:MOST             a resource limit
-    home=DIRECTORY                is made if it is missing
-    link=PATH:TARGET              a symbolic link that is made if it is missing, with its directory
-    guard=SECONDS                 a process outside the box waits for the command, ends everything that it left running
+    home=DIRECTORY                is created if it is missing
+    link=PATH:TARGET              a symbolic link that is created if it is missing, with its directory
+    guard=SECONDS                 a process outside the box waits for the command, ends all processes that it left,
                                   and then ends as the command did; after SIGTERM the command has this long to end
                                   (Linux)
 
@@ -44,7 +44,7 @@ _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _IGNORED_BY_PYTHON = (13, 25)
 """SIGPIPE and SIGXFSZ, on all systems."""
 _WAITED_FOR = (_signal.SIGTERM, _signal.SIGCHLD, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGHUP)
-"""A terminal sends its signals to the command as well, which decides what they do; the guard ends when it does."""
+"""A terminal sends its signals to the command too, which handles them; the guard ends when the command does."""
 _NEVER = float("inf")
 _LONGEST_WAIT, _KILL_AGAIN_SECONDS = 3_600.0, 0.1
 _KILL_SECONDS = 5.0
@@ -109,11 +109,11 @@ def _allow(ruleset: int, rule: str, handled: int) -> None:
 
 
 def _confine(orders: dict[str, list[str]]) -> None:
-    """Give up, for good, what `orders` do not allow; this process and all it will start."""
+    """Permanently give up everything that `orders` do not allow, for this process and all it will start."""
     fs, net, scope = (int(orders.get(name, ["0"])[0], 16) for name in ("fs", "net", "scope"))
-    wanted = _Ruleset(fs, net, scope)
+    attributes = _Ruleset(fs, net, scope)
     # Kernels before 6.7 and 6.12 know a shorter structure, and take a longer one if the rest is zero.
-    ruleset = _call(_CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(ctypes.sizeof(wanted)), 0)
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(ctypes.sizeof(attributes)), 0)
     for rule in orders.get("allow", ()):
         _allow(ruleset, rule, fs)
     _allow(ruleset, f"{_RIGHT_TO_READ:x}:/proc/{os.getpid()}", fs)
@@ -126,19 +126,19 @@ def _confine(orders: dict[str, list[str]]) -> None:
 
 
 def _renounce() -> None:
-    """Of root's powers only the one to open any file that the box allows stays; it may lie in somebody else's."""
-    whose = _Whose(_CAPABILITIES_VERSION, 0)
+    """Drop root's capabilities, except to open files of other users that the box allows."""
+    header = _Whose(_CAPABILITIES_VERSION, 0)
     powers = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then the same for those above 31
-    if _libc.capget(ctypes.byref(whose), powers):
+    if _libc.capget(ctypes.byref(header), powers):
         raise OSError(ctypes.get_errno(), "capget")
-    kept = powers[1] & _DAC_OVERRIDE
-    if _libc.capset(ctypes.byref(whose), (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)):
+    retained = powers[1] & _DAC_OVERRIDE
+    if _libc.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)(retained, retained, 0, 0, 0, 0)):
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _filter(program: bytes) -> None:
-    wanted = _Filter(len(program) // 8, program)
-    _prctl(_SET_SECCOMP, _FILTER, ctypes.addressof(wanted))
+def _install_filter(program: bytes) -> None:
+    filter_program = _Filter(len(program) // 8, program)
+    _prctl(_SET_SECCOMP, _FILTER, ctypes.addressof(filter_program))
 
 
 def _prctl(option: int, *values: int) -> None:
@@ -159,40 +159,40 @@ def _close_all() -> None:
 
 def _limit(orders: dict[str, list[str]]) -> None:
     for order in orders.get("limit", ()):
-        which, most = (int(part) for part in order.split(":"))
-        ceiling = resource.getrlimit(which)[1]
-        most = most if ceiling == resource.RLIM_INFINITY else min(most, ceiling)
-        resource.setrlimit(which, (most, most))
+        number, limit = (int(part) for part in order.split(":"))
+        ceiling = resource.getrlimit(number)[1]
+        limit = limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
+        resource.setrlimit(number, (limit, limit))
 
 
 def _guard(seconds: int) -> None:
     """Return in a child, which becomes the command. This process waits for it, and ends as it did.
 
-    It is not in the box, so that the command cannot end it, and it is the parent of whatever loses its own.
+    It is not in the box, so that the command cannot end it, and it adopts processes whose parents ended.
     """
     _prctl(_SET_CHILD_SUBREAPER, 1)
     _prctl(_SET_PARENT_DEATH_SIGNAL, _signal.SIGTERM)
     # Waited for instead of handled: Python runs no handler of a signal that comes just before a blocking call.
-    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _WAITED_FOR)
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _WAITED_FOR)
     command = os.fork()
     if command:
-        status = _status_of(command, seconds)
+        status = _wait_for(command, seconds)
         _end_children()
         _end_as(status)
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
 
-def _status_of(command: int, seconds: int) -> int:
+def _wait_for(command: int, seconds: int) -> int:
     """Wait for the command, and reap others meanwhile; after SIGTERM, end it."""
     kill_at = _NEVER
     while True:
-        ended, status = os.waitpid(-1, os.WNOHANG)
-        if ended == command:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == command:
             return status
-        if ended:
+        if pid:
             continue
-        found = _signal.sigtimedwait(_WAITED_FOR, max(0.0, min(kill_at - time.monotonic(), _LONGEST_WAIT)))
-        if found and found.si_signo == _signal.SIGTERM:
+        signal_info = _signal.sigtimedwait(_WAITED_FOR, max(0.0, min(kill_at - time.monotonic(), _LONGEST_WAIT)))
+        if signal_info and signal_info.si_signo == _signal.SIGTERM:
             _kill(command, _signal.SIGTERM)
             kill_at = min(kill_at, time.monotonic() + seconds)
         if time.monotonic() >= kill_at:
@@ -245,8 +245,8 @@ def _end_as(status: int) -> None:
     os._exit(os.waitstatus_to_exitcode(status))
 
 
-def _furnish(orders: dict[str, list[str]]) -> None:
-    """Make what the environment names. After confinement: links that a worker left there lead nowhere."""
+def _create_links(orders: dict[str, list[str]]) -> None:
+    """Create the links that the environment names; after confinement, so that links of a worker lead nowhere."""
     for order in orders.get("link", ()):
         link, _, target = order.partition(":")
         try:
@@ -294,9 +294,9 @@ def main(arguments: list[str]) -> int:
         _limit(orders)
         if "fs" in orders:
             _confine(orders)
-        _furnish(orders)
+        _create_links(orders)
         for program in orders.get("filter", ()):
-            _filter(bytes.fromhex(program))
+            _install_filter(bytes.fromhex(program))
     except (OSError, ValueError) as error:
         return _say(125, f"The command could not be confined, so it was not run: {error}.")
     return _become(arguments[end + 1 :])

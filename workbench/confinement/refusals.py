@@ -1,7 +1,7 @@
-"""What a failed command's output tells of refusals by its box, and which settings open what was refused.
+"""Finds refusals by the box in a failed command's output, and names the settings that allow what was refused.
 
-The kernel does not report what it refuses to a user's programs, so this reads what they print. A path counts only if it
-is outside the box and this process may use it itself; an ordinary lack of permission is not blamed on the box. Since a
+The kernel does not report refusals to a user's programs, so this reads their output. A path counts only if it is
+outside the box and this process may use it itself; an ordinary lack of permission is not blamed on the box. Since a
 program can print anything, the explanation says "may".
 """
 
@@ -32,13 +32,13 @@ _UNRESOLVED = re.compile(
 )
 _MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?not found|there is no such command.*)\s*$")
 _SPEAKER = re.compile(r"^\S+: (?:(?:line )?\d+: |(?=\S.*: ))")
-"""What messages begin with: the program, and a shell's line of its script, neither of which was refused."""
+"""The beginning of a message: the program, and a shell's line of its script, neither of which was refused."""
 _SUBJECT = re.compile(r"(?:^|[\s:])(/[^:'\"‘’]*?): (?:permission denied|operation not permitted)", re.I)
 """A path that stands before the refusal, with its blanks."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
 _CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
 _LOCKS = re.compile(r"SemLock|/dev/shm(?!/[^/\s]+/)|shm_open|sem_open|['\"]/(?:psm_|mp-|sem\.)[\w.-]+['\"]")
-"""Locks are files of /dev/shm itself: what a person keeps in a directory there is a file like any other."""
+"""Locks are files directly in /dev/shm; files in its directories are ordinary."""
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|‘([^’]+)’")
 _BETWEEN_WORDS = re.compile(r"[\s:'\",;()<>\[\]]+")
 _PORT = re.compile(
@@ -63,7 +63,7 @@ class TellingLines:
 
 
 def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
-    """What the box may have refused, and the setting that opens each; empty if nothing points to that.
+    """A text about the box's likely refusals, with the setting that allows each; empty without a sign of one.
 
     Args:
         lines: the output of a command that has failed.
@@ -71,55 +71,55 @@ def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
     """
     if not box.enforce:
         return ""
-    telling = TellingLines()
+    telling_lines = TellingLines()
     for line in lines:
-        telling.add(line)
-    found = list(dict.fromkeys(_refusals(telling.lines, box, cwd)))
-    if not found:
+        telling_lines.add(line)
+    refusals = list(dict.fromkeys(_explain_lines(telling_lines.lines, box, cwd)))
+    if not refusals:
         return ""
-    more = [f"- and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    text = "\n".join([HEADING, *(f"- {one}" for one in found[:SHOWN]), *more])
+    more = [f"- and {len(refusals) - SHOWN} more"] if len(refusals) > SHOWN else []
+    text = "\n".join([HEADING, *(f"- {refusal}" for refusal in refusals[:SHOWN]), *more])
     names = [name for name in box.untrusted if name in text]
     return text if not names else f"{text}\n- {NOT_TRUSTED.format(names=' and '.join(names))}"
 
 
-def _refusals(lines: list[str], box: Box, cwd: Path) -> Iterator[str]:
+def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[str]:
     refused = [line for line in lines if _REFUSED.search(line)]
     for line in refused:
-        for path in _paths(line, cwd):
-            yield from _of_path(path, box)
+        for path in _find_paths(line, cwd):
+            yield from _explain_path(path, box)
     if refused and any(_LISTENING.search(line) for line in lines):
         yield "It cannot listen on a port, and no setting allows that."
     if refused and any(_LOCKS.search(line) for line in lines) and not box.may_write(Path("/dev/shm")):
         yield "It cannot use /dev/shm, which locks between processes need: the setting confinement_write opens it."
-    ports = [one for line in lines for one in _of_ports(line, box)]
+    ports = [text for line in lines for text in _explain_ports(line, box)]
     yield from ports
     if not ports and refused and any(_CONNECTING.search(line) for line in lines):
-        yield f"It can connect to {_listed(box.connect)}: the setting confinement_connect opens others."
+        yield f"It can connect to {_list_ports(box.connect)}: the setting confinement_connect opens others."
     for line in lines:
         if _UNRESOLVED.search(line) and not box.connect:
             yield "It cannot look up names of machines: the setting confinement_connect allows that with a port (443)."
-        if missing := _MISSING.search(line):
-            yield from _of_program(missing["name"], box)
+        if match := _MISSING.search(line):
+            yield from _explain_program(match["name"], box)
 
 
-def _listed(ports: tuple[int, ...]) -> str:
+def _list_ports(ports: tuple[int, ...]) -> str:
     return f"no port but {', '.join(map(str, ports))}" if ports else "no port"
 
 
-def _paths(line: str, cwd: Path) -> Iterator[Path]:
-    """The absolute paths in a line, and the names in it that exist in `cwd`, such as links to what is elsewhere."""
-    said = _SPEAKER.sub("", line)
-    whole = [next(filter(None, found)) for found in _QUOTED.findall(said)]
-    unquoted = _QUOTED.sub(" ", said)
-    whole += _SUBJECT.findall(unquoted)
-    for word in (*whole, *_BETWEEN_WORDS.split(_SUBJECT.sub(" ", unquoted))):
+def _find_paths(line: str, cwd: Path) -> Iterator[Path]:
+    """The absolute paths in a line, and its names that exist in `cwd`, such as links that lead elsewhere."""
+    message = _SPEAKER.sub("", line)
+    quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(message)]
+    unquoted = _QUOTED.sub(" ", message)
+    quoted += _SUBJECT.findall(unquoted)
+    for word in (*quoted, *_BETWEEN_WORDS.split(_SUBJECT.sub(" ", unquoted))):
         text = word.rstrip(".") if word.strip(".") else ""
         if text and not text.startswith("//") and (text.startswith("/") or os.path.lexists(cwd / text)):
             yield Path(os.path.abspath(cwd / text))  # noqa: PTH100 (links are resolved later)
 
 
-def _of_path(path: Path, box: Box) -> Iterator[str]:
+def _explain_path(path: Path, box: Box) -> Iterator[str]:
     try:
         real = path.resolve()
         mode = real.stat().st_mode if real.exists() else None
@@ -143,27 +143,29 @@ def _of_path(path: Path, box: Box) -> Iterator[str]:
         yield f"{path} cannot be read: the setting confinement_read opens it (confinement_write: to write it, too)."
 
 
-def _of_ports(line: str, box: Box) -> Iterator[str]:
+def _explain_ports(line: str, box: Box) -> Iterator[str]:
     if _LISTENING.search(line) or not (_REFUSED.search(line) or _UNREACHED.search(line)):
         return
-    for found in _PORT.finditer(line):
-        port = int(found["named"] or found["pair"] or found["address"])
+    for match in _PORT.finditer(line):
+        port = int(match["named"] or match["pair"] or match["address"])
         if 0 < port < 65_536 and port not in box.connect:
             yield f"It cannot connect to port {port}: the setting confinement_connect opens it, on every host."
 
 
-def _of_program(name: str, box: Box) -> Iterator[str]:
+def _explain_program(name: str, box: Box) -> Iterator[str]:
     """A program that is on this process's PATH, but outside the box."""
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         return
-    places = [Path(found).parent, Path(found).resolve().parent]
-    if closed := [_whole(place) for place in dict.fromkeys(places) if not box.may_read(place.resolve())]:
-        listed = ":".join(map(str, dict.fromkeys(closed)))
-        yield f"The program {name} is outside it, at {found}: add {listed} to the setting confinement_read."
+    places = [Path(program).parent, Path(program).resolve().parent]
+    if directories := [
+        _directory_to_open(place) for place in dict.fromkeys(places) if not box.may_read(place.resolve())
+    ]:
+        text = ":".join(map(str, dict.fromkeys(directories)))
+        yield f"The program {name} is outside it, at {program}: add {text} to the setting confinement_read."
 
 
-def _whole(place: Path) -> Path:
-    """The directory to open for a program: what holds its libraries too, but never a home."""
-    above = place.parent
-    return above if place.name == "bin" and above not in (home(), Path("/")) else place
+def _directory_to_open(place: Path) -> Path:
+    """The directory to open for a program: one that holds its libraries too, but never a home."""
+    parent = place.parent
+    return parent if place.name == "bin" and parent not in (home(), Path("/")) else place

@@ -1,4 +1,4 @@
-"""What every command needs of the machine around it: system directories, the interpreter, and a clean environment."""
+"""The surroundings that every command needs: system directories, the interpreter, and a clean environment."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PROCESSORS = "/sys/devices/system/cpu"
 DEVICES = tuple(Path("/dev", name) for name in ("full", "null", "random", "urandom", "zero"))
 
 _PARTS = (*("bin", "sbin", "lib", "lib32", "lib64", "libexec", "libx32", "include", "local", "share", "pyvenv.cfg"),)
-"""What programs need of a directory that holds other things too."""
+"""The parts of a directory that programs need, if it holds other things too."""
 
 _MARK = "WORKBENCH_PROCESS_MARKS"
-"""What `workbench.process` knows a process's descendants by."""
+"""The variable by which `workbench.process` identifies a process's descendants."""
 
 TOOL_SERVER = frozenset((_MARK, "PATH", "LANG", "TZ"))
 """Variables that the program of an MCP server gets, besides those of its box and those that the person names."""
@@ -59,7 +59,7 @@ COMMAND = (
         )
     )
 )
-"""Variables that commands get, besides the families below. The rest is the person's to name."""
+"""Variables that commands get, besides the families below. A person can name others."""
 _FAMILIES = re.compile(
     r"(LC|CUDA|NVIDIA|NCCL|HIP|ROCR|HSA|OMP|MKL|OPENBLAS|GOMP|KMP)_[A-Z0-9_]+|VECLIB_MAXIMUM_THREADS"
 )
@@ -67,40 +67,40 @@ _WITH_USER = re.compile(r"://[^/\s@]+@|^[^/\s@:]+:[^/\s@]*@")
 
 
 def shared(private: Iterable[Path]) -> tuple[Path, ...]:
-    """What every box may read: the system's directories, this Python with its packages, and Workbench itself.
+    """The paths that every box may read: system directories, this Python with its packages, and Workbench itself.
 
-    Of a directory that also holds a home or something `private`, it is only the parts where programs lie: a project may
-    be in /usr/src, a Python in a home.
+    If such a directory holds a home or a `private` path (a project may be in /usr/src, a Python in a home), only the
+    parts for programs can be read.
     """
-    return _beside((home(), *private))
+    return _shared_paths((home(), *private))
 
 
 @lru_cache(maxsize=256)
-def _beside(private: tuple[Path, ...]) -> tuple[Path, ...]:
-    found = (part for place in (*_system(), *_prefixes()) for part in _apart(place, private))
-    return (*found, *package().values())
+def _shared_paths(private: tuple[Path, ...]) -> tuple[Path, ...]:
+    places = (part for place in (*_system(), *_prefixes()) for part in _split(place, private))
+    return (*places, *package().values())
 
 
-def _apart(place: Path, private: tuple[Path, ...]) -> Iterator[Path]:
-    if not any(each.is_relative_to(place) for each in private):
+def _split(place: Path, private: tuple[Path, ...]) -> Iterator[Path]:
+    if not any(other.is_relative_to(place) for other in private):
         yield place
         return
     for part in (place / name for name in _PARTS):
         if part.exists() and not part.is_symlink():
-            yield from _apart(part, private)
+            yield from _split(part, private)
 
 
 @cache
 def _system() -> tuple[Path, ...]:
-    """Never all of /etc, /proc or /dev, and nobody's home."""
+    """The system's directories; never all of /etc, /proc or /dev, and no home."""
     names = (*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *(f"/proc/{name}" for name in _KERNEL), _PROCESSORS)
-    return _outermost(map(Path, names))
+    return _keep_outermost(map(Path, names))
 
 
 def user_packages() -> str | None:
     """The directory below which the user's own packages are; None if they are not used, or the user has no home."""
-    own = Path(site.getusersitepackages()) if site.ENABLE_USER_SITE else None
-    return site.getuserbase() if own is not None and own.is_absolute() and own.is_dir() else None
+    user_site = Path(site.getusersitepackages()) if site.ENABLE_USER_SITE else None
+    return site.getuserbase() if user_site is not None and user_site.is_absolute() and user_site.is_dir() else None
 
 
 @cache
@@ -109,23 +109,23 @@ def _prefixes() -> tuple[Path, ...]:
     libraries = (*sysconfig.get_paths().values(), *site.getsitepackages(), Path(sys.executable).resolve().parent)
     own = () if user_packages() is None else (site.getusersitepackages(),)
     return tuple(
-        place for place in _outermost(map(Path, (*prefixes, *libraries, *own))) if not _within(place, _system())
+        place for place in _keep_outermost(map(Path, (*prefixes, *libraries, *own))) if not _is_within(place, _system())
     )
 
 
 @cache
 def package() -> dict[str, Path]:
     """Workbench's own directories, by name, where it is not installed but checked out; else none."""
-    if _within(PACKAGE, (*_system(), *_prefixes())):
+    if _is_within(PACKAGE, (*_system(), *_prefixes())):
         return {}
     places = {name: PACKAGE.parent / name for name in (PACKAGE.name, "kernel_ext", "data")}
     return {name: place for name, place in places.items() if place.is_dir()}
 
 
 def inherited(base: Mapping[str, str], names: Collection[str] = COMMAND) -> dict[str, str]:
-    """Of `base` the variables with these names, and for commands their families, unless a value has credentials.
+    """The variables of `base` with these names, and for commands their families, unless a value has credentials.
 
-    What steers programs, tells a kernel's display, or betrays a secret is in no list.
+    No list has variables that steer programs, name a display, or hold a secret.
     """
     return {
         name: value
@@ -140,25 +140,25 @@ def inherited(base: Mapping[str, str], names: Collection[str] = COMMAND) -> dict
 
 
 def search_path(base: str, readable: Iterable[Path] | None) -> str:
-    """The interpreter's programs first, then `base` as far as it is `readable` (None: all of it)."""
+    """The interpreter's programs first, then the `readable` directories of `base` (None: all of them)."""
     places = [str(Path(sys.executable).parent), *filter(os.path.isabs, base.split(os.pathsep)), "/usr/bin", "/bin"]
     if readable is None:
         return os.pathsep.join(dict.fromkeys(places))
-    inside = tuple(f"{place}/" for place in readable)
-    allowed = (place for place in places if f"{os.path.realpath(place)}/".startswith(inside))
+    prefixes = tuple(f"{place}/" for place in readable)
+    allowed = (place for place in places if f"{os.path.realpath(place)}/".startswith(prefixes))
     return os.pathsep.join(dict.fromkeys(allowed))
 
 
-def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+def _keep_outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
     """The paths that exist, resolved, without those that lie beneath another."""
-    there = {path.resolve() for path in paths if os.path.exists(path)}  # noqa: PTH110 - Path's raises if it may not look
-    found = sorted(there, key=lambda path: (len(path.parts), path))
-    kept: list[Path] = []
-    for path in found:
-        if not _within(path, kept):
-            kept.append(path)
-    return tuple(kept)
+    existing = {path.resolve() for path in paths if os.path.exists(path)}  # noqa: PTH110 - Path's raises if it may not look
+    ordered = sorted(existing, key=lambda path: (len(path.parts), path))
+    outermost: list[Path] = []
+    for path in ordered:
+        if not _is_within(path, outermost):
+            outermost.append(path)
+    return tuple(outermost)
 
 
-def _within(path: Path, places: Iterable[Path]) -> bool:
+def _is_within(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place) for place in places)

@@ -22,7 +22,7 @@ import sys
 from functools import cache
 
 _Step = tuple[int, int, int, int]
-"""An instruction: operation, how many to skip if it holds, and if not, operand."""
+"""An instruction: operation, steps to skip if it holds, steps to skip if not, operand."""
 _Steps = list[_Step]
 
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -96,7 +96,7 @@ _PR_GET_SECCOMP = 21
 
 @cache
 def available() -> bool:
-    """Whether this kernel can filter, and we know this processor's numbers of system calls."""
+    """Whether this kernel can filter, and this processor's numbers of system calls are known."""
     return sys.platform == "linux" and platform.machine() in _MACHINES and ctypes.CDLL(None).prctl(_PR_GET_SECCOMP) >= 0
 
 
@@ -116,12 +116,12 @@ def program(*, names: bool, setgid: bool = False) -> bytes:
     privileged = stat.S_ISUID if setgid else stat.S_ISUID | stat.S_ISGID
     for name, numbers in _NUMBERS.items():
         if (number := numbers[column]) is not None:
-            steps += _if(_EQUAL, number, _answer(name, names, privileged), [])
-    whole = [(_LOAD, 0, 0, _MACHINE), *_if(_EQUAL, _MACHINES[machine], [*steps, *_ALLOW], _REFUSE)]
-    return b"".join(struct.pack("=HBBI", *step) for step in whole)
+            steps += _if(_EQUAL, number, _steps_for(name, names, privileged), [])
+    filter_steps = [(_LOAD, 0, 0, _MACHINE), *_if(_EQUAL, _MACHINES[machine], [*steps, *_ALLOW], _REFUSE)]
+    return b"".join(struct.pack("=HBBI", *step) for step in filter_steps)
 
 
-def _answer(name: str, names: bool, privileged: int) -> _Steps:
+def _steps_for(name: str, names: bool, privileged: int) -> _Steps:
     if name in _MODE_ARGUMENT:
         return _argument(_MODE_ARGUMENT[name], _if(_ANY_BIT, privileged, _REFUSE, _ALLOW))
     if name in _FLAGS_ARGUMENT:
@@ -130,7 +130,7 @@ def _answer(name: str, names: bool, privileged: int) -> _Steps:
         return _argument(flags, _if(_ANY_BIT, _CREATES, mode, _ALLOW))
     match name:
         case "socket":
-            return _socket(names)
+            return _socket_steps(names)
         case "socketpair":
             # SOCK_RAW makes a datagram socket too. cargo needs SOCK_SEQPACKET, which reaches its peer only.
             kinds = _one_of((socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _ALLOW, _REFUSE)
@@ -151,7 +151,7 @@ def _answer(name: str, names: bool, privileged: int) -> _Steps:
             return _ABSENT if name.startswith(("io_uring", "clone3", "openat2")) else _REFUSE
 
 
-def _socket(names: bool) -> _Steps:
+def _socket_steps(names: bool) -> _Steps:
     stream = _argument(2, _one_of((0, socket.IPPROTO_TCP), _ALLOW, _REFUSE))
     datagram = _argument(2, _one_of((0, socket.IPPROTO_UDP), _ALLOW, _REFUSE)) if names else _REFUSE
     kind = _if(_EQUAL, socket.SOCK_STREAM, stream, _if(_EQUAL, socket.SOCK_DGRAM, datagram, _REFUSE))
@@ -163,7 +163,7 @@ def _socket(names: bool) -> _Steps:
 
 
 def _argument(number: int, then: _Steps) -> _Steps:
-    """Look at the lower half of an argument; all that we look at have 32 bits. Both machines are little-endian."""
+    """Load the lower half of an argument; all that are tested have 32 bits. Both machines are little-endian."""
     return [(_LOAD, 0, 0, 16 + 8 * number), *then]
 
 

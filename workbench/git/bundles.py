@@ -14,13 +14,13 @@ from workbench.git.plumbing import Plumbing
 def only_in(repository: Plumbing, branch: str, besides: Sequence[str]) -> int:
     """See `Repository.only_in`."""
     commit = repository.commit(branch)
-    wanted = [commit, *(f"^{other}" for other in _others(repository, [branch, *besides]))]
-    return int(repository.read("rev-list", "--count", "--stdin", stdin=_lines(wanted)).text)
+    revisions = [commit, *(f"^{other}" for other in _others(repository, [branch, *besides]))]
+    return int(repository.read("rev-list", "--count", "--stdin", stdin=_lines(revisions)).text)
 
 
 def write(repository: Plumbing, path: Path, refs: Sequence[str]) -> None:
     """See `Repository.write_bundle`."""
-    names = [_full(ref) for ref in refs]
+    names = [_full_name(ref) for ref in refs]
     tips = {name: repository.parse(name) for name in names}
     for name, commit in tips.items():
         if commit is None:
@@ -41,37 +41,37 @@ def write(repository: Plumbing, path: Path, refs: Sequence[str]) -> None:
 
 def delete_branch(repository: Plumbing, branch: str, commit: str) -> None:
     """See `Repository.delete_branch`."""
-    ref = _full(branch)
+    ref = _full_name(branch)
     try:
         repository.write("update-ref", "--no-deref", "-d", ref, commit)
     except Unavailable:
-        now = repository.parse(ref)
-        if now not in (None, commit):
-            raise Conflict("BRANCH_MOVED", f"{branch} has moved to {str(now)[:12]} and is kept.", commit=now) from None
-        if now is not None:
+        tip = repository.parse(ref)
+        if tip not in (None, commit):
+            raise Conflict("BRANCH_MOVED", f"{branch} has moved to {str(tip)[:12]} and is kept.", commit=tip) from None
+        if tip is not None:
             raise
 
 
 def _bundle(repository: Plumbing, path: Path, names: list[str], others: list[str]) -> None:
-    how = ("bundle", "create", "--quiet", str(path), "--stdin")
-    wanted = [*names, *(f"^{other}" for other in others)]
-    made = repository.write(*how, stdin=_lines(wanted), limit=repository.checkout_limit, ok=None)
-    if made.code:
+    command = ("bundle", "create", "--quiet", str(path), "--stdin")
+    revisions = [*names, *(f"^{other}" for other in others)]
+    result = repository.write(*command, stdin=_lines(revisions), limit=repository.checkout_limit, ok=None)
+    if result.code:
         # git refuses an empty bundle: if other references reach every commit, write the last commits alone.
         limits = [f"^{parent}" for name in names for parent in repository.read("rev-parse", f"{name}^@").text.split()]
-        repository.write(*how, stdin=_lines([*names, *limits]), limit=repository.checkout_limit)
+        repository.write(*command, stdin=_lines([*names, *limits]), limit=repository.checkout_limit)
 
 
 def _others(repository: Plumbing, without: Sequence[str]) -> list[str]:
     """The commits of all other references, and of a detached HEAD."""
-    left = {_full(name) for name in without}
-    found = [commit for name, commit in repository.tips().items() if name not in left]
+    excluded = {_full_name(name) for name in without}
+    commits = [commit for name, commit in repository.tips().items() if name not in excluded]
     if repository.current_branch() is None and (head := repository.parse("HEAD")):
-        found.append(head)
-    return list(dict.fromkeys(found))
+        commits.append(head)
+    return list(dict.fromkeys(commits))
 
 
-def _full(name: str) -> str:
+def _full_name(name: str) -> str:
     return name if name.startswith("refs/") else f"refs/heads/{name}"
 
 

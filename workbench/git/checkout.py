@@ -52,12 +52,12 @@ class Checkout:
 
     def uncommitted(self) -> list[str]:
         """Uncommitted files: changed, staged or new, but not ignored."""
-        how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
-        return [displayed(row[3:]) for row in self._git("status", *how).fields]
+        options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
+        return [displayed(row[3:]) for row in self._git("status", *options).fields]
 
     def nested(self) -> list[str]:
-        """The repositories that were made inside the worktree and whose files are in no commit. Submodules are none."""
-        return [displayed(os.fsencode(path)) for path in self._nested({})]
+        """Repositories created inside the worktree whose files are in no commit; submodules are left out."""
+        return [displayed(os.fsencode(path)) for path in self._find_nested({})]
 
     def commit_all(self, message: str, author: CommitIdentity) -> str | None:
         """Commit everything but ignored files; return the commit, or None if nothing has changed.
@@ -68,11 +68,11 @@ class Checkout:
         self._unlock()
         self._open_nested({})
         then, text = (("commit", *_COMMIT), ("rev-parse", "HEAD^{commit}")), as_message(message)
-        made = self._git("add", "--all", then=then, ok=(0, 1), stdin=text, env=author.environment())
-        if made.code == 0:
-            return made.text if is_object_id(made.text) else None
-        if self._has_staged() or self._has_more() or self._has("MERGE_HEAD"):
-            raise made.failure()
+        result = self._git("add", "--all", then=then, ok=(0, 1), stdin=text, env=author.environment())
+        if result.code == 0:
+            return result.text if is_object_id(result.text) else None
+        if self._has_staged() or self._has_uncommitted() or self._has("MERGE_HEAD"):
+            raise result.failure()
         return None
 
     def discard_changes(self) -> None:
@@ -95,36 +95,36 @@ class Checkout:
         Raises:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``: a filter failed.
         """
-        again = ("read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD")
+        rewrite = ("read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD")
         try:
-            self._git("rm", "-r", "-f", "--quiet", "--ignore-unmatch", "--", *_filtered(names), then=[again])
+            self._git("rm", "-r", "-f", "--quiet", "--ignore-unmatch", "--", *_filter_patterns(names), then=[rewrite])
         except Unavailable:
             self._unlock()
-            off = [("config", "--replace-all", key, value) for key, value in clones.disabled(names).items()]
-            self._git(*off[0], then=[*off[1:], again])
+            commands = [("config", "--replace-all", key, value) for key, value in clones.disabled(names).items()]
+            self._git(*commands[0], then=[*commands[1:], rewrite])
             raise
 
     def attach(self, branch: str) -> None:
-        """Be on `branch` with the present commit: commits that were made on another branch, or on none, are on it then.
+        """Switch to `branch` at the current commit, so that it has the commits made on another branch or on none.
 
         Raises:
             Conflict: ``WORKTREE_ELSEWHERE``: `branch` has commits that the present one does not have.
         """
         if unverified.head(self.git_dir) == branch:
             return
-        here, commit = self.head()
-        at = self.commit_of(f"refs/heads/{branch}")
-        if here == branch or commit is None:
+        current, commit = self.head()
+        tip = self.commit_of(f"refs/heads/{branch}")
+        if current == branch or commit is None:
             return
-        if at is not None and self._git("merge-base", "--is-ancestor", at, commit, ok=(0, 1)).code:
-            where = f"on {here!r}" if here else "on no branch"
+        if tip is not None and self._git("merge-base", "--is-ancestor", tip, commit, ok=(0, 1)).code:
+            where = f"on {current!r}" if current else "on no branch"
             text = f"The worktree is {where}, whose commits do not build on those of {branch}. Merge the two."
-            raise Conflict("WORKTREE_ELSEWHERE", text, branch=here)
+            raise Conflict("WORKTREE_ELSEWHERE", text, branch=current)
         self._git("update-ref", "--no-deref", f"refs/heads/{branch}", commit)
         self._git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
 
     def return_to(self, branch: str, commit: str) -> None:
-        """Be on `branch` at `commit`, as if nothing had happened since; ignored files and other branches stay."""
+        """Switch to `branch` at `commit` and discard all later changes; ignored files and other branches stay."""
         self._unlock()
         for abort in _ABORT:
             self._git(*abort, ok=None)
@@ -133,20 +133,20 @@ class Checkout:
         self._git("clean", "-ffd", "--quiet")
 
     def keep_all(self, ref: str, besides: Sequence[str], message: str, author: CommitIdentity) -> str | None:
-        """Keep the present commit, what is uncommitted, and the references `besides` by one commit at `ref`.
+        """Save the current commit, uncommitted changes and the references `besides` as one commit at `ref`.
 
         All are full names. The branch, the index and the files stay as they are. None: there is no commit at all.
         """
         self._unlock()
-        head, tree = self.commit_of("HEAD"), self._tree()
-        found = [head, *map(self.commit_of, besides)]
-        parents = list(dict.fromkeys(commit for commit in found if commit))
+        head, tree = self.commit_of("HEAD"), self._write_tree()
+        tips = [head, *map(self.commit_of, besides)]
+        parents = list(dict.fromkeys(commit for commit in tips if commit))
         if not parents:
             return None
         kept = parents[0]
         if len(parents) > 1 or self._git("rev-parse", f"{kept}^{{tree}}").text != tree:
-            named = [argument for parent in parents for argument in ("-p", parent)]
-            kept = self._git("commit-tree", *named, tree, stdin=as_message(message), env=author.environment()).text
+            arguments = [argument for parent in parents for argument in ("-p", parent)]
+            kept = self._git("commit-tree", *arguments, tree, stdin=as_message(message), env=author.environment()).text
         self._git("update-ref", "--no-deref", ref, kept)
         return kept
 
@@ -158,55 +158,55 @@ class Checkout:
         """
         self._unlock()
         if any(self._has(name) for name in _BUSY):
-            raise _dirty("has a merge or rebase in progress", [])
-        how = ("--write-tree", "--name-only", "--no-messages", "-z")
-        preview = self._git("merge-tree", *how, "HEAD", commit, ok=(0, 1))
+            raise _dirty_error("has a merge or rebase in progress", [])
+        options = ("--write-tree", "--name-only", "--no-messages", "-z")
+        preview = self._git("merge-tree", *options, "HEAD", commit, ok=(0, 1))
         if not preview.fields:
             raise preview.failure()
         if preview.code:
             return list(predict.paths(preview.fields[1:]))
         text = f"--message={as_message(message).decode()}"
-        merged = self._git("merge", *_MERGE, text, commit, ok=None, env=author.environment())
-        if merged.code:
+        result = self._git("merge", *_MERGE, text, commit, ok=None, env=author.environment())
+        if result.code:
             if self._has("MERGE_HEAD"):
                 self._git("merge", "--abort")
             if files := self.uncommitted():
-                raise _dirty("has uncommitted changes in the way", files)
-            raise merged.failure()
+                raise _dirty_error("has uncommitted changes in the way", files)
+            raise result.failure()
         return []
 
     def dirty_diff(self, max_bytes: int) -> list[FileDiff]:
         """The uncommitted changes, including new files; see `Repository.diff`."""
-        tree, head = self._tree(), self.commit_of("HEAD")
+        tree, head = self._write_tree(), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
 
     def references(self) -> dict[str, str]:
         """The object of each reference in the worktree's own repository, and of a detached HEAD."""
-        listed = self._git("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
-        found = {ref: commit for commit, _, ref in (line.partition(" ") for line in listed)}
+        lines = self._git("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
+        references = {ref: commit for commit, _, ref in (line.partition(" ") for line in lines)}
         branch, commit = self.head()
-        return found | ({"HEAD": commit} if branch is None and commit else {})
+        return references | ({"HEAD": commit} if branch is None and commit else {})
 
     def save_all(self, ref: str, message: str, author: CommitIdentity) -> str | None:
         """Save all uncommitted changes as a commit at `ref` (a full name); return it, or None if there are none.
 
         The branch, the index and the files stay as they are.
         """
-        tree, head = self._tree(), self.commit_of("HEAD")
+        tree, head = self._write_tree(), self.commit_of("HEAD")
         if head is not None and self._git("rev-parse", f"{head}^{{tree}}").text == tree:
             return None
         parents = ("-p", head) if head else ()
-        made = self._git("commit-tree", *parents, tree, stdin=as_message(message), env=author.environment()).text
-        self._git("update-ref", "--no-deref", ref, made)
-        return made
+        commit = self._git("commit-tree", *parents, tree, stdin=as_message(message), env=author.environment()).text
+        self._git("update-ref", "--no-deref", ref, commit)
+        return commit
 
     def learn_branches(self, branches: Mapping[str, str]) -> None:
         """Set branches in the worktree's own repository to the user's commits, to compare and merge with.
 
         The branch that is checked out stays as it is.
         """
-        here = unverified.head(self.git_dir) or self.head()[0]
-        lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != here)
+        current = unverified.head(self.git_dir) or self.head()[0]
+        lines = "".join(f"update refs/heads/{name} {commit}\n" for name, commit in branches.items() if name != current)
         if lines:
             self._git("update-ref", "--no-deref", "--stdin", stdin=os.fsencode(lines))
 
@@ -216,23 +216,23 @@ class Checkout:
         Raises:
             Conflict: ``IMPORT_REFUSED``: it would be longer than `max_bytes`.
         """
-        wanted = "".join(f"{line}\n" for line in (ref, *(f"^{commit}" for commit in known)))
-        how = ("bundle", "create", "--quiet", "-", "--ignore-missing", "--stdin")
-        done = self._git(*how, ok=None, stdin=os.fsencode(wanted), bound=Bound(max_bytes, into))
-        if done.cut:
+        revisions = "".join(f"{line}\n" for line in (ref, *(f"^{commit}" for commit in known)))
+        options = ("bundle", "create", "--quiet", "-", "--ignore-missing", "--stdin")
+        result = self._git(*options, ok=None, stdin=os.fsencode(revisions), bound=Bound(max_bytes, into))
+        if result.cut:
             text = f"{ref.removeprefix('refs/heads/')[:80]!r} has more than {max_bytes:,} bytes of new commits."
             raise Conflict("IMPORT_REFUSED", f"{text} Make it smaller, or have the limit raised.", limit=max_bytes)
-        if done.code == 0:
+        if result.code == 0:
             return True
-        if "empty bundle" in done.err or self.commit_of(ref) is None:
+        if "empty bundle" in result.err or self.commit_of(ref) is None:
             return False
-        raise done.failure()
+        raise result.failure()
 
     def commit_of(self, name: str) -> str | None:
         """The commit that a full name refers to here, or None."""
-        how = ("--verify", "--quiet", "--end-of-options")
-        found = self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
-        return found if is_object_id(found) else None
+        options = ("--verify", "--quiet", "--end-of-options")
+        commit = self._git("rev-parse", *options, f"{name}^{{commit}}", ok=(0, 1, 128)).text
+        return commit if is_object_id(commit) else None
 
     def ask(self, *arguments: str, ok: Container[int] | None = (0,), env: Mapping[str, str] | None = None) -> GitResult:
         """Run git in the worktree; for other modules of this package."""
@@ -241,10 +241,10 @@ class Checkout:
     def _empty_tree(self) -> str:
         return self._git("hash-object", "-t", "tree", "--stdin").text
 
-    def _tree(self) -> str:
+    def _write_tree(self) -> str:
         """The tree that committing everything would make, without using the index, which may be locked."""
-        spare = self.git_dir / f"workbench-{token_hex(4)}.index"
-        env = {"GIT_INDEX_FILE": str(spare)}
+        index = self.git_dir / f"workbench-{token_hex(4)}.index"
+        env = {"GIT_INDEX_FILE": str(index)}
         try:
             if self.commit_of("HEAD"):
                 self._git("read-tree", "HEAD", env=env)
@@ -253,40 +253,40 @@ class Checkout:
             return self._git("write-tree", env=env).text
         finally:
             with suppress(OSError):
-                spare.unlink(missing_ok=True)
+                index.unlink(missing_ok=True)
 
     def _open_nested(self, env: Mapping[str, str]) -> None:
         """Have `git add` see the files of repositories that were made inside the worktree. Submodules stay.
 
-        It would add a link to a commit of theirs in place of the files, or refuse. It looks into a directory, whatever
-        it is, that has a file in the index: one that is not there, which it then removes.
+        Without this, it adds a link to a commit of theirs instead of the files, or refuses. It looks into every
+        directory with a file in the index: this adds a file that does not exist, and `git add` removes it again.
         """
         for _ in range(_DEEPEST):
-            if not (found := self._nested(env)):
+            if not (paths := self._find_nested(env)):
                 return
             blob = self._git("hash-object", "--stdin").out.strip()
-            rows = b"".join(b"100644 %s\t%s/%s\0" % (blob, os.fsencode(path), _NO_FILE) for path in found)
+            rows = b"".join(b"100644 %s\t%s/%s\0" % (blob, os.fsencode(path), _NO_FILE) for path in paths)
             self._git("update-index", "--add", "--replace", "-z", "--index-info", stdin=rows, env=env)
 
-    def _nested(self, env: Mapping[str, str]) -> list[str]:
-        """The repositories that were made inside the worktree and that git would not look into."""
-        listed = self._git("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard", ok=None, env=env)
-        rows = listed.expect(None if listed.cut else (0,)).fields
-        found = [os.fsdecode(row[2:-1]) for row in rows if row.startswith(b"? ") and row.endswith(b"/")]
+    def _find_nested(self, env: Mapping[str, str]) -> list[str]:
+        """Repositories created inside the worktree that git would not look into."""
+        result = self._git("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard", ok=None, env=env)
+        rows = result.expect(None if result.cut else (0,)).fields
+        paths = [os.fsdecode(row[2:-1]) for row in rows if row.startswith(b"? ") and row.endswith(b"/")]
         links = [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(b"H 160000 ")]
         if links := [path for path in links if os.path.lexists(self.path / path / ".git")]:
-            known = submodules.paths(self._git, "--file", submodules.LIST)
-            found += [path for path in links if displayed(os.fsencode(path)) not in known]
-        return found
+            submodule_paths = submodules.paths(self._git, "--file", submodules.LIST)
+            paths += [path for path in links if displayed(os.fsencode(path)) not in submodule_paths]
+        return paths
 
-    def _has_more(self) -> bool:
-        """Whether there are files that committing everything should have committed."""
+    def _has_uncommitted(self) -> bool:
+        """Whether files remain uncommitted after a commit of everything."""
         rows = self._git("ls-files", "-z", "--others", "--modified", "--exclude-standard").fields
         return any(not row.endswith(b"/") for row in rows)
 
     def _has_staged(self) -> bool:
-        how = ("--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
-        return self._git("diff", *how, ok=(0, 1)).code == 1
+        options = ("--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
+        return self._git("diff", *options, ok=(0, 1)).code == 1
 
     def _has(self, name: str) -> bool:
         return self._git("rev-parse", "--quiet", "--verify", name, ok=(0, 1)).code == 0
@@ -317,11 +317,11 @@ class Checkout:
             raise Unavailable("GIT_FAILED", f"{self.path} does not exist.", stderr="")
         # Without these, git in a worktree that lost its .git would find the main checkout.
         places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), "GIT_OPTIONAL_LOCKS": "0"}
-        extra = {**NOBODY, **places, **(env or {})}
-        done = run(
+        variables = {**NOBODY, **places, **(env or {})}
+        result = run(
             arguments,
             self.path,
-            extra,
+            variables,
             self.limit,
             stdin,
             base=self.environment,
@@ -329,17 +329,17 @@ class Checkout:
             bound=bound,
             then=then,
         )
-        return done.expect(ok)
+        return result.expect(ok)
 
 
-def _filtered(names: Sequence[str]) -> list[str]:
+def _filter_patterns(names: Sequence[str]) -> list[str]:
     """Patterns of the files to which filters may apply: all files, if git has no pattern for a name."""
     if all(_PLAIN_NAME.fullmatch(name) for name in names):
         return [f":(attr:filter={name})" for name in names]
     return ["."]
 
 
-def _dirty(what: str, files: list[str]) -> Conflict:
+def _dirty_error(what: str, files: list[str]) -> Conflict:
     return Conflict("WORKTREE_DIRTY", f"The worktree {what}. Commit or discard it first.", files=files)
 
 

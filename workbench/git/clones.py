@@ -1,4 +1,4 @@
-"""Creates a worktree's own repository, which borrows the objects of the user's repository and has its own of all else.
+"""Creates a worktree's own repository, which borrows only the objects of the user's repository.
 
 Once created, it is writable by workers. So nothing in it is trusted later, except what `workbench.git.imports` checks.
 """
@@ -40,8 +40,8 @@ def make(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, co
     _copy_refs(repository, git_dir, branch)
     ref = f"refs/heads/{branch}" if branch else "HEAD"
     if branch:
-        _inside(repository, git_dir, "symbolic-ref", "HEAD", ref)
-    _inside(repository, git_dir, "update-ref", "--no-deref", "--create-reflog", ref, commit)
+        _run_inside(repository, git_dir, "symbolic-ref", "HEAD", ref)
+    _run_inside(repository, git_dir, "update-ref", "--no-deref", "--create-reflog", ref, commit)
 
 
 def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
@@ -51,49 +51,49 @@ def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
     """
     places = {"GIT_INDEX_FILE": str(git_dir / "index"), "GIT_WORK_TREE": str(path)}
     env = {**places, **_as_variables(disabled(filters(repository)))}
-    how = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
-    repository.write(*how, settings=_WHOLE, env=env, limit=repository.checkout_limit)
+    options = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
+    repository.write(*options, settings=_WHOLE, env=env, limit=repository.checkout_limit)
 
 
 def filters(repository: Plumbing) -> list[str]:
     """The names of the filters in the user's configuration."""
-    found = (_FILTER.fullmatch(key) for key, _ in _settings(repository))
-    return list(dict.fromkeys(match[1] for match in found if match))
+    matches = (_FILTER.fullmatch(key) for key, _ in _settings(repository))
+    return list(dict.fromkeys(match[1] for match in matches if match))
 
 
 def disabled(names: Sequence[str]) -> dict[str, str]:
     """Settings that disable filters."""
-    off = {"clean": "", "smudge": "", "process": "", "required": "false"}
-    return {f"filter.{name}.{key}": value for name in names for key, value in off.items()}
+    values = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    return {f"filter.{name}.{key}": value for name in names for key, value in values.items()}
 
 
 def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings as variables. As options (``-c``) their names could not contain an equals sign."""
-    made = {"GIT_CONFIG_COUNT": str(len(settings))}
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
-        made |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return made
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
 
 
 def object_directories(git_dir: Path) -> list[Path]:
     """The object directory of a repository, and those it borrows from."""
-    found: dict[Path, None] = {}
-    _follow(Path(os.path.realpath(git_dir / "objects")), found, _MAX_DEPTH)
-    return list(found)
+    directories: dict[Path, None] = {}
+    _follow(Path(os.path.realpath(git_dir / "objects")), directories, _MAX_DEPTH)
+    return list(directories)
 
 
-def _follow(objects: Path, found: dict[Path, None], depth: int) -> None:
-    if objects in found or not objects.is_dir():
+def _follow(objects: Path, directories: dict[Path, None], depth: int) -> None:
+    if objects in directories or not objects.is_dir():
         return
-    found[objects] = None
-    listed = objects / "info" / "alternates"
-    if depth and listed.is_file():
-        for line in listed.read_bytes().split(b"\n"):
+    directories[objects] = None
+    alternates_file = objects / "info" / "alternates"
+    if depth and alternates_file.is_file():
+        for line in alternates_file.read_bytes().split(b"\n"):
             if line and not line.startswith(b"#"):
-                _follow(Path(os.path.realpath(objects / os.fsdecode(_unquoted(line)))), found, depth - 1)
+                _follow(Path(os.path.realpath(objects / os.fsdecode(_unquote(line)))), directories, depth - 1)
 
 
-def _unquoted(line: bytes) -> bytes:
+def _unquote(line: bytes) -> bytes:
     if not (line.startswith(b'"') and line.endswith(b'"')):
         return line
     return line[1:-1].decode("unicode_escape", "surrogateescape").encode("latin-1", "ignore")
@@ -101,8 +101,8 @@ def _unquoted(line: bytes) -> bytes:
 
 def _initialise(repository: Plumbing, git_dir: Path) -> None:
     format_ = repository.read("rev-parse", "--show-object-format").text
-    how = ("--quiet", "--bare", "--template=", f"--object-format={format_}", "--initial-branch=main")
-    run(["init", *how, str(git_dir)], repository.root, {}, repository.limit).expect((0,))
+    options = ("--quiet", "--bare", "--template=", f"--object-format={format_}", "--initial-branch=main")
+    run(["init", *options, str(git_dir)], repository.root, {}, repository.limit).expect((0,))
 
 
 def _borrow(repository: Plumbing, git_dir: Path) -> None:
@@ -179,7 +179,7 @@ def _copy_refs(repository: Plumbing, git_dir: Path, branch: str | None) -> None:
     (git_dir / "packed-refs").write_bytes(os.fsencode("".join(lines)))
 
 
-def _inside(repository: Plumbing, git_dir: Path, *arguments: str) -> GitResult:
+def _run_inside(repository: Plumbing, git_dir: Path, *arguments: str) -> GitResult:
     """Run git in a repository that was just created, before any worker can write to it."""
     places = {**NOBODY, "GIT_DIR": str(git_dir)}
     return run(arguments, repository.root, places, repository.limit).expect((0,))

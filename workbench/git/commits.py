@@ -1,4 +1,4 @@
-"""Lists commits: of the user's repository, and those that changed one directory, with its files as each has them."""
+"""Lists commits: those of the user's repository, and those that changed one directory, with its files at each."""
 
 from __future__ import annotations
 
@@ -36,48 +36,51 @@ class Commit:
     subject: str
 
 
-def parse_commits(found: GitResult) -> list[Commit]:
+def parse_commits(result: GitResult) -> list[Commit]:
     """The commits that `rev-list` has written with `SHAPE`, in its order."""
-    return [_commit(row) for row in found.out.split(b"\n") if row]
+    return [_commit(row) for row in result.out.split(b"\n") if row]
 
 
 def count_since(repository: Plumbing, head: str, commits: Iterable[str]) -> dict[str, int]:
-    """How many commits `head` has that each of some others has not; others that do not exist are left out.
+    """How many commits `head` has beyond each of `commits`; commits that do not exist are left out.
 
-    Three commands, however many others there are.
+    Three git commands, however many `commits` there are.
     """
     names = list(dict.fromkeys(commits))
-    asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
-    kinds = repository.read("cat-file", "--batch-check=%(objecttype)", stdin=asked).text.splitlines() if names else []
-    known = [name for name, kind in zip(names, kinds, strict=True) if kind == "commit"]
-    if not known:
+    request = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+    kinds = repository.read("cat-file", "--batch-check=%(objecttype)", stdin=request).text.splitlines() if names else []
+    existing = [name for name, kind in zip(names, kinds, strict=True) if kind == "commit"]
+    if not existing:
         return {}
-    shared = repository.read("merge-base", "--octopus", head, *known, ok=(0, 1)).text
+    shared = repository.read("merge-base", "--octopus", head, *existing, ok=(0, 1)).text
     excluded = ("--not", shared) if shared else ()
-    rows = repository.read("rev-list", "--topo-order", "--parents", head, *known, *excluded).text.splitlines()
-    reached = _reached([head, *known], map(str.split, rows))
-    return {name: sum(n for by, n in reached.items() if by & 1 and not by & bit) for name, bit in _bits(known, 1)}
+    rows = repository.read("rev-list", "--topo-order", "--parents", head, *existing, *excluded).text.splitlines()
+    counts = _count_reached([head, *existing], map(str.split, rows))
+    return {
+        name: sum(count for bits, count in counts.items() if bits & 1 and not bits & bit)
+        for name, bit in _bits(existing, 1)
+    }
 
 
 def _bits(names: Sequence[str], first: int = 0) -> Iterator[tuple[str, int]]:
     return ((name, 1 << at) for at, name in enumerate(names, first))
 
 
-def _reached(tips: Sequence[str], rows: Iterable[Sequence[str]]) -> Counter[int]:
-    """How many commits are reached by which tips, as bits: the first tip is bit 0.
+def _count_reached(tips: Sequence[str], rows: Iterable[Sequence[str]]) -> Counter[int]:
+    """Count commits by the set of tips that reach them; in a set, the first tip is bit 0.
 
     Args:
         rows: commits with their parents, each before all of its parents.
     """
-    by: defaultdict[str, int] = defaultdict(int)
+    bits: defaultdict[str, int] = defaultdict(int)
     for tip, bit in _bits(tips):
-        by[tip] |= bit
-    found: Counter[int] = Counter()
+        bits[tip] |= bit
+    counts: Counter[int] = Counter()
     for commit, *parents in rows:
         for parent in parents:
-            by[parent] |= by[commit]
-        found[by.pop(commit)] += 1
-    return found
+            bits[parent] |= bits[commit]
+        counts[bits.pop(commit)] += 1
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +107,20 @@ class DirectoryHistory:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``, ``GIT_MISSING``.
         """
         place = next(path for path in (directory, *directory.parents) if path.is_dir())
-        found = run(["rev-parse", "--show-toplevel", "--absolute-git-dir"], place, _OFFLINE, LIMIT)
-        if found.code and ("not a git repository" in found.err or "must be run in a work tree" in found.err):
+        result = run(["rev-parse", "--show-toplevel", "--absolute-git-dir"], place, _OFFLINE, LIMIT)
+        if result.code and ("not a git repository" in result.err or "must be run in a work tree" in result.err):
             return None
-        top, *more = map(Path, found.expect((0,)).text.split("\n"))
+        top, *more = map(Path, result.expect((0,)).text.split("\n"))
         if len(more) != 1:  # a path that contains a line break
             return None
         folder = directory.relative_to(top).as_posix()
         history = cls(top, more[0], "" if folder == "." else folder)
-        return history if history._parsed("HEAD") else None
+        return history if history._parse("HEAD") else None
 
     def last_commits(self, limit: int) -> list[Commit]:
         """The last commits that changed the directory, newest first."""
-        how = (f"--max-count={max(limit, 0)}", *SHAPE)
-        return parse_commits(self._git("rev-list", *how, "HEAD", "--", f":(top,literal){self.folder}"))
+        options = (f"--max-count={max(limit, 0)}", *SHAPE)
+        return parse_commits(self._git("rev-list", *options, "HEAD", "--", f":(top,literal){self.folder}"))
 
     def find_commit(self, object_id: str) -> str:
         """The commit with an object id, which may be abbreviated; or that is checked out (`HEAD`).
@@ -126,11 +129,11 @@ class DirectoryHistory:
             NotFound: ``VERSION_NOT_FOUND``.
         """
         is_safe = object_id == "HEAD" or _OBJECT_ID.fullmatch(object_id)
-        if not is_safe or not (found := self._parsed(object_id)):
+        if not is_safe or not (commit := self._parse(object_id)):
             raise NotFound(
                 "VERSION_NOT_FOUND", f"There is no commit {object_id[:80]!r} around {self.folder or self.top}."
             )
-        return found
+        return commit
 
     def contents(self, ids: Sequence[str], wanted: Callable[[str], bool]) -> list[dict[str, bytes]]:
         """The files of the directory in each commit, by path; none if it is not there, is too large, or lacks objects.
@@ -139,11 +142,11 @@ class DirectoryHistory:
             ids: full object ids of commits.
             wanted: whether to read a file, by its path below the directory.
         """
-        listed = [self._blobs(commit, wanted) for commit in ids]
-        blobs_read = self._read({blob for blobs in listed for blob in blobs.values()})
+        blobs_by_commit = [self._blobs(commit, wanted) for commit in ids]
+        blobs_read = self._read({blob for blobs in blobs_by_commit for blob in blobs.values()})
         return [
             {path: blobs_read[blob] for path, blob in blobs.items()} if blobs_read.keys() >= set(blobs.values()) else {}
-            for blobs in listed
+            for blobs in blobs_by_commit
         ]
 
     def _blobs(self, commit: str, wanted: Callable[[str], bool]) -> dict[str, str]:
@@ -156,12 +159,12 @@ class DirectoryHistory:
         return {path: blob for path, (blob, _) in regular.items()}
 
     def _read(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        asked = "".join(f"{blob}\n" for blob in sorted(blobs)).encode()
-        return dict(_entries(self._git("cat-file", "--batch", stdin=asked).out)) if asked else {}
+        request = "".join(f"{blob}\n" for blob in sorted(blobs)).encode()
+        return dict(_entries(self._git("cat-file", "--batch", stdin=request).out)) if request else {}
 
-    def _parsed(self, name: str) -> str:
-        how = ("--verify", "--quiet", "--end-of-options")
-        return self._git("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text
+    def _parse(self, name: str) -> str:
+        options = ("--verify", "--quiet", "--end-of-options")
+        return self._git("rev-parse", *options, f"{name}^{{commit}}", ok=(0, 1, 128)).text
 
     def _git(self, *arguments: str, ok: Sequence[int] = (0,), stdin: bytes = b"") -> GitResult:
         places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}

@@ -21,7 +21,7 @@ class AskDiff(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How one file differs.
+    """The differences of one file.
 
     `status` is added, modified, deleted, renamed (from `old_path`) or type changed. `added` and `removed` count lines;
     None for a binary file. `patch` is a unified diff; None if the file is binary or the patch too long (`truncated`).
@@ -40,19 +40,19 @@ class FileDiff:
 def between(ask: AskDiff, old: str, new: str, max_bytes: int, path: str | None = None) -> list[FileDiff]:
     """The differences of two trees or commits; see `Repository.diff`."""
     ends = ("--end-of-options", old, new, *(("--", f":(top,literal){path}") if path is not None else ("--",)))
-    listed = ask("diff-tree", *_HOW, "--raw", "--numstat", "-z", *ends, bound=Bound(_LIST)).expect((0,))
-    files = list(_files(listed.fields))
+    result = ask("diff-tree", *_HOW, "--raw", "--numstat", "-z", *ends, bound=Bound(_LIST)).expect((0,))
+    files = list(_parse_files(result.fields))
     if not files:
         return []
-    text = ask("diff-tree", *_HOW, *_TEXT, *ends, bound=Bound(max(max_bytes, 0)))
-    whole = text.out if text.cut else text.expect((0,)).out
-    return list(_with_patches(files, _patches(whole), text.cut))
+    output = ask("diff-tree", *_HOW, *_TEXT, *ends, bound=Bound(max(max_bytes, 0)))
+    whole = output.out if output.cut else output.expect((0,)).out
+    return list(_add_patches(files, _split_patches(whole), output.cut))
 
 
-def _files(fields: list[bytes]) -> Iterator[FileDiff]:
+def _parse_files(fields: list[bytes]) -> Iterator[FileDiff]:
     """Parse the output of `--raw --numstat -z`: the status of each file first, then the line counts of each."""
     rows, kinds = iter(fields), []
-    counted: list[tuple[bytes, bytes]] = []
+    counts: list[tuple[bytes, bytes]] = []
     for row in rows:
         if row.startswith(b":"):
             status = row.rpartition(b" ")[2][:1].decode("ascii")
@@ -60,10 +60,10 @@ def _files(fields: list[bytes]) -> Iterator[FileDiff]:
             kinds.append((status, old, next(rows) if status == "R" else old))
         else:
             added, removed, name = row.split(b"\t", 2)
-            counted.append((added, removed))
+            counts.append((added, removed))
             if not name:
                 next(rows), next(rows)
-    for (status, old, new), (added, removed) in zip(kinds, counted, strict=True):
+    for (status, old, new), (added, removed) in zip(kinds, counts, strict=True):
         binary = added == b"-"
         yield FileDiff(
             path=displayed(new),
@@ -77,13 +77,13 @@ def _files(fields: list[bytes]) -> Iterator[FileDiff]:
         )
 
 
-def _patches(text: bytes) -> list[bytes]:
+def _split_patches(text: bytes) -> list[bytes]:
     """Split text into patches: within a patch, no line begins with ``diff --git``."""
     _, *more = (b"\n" + text).split(b"\ndiff --git ")
     return [b"diff --git " + patch for patch in more]
 
 
-def _with_patches(files: list[FileDiff], patches: list[bytes], cut: bool) -> Iterator[FileDiff]:
+def _add_patches(files: list[FileDiff], patches: list[bytes], cut: bool) -> Iterator[FileDiff]:
     if cut and patches:
         patches.pop()
     rest = iter(patches)

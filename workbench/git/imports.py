@@ -104,13 +104,13 @@ def objects(repository: Plumbing, checkout: Checkout, ref: str, max_bytes: int) 
         NotFound: ``BRANCH_NOT_FOUND``. Conflict: ``IMPORT_REFUSED``.
     """
     if not is_name(ref):
-        raise _missing(ref)
-    known = set(repository.tips().values())
+        raise _missing_error(ref)
+    tips = set(repository.tips().values())
     with _os_errors(), tempfile.TemporaryFile(dir=repository.git_dir) as file, quarantine(repository) as unchecked:
-        commit = _fetch(checkout, ref, known, file, max_bytes)
+        commit = _fetch(checkout, ref, tips, file, max_bytes)
         if file.tell():
             _unpack(repository, unchecked, file, ref, max_bytes)
-        _check(repository, unchecked, commit, ref, known)
+        _check(repository, unchecked, commit, ref, tips)
         unchecked.release()
     return commit
 
@@ -124,10 +124,10 @@ def _os_errors() -> Iterator[None]:
         raise Unavailable("GIT_FAILED", f"Cannot import: {error}.", stderr=str(error)) from error
 
 
-def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_bytes: int) -> str:
+def _fetch(checkout: Checkout, ref: str, tips: set[str], file: BinaryIO, max_bytes: int) -> str:
     """Have git write a bundle into `file`, and read it up to its pack; return the commit it offers."""
     try:
-        written = checkout.bundle(ref, sorted(known), file, max_bytes)
+        written = checkout.bundle(ref, sorted(tips), file, max_bytes)
         commit = None if written else checkout.commit_of(ref)
     except Unavailable as error:
         if error.code == "GIT_TIMEOUT" or error.details.get("try_again"):
@@ -135,13 +135,13 @@ def _fetch(checkout: Checkout, ref: str, known: set[str], file: BinaryIO, max_by
         raise refused(ref, f"cannot be read ({error.message})", **error.details) from error
     file.seek(0)
     if written:
-        return _header(file, ref)
+        return _read_header(file, ref)
     if commit is None:
-        raise _missing(ref)
+        raise _missing_error(ref)
     return commit
 
 
-def _header(bundle: BinaryIO, ref: str) -> str:
+def _read_header(bundle: BinaryIO, ref: str) -> str:
     """Read a bundle up to its pack; return the one commit it offers.
 
     The format is gitformat-bundle(5): a line with the version, capabilities (with an ``@``), commits that the receiver
@@ -150,16 +150,16 @@ def _header(bundle: BinaryIO, ref: str) -> str:
     first = bundle.readline(_LONGEST_LINE)
     if first not in (b"# v2 git bundle\n", b"# v3 git bundle\n"):
         raise refused(ref, "is not in a bundle")
-    offered = []
+    references = []
     for _ in range(_MOST_LINES):
         line = bundle.readline(_LONGEST_LINE)
         if line == b"\n":
             break
         if not line.startswith((b"@", b"-")):
-            offered.append(line)
-    if len(offered) != 1:
+            references.append(line)
+    if len(references) != 1:
         raise refused(ref, "is not the only reference in its bundle")
-    commit = offered[0].partition(b" ")[0].decode("ascii", "replace")
+    commit = references[0].partition(b" ")[0].decode("ascii", "replace")
     if not is_object_id(commit):
         raise refused(ref, "has no commit")
     return commit
@@ -175,27 +175,29 @@ def _unpack(repository: Plumbing, unchecked: Quarantine, bundle: BinaryIO, ref: 
     head = bundle.read(12)
     few = head[:4] == b"PACK" and int.from_bytes(head[8:], "big") < _FEW_OBJECTS
     bundle.seek(start)
-    how = (*(_UNPACK if few else _INDEX), f"--max-input-size={max_bytes + 1}")
+    options = (*(_UNPACK if few else _INDEX), f"--max-input-size={max_bytes + 1}")
     limit, env = repository.checkout_limit, unchecked.environment
-    done = repository.write(*how, settings=_HOW, stdin=bundle, env=env, limit=limit, ok=None)
-    if done.code:
-        failure = done.failure()
-        if done.was_disturbed or any(reason in done.err for reason in _LOCAL_ERRORS):
+    result = repository.write(*options, settings=_HOW, stdin=bundle, env=env, limit=limit, ok=None)
+    if result.code:
+        failure = result.failure()
+        if result.was_disturbed or any(reason in result.err for reason in _LOCAL_ERRORS):
             raise failure
         raise refused(ref, f"is invalid ({failure.message})", **failure.details)
 
 
-def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, known: set[str]) -> None:
+def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, tips: set[str]) -> None:
     """Require that it is a commit and that everything it refers to is present, as ``git fetch`` does."""
     env = unchecked.environment
-    found = repository.write("cat-file", "-t", commit, env=env, ok=None)
-    kind = found.text
-    if found.was_disturbed:
-        raise found.failure()
+    result = repository.write("cat-file", "-t", commit, env=env, ok=None)
+    kind = result.text
+    if result.was_disturbed:
+        raise result.failure()
     if kind != "commit":
         raise refused(ref, f"is a {kind}, not a commit" if kind else "has no commit")
-    how, ends = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in known)]
-    walk = repository.write(*how, stdin="\n".join(ends).encode(), env=env, ok=None, limit=repository.checkout_limit)
+    options, revisions = ("rev-list", "--objects", "--quiet", "--stdin"), [commit, *(f"^{tip}" for tip in tips)]
+    walk = repository.write(
+        *options, stdin="\n".join(revisions).encode(), env=env, ok=None, limit=repository.checkout_limit
+    )
     if walk.was_disturbed:
         raise walk.failure()
     if walk.code:
@@ -212,19 +214,19 @@ def put_back(repository: Plumbing, name: str, commit: str) -> None:
 
 
 def _move(repository: Plumbing, ref: str, commit: str, old: str | None, why: str = "import") -> None:
-    how = ("--no-deref", "--create-reflog", "-m", f"workbench: {why} {commit[:12]}")
+    options = ("--no-deref", "--create-reflog", "-m", f"workbench: {why} {commit[:12]}")
     try:
-        repository.write("update-ref", *how, ref, commit, old or "0" * len(commit))
+        repository.write("update-ref", *options, ref, commit, old or "0" * len(commit))
     except Unavailable:
-        now = repository.parse(ref)
-        if now == commit:
+        current = repository.parse(ref)
+        if current == commit:
             return
-        if now != old:
+        if current != old:
             raise Unavailable("GIT_BUSY", f"{ref} moved meanwhile. Try again.") from None
         raise
 
 
-def _missing(ref: str) -> NotFound:
+def _missing_error(ref: str) -> NotFound:
     text = f"The worktree has no branch {ref.removeprefix('refs/heads/')[:80]!r} (any more)."
     return NotFound("BRANCH_NOT_FOUND", text)
 

@@ -47,12 +47,12 @@ class Integration:
 
 def main_branches(repository: Plumbing) -> set[str | None]:
     """The branch that the main checkout is on, and the one it returns to after a rebase or bisection."""
-    found = {repository.current_branch()}
+    branches = {repository.current_branch()}
     for name in _RETURNS_TO:
         with suppress(OSError):
             text = os.fsdecode((repository.own_dir / name).read_bytes())
-            found.add(text.strip().removeprefix("refs/heads/"))
-    return found
+            branches.add(text.strip().removeprefix("refs/heads/"))
+    return branches
 
 
 def uncommitted(repository: Plumbing) -> list[str]:
@@ -61,10 +61,10 @@ def uncommitted(repository: Plumbing) -> list[str]:
 
 
 def _edits(repository: Plumbing) -> list[tuple[str, bool]]:
-    """The same, and whether each is only edited: nothing of it is staged, and git treats no other file by it."""
+    """Those files, and whether each is only edited: nothing is staged, and it does not configure git."""
     # Files inside a submodule do not count, and checking them would run git inside it.
-    how = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
-    rows = repository.read("status", "--porcelain=v1", "-z", *how).fields
+    options = ("--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
+    rows = repository.read("status", "--porcelain=v1", "-z", *options).fields
     return [(displayed(row[3:]), row[:2] == _EDITED and not row.endswith(_RULING)) for row in rows]
 
 
@@ -74,17 +74,17 @@ def check_worktrees(repository: Plumbing, branch: str, besides: Path | None = No
     Raises:
         Conflict: ``TARGET_CHECKED_OUT``.
     """
-    here = b"refs/heads/" + os.fsencode(branch)
-    listed = repository.read("worktree", "list", "--porcelain", "-z").out
+    ref = b"refs/heads/" + os.fsencode(branch)
+    output = repository.read("worktree", "list", "--porcelain", "-z").out
     first = 0 if repository.record else 1  # the main checkout, which has no record
-    for record in listed.split(b"\0\0")[first:]:
+    for record in output.split(b"\0\0")[first:]:
         facts = dict(line.partition(b" ")[::2] for line in record.split(b"\0"))
-        if facts.get(b"branch") == here and b"prunable" not in facts and not _is_at(facts[b"worktree"], besides):
+        if facts.get(b"branch") == ref and b"prunable" not in facts and not _is_at(facts[b"worktree"], besides):
             raise checked_out(branch, displayed(facts[b"worktree"]))
 
 
 def _is_at(path: bytes, place: Path | None) -> bool:
-    """Whether a path leads to a directory; there may be several, such as by a bind mount."""
+    """Whether `path` leads to the directory `place`, which may have several paths, such as by a bind mount."""
     with suppress(OSError):
         return place is not None and (os.fsencode(place) == path or place.samefile(os.fsdecode(path)))
     return False
@@ -124,33 +124,33 @@ class Merge:
             return Integration(old, "already_merged")
         is_here = self._is_here(target)
         if merged is not None:
-            self._require_made_of(target, merged, old, new)
-        made = merged or self._make(target, old, new)
+            self._require_merge_of(target, merged, old, new)
+        commit = merged or self._make_commit(target, old, new)
         if is_here:
-            self._require_room(target, old, made)
-        (self._move_checkout if is_here else self._move)(target, old, made)
-        return Integration(made, "fast_forward" if made == new else "merged")
+            self._require_room(target, old, commit)
+        (self._move_checkout if is_here else self._move)(target, old, commit)
+        return Integration(commit, "fast_forward" if commit == new else "merged")
 
     def commit(self, branch: str, source: str) -> str:
         """The commit that `into` would move `branch` to; its current one if it already contains `source`."""
         target = self.repository.follow(f"refs/heads/{branch}") or branch
         old, new = self._commit_of(target), self.repository.commit(source)
-        return old if self.repository.contains(old, new) else self._make(target, old, new)
+        return old if self.repository.contains(old, new) else self._make_commit(target, old, new)
 
-    def _make(self, target: str, old: str, new: str) -> str:
+    def _make_commit(self, target: str, old: str, new: str) -> str:
         if self.fast_forward and self.repository.contains(new, old):
             return new
         return self._merge(target, old, new)
 
-    def _require_made_of(self, target: str, merged: str, old: str, new: str) -> None:
+    def _require_merge_of(self, target: str, merged: str, old: str, new: str) -> None:
         """Refuse a commit that is not the merge of `old` and `new`."""
         if merged == new and self.fast_forward and self.repository.contains(new, old):
             return
-        known = is_object_id(merged) and self.repository.parse(merged) == merged
-        facts = self.repository.read("rev-parse", f"{merged}^@", f"{merged}^{{tree}}") if known else None
+        exists = is_object_id(merged) and self.repository.parse(merged) == merged
+        facts = self.repository.read("rev-parse", f"{merged}^@", f"{merged}^{{tree}}") if exists else None
         *parents, tree = facts.text.split() if facts else [""]
         if parents != [old, new] or predict.merge(self.repository, old, new).tree != tree:
-            raise _moved(target)
+            raise _moved_error(target)
 
     def _commit_of(self, branch: str) -> str:
         if commit := self.repository.resolve(branch):
@@ -170,7 +170,9 @@ class Merge:
         directory = self.repository.own_dir
         busy = next((what for name, what in _IN_PROGRESS.items() if (directory / name).exists()), "")
         if busy:
-            raise _dirty(target, uncommitted(self.repository), f"has a {busy} in progress. Finish or abort it", busy)
+            raise _dirty_error(
+                target, uncommitted(self.repository), f"has a {busy} in progress. Finish or abort it", busy
+            )
         return True
 
     def _require_room(self, target: str, old: str, new: str) -> None:
@@ -179,13 +181,13 @@ class Merge:
         Raises:
             Conflict: ``TARGET_DIRTY``.
         """
-        files = self._in_the_way(old, new)
+        files = self._find_obstacles(old, new)
         if files:
-            raise _dirty(target, files, f"has uncommitted changes in {_some(files)}. Commit or stash them")
+            raise _dirty_error(target, files, f"has uncommitted changes in {_summarise(files)}. Commit or stash them")
 
-    def _in_the_way(self, old: str, new: str) -> list[str]:
-        """The uncommitted files in the way: edited ones that the merge changes, and all that are more than edited."""
-        changed = {displayed(name) for name in self._changed(old, new, "ADMT").fields}
+    def _find_obstacles(self, old: str, new: str) -> list[str]:
+        """The uncommitted files in the way: edited files that the merge changes, and all with other changes."""
+        changed = {displayed(name) for name in self._diff_names(old, new, "ADMT").fields}
         return [file for file, is_edited in _edits(self.repository) if not is_edited or file in changed]
 
     def _merge(self, target: str, old: str, new: str) -> str:
@@ -193,7 +195,7 @@ class Merge:
         if preview.conflicts:
             raise Conflict(
                 "MERGE_CONFLICT",
-                f"{target} and {new[:12]} both changed {_some(preview.conflicts)}. Merge {target} "
+                f"{target} and {new[:12]} both changed {_summarise(preview.conflicts)}. Merge {target} "
                 "into the source branch, resolve it there and integrate again.",
                 files=list(preview.conflicts),
             )
@@ -203,8 +205,8 @@ class Merge:
                 f"{target} and {new[:12]} have no common ancestor. Start a branch from {target}.",
             )
         commit, text = ("-p", old, "-p", new, preview.tree), as_message(self.message)
-        made = self.repository.write("commit-tree", *commit, stdin=text, env=self.author.environment())
-        return made.text
+        result = self.repository.write("commit-tree", *commit, stdin=text, env=self.author.environment())
+        return result.text
 
     def _move(self, target: str, old: str, new: str) -> None:
         reason = ("-m", f"workbench: integrate {new[:12]}")
@@ -213,13 +215,13 @@ class Merge:
             self.repository.write("update-ref", *reason, *ref, env=self.author.environment())
         except Unavailable:
             if self.repository.resolve(target) != old:
-                raise _moved(target) from None
+                raise _moved_error(target) from None
             raise
 
     def _move_checkout(self, target: str, old: str, new: str) -> None:
         self._rehearse(old, new)
         if self.repository.current_branch() != target:
-            raise _moved(target)
+            raise _moved_error(target)
         merge = self._merge_checkout(target, new)
         reached = self.repository.resolve(target)
         if merge.code == 0 and reached == old:
@@ -227,10 +229,10 @@ class Merge:
             self._move(target, old, new)
         elif merge.code:
             if reached != old or self.repository.current_branch() != target:
-                raise _moved(target)
-            files = self._in_the_way(old, new) or self._overwritten(old, new)
+                raise _moved_error(target)
+            files = self._find_obstacles(old, new) or self._find_overwritten(old, new)
             if merge.code == 1 and files:
-                raise _dirty(target, files, f"would lose {_some(files)}. Move or commit them")
+                raise _dirty_error(target, files, f"would lose {_summarise(files)}. Move or commit them")
             raise merge.failure()
 
     def _merge_checkout(self, target: str, new: str) -> GitResult:
@@ -243,37 +245,37 @@ class Merge:
 
     def _rehearse(self, old: str, new: str) -> None:
         """Write the changed files elsewhere first, as a filter that fails would leave the checkout half updated."""
-        changed, limit = self._changed(old, new, "d"), self.repository.checkout_limit
+        changed, limit = self._diff_names(old, new, "d"), self.repository.checkout_limit
         with tempfile.TemporaryDirectory(dir=self.repository.git_dir) as scratch:
             env, into = {"GIT_INDEX_FILE": f"{scratch}/index"}, f"--prefix={scratch}/files/"
             self.repository.write("read-tree", new, env=env)
-            how = ("checkout-index", "--quiet", "-z", "--stdin", into)
-            self.repository.write(*how, stdin=changed.out, env=env, limit=limit)
+            options = ("checkout-index", "--quiet", "-z", "--stdin", into)
+            self.repository.write(*options, stdin=changed.out, env=env, limit=limit)
 
-    def _overwritten(self, old: str, new: str) -> list[str]:
+    def _find_overwritten(self, old: str, new: str) -> list[str]:
         """Untracked files in the checkout, at or above paths that `new` adds."""
-        root, found = self.repository.root, set[Path]()
-        for name in self._changed(old, new, "A").fields:
+        root, paths = self.repository.root, set[Path]()
+        for name in self._diff_names(old, new, "A").fields:
             added = root / os.fsdecode(name)
-            found.update(p for p in (added, *added.parents) if p.is_symlink() or p.is_file())
-            found.update({added} if added.is_dir() else ())
-        found -= {root / os.fsdecode(name) for name in self._changed(old, new, "D").fields}
-        return sorted(displayed(os.fsencode(p.relative_to(root))) for p in found if root in p.parents)
+            paths.update(path for path in (added, *added.parents) if path.is_symlink() or path.is_file())
+            paths.update({added} if added.is_dir() else ())
+        paths -= {root / os.fsdecode(name) for name in self._diff_names(old, new, "D").fields}
+        return sorted(displayed(os.fsencode(path.relative_to(root))) for path in paths if root in path.parents)
 
-    def _changed(self, old: str, new: str, kinds: str) -> GitResult:
-        what = ("--name-only", f"--diff-filter={kinds}")
-        return self.repository.read("diff-tree", "-r", *what, *PATCH_FREE, old, new)
+    def _diff_names(self, old: str, new: str, kinds: str) -> GitResult:
+        options = ("--name-only", f"--diff-filter={kinds}")
+        return self.repository.read("diff-tree", "-r", *options, *PATCH_FREE, old, new)
 
 
-def _some(files: Sequence[str]) -> str:
+def _summarise(files: Sequence[str]) -> str:
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
     return ", ".join(files[:3]) + more
 
 
-def _dirty(target: str, files: list[str], what: str, operation: str | None = None) -> Conflict:
+def _dirty_error(target: str, files: list[str], what: str, operation: str | None = None) -> Conflict:
     message = f"The checkout of {target} {what}, then integrate again."
     return Conflict("TARGET_DIRTY", message, files=files, operation=operation)
 
 
-def _moved(target: str) -> Conflict:
+def _moved_error(target: str) -> Conflict:
     return Conflict("TARGET_MOVED", f"{target} moved meanwhile. Integrate again.")

@@ -19,29 +19,29 @@ def common_dir(path: Path, limit: float) -> Path:
     """
     if not path.is_dir():
         raise BadInput("NOT_A_REPOSITORY", f"{path} is not a directory. Create it, then run `git init`.")
-    found = run(["rev-parse", "--path-format=absolute", "--git-common-dir"], path, {}, limit)
-    if found.code and "not a git repository" in found.err:
+    result = run(["rev-parse", "--path-format=absolute", "--git-common-dir"], path, {}, limit)
+    if result.code and "not a git repository" in result.err:
         raise BadInput(
             "NOT_A_REPOSITORY",
             f"{path} is not in a git repository. Run `git init` there and make a first commit.",
         )
-    git_dir = Path(found.expect((0,)).text)
+    git_dir = Path(result.expect((0,)).text)
     _refuse_copied(path)
     return git_dir
 
 
 def _refuse_copied(path: Path) -> None:
     """Refuse the copy of a linked worktree, in which git acts on the original's branch and index."""
-    linked = next((each / ".git" for each in (path, *path.parents) if (each / ".git").exists()), None)
-    if linked is None or not linked.is_file():
+    link = next((directory / ".git" for directory in (path, *path.parents) if (directory / ".git").exists()), None)
+    if link is None or not link.is_file():
         return
-    record = linked.parent / os.fsdecode(linked.read_bytes()[:_LONGEST]).removeprefix("gitdir:").strip() / "gitdir"
+    record = link.parent / os.fsdecode(link.read_bytes()[:_LONGEST]).removeprefix("gitdir:").strip() / "gitdir"
     if record.is_file():
         original = record.parent / os.fsdecode(record.read_bytes()[:_LONGEST]).strip()
-        if original.exists() and not original.samefile(linked):
+        if original.exists() and not original.samefile(link):
             raise BadInput(
                 "COPIED_WORKTREE",
-                f"{linked.parent} is a copy of the git worktree {original.parent}: git would change that one's branch. "
+                f"{link.parent} is a copy of the git worktree {original.parent}: git would change that one's branch. "
                 "Use `git clone` or `git worktree add` instead of the copy.",
             )
 
@@ -56,16 +56,16 @@ def checkout(path: Path, git_dir: Path, limit: float) -> tuple[Path, Path | None
     """
     if run(["rev-parse", "--is-inside-work-tree"], path, {}, limit).text == "true":
         own = Path(run(["rev-parse", "--absolute-git-dir"], path, {}, limit).expect((0,)).text)
-        found = Path(run(["rev-parse", "--show-toplevel"], path, {}, limit).expect((0,)).text)
-        return found, None if own.samefile(git_dir) else own
+        top = Path(run(["rev-parse", "--show-toplevel"], path, {}, limit).expect((0,)).text)
+        return top, None if own.samefile(git_dir) else own
     # Without core.worktree (submodules have it), git takes the current directory as the top.
     from_git_dir = (git_dir.parent, {"GIT_DIR": str(git_dir)})
     if run(["rev-parse", "--is-bare-repository"], *from_git_dir, limit).text == "true":
         text = f"{git_dir} is a bare repository. Open a worktree of it (`git worktree add`), or a clone."
         raise BadInput("BARE_REPOSITORY", text)
-    found = Path(run(["rev-parse", "--show-toplevel"], *from_git_dir, limit).text)
-    if found.is_absolute() and _git_dir(found, limit) == git_dir:
-        return found, None
+    top = Path(run(["rev-parse", "--show-toplevel"], *from_git_dir, limit).text)
+    if top.is_absolute() and _git_dir(top, limit) == git_dir:
+        return top, None
     raise BadInput("NOT_A_REPOSITORY", f"Open the main checkout of {git_dir} instead.")
 
 

@@ -28,7 +28,7 @@ class Plumbing:
 
     @property
     def own_dir(self) -> Path:
-        """The git directory of the checkout: what a linked worktree shares with no other is in its record."""
+        """The git directory of this checkout: its record, if it is a linked worktree."""
         return self.record or self.git_dir
 
     def commit(self, name: str) -> str:
@@ -39,15 +39,15 @@ class Plumbing:
         """
         if is_object_id(name):
             return _commit_of_id(self, name)
-        found = filter(None, map(self.parse, (f"refs/heads/{name}", name))) if is_name(name) else iter(())
-        if (commit := next(found, None)) is None:
+        commits = filter(None, map(self.parse, (f"refs/heads/{name}", name))) if is_name(name) else iter(())
+        if (commit := next(commits, None)) is None:
             raise _no_commit(name)
         return commit
 
     def parse(self, name: str) -> str | None:
         """The commit that a full name refers to, or None."""
-        how = ("--verify", "--quiet", "--end-of-options")
-        return self.read("rev-parse", *how, f"{name}^{{commit}}", ok=(0, 1, 128)).text or None
+        options = ("--verify", "--quiet", "--end-of-options")
+        return self.read("rev-parse", *options, f"{name}^{{commit}}", ok=(0, 1, 128)).text or None
 
     def follow(self, ref: str) -> str | None:
         """The branch a symbolic reference leads to, or None."""
@@ -88,11 +88,11 @@ class Plumbing:
     def tips(self, *kinds: str) -> dict[str, str]:
         """The commits of all references, or of those below `kinds`; references to anything else are left out."""
         rows = self.read("for-each-ref", "--format=%(objectname) %(refname)", *kinds).out.split(b"\n")
-        named = [(name, id_) for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)]
-        ids = "".join(f"{id_}^{{commit}}\n" for _, id_ in named).encode()
+        references = [(name, id_) for id_, _, name in (os.fsdecode(row).partition(" ") for row in rows if row)]
+        ids = "".join(f"{id_}^{{commit}}\n" for _, id_ in references).encode()
         answers = self.read("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=ids).text.splitlines()
-        found = zip(named, (answer.partition(" ") for answer in answers), strict=True)
-        return {name: commit for (name, _), (commit, _, kind) in found if kind == "commit"}
+        pairs = zip(references, (answer.partition(" ") for answer in answers), strict=True)
+        return {name: commit for (name, _), (commit, _, kind) in pairs if kind == "commit"}
 
     def merge_base(self, one: str, other: str) -> str | None:
         """One of the best common ancestors, or None."""
@@ -105,7 +105,7 @@ class Plumbing:
 
 @lru_cache(maxsize=COMMITS_KNOWN)
 def _commit_of_id(plumbing: Plumbing, object_id: str) -> str:
-    """The commit of a full object id: itself, or what a tag with this id points at. That never changes."""
+    """The commit of a full object id: itself, or the target of a tag with this id. It never changes."""
     if (commit := plumbing.parse(object_id)) is None:
         raise _no_commit(object_id)
     return commit

@@ -37,11 +37,11 @@ def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
     """The result of merging two commits. Writes objects, but moves no branch."""
     if repository.merge_base(ours, theirs) is None:
         return UNRELATED
-    done = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
-    if not done.fields:
-        raise done.failure()
-    tree, *names = done.fields
-    return MergePreview(displayed(tree), ()) if done.code == 0 else MergePreview(None, paths(names))
+    result = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
+    if not result.fields:
+        raise result.failure()
+    tree, *names = result.fields
+    return MergePreview(displayed(tree), ()) if result.code == 0 else MergePreview(None, paths(names))
 
 
 def trial_commit(repository: Plumbing, ours: str, theirs: str) -> str | None:
@@ -58,28 +58,28 @@ def trial_commit(repository: Plumbing, ours: str, theirs: str) -> str | None:
 
 def merges(repository: Plumbing, pairs: Sequence[tuple[str, str]]) -> list[MergePreview]:
     """See `Repository.predict_merges`."""
-    known = _commits(repository, list(dict.fromkeys(name for pair in pairs for name in pair)))
-    wanted = list(dict.fromkeys((known[ours], known[theirs]) for ours, theirs in pairs))
-    related = _related(repository, wanted)
-    found = dict.fromkeys(wanted, UNRELATED) | dict(zip(related, _predict(repository, related), strict=True))
-    return [found[known[ours], known[theirs]] for ours, theirs in pairs]
+    commits = _resolve(repository, list(dict.fromkeys(name for pair in pairs for name in pair)))
+    commit_pairs = list(dict.fromkeys((commits[ours], commits[theirs]) for ours, theirs in pairs))
+    related = _keep_related(repository, commit_pairs)
+    previews = dict.fromkeys(commit_pairs, UNRELATED) | dict(zip(related, _predict(repository, related), strict=True))
+    return [previews[commits[ours], commits[theirs]] for ours, theirs in pairs]
 
 
-def _commits(repository: Plumbing, names: list[str]) -> dict[str, str]:
+def _resolve(repository: Plumbing, names: list[str]) -> dict[str, str]:
     ids = [name for name in names if is_object_id(name)]
-    names_in = "".join(f"{name}^{{commit}}\n" for name in ids).encode()
+    request = "".join(f"{name}^{{commit}}\n" for name in ids).encode()
     shape = "--batch-check=%(objectname) %(objecttype)"
-    lines = repository.read("cat-file", shape, stdin=names_in).text.splitlines() if ids else []
-    found = {}
+    lines = repository.read("cat-file", shape, stdin=request).text.splitlines() if ids else []
+    commits = {}
     for name, line in zip(ids, lines, strict=True):
         commit, _, kind = line.partition(" ")
         if kind != "commit":
             raise NotFound("BRANCH_NOT_FOUND", f"There is no commit {name[:80]!r}.")
-        found[name] = commit
-    return found | {name: repository.commit(name) for name in names if name not in found}
+        commits[name] = commit
+    return commits | {name: repository.commit(name) for name in names if name not in commits}
 
 
-def _related(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _keep_related(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The pairs that have a common ancestor. Usually all do, which one command tells."""
     commits = list(dict.fromkeys(commit for pair in pairs for commit in pair))
     if len(commits) > 1 and repository.read("merge-base", "--octopus", *commits, ok=(0, 1)).code == 0:
@@ -92,16 +92,16 @@ def _predict(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[MergePr
         return []
     lines = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs).encode()
     limit = repository.checkout_limit
-    done = repository.write("merge-tree", "--stdin", *_HOW, stdin=lines, ok=None, limit=limit)
-    if done.code == 0:
-        found = list(_parse(iter(done.fields)))
-        if len(found) == len(pairs):
-            return found
+    result = repository.write("merge-tree", "--stdin", *_HOW, stdin=lines, ok=None, limit=limit)
+    if result.code == 0:
+        previews = list(_parse(iter(result.fields)))
+        if len(previews) == len(pairs):
+            return previews
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(partial(_one, repository), pairs))
+        return list(pool.map(partial(_merge_pair, repository), pairs))
 
 
-def _one(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:
+def _merge_pair(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:
     return merge(repository, *pair)
 
 

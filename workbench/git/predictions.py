@@ -34,7 +34,7 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What merging a branch into a target would change."""
+    """The changes that merging a branch into a target would make."""
 
     ahead: int = 0
     behind: int = 0
@@ -62,9 +62,9 @@ class Scan:
 
     def overlaps(self, name: str) -> Iterator[tuple[str, Sequence[str]]]:
         """The other worktrees that conflict with this one, and the files."""
-        for found in self.conflicts:
-            if not found.is_target and name in (found.one, found.other):
-                yield (found.other if found.one == name else found.one), found.files
+        for conflict in self.conflicts:
+            if not conflict.is_target and name in (conflict.one, conflict.other):
+                yield (conflict.other if conflict.one == name else conflict.one), conflict.files
 
 
 class MergePredictions:
@@ -86,24 +86,24 @@ class MergePredictions:
         """
         if not worktrees:
             return Scan()
-        wanted = {branch for branches in worktrees.values() for branch in (branches.own, branches.target)}
-        commits = await to_thread(repository.heads, wanted)
+        branch_names = {branch for branches in worktrees.values() for branch in (branches.own, branches.target)}
+        commits = await to_thread(repository.heads, branch_names)
         own = {name: commits[branches.own] for name, branches in worktrees.items() if branches.own in commits}
         targets = {name: worktrees[name].target for name in own if worktrees[name].target in commits}
         comparisons = {
             **{(name, target, True): (commits[target], own[name]) for name, target in targets.items()},
-            **{(one, other, False): _in_order(own[one], own[other]) for one, other in combinations(own, 2)},
+            **{(one, other, False): _order(own[one], own[other]) for one, other in combinations(own, 2)},
         }
-        found = await self._predict(repository, comparisons.values())
+        files_by_pair = await self._predict(repository, comparisons.values())
         conflicts = [
             PredictedConflict(one, other, is_target, files)
             for (one, other, is_target), pair in comparisons.items()
-            if (files := found[pair])
+            if (files := files_by_pair[pair])
         ]
         return Scan(own, conflicts, len(comparisons))
 
     async def facts(self, repository: Repository, own: str | None, target: str | None) -> Facts:
-        """What merging the commit `own` into `target` would change; nothing if either is missing."""
+        """The changes that merging the commit `own` into `target` would make; none if either is missing."""
         if own is None or target is None:
             return Facts()
         if (own, target) not in self._facts:
@@ -116,43 +116,43 @@ class MergePredictions:
     async def consequences(
         self, repository: Repository, own: str, target: str, others: Mapping[str, str]
     ) -> dict[str, Sequence[str]]:
-        """Which branches would conflict with the target once the commit `own` is merged into it, and in which files.
+        """The branches that would conflict with the target once the commit `own` is merged into it, with the files.
 
         Branches that conflict with the target already are left out; if `own` does, all are.
 
         Args:
             others: the commits of the branches, by name.
         """
-        merged = await self._trial(repository, target, own)
-        if merged is None or not others:
+        trial = await self._trial_commit(repository, target, own)
+        if trial is None or not others:
             return {}
-        pairs = [(onto, commit) for commit in others.values() for onto in (target, merged)]
+        pairs = [(onto, commit) for commit in others.values() for onto in (target, trial)]
         try:
-            found = await self._predict(repository, pairs)
+            files_by_pair = await self._predict(repository, pairs)
         except NotFound:  # the trial commit, which nothing refers to, was pruned
             del self._trials[target, own]
             raise
         return {
-            name: found[merged, commit]
+            name: files_by_pair[trial, commit]
             for name, commit in others.items()
-            if found[merged, commit] and not found[target, commit]
+            if files_by_pair[trial, commit] and not files_by_pair[target, commit]
         }
 
-    async def _trial(self, repository: Repository, target: str, own: str) -> str | None:
+    async def _trial_commit(self, repository: Repository, target: str, own: str) -> str | None:
         if (target, own) not in self._trials:
             self._trials[target, own] = await to_thread(repository.trial_merge, target, own)
         return self._trials[target, own]
 
     async def _predict(self, repository: Repository, pairs: Iterable[Pair]) -> dict[Pair, tuple[str, ...]]:
         async with self._predicting:
-            wanted = list(dict.fromkeys(pairs))
-            found = {pair: self._merges[pair] for pair in wanted if pair in self._merges}
-            unknown = [pair for pair in wanted if pair not in found]
+            unique_pairs = list(dict.fromkeys(pairs))
+            files_by_pair = {pair: self._merges[pair] for pair in unique_pairs if pair in self._merges}
+            unknown = [pair for pair in unique_pairs if pair not in files_by_pair]
             previews = await to_thread(repository.predict_merges, unknown) if unknown else []
             for pair, preview in zip(unknown, previews, strict=True):
-                self._merges[pair] = found[pair] = preview.conflicts
-            return found
+                self._merges[pair] = files_by_pair[pair] = preview.conflicts
+            return files_by_pair
 
 
-def _in_order(one: str, other: str) -> Pair:
+def _order(one: str, other: str) -> Pair:
     return (one, other) if one <= other else (other, one)

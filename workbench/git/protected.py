@@ -19,10 +19,10 @@ _CHANGED_BY_USE = frozenset({"index", "index.lock", "ORIG_HEAD", "FETCH_HEAD", "
 
 def fingerprint(repository: Plumbing) -> dict[str, str]:
     """See `Repository.protected`."""
-    found = {name: print_ for name in _FILES if (print_ := _print(repository.git_dir / name)) is not None}
+    entries = {name: digest for name in _FILES if (digest := _digest(repository.git_dir / name)) is not None}
     for name in _TREES:
-        found.update(_below(repository.git_dir, repository.git_dir / name))
-    return found | _refs(repository)
+        entries.update(_walk(repository.git_dir, repository.git_dir / name))
+    return entries | _refs(repository)
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -37,23 +37,23 @@ def _refs(repository: Plumbing) -> dict[str, str]:
     return {name: f"ref: {target}" if target else commit for name, commit, target in rows}
 
 
-def _below(top: Path, directory: Path) -> Iterator[tuple[str, str]]:
+def _walk(top: Path, directory: Path) -> Iterator[tuple[str, str]]:
     for entry in sorted(directory.iterdir()) if directory.is_dir() else ():
         in_record = directory.parent.name == "worktrees" and entry.name in _CHANGED_BY_USE
         if entry.is_dir() and not entry.is_symlink():
             if not in_record:
-                yield from _below(top, entry)
-        elif not in_record and (print_ := _print(entry)) is not None:
+                yield from _walk(top, entry)
+        elif not in_record and (digest := _digest(entry)) is not None:
             name = str(entry.relative_to(top))
-            yield from () if name in _GENERATED else ((name, print_),)
+            yield from () if name in _GENERATED else ((name, digest),)
 
 
-def _print(path: Path) -> str | None:
+def _digest(path: Path) -> str | None:
     """A digest of a file, the target of a link, or the type of anything else; None if there is nothing."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
-            inside = _print(path.resolve()) if path.is_file() else None
+            inside = _digest(path.resolve()) if path.is_file() else None
             return f"link to {path.readlink()}: {inside}"
         if not stat.S_ISREG(mode):
             return f"mode {stat.S_IFMT(mode):o}"

@@ -97,14 +97,14 @@ class Repository(Plumbing):
 
     def heads(self, branches: Iterable[str]) -> dict[str, str]:
         """The commits of some branches, by one command; branches that do not exist are left out."""
-        wanted = sorted(set(branches))
-        if not wanted:
+        names = sorted(set(branches))
+        if not names:
             return {}
-        refs = (f"refs/heads/{name}" for name in wanted)
-        found = self.read("for-each-ref", "--format=%(objectname) %(refname)", *refs)
-        rows = (line.partition(" ")[::2] for line in found.text.splitlines())
+        refs = (f"refs/heads/{name}" for name in names)
+        result = self.read("for-each-ref", "--format=%(objectname) %(refname)", *refs)
+        rows = (line.partition(" ")[::2] for line in result.text.splitlines())
         commits = {ref.removeprefix("refs/heads/"): commit for commit, ref in rows}
-        return {name: commits[name] for name in wanted if name in commits}
+        return {name: commits[name] for name in names if name in commits}
 
     def is_ancestor(self, commit: str, branch: str) -> bool:
         """Whether `branch` contains `commit`; each may be a branch or a commit. False if one does not exist."""
@@ -123,11 +123,11 @@ class Repository(Plumbing):
         return int(ahead), int(behind)
 
     def count_since(self, head: str, others: Iterable[str]) -> dict[str, int]:
-        """How many commits `head` has that each of some others has not; others that do not exist are left out."""
+        """How many commits `head` has beyond each of `commits`; commits that do not exist are left out."""
         return commits.count_since(self, head, others)
 
     def diff_stat(self, target: str, branch: str) -> list[FileChange]:
-        """What `branch` changed since it forked from `target`, by path.
+        """The changes of `branch` since it forked from `target`, by path.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
@@ -191,7 +191,7 @@ class Repository(Plumbing):
         return predict.merges(self, pairs)
 
     def diff(self, target: str, branch: str, *, path: str | None = None, max_bytes: int) -> list[FileDiff]:
-        """What `branch` changed since it forked from `target`, as unified diffs, optionally only below `path`.
+        """The changes of `branch` since it forked from `target`, as unified diffs, optionally only below `path`.
 
         All files are listed, with as many patches, in the same order, as fit into `max_bytes`.
 
@@ -204,15 +204,15 @@ class Repository(Plumbing):
 
     def text_at(self, commit: str, path: str, max_bytes: int) -> str | None:
         """The text of a file at a commit, as `diff` shows it; None if there is none, or it is binary or too large."""
-        found = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes))
-        if found.cut or found.code or b"\0" in found.out:
+        result = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes))
+        if result.cut or result.code or b"\0" in result.out:
             return None
-        return displayed(found.out)
+        return displayed(result.out)
 
     def copy_blob(self, commit: str, path: str, into: BinaryIO, max_bytes: int) -> bool:
-        """Write a file as it is at a commit; False if there is none, or it is larger. Something may be written then."""
-        found = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes, into))
-        return not found.cut and not found.code
+        """Write a file's content at a commit; False, perhaps after writing a part, if it is missing or larger."""
+        result = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes, into))
+        return not result.cut and not result.code
 
     def only_in(self, branch: str, *, besides: Sequence[str] = ()) -> int:
         """How many commits would be unreachable without `branch` and the branches `besides`.
@@ -255,7 +255,7 @@ class Repository(Plumbing):
         return bool(integration.uncommitted(self))
 
     def is_untracked(self, file: Path) -> bool:
-        """Whether a file is in the person's checkout and git does not track it; a name no file can have is none."""
+        """Whether a file is in the person's checkout and git does not track it; False for an impossible name."""
         try:
             path = file.resolve()
             if not path.is_file() or not path.is_relative_to(self.root):
@@ -265,9 +265,9 @@ class Repository(Plumbing):
         return not self.read("--literal-pathspecs", "ls-files", "-z", "--", str(path.relative_to(self.root))).fields
 
     def ignored(self) -> list[str]:
-        """What git ignores in the person's checkout: files, and directories that are ignored as a whole."""
-        how = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
-        return [displayed(row).rstrip("/") for row in self.read("ls-files", *how).fields]
+        """Ignored paths in the person's checkout: files, and directories that are ignored as a whole."""
+        options = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
+        return [displayed(row).rstrip("/") for row in self.read("ls-files", *options).fields]
 
     # -- changing
 
@@ -308,7 +308,7 @@ class Repository(Plumbing):
         return worktrees.add(self, path, git_dir, branch, start, existing)
 
     def anchor_worktree(self, path: Path, git_dir: Path) -> None:
-        """Have a worktree whose project was moved or copied refer to its present places: itself, its own repository,
+        """Update the paths in a worktree whose project was moved or copied: to itself, its own repository,
         this repository, and git's record of it here. What a worker wrote there is not trusted."""
         worktrees.anchor(self, path, git_dir)
 

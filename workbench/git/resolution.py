@@ -34,9 +34,9 @@ class Resolution:
             Unavailable: ``GIT_FAILED``: the merge could not be started.
         """
         text = f"--message={as_message(message).decode()}"
-        merged = self.checkout.ask("merge", *_MERGE, text, commit, ok=None, env=author.environment())
+        result = self.checkout.ask("merge", *_MERGE, text, commit, ok=None, env=author.environment())
         if not self.is_open():
-            raise merged.failure()
+            raise result.failure()
 
     def unresolved(self) -> list[str]:
         """The files that are still in conflict.
@@ -44,29 +44,29 @@ class Resolution:
         A text file is resolved when it has no conflict markers. A binary file, or one that one side deleted, is
         resolved by `git add` or `git rm`.
         """
-        listed = self.checkout.ask(*_PREVIEW, *_SIDES, ok=(0, 1))
-        names = listed.fields[1:] if listed.code else []
-        left = self._with_markers(names) | self._unmerged_without_markers()
+        result = self.checkout.ask(*_PREVIEW, *_SIDES, ok=(0, 1))
+        names = result.fields[1:] if result.code else []
+        unresolved = self._find_markers(names) | self._find_unmerged_without_markers()
         conflicts = predict.paths(names)
-        return [path for path in conflicts if path in left] + sorted(left.difference(conflicts))
+        return [path for path in conflicts if path in unresolved] + sorted(unresolved.difference(conflicts))
 
     def abort(self) -> None:
-        """Return to the commit before the merge. What was edited since is lost."""
+        """Return to the commit before the merge. Later edits are lost."""
         self.checkout.ask("merge", "--abort")
 
-    def _with_markers(self, names: Sequence[bytes]) -> set[str]:
+    def _find_markers(self, names: Sequence[bytes]) -> set[str]:
         if not names:
             return set()
         paths = (f":(literal){os.fsdecode(name)}" for name in names)
-        found = self.checkout.ask("grep", "-l", "-z", "-I", *_MARKERS, "--", *paths, ok=(0, 1))
-        return {displayed(name) for name in found.fields}
+        result = self.checkout.ask("grep", "-l", "-z", "-I", *_MARKERS, "--", *paths, ok=(0, 1))
+        return {displayed(name) for name in result.fields}
 
-    def _unmerged_without_markers(self) -> set[str]:
+    def _find_unmerged_without_markers(self) -> set[str]:
         """Unmerged files that cannot have conflict markers."""
         stages: dict[str, set[str]] = {}
         for entry in self.checkout.ask("ls-files", "--unmerged", "-z").fields:
             facts, _, name = entry.partition(b"\t")
             stages.setdefault(displayed(name), set()).add(displayed(facts)[-1])
-        changed = self.checkout.ask("diff-tree", "-r", "-z", "--numstat", "--no-renames", *_SIDES).fields
-        binary = {displayed(row.split(b"\t", 2)[2]) for row in changed if row.startswith(b"-\t")}
+        rows = self.checkout.ask("diff-tree", "-r", "-z", "--numstat", "--no-renames", *_SIDES).fields
+        binary = {displayed(row.split(b"\t", 2)[2]) for row in rows if row.startswith(b"-\t")}
         return {path for path, sides in stages.items() if path in binary or not sides >= _OURS_AND_THEIRS}

@@ -84,7 +84,7 @@ class CommitIdentity:
     def environment(self) -> dict[str, str]:
         """The variables that make git use this identity instead of the configured one."""
         roles = ("GIT_AUTHOR", "GIT_COMMITTER")
-        return {f"{r}_NAME": self.name for r in roles} | {f"{r}_EMAIL": self.email for r in roles}
+        return {f"{role}_NAME": self.name for role in roles} | {f"{role}_EMAIL": self.email for role in roles}
 
 
 NOBODY = CommitIdentity("Workbench", "workbench@localhost").environment()
@@ -113,12 +113,11 @@ class GitResult:
 
     @property
     def was_disturbed(self) -> bool:
-        """Whether it failed because of the machine: it was killed, or something was short. It says nothing then."""
+        """Whether the machine made it fail: it was killed, or a resource ran out. Its result then means nothing."""
         return not 0 <= self.code <= _LAST_STATUS or bool(self.code and _advice(self.err))
 
     def expect(self, ok: Container[int] | None) -> GitResult:
-        """Return itself if the exit code is one of `ok` (None: any); an error of the machine's is no answer, whatever
-        its exit code.
+        """Return itself if the exit code is one of `ok` (None: any) and the machine did not make it fail.
 
         Raises:
             Unavailable: ``GIT_FAILED``, also if it was cut (unless `ok` is None).
@@ -128,9 +127,9 @@ class GitResult:
         raise self.failure()
 
     def failure(self) -> Unavailable:
-        """The error with git's own message, and what to do if git is not to blame; without secrets, as in addresses."""
-        said = masked_by_form(self.err)
-        lines = said.splitlines()
+        """The error with git's message, and advice if the machine is to blame; secrets, as in URLs, are masked."""
+        stderr = masked_by_form(self.err)
+        lines = stderr.splitlines()
         reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
             reasons = ["its output is too long"]
@@ -140,7 +139,7 @@ class GitResult:
         return Unavailable(
             "GIT_FAILED",
             f"git {self.command} failed: {(reasons or lines or [f'exit code {self.code}'])[0]}{advice and '.'}{advice}",
-            stderr=said[-4000:],
+            stderr=stderr[-4000:],
             exit_code=self.code,
             **({"try_again": True} if self.was_disturbed else {}),
         )
@@ -168,14 +167,14 @@ def run(
     Raises:
         Unavailable: ``GIT_TIMEOUT``, ``GIT_MISSING``, ``GIT_FAILED`` (it could not be started).
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env = {**(kept if base is None else base), "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **extra}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env = {**(inherited if base is None else base), "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **extra}
     try:
         with ExitStack() as opened:
-            source = opened.enter_context(_as_file(stdin)) if isinstance(stdin, bytes) else stdin
+            source = opened.enter_context(_open_as_file(stdin)) if isinstance(stdin, bytes) else stdin
             os.lseek(source.fileno(), source.tell(), os.SEEK_SET)
             commands = [arguments, *then]
-            argv = wrap(_in_sequence([[*_GIT, *_as_options(settings), *command] for command in commands]))
+            argv = wrap(_join_commands([[*_GIT, *_as_options(settings), *command] for command in commands]))
             return _communicate(", ".join(command[0] for command in commands), argv, cwd, env, limit, source, bound)
     except subprocess.TimeoutExpired:
         raise Unavailable(
@@ -191,19 +190,19 @@ def run(
 
 
 def _advice(error: str) -> str:
-    """What to do about an error that is the machine's."""
-    found = (advice for reasons, advice in _OF_THE_MACHINE.items() if any(reason in error for reason in reasons))
-    return next(found, "")
+    """Advice on an error that the machine caused."""
+    matches = (advice for reasons, advice in _OF_THE_MACHINE.items() if any(reason in error for reason in reasons))
+    return next(matches, "")
 
 
-def _in_sequence(commands: Sequence[Sequence[str]]) -> Sequence[str]:
+def _join_commands(commands: Sequence[Sequence[str]]) -> Sequence[str]:
     if len(commands) == 1:
         return commands[0]
     return ["/bin/sh", "-c", " && ".join(map(shlex.join, commands))]
 
 
 @contextmanager
-def _as_file(text: bytes) -> Iterator[BinaryIO]:
+def _open_as_file(text: bytes) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() if text else Path(os.devnull).open("rb+") as file:
         file.write(text)
         file.seek(0)

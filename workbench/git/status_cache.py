@@ -48,9 +48,9 @@ class StatusCache:
             Unavailable: ``GIT_FAILED``, ``GIT_TIMEOUT``.
         """
         async with self._slots:
-            now = await asyncio.to_thread(fingerprint, checkout)
+            current = await asyncio.to_thread(fingerprint, checkout)
             entry = self._entries.get(checkout.path)
-            if entry is None or entry.fingerprint != now:
+            if entry is None or entry.fingerprint != current:
                 entry = self._entries[checkout.path] = await asyncio.to_thread(_query, checkout)
             return entry.files
 
@@ -75,16 +75,16 @@ def fingerprint(checkout: Checkout) -> bytes | None:
     """
     digest = hashlib.blake2b()
     paths = (checkout.git_dir / "index", checkout.git_dir / "HEAD")
-    for number, path in enumerate(chain(paths, _below(checkout.path))):
+    for number, path in enumerate(chain(paths, _walk(checkout.path))):
         if number > MAX_FILES:
             return None
         with suppress(OSError):
-            found = path.lstat()
-            digest.update(f"{path}\0{found.st_ctime_ns}\0{found.st_size}\0{found.st_mode}\0".encode("utf-8", "replace"))
+            info = path.lstat()
+            digest.update(f"{path}\0{info.st_ctime_ns}\0{info.st_size}\0{info.st_mode}\0".encode("utf-8", "replace"))
     return digest.digest()
 
 
-def _below(top: Path) -> Iterator[Path]:
+def _walk(top: Path) -> Iterator[Path]:
     waiting = [top]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:

@@ -1,4 +1,4 @@
-"""Links to commits of other repositories: submodules, which a file lists, and others, whose files no clone has."""
+"""Links to commits of other repositories: submodules, listed in a file, and others, whose files no clone has."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def paths(ask: AskGit, *source: str) -> set[str]:
     Args:
         source: where git reads it: ``--file <path>`` or ``--blob <commit>:<path>``.
     """
-    done = ask("config", "-z", *source, *_PATHS, ok=None)
-    if done.was_disturbed:
-        raise done.failure()
-    return {displayed(row.partition(b"\n")[2]).rstrip("/") for row in done.fields}
+    result = ask("config", "-z", *source, *_PATHS, ok=None)
+    if result.was_disturbed:
+        raise result.failure()
+    return {displayed(row.partition(b"\n")[2]).rstrip("/") for row in result.fields}
 
 
 @lru_cache(maxsize=COMMITS_KNOWN)
 def at(repository: Plumbing, commit: str) -> tuple[str, ...]:
     """The paths of the submodules of a commit (a full id): links that its list names."""
-    if not (listed := paths(repository.read, "--blob", f"{commit}:{LIST}")):
+    if not (listed_paths := paths(repository.read, "--blob", f"{commit}:{LIST}")):
         return ()
-    rows = repository.read("ls-tree", "-z", "--full-tree", commit, "--", *sorted(listed)).fields
+    rows = repository.read("ls-tree", "-z", "--full-tree", commit, "--", *sorted(listed_paths)).fields
     links = {displayed(row.partition(b"\t")[2]) for row in rows if row.startswith(_LINK.encode())}
-    return tuple(sorted(listed & links))
+    return tuple(sorted(listed_paths & links))
 
 
 def bare_links(repository: Plumbing, base: str, commit: str) -> list[str]:
-    """The paths at which `commit` has other links than `base` has, and that its list of submodules does not name."""
+    """The paths of links that `commit` changes from `base` and that its list of submodules does not name."""
     changed = list(_links(repository.read("diff-tree", "-r", "--raw", *PATCH_FREE, base, commit).fields))
     return sorted(set(changed) - paths(repository.read, "--blob", f"{commit}:{LIST}")) if changed else []
 

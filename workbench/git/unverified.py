@@ -1,8 +1,8 @@
 """Looks into a worktree's own repository without running git. Workers can write to it: nothing in it is trusted.
 
-They may have put anything in place of its files, and git opens what it finds: a FIFO holds it up until its time limit,
-a link or `commondir` leads it elsewhere. Git itself makes regular files and directories only, besides the socket of a
-file system monitor.
+They may have replaced its files by anything, and git opens whatever is there: a FIFO blocks it until its time limit, a
+link or `commondir` leads it elsewhere. Git itself creates only regular files and directories, and the socket of a file
+system monitor.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.git.names import is_name, is_object_id
 
 _LONGEST = 4_096
 MOST = 500_000
-"""So many entries are looked at."""
+"""How many entries are examined."""
 _SOCKETS = frozenset({"fsmonitor--daemon.ipc"})
 
 
@@ -30,7 +30,7 @@ def require_sound(git_dir: Path) -> None:
     Raises:
         Unavailable: ``REPOSITORY_DAMAGED``.
     """
-    if problem := next(_problems(git_dir), None):
+    if problem := next(_find_problems(git_dir), None):
         name = git_dir.name
         raise Unavailable(
             "REPOSITORY_DAMAGED",
@@ -40,17 +40,17 @@ def require_sound(git_dir: Path) -> None:
         )
 
 
-def _problems(git_dir: Path) -> Iterator[str]:
+def _find_problems(git_dir: Path) -> Iterator[str]:
     if git_dir.is_symlink():
         yield "it is a link"
     if os.path.lexists(git_dir / "commondir"):
         yield "commondir refers to another repository"
-    waiting, seen = [str(git_dir)], 0
-    while waiting and seen < MOST:
+    waiting, count = [str(git_dir)], 0
+    while waiting and count < MOST:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    seen += 1
+                    count += 1
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     elif not entry.is_file(follow_symlinks=False) and entry.name not in _SOCKETS:
@@ -66,35 +66,35 @@ def branch(git_dir: Path, name: str) -> str | None:
     """The commit in a branch's loose reference file; None if there is none or it is invalid."""
     if not is_name(name):
         return None
-    commit = _line(git_dir, ["refs", "heads", *name.split("/")])
+    commit = _read_line(git_dir, ["refs", "heads", *name.split("/")])
     return commit if commit and is_object_id(commit) and commit == commit.lower() else None
 
 
 def head(git_dir: Path) -> str | None:
     """The branch that HEAD refers to; None if it refers to none or is invalid."""
-    line = _line(git_dir, ["HEAD"]) or ""
+    line = _read_line(git_dir, ["HEAD"]) or ""
     name = line.removeprefix("ref: refs/heads/")
     return name if name != line else None
 
 
-def _line(directory: Path, names: Sequence[str]) -> str | None:
-    with suppress(OSError, ValueError), _opened(directory, names) as file:
+def _read_line(directory: Path, names: Sequence[str]) -> str | None:
+    with suppress(OSError, ValueError), _open(directory, names) as file:
         if stat.S_ISREG(os.fstat(file).st_mode):
             return os.fsdecode(os.read(file, _LONGEST)).removesuffix("\n")
     return None
 
 
 @contextmanager
-def _opened(directory: Path, names: Sequence[str]) -> Iterator[int]:
+def _open(directory: Path, names: Sequence[str]) -> Iterator[int]:
     """Open a file below a directory without following links or blocking."""
-    how = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    place = os.open(directory, how | os.O_DIRECTORY)
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    place = os.open(directory, flags | os.O_DIRECTORY)
     try:
         for name in names[:-1]:
-            below = os.open(name, how | os.O_DIRECTORY, dir_fd=place)
+            child = os.open(name, flags | os.O_DIRECTORY, dir_fd=place)
             os.close(place)
-            place = below
-        file = os.open(names[-1], how, dir_fd=place)
+            place = child
+        file = os.open(names[-1], flags, dir_fd=place)
     finally:
         os.close(place)
     try:

@@ -29,7 +29,11 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
         if existing:
             start = branch
             refuse_checked_out(repository, branch)
-    commit, path, git_dir = repository.commit(start), _spot(repository.root / path), _spot(repository.root / git_dir)
+    commit, path, git_dir = (
+        repository.commit(start),
+        _locate(repository.root / path),
+        _locate(repository.root / git_dir),
+    )
     with ExitStack() as undo:
         _make_directory(path)
         undo.callback(_delete, path)
@@ -39,7 +43,7 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
             _create_branch(repository, branch, commit, start)
             undo.callback(repository.write, "update-ref", "-d", f"refs/heads/{branch}", commit)
         undo.callback(_forget, repository, path)
-        _record(repository, path, branch or commit)
+        _register(repository, path, branch or commit)
         clones.make(repository, path, git_dir, branch, commit)
         (path / ".git").write_bytes(_pointer(path, git_dir))
         clones.fill(repository, path, git_dir, commit)
@@ -49,8 +53,8 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
 
 def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
     """See `Repository.remove_worktree`."""
-    path, git_dir = _spot(repository.root / path), _spot(repository.root / git_dir)
-    main = [_real(place) for place in (repository.root, repository.git_dir)]
+    path, git_dir = _locate(repository.root / path), _locate(repository.root / git_dir)
+    main = [_resolve(place) for place in (repository.root, repository.git_dir)]
     if any(place.is_relative_to(removed) for place in main for removed in (path, git_dir)):
         raise BadInput("NOT_A_WORKTREE", f"{path} or {git_dir} contains the main checkout and is not removed.")
     _anchor_record(repository, path)
@@ -61,7 +65,7 @@ def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
 
 def anchor(repository: Plumbing, path: Path, git_dir: Path) -> None:
     """See `Repository.anchor_worktree`."""
-    path, git_dir = _spot(repository.root / path), _spot(repository.root / git_dir)
+    path, git_dir = _locate(repository.root / path), _locate(repository.root / git_dir)
     if not path.is_dir() or not git_dir.is_dir() or path.is_symlink() or git_dir.is_symlink():
         return
     _anchor_record(repository, path)
@@ -78,23 +82,23 @@ def anchor(repository: Plumbing, path: Path, git_dir: Path) -> None:
 
 
 def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> None:
-    """Change a file below a directory that a worker may write to, following no link; what is no such file stays."""
-    how = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    fresh = f".{names[-1]}.{token_hex(8)}.tmp"
-    with suppress(OSError), ExitStack() as opened:
+    """Change a regular file below a directory that a worker may write to, without following links."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    temporary = f".{names[-1]}.{token_hex(8)}.tmp"
+    with suppress(OSError), ExitStack() as stack:
         directory: int | None = None
         for name in (str(place), *names[:-1]):
-            directory = os.open(name, how | os.O_DIRECTORY, dir_fd=directory)
-            opened.callback(os.close, directory)
-        file = os.open(names[-1], how, dir_fd=directory)
-        opened.callback(os.close, file)
+            directory = os.open(name, flags | os.O_DIRECTORY, dir_fd=directory)
+            stack.callback(os.close, directory)
+        file = os.open(names[-1], flags, dir_fd=directory)
+        stack.callback(os.close, file)
         before = os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else None
         if before is None or len(before) == _LARGEST or (after := os.fsencode(change(os.fsdecode(before)))) == before:
             return
-        made = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
-        with os.fdopen(made, "wb") as written:
-            written.write(after)
-        os.replace(fresh, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
+        with os.fdopen(descriptor, "wb") as output:
+            output.write(after)
+        os.replace(temporary, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def _pointer(path: Path, git_dir: Path) -> bytes:
@@ -102,18 +106,18 @@ def _pointer(path: Path, git_dir: Path) -> bytes:
 
 
 def _is_moved(line: str, before: str, place: Path) -> bool:
-    """Whether a line names a place of this name by an absolute path."""
-    named = line.removeprefix(before).strip().strip('"')
-    return named != line and Path(named).is_absolute() and Path(named).name == place.name
+    """Whether a line holds an absolute path that ends in the name of `place`."""
+    target = line.removeprefix(before).strip().strip('"')
+    return target != line and Path(target).is_absolute() and Path(target).name == place.name
 
 
 def _anchor_record(repository: Plumbing, path: Path) -> None:
-    """Have git's record of a worktree name the place where it is now, if it names the one before a move or a copy."""
+    """Point git's record of a worktree to its current path, if it names the path before a move or a copy."""
     records = {record: _pointee(record / "gitdir") for record in (repository.git_dir / "worktrees").glob("*")}
-    if any(claimed is not None and _is_same(claimed.parent, path) for claimed in records.values()):
+    if any(pointee is not None and _is_same(pointee.parent, path) for pointee in records.values()):
         return
-    for record, claimed in records.items():
-        if claimed and claimed.parts[-4:] == (path / ".git").parts[-4:] and not _is_of(repository, claimed.parents[3]):
+    for record, pointee in records.items():
+        if pointee and pointee.parts[-4:] == (path / ".git").parts[-4:] and not _is_of(repository, pointee.parents[3]):
             atomic_file.replace(record / "gitdir", f"{path}/.git\n")
             return
 
@@ -125,7 +129,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _is_at(one: Path, other: Path) -> bool:
-    """Whether two paths name one entry of one directory, which need not exist, even if the directory has two paths."""
+    """Whether two paths name the same directory entry, which need not exist; the directory may have two paths."""
     return one.name == other.name and _is_same(one.parent, other.parent)
 
 
@@ -153,12 +157,12 @@ def _make_directory(path: Path) -> None:
 
 
 def _create_branch(repository: Plumbing, branch: str, commit: str, start: str) -> None:
-    made = ("--create-reflog", "-m", f"branch: Created from {start}")
+    options = ("--create-reflog", "-m", f"branch: Created from {start}")
     new = (f"refs/heads/{branch}", commit, "0" * len(commit))
     try:
-        repository.write("update-ref", *made, *new)
+        repository.write("update-ref", *options, *new)
     except Unavailable:
-        if existing := _clashing_branch(repository, branch):
+        if existing := _find_clashing_branch(repository, branch):
             raise Conflict(
                 "BRANCH_EXISTS",
                 f"The branch {existing!r} already exists. Choose another name than {branch!r}.",
@@ -167,20 +171,20 @@ def _create_branch(repository: Plumbing, branch: str, commit: str, start: str) -
         raise
 
 
-def _clashing_branch(repository: Plumbing, branch: str) -> str | None:
+def _find_clashing_branch(repository: Plumbing, branch: str) -> str | None:
     """An existing branch that prevents `branch` from being created: itself, one above or one below it."""
     above = [branch[:end] for end, letter in enumerate(f"{branch}/") if letter == "/"]
     patterns = [f"refs/heads/{name}" for name in above]
-    listed = repository.read("for-each-ref", "--format=%(refname)", *patterns).text.splitlines()
-    names = [name.removeprefix("refs/heads/") for name in listed]
+    refs = repository.read("for-each-ref", "--format=%(refname)", *patterns).text.splitlines()
+    names = [name.removeprefix("refs/heads/") for name in refs]
     return next((n for n in names if n in above or n.startswith(f"{branch}/")), None)
 
 
-def _record(repository: Plumbing, path: Path, start: str) -> None:
+def _register(repository: Plumbing, path: Path, start: str) -> None:
     """Register the worktree with git, which then lists it and keeps its branch from being checked out elsewhere."""
     # Twice --force: this replaces the record of an earlier worktree here, even if it is locked.
-    how = ("--force", "--force", "--quiet", "--no-checkout", *(("--detach",) if is_object_id(start) else ()))
-    repository.write("worktree", "add", *how, "--", str(path), start)
+    options = ("--force", "--force", "--quiet", "--no-checkout", *(("--detach",) if is_object_id(start) else ()))
+    repository.write("worktree", "add", *options, "--", str(path), start)
 
 
 def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
@@ -190,8 +194,8 @@ def _records(repository: Plumbing, path: Path) -> Iterator[Path]:
     worktrees that are only temporarily away.
     """
     for record in (repository.git_dir / "worktrees").glob("*"):
-        claimed = _pointee(record / "gitdir")
-        if _is_at(claimed.parent, path) if claimed is not None else record.name == path.name:
+        pointee = _pointee(record / "gitdir")
+        if _is_at(pointee.parent, path) if pointee is not None else record.name == path.name:
             yield record
 
 
@@ -202,17 +206,17 @@ def _pointee(pointer: Path) -> Path | None:
     text = pointer.read_bytes()[:8192].removesuffix(b"\n")
     if not text or b"\0" in text:
         return None
-    named = pointer.parent / os.fsdecode(text)
-    return _spot(named.parent) / named.name
+    target = pointer.parent / os.fsdecode(text)
+    return _locate(target.parent) / target.name
 
 
-def _real(path: Path) -> Path:
+def _resolve(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _spot(path: Path) -> Path:
+def _locate(path: Path) -> Path:
     """`path` with its parent resolved; it may itself be a symbolic link, or not exist."""
-    return _real(path) if path.name in ("", "..") else _real(path.parent) / path.name
+    return _resolve(path) if path.name in ("", "..") else _resolve(path.parent) / path.name
 
 
 def _delete(path: Path) -> None:

@@ -1,7 +1,6 @@
-"""The personalities that this node knows, in memory: a copy of the store for those that ask often, such as lists of
-tools.
+"""The personalities that this node knows, in memory: a copy of the store for frequent readers, such as lists of tools.
 
-It knows which version of a name is the latest, and which trait a tool name means.
+It finds the latest version of a name.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class PersonalityDirectory:
             self._by_name.pop(name, None)
 
     def replace(self, all_known: Iterable[KnownPersonality]) -> None:
-        """Forget everything, and know these."""
+        """Replace all personalities by these."""
         self._by_name.clear()
         for known in all_known:
             self.put(known)

@@ -1,6 +1,6 @@
 """Signed envelopes.
 
-What is signed is the compact JSON of payload, source and target, in the order of the fields and without absent values.
+The signed text is the compact JSON of payload, source and target, in the order of the fields and without absent values.
 An envelope is this text with the signature as its last field.
 """
 
@@ -34,11 +34,11 @@ class Envelope(Unsigned):
     signature: str = Field(max_length=LONGEST_SIGNATURE)
 
     def unsigned_text(self) -> bytes:
-        """The bytes that koi-net takes for signed: what it has read, written again."""
+        """The bytes whose signature koi-net checks: the envelope as it parsed and serialized it again."""
         return Unsigned(payload=self.payload, source_node=self.source_node, target_node=self.target_node).text()
 
 
 def signed(identity: NodeIdentity, payload: Payload, target: KoiNetNode) -> bytes:
-    """An envelope from a node, as it is sent."""
+    """The bytes of an envelope from a node, signed by it."""
     text = Unsigned(payload=payload, source_node=identity.rid, target_node=target).text()
     return text[:-1] + f',"signature":"{identity.sign(text)}"}}'.encode()

@@ -8,7 +8,7 @@ from typing import Any
 from rid_lib.ext.utils import sha256_hash, sha256_hash_json
 
 LARGEST_EXACT = 2**53
-"""Whole numbers up to here are written alike everywhere."""
+"""The largest integer that every encoder writes alike."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -28,20 +28,20 @@ def hash_of(contents: dict[str, Any]) -> str:
 def _is_plain(contents: dict[str, Any]) -> bool:
     """Whether Python's own encoder writes a value in canonical form.
 
-    It writes floats and large whole numbers otherwise, and sorts keys by code points instead of UTF-16 code units.
+    It writes floats and large integers differently, and sorts keys by code points instead of UTF-16 code units.
     """
-    waiting: list[Any] = [contents]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if not "".join(one).isascii():
+    pending: list[Any] = [contents]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            if not "".join(value).isascii():
                 return False
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif isinstance(one, int):
-            if abs(one) > LARGEST_EXACT:
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, int):
+            if abs(value) > LARGEST_EXACT:
                 return False
-        elif one is not None and not isinstance(one, str):
+        elif value is not None and not isinstance(value, str):
             return False
     return True

@@ -38,7 +38,7 @@ class NodeIdentity:
     @property
     def public_key(self) -> str:
         """base64 of the DER form."""
-        return _written(self.key.public_key())
+        return _encode_key(self.key.public_key())
 
     def sign(self, message: bytes) -> str:
         """base64 of r and s, 32 bytes each."""
@@ -71,7 +71,7 @@ def load_or_create(path: Path, name: str) -> NodeIdentity:
             f"The key of this node cannot be read from {path}: {reason}. Without it the node is another one: restore "
             "it, or delete it to begin anew.",
         ) from error
-    return NodeIdentity(key, KoiNetNode(name, sha256_hash(_written(key.public_key()))))
+    return NodeIdentity(key, KoiNetNode(name, sha256_hash(_encode_key(key.public_key()))))
 
 
 def _require_name(name: str) -> None:
@@ -88,15 +88,15 @@ def _create(path: Path) -> None:
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    atomic_file.replace(fresh, pem, PRIVATE)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    atomic_file.replace(temporary, pem, PRIVATE)
     try:
         with suppress(FileExistsError):
-            os.link(fresh, path)
+            os.link(temporary, path)
     except OSError as error:
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
     finally:
-        fresh.unlink()
+        temporary.unlink()
 
 
 def belongs(public_key: str, rid: KoiNetNode) -> bool:
@@ -111,20 +111,20 @@ def is_signed(public_key: str, signature: str, message: bytes) -> bool:
         if len(raw) != 2 * COORDINATE:
             return False
         r, s = (int.from_bytes(part, "big") for part in (raw[:COORDINATE], raw[COORDINATE:]))
-        _read(public_key).verify(encode_dss_signature(r, s), message, _ALGORITHM)
+        _decode_key(public_key).verify(encode_dss_signature(r, s), message, _ALGORITHM)
     except (InvalidSignature, ValueError, UnsupportedAlgorithm):
         return False
     return True
 
 
 @lru_cache(maxsize=1_024)
-def _read(public_key: str) -> ec.EllipticCurvePublicKey:
+def _decode_key(public_key: str) -> ec.EllipticCurvePublicKey:
     key = serialization.load_der_public_key(base64.b64decode(public_key, validate=True))
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError("it is no P-256 key")
     return key
 
 
-def _written(key: ec.EllipticCurvePublicKey) -> str:
+def _encode_key(key: ec.EllipticCurvePublicKey) -> str:
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return base64.b64encode(der).decode()

@@ -23,7 +23,7 @@ DEEPEST = 64
 """Levels of lists and objects in an event, a bundle or the arguments of a call."""
 LONGEST_REASON = 300
 LARGE = 65_536
-"""Bytes of an envelope that takes longer to read than the event loop may be held up."""
+"""Bytes of an envelope that takes too long to be read on the event loop."""
 _SIGNATURE = re.compile(rb',"signature":"[A-Za-z0-9+/=]{0,200}"\}\s*\Z')
 """Nothing may follow it: a second payload there would replace the one that is signed."""
 _RIDS: TypeAdapter[Any] = TypeAdapter(AnyRid)
@@ -50,8 +50,8 @@ class Incoming:
     """An envelope that was received. Its signature is not checked yet.
 
     Args:
-        envelope: without what is malformed.
-        malformed: what was dropped from the payload.
+        envelope: without malformed items.
+        malformed: the items that were dropped from the payload.
         as_sent: the bytes that are signed, if the sender wrote the signature last, as koi-net does.
     """
 
@@ -62,8 +62,8 @@ class Incoming:
     def is_signed_with(self, public_key: str) -> bool:
         """Whether the signature is by this key.
 
-        koi-net writes again what it has read and checks the signature of that. The bytes as they were sent count too:
-        they cover what was dropped, and do not depend on how a version of pydantic writes numbers.
+        koi-net serializes the parsed envelope again and checks the signature of that. The bytes as they were sent
+        count too: they cover dropped items, and do not depend on how a version of pydantic writes numbers.
         """
         signature = self.envelope.signature
         if self.as_sent is not None and is_signed(public_key, signature, self.as_sent):
@@ -75,17 +75,17 @@ def opened(raw: bytes) -> Incoming:
     """Read an envelope.
 
     Raises:
-        BadInput: ``KOI_MALFORMED``: it is none, or what is wrong with it is not in one item of a list.
+        BadInput: ``KOI_MALFORMED``: it is no envelope, or malformed elsewhere than in one item of a list.
     """
     try:
-        sent = from_json(raw, allow_inf_nan=False)
-        payload = dict(sent["payload"])
+        fields = from_json(raw, allow_inf_nan=False)
+        payload = dict(fields["payload"])
         malformed: list[Malformed] = []
         for name in payload:
             if name in _ITEMS:
-                payload[name] = _readable(name, payload[name], malformed)
+                payload[name] = _keep_readable(name, payload[name], malformed)
         _require_plain({name: value for name, value in payload.items() if name not in _ITEMS})
-        envelope = Envelope.model_validate({**sent, "payload": payload})
+        envelope = Envelope.model_validate({**fields, "payload": payload})
     except (ValueError, TypeError, KeyError) as error:
         raise BadInput("KOI_MALFORMED", f"This is no envelope of KOI-net: {_reason(error)}.") from None
     signature = _SIGNATURE.search(raw, max(0, len(raw) - 2 * LONGEST_SIGNATURE))
@@ -93,25 +93,25 @@ def opened(raw: bytes) -> Incoming:
 
 
 async def received(raw: bytes) -> Incoming:
-    """Read an envelope as `opened` does; a large one in a thread, for that takes a tenth of a second for each megabyte.
+    """Read an envelope as `opened` does; a large one in a thread, because a megabyte takes a tenth of a second.
 
     Raises: as `opened`.
     """
     return opened(raw) if len(raw) <= LARGE else await asyncio.to_thread(opened, raw)
 
 
-def _readable(name: str, items: Any, malformed: list[Malformed]) -> list[Any]:
+def _keep_readable(name: str, items: Any, malformed: list[Malformed]) -> list[Any]:
     """The items of a list that can be read; the others are added to `malformed`."""
     if not isinstance(items, list):
         raise ValueError(f"{name} is no list")
-    found = []
+    readable = []
     for number, item in enumerate(items):
         try:
             _require_plain(item)
-            found.append(_ITEMS[name].validate_python(item))
+            readable.append(_ITEMS[name].validate_python(item))
         except ValueError as error:
             malformed.append(Malformed("KOI_MALFORMED", f"{name}[{number}]: {_reason(error)}"))
-    return found
+    return readable
 
 
 def _require_plain(value: Any, depth: int = 0) -> None:

@@ -15,7 +15,7 @@ from workbench.koi.requests import PeerClient
 
 @dataclass(slots=True)
 class Meeting:
-    """How the search for the first contact goes. `retry_at`: on the loop's clock."""
+    """The state of the search for the first contact. `retry_at`: on the loop's clock."""
 
     failures: int = 0
     retry_at: float = 0.0
@@ -24,7 +24,7 @@ class Meeting:
 
 @dataclass(slots=True)
 class Presence:
-    """Who this node is on the network, while it takes part."""
+    """This node's part in the network, while it takes part."""
 
     identity: NodeIdentity
     base_url: str
@@ -34,16 +34,16 @@ class Presence:
     greeted: set[str] = field(default_factory=set)
     """The nodes that have introduced themselves, and are not answered yet."""
     compared: dict[str, float] = field(default_factory=dict)
-    """When each peer was compared with what is known here; on the loop's clock."""
+    """When each peer's state was compared with this node's; on the loop's clock."""
     polled: dict[str, float] = field(default_factory=dict)
     """When each peer was polled."""
     hurried: dict[str, float] = field(default_factory=dict)
     """When each peer was last tried again because it had sent something."""
     answered: dict[str, set[int]] = field(default_factory=dict)
-    """What each peer was sent when it polled last, by the ids in the outbox."""
+    """The outbox ids that each peer got when it last polled."""
     meeting: Meeting = field(default_factory=Meeting)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while it is decided what to do for peers, and while the node leaves."""
+    """Held while work for peers is chosen, and while the node leaves."""
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ class Node:
         directory: the personalities that it knows, as the store has them.
         changed_elsewhere: ``name/version`` of those that another process has changed, until they are read again.
         has_mail: set when something was put into the outbox, or is to be done for a peer.
-        problem: why it takes no part though it is to.
-        received_calls: what other nodes have called here lately.
-        publishing: held while this project's own profiles are compared with those that are published, and published.
+        problem: the error that keeps it from taking part.
+        received_calls: recent calls by other nodes.
+        publishing: held while this project's own profiles are compared with the published ones, and published.
     """
 
     presence: Presence | None = None
@@ -69,7 +69,7 @@ class Node:
     received_calls: ReceivedCalls = field(default_factory=ReceivedCalls)
 
     def greeted(self, peer: str) -> None:
-        """Note that a node has introduced itself: it is to be answered."""
+        """Note that a node has introduced itself and must be answered."""
         if self.presence is not None:
             self.presence.greeted.add(peer)
             self.has_mail.set()

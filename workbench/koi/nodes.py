@@ -1,4 +1,4 @@
-"""What bundles of nodes and of edges contain."""
+"""The contents of bundles of nodes and of edges."""
 
 from __future__ import annotations
 

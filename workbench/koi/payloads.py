@@ -1,4 +1,4 @@
-"""What nodes send each other. The order of the fields is part of the protocol: signatures are over the JSON text."""
+"""The payloads that nodes exchange. Their order of fields is part of the protocol: the JSON text is signed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Manifest(rid_lib.ext.Manifest):
     @property
     def at(self) -> int:
         """Its time, microseconds UTC."""
-        written = self.timestamp
-        aware = written if written.tzinfo else written.replace(tzinfo=UTC)
+        timestamp = self.timestamp
+        aware = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
         return (aware - EPOCH) // timedelta(microseconds=1)
 
 

@@ -17,7 +17,7 @@ class PeerTasks:
 
     Args:
         on_end: called when a task may be started again.
-        failed_seconds: for how long none like it is started after one has failed.
+        failed_seconds: the pause after a failure, before a task of the same kind and peer may start.
     """
 
     def __init__(self, on_end: Callable[[], None] = lambda: None, failed_seconds: float = FAILED_SECONDS) -> None:
@@ -32,7 +32,7 @@ class PeerTasks:
         if self._is_closed or key in self._running:
             return False
         self._running[key] = task = asyncio.create_task(work(), name=f"{kind} {peer}")
-        task.add_done_callback(lambda _: self._ended(key, task))
+        task.add_done_callback(lambda _: self._note_end(key, task))
         return True
 
     async def close(self) -> None:
@@ -43,7 +43,7 @@ class PeerTasks:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def _ended(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+    def _note_end(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
         if task.cancelled() or (error := task.exception()) is None:
             self._release(key)
             return

@@ -1,4 +1,4 @@
-"""The calls that other nodes have sent lately: each is run once, and no node sends too many."""
+"""The calls that other nodes have sent lately: each runs once, and no node may send too many."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from workbench.model import SECOND
 from workbench.rules.token_bucket import TokenBucket
 
 FRESH_SECONDS = 60
-"""How old a call may be, or how far ahead its clock."""
+"""How old a call may be, or how far ahead the sender's clock."""
 REMEMBERED = 2 * FRESH_SECONDS * SECOND
-"""How long the id of a call is kept: as long as the call could be sent again."""
+"""How long the id of a call is kept: as long as the call could be replayed."""
 BUCKETS = 10_000
 MINUTE = 60.0
 

@@ -26,17 +26,17 @@ LARGEST_PORT = 65_535
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 """Answers are not compressed: a small one could expand to a very large one."""
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=3.0)
-"""Connections are given up before the peer does so, which is after 5 s in koi-net."""
+"""Connections are closed before the peer closes them, which koi-net does after 5 s."""
 FOLLOWED = "application/x-ndjson"
-"""What a request accepts, and the type of its answer, if its sender wants to know how far the work is: signed
-envelopes, a line each, of which the last one is the answer. Workbench's own addition: a node that does not know it
-sends the answer alone, and so does one that has nothing to report."""
+"""The media type of an answer with progress reports, which the sender accepts to get them: signed envelopes, one a
+line, the last one the answer. Workbench's own addition: a node that does not know it, or has nothing to report, sends
+the answer alone."""
 LARGEST_REPORT = 16_384
 """Bytes of an envelope before the answer."""
 REPORT_SECONDS = 0.1
-"""A report that follows another one sooner is dropped: each costs the check of a signature."""
+"""A report that comes sooner after another is dropped, because each costs the check of a signature."""
 PEERS = 10_000
-"""Of so many peers it is known that they have answered."""
+"""The most peers of which an answer is remembered."""
 
 
 HandleReport = Callable[[bytes], Awaitable[None]]
@@ -74,7 +74,7 @@ class PeerClient:
         )
 
     async def ask(self, peer: KoiPeer, path: str, payload: Payload, *, seconds: float | None = None) -> Payload | None:
-        """Send a payload; the answer's payload without what is malformed, or None if the answer has none.
+        """Send a payload; the answer's payload without malformed items, or None if the answer has none.
 
         Raises: as `exchange`.
         """
@@ -84,7 +84,7 @@ class PeerClient:
     async def follow(
         self, peer: KoiPeer, path: str, payload: Payload, *, seconds: float, report: Report
     ) -> Payload | None:
-        """As `ask`; what the peer sends before its answer is passed on. Of that, what is wrong is dropped.
+        """As `ask`; the reports that the peer sends before its answer are passed on, wrong ones dropped.
 
         Raises: as `exchange`.
         """
@@ -97,10 +97,10 @@ class PeerClient:
                 return
             last = clock()
             with suppress(Unavailable):
-                await report((await self._checked(peer, raw)).envelope.payload)
+                await report((await self._check(peer, raw)).envelope.payload)
 
         raw = await self._answer(peer, path, payload, seconds, handle_report)
-        return (await self._checked(peer, raw)).envelope.payload
+        return (await self._check(peer, raw)).envelope.payload
 
     async def exchange(
         self, peer: KoiPeer, path: str, payload: Payload, *, seconds: float | None = None
@@ -112,10 +112,10 @@ class PeerClient:
             Unavailable: ``KOI_UNREACHABLE``, ``KOI_BAD_ANSWER``.
         """
         raw = await self._answer(peer, path, payload, seconds)
-        return None if raw.strip() in (b"", b"null") else await self._checked(peer, raw)
+        return None if raw.strip() in (b"", b"null") else await self._check(peer, raw)
 
     async def identify(self, base_url: str) -> KoiNetNode:
-        """The RID of the node at a URL, as it says itself. Other implementations than Workbench do not say it.
+        """The RID of the node at a URL, as it states it. Other implementations than Workbench do not state it.
 
         Raises:
             Unavailable: ``KOI_UNREACHABLE``, ``KOI_RID_UNKNOWN``.
@@ -133,25 +133,27 @@ class PeerClient:
             ) from None
 
     async def meet(self, rid: KoiNetNode, base_url: str) -> Bundle:
-        """The bundle of a node whose key is not known yet, from itself.
+        """The bundle of a node whose key is not known yet, asked from the node itself.
 
-        Its answer has to be signed with the key in the bundle, which has to be the key of the RID.
+        Its answer must be signed with the key in the bundle, which must be the key of the RID.
 
         Raises: as `exchange`.
         """
         peer = KoiPeer(rid, base_url, "")
         raw = await self._answer(peer, BUNDLES, FetchBundles(rids=[rid]), None)
-        incoming = await self._from(peer, raw)
+        incoming = await self._read_from(peer, raw)
         payload = incoming.envelope.payload
-        if not isinstance(payload, BundlesPayload) or not (found := [b for b in payload.bundles if b.rid == rid]):
+        if not isinstance(payload, BundlesPayload) or not (
+            bundles := [bundle for bundle in payload.bundles if bundle.rid == rid]
+        ):
             raise _bad_answer(rid, "it has not the node's own bundle")
-        key = found[0].contents.get("public_key")
+        key = bundles[0].contents.get("public_key")
         if not isinstance(key, str) or not belongs(key, rid) or not incoming.is_signed_with(key):
             raise _bad_answer(rid, "its signature does not fit")
-        return found[0]
+        return bundles[0]
 
     def has_answered(self, peer: KoiPeer) -> bool:
-        """Whether a signed answer came from this address: it is the node's own, and not one that it merely names."""
+        """Whether a signed answer came from this address, which proves that it is the node's own."""
         return peer in self._answered
 
     async def close(self) -> None:
@@ -180,8 +182,8 @@ class PeerClient:
         headers = {"Accept": FOLLOWED} if handle_report else None
         try:
             _require_port(url)
-            sending = self._http.stream(method, url, content=body, headers=headers)
-            async with asyncio.timeout(seconds), sending as response:
+            exchange = self._http.stream(method, url, content=body, headers=headers)
+            async with asyncio.timeout(seconds), exchange as response:
                 is_followed = handle_report is not None and response.headers.get("Content-Type") == FOLLOWED
                 return response.status_code, await self._read(url, response, handle_report if is_followed else None)
         except TimeoutError:
@@ -204,15 +206,15 @@ class PeerClient:
                     await handle_report(line)
         return bytes(raw)
 
-    async def _checked(self, peer: KoiPeer, raw: bytes) -> Incoming:
+    async def _check(self, peer: KoiPeer, raw: bytes) -> Incoming:
         """An answer, if it is an envelope from the peer and for this node, with its signature."""
-        incoming = await self._from(peer, raw)
+        incoming = await self._read_from(peer, raw)
         if not incoming.is_signed_with(peer.public_key):
             raise _bad_answer(peer.rid, "its signature does not fit")
         self._answered[peer] = True
         return incoming
 
-    async def _from(self, peer: KoiPeer, raw: bytes) -> Incoming:
+    async def _read_from(self, peer: KoiPeer, raw: bytes) -> Incoming:
         """An answer, if it is an envelope from the peer and for this node."""
         try:
             incoming = await received(raw)

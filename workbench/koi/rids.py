@@ -12,14 +12,14 @@ from rid_lib.types import KoiNetEdge, KoiNetNode
 from workbench.rules.personalities.rid import LONGEST, AgentPersonality, require_writable
 
 PERSONALITY, NODE, EDGE = (str(kind) for kind in (AgentPersonality, KoiNetNode, KoiNetEdge))
-"""The types as they are written: ``orn:agent.personality``, ``orn:koi-net.node``, ``orn:koi-net.edge``."""
+"""The names of the types: ``orn:agent.personality``, ``orn:koi-net.node``, ``orn:koi-net.edge``."""
 
 
 class ForeignRid(DefaultType):
     """Text in place of a RID that this node accepts: malformed, too long, or of another type.
 
-    It is kept as it is, so that one such RID in a message does not invalidate the whole, and its signature still fits.
-    rid-lib would create a class for every unknown type, and keep it.
+    It is kept unchanged, so that it does not invalidate the whole message, whose signature still fits. rid-lib would
+    create a class for every unknown type, and keep it.
     """
 
     scheme = "foreign"
@@ -49,10 +49,10 @@ def parse_node(text: str) -> KoiNetNode:
     Raises:
         ValueError: it is none, or too long.
     """
-    found = parse(text)
-    if not isinstance(found, KoiNetNode):
+    rid = parse(text)
+    if not isinstance(rid, KoiNetNode):
         raise ValueError("the RID of a node is orn:koi-net.node:<name>+<hash of its public key>")
-    return found
+    return rid
 
 
 def _read(value: Any) -> RID:
@@ -73,10 +73,10 @@ AnyRid = Annotated[
 
 
 def _read_node(value: Any) -> KoiNetNode:
-    found = value if isinstance(value, RID) else parse(str(value))
-    if not isinstance(found, KoiNetNode):
+    rid = value if isinstance(value, RID) else parse(str(value))
+    if not isinstance(rid, KoiNetNode):
         raise ValueError("it is not the RID of a node")
-    return found
+    return rid
 
 
 NodeRid = Annotated[

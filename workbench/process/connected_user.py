@@ -1,4 +1,4 @@
-"""Whose the program at the other end of a connection within this machine is; only Linux tells."""
+"""Finds the user of the program at the other end of a local connection; only Linux tells."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 TELLS = sys.platform == "linux"
-"""Whether this system tells whose a connection is."""
+"""Whether this system tells the user of a connection."""
 Endpoint = tuple[str, int]
 _UID, _INODE = 7, 9
 """Fields of a line of `/proc/net/tcp`, see proc(5); a connection that its program has closed has no inode."""
 
 
 def connected_user(client: Endpoint, server: Endpoint) -> int | None:
-    """The user id of the program that opened a TCP connection to this process; None: it cannot be told. Blocks.
+    """The user id of the program that opened a TCP connection to this process; None if unknown. Blocks.
 
     Args:
         client: the address and port of that program's end.
         server: those of this process's end.
     """
-    for table, ends in _rows(client, server):
+    for table, ends in _find_tables(client, server):
         try:
             lines = Path(table).read_text("ascii").splitlines()
         except OSError:
@@ -33,16 +33,16 @@ def connected_user(client: Endpoint, server: Endpoint) -> int | None:
     return None
 
 
-def _rows(client: Endpoint, server: Endpoint) -> Iterator[tuple[str, str]]:
-    """The tables that the connection may be in, and how they write its ends: a program may use IPv4 through IPv6."""
+def _find_tables(client: Endpoint, server: Endpoint) -> Iterator[tuple[str, str]]:
+    """The tables that may hold the connection, and its ends as they write them; IPv6 may carry IPv4."""
     try:
         addresses = [(ip_address(host), port) for host, port in (client, server)]
     except ValueError:
         return
-    old = [(_as_v4(address), port) for address, port in addresses]
-    if all(address is not None for address, _ in old):
-        yield "/proc/net/tcp", " ".join(_written(address.packed, port) for address, port in old if address)
-    yield "/proc/net/tcp6", " ".join(_written(_as_v6(address).packed, port) for address, port in addresses)
+    v4_addresses = [(_as_v4(address), port) for address, port in addresses]
+    if all(address is not None for address, _ in v4_addresses):
+        yield "/proc/net/tcp", " ".join(_format_end(address.packed, port) for address, port in v4_addresses if address)
+    yield "/proc/net/tcp6", " ".join(_format_end(_as_v6(address).packed, port) for address, port in addresses)
 
 
 def _as_v4(address: IPv4Address | IPv6Address) -> IPv4Address | None:
@@ -53,7 +53,7 @@ def _as_v6(address: IPv4Address | IPv6Address) -> IPv6Address:
     return address if isinstance(address, IPv6Address) else IPv6Address(f"::ffff:{address}")
 
 
-def _written(packed: bytes, port: int) -> str:
-    """An end as the kernel writes it: 32 bits at a time, in the byte order of the machine."""
+def _format_end(packed: bytes, port: int) -> str:
+    """An end in the kernel's form: 32 bits at a time, in the byte order of the machine."""
     words = (int.from_bytes(packed[start : start + 4], sys.byteorder) for start in range(0, len(packed), 4))
     return f"{''.join(f'{word:08X}' for word in words)}:{port:04X}"

@@ -19,7 +19,7 @@ def process_identity(pid: int | None = None) -> str:
         psutil.NoSuchProcess: there is none with this pid.
     """
     process = psutil.Process(pid)
-    return f"{_machine()}/{process.pid}:{process.create_time()}"
+    return f"{_name_machine()}/{process.pid}:{process.create_time()}"
 
 
 def has_ended(identity: str) -> bool | None:
@@ -27,14 +27,14 @@ def has_ended(identity: str) -> bool | None:
     process = process_named(identity)
     if process is None:
         return None
-    found = process.find()
-    return found is None or not is_running(found)
+    running = process.find()
+    return running is None or not is_running(running)
 
 
 def process_named(identity: str) -> ProcessRef | None:
     """The process with a name; None if it cannot be seen from here."""
     machine, _, process = identity.rpartition("/")
-    if machine != _machine():
+    if machine != _name_machine():
         return None
     pid, _, started = process.partition(":")
     try:
@@ -44,8 +44,8 @@ def process_named(identity: str) -> ProcessRef | None:
 
 
 @cache
-def _machine() -> str:
-    """This machine, and the container on it: within one, a pid means one process."""
+def _name_machine() -> str:
+    """The name of this machine and its container, within which a pid means one process."""
     try:
         pids = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (it is a name, not a path)
     except OSError:

@@ -18,14 +18,14 @@ MARK = "WORKBENCH_PROCESS_MARKS"
 
 
 def new_mark(owner: str = "") -> str:
-    """A mark that no other process has; it says whose process it is, if anyone's."""
+    """A mark that no other process has; it names the owner of the process, if there is one."""
     return f"{owner}-{uuid4().hex}" if owner else uuid4().hex
 
 
 def is_owned(mark: str | None, owner: str) -> bool:
-    """Whether a mark does not say that it is of another owner's process; without an owner, all are one's own."""
-    named = (mark or "").rpartition("-")[0]
-    return not owner or not named or named == owner
+    """Whether no other owner is named in a mark; without `owner`, every mark is owned."""
+    mark_owner = (mark or "").rpartition("-")[0]
+    return not owner or not mark_owner or mark_owner == owner
 
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ def mark_this_process() -> None:
 
 
 def inherited_mark() -> dict[str, str]:
-    """The variable with which descendants of this process are found, for an environment that does not inherit it."""
+    """The variable that identifies descendants of this process, for an environment that does not inherit it."""
     return {MARK: os.environ[MARK]} if os.environ.get(MARK) else {}
 
 

@@ -9,8 +9,8 @@ from importlib import metadata
 
 def versions(modules: Iterable[str]) -> dict[str, str]:
     """The packages of this interpreter that have these modules, by name with their versions."""
-    tops = {name.partition(".")[0] for name in modules}
-    names = sorted({each for top in tops for each in _distributions().get(top, ())})
+    top_modules = {name.partition(".")[0] for name in modules}
+    names = sorted({package for top in top_modules for package in _distributions().get(top, ())})
     return {name: metadata.version(name) for name in names}
 
 

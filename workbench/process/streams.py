@@ -16,7 +16,7 @@ def open_input(text: str) -> Iterator[IO[bytes]]:
 
     It is in memory where the system supports that; a confined process then cannot open it again as `/dev/stdin`.
     """
-    with os.fdopen(os.memfd_create("stdin"), "r+b") if hasattr(os, "memfd_create") else _temporary() as file:
+    with os.fdopen(os.memfd_create("stdin"), "r+b") if hasattr(os, "memfd_create") else _open_temporary() as file:
         file.write(text.encode())
         file.seek(0)
         yield file
@@ -34,5 +34,5 @@ def open_log(log: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _temporary() -> IO[bytes]:
+def _open_temporary() -> IO[bytes]:
     return tempfile.TemporaryFile()

@@ -30,8 +30,8 @@ class ProcessTable:
     """Starts processes, knows their exit codes, and ends any process with all its descendants.
 
     Args:
-        owner: whose processes these are. One that another owner's table started counts as ended: a copy of a store
-            names the processes of the original.
+        owner: the owner of these processes. Those of another owner count as ended: a copy of a store names the
+            processes of the original.
     """
 
     def __init__(self, owner: str = "") -> None:
@@ -59,9 +59,9 @@ class ProcessTable:
             Unavailable: ``COMMAND_NOT_FOUND``, ``SPAWN_FAILED``.
         """
         mark = new_mark(self._owner)
-        read = nullcontext(subprocess.DEVNULL) if stdin_text is None else open_input(stdin_text)
+        opened_input = nullcontext(subprocess.DEVNULL) if stdin_text is None else open_input(stdin_text)
         try:
-            with read as stdin, open_log(log) as stdout:
+            with opened_input as stdin, open_log(log) as stdout:
                 child = _Child(
                     argv,
                     cwd=cwd,
@@ -72,7 +72,7 @@ class ProcessTable:
                     start_new_session=True,
                 )
         except (OSError, ValueError, IndexError) as error:
-            raise _not_started(argv, cwd, error) from error
+            raise _explain_failure(argv, cwd, error) from error
         ref = ProcessRef.of_new(child.pid, mark)
         self._children[ref] = child
         return ref
@@ -81,13 +81,13 @@ class ProcessTable:
         """Whether the process itself still runs; a zombie does not."""
         if child := self._children.get(ref):
             return child.poll() is None
-        found = self._find(ref)
-        return found is not None and is_running(found)
+        process = self._find(ref)
+        return process is not None and is_running(process)
 
     def recognises(self, ref: ProcessRef) -> bool:
         """Whether the process runs, with its pid, its start time and its mark, which an earlier server gave it."""
-        found = self._find(ref)
-        return found is not None and is_running(found) and ref.mark is not None and ref.mark in marks_of(found)
+        process = self._find(ref)
+        return process is not None and is_running(process) and ref.mark is not None and ref.mark in marks_of(process)
 
     def _find(self, ref: ProcessRef) -> psutil.Process | None:
         return ref.find() if is_owned(ref.mark, self._owner) else None
@@ -135,9 +135,9 @@ class ProcessTable:
 
     def _usage(self, ref: ProcessRef, running: Sequence[RunningProcess]) -> TreeUsage:
         usage, now = ProcessTree(ref).usage(running), time.time()
-        measured, before = self._samples.get(ref, (ref.started, 0.0))
+        measured_at, cpu_seconds = self._samples.get(ref, (ref.started, 0.0))
         self._samples[ref] = (now, usage.cpu_seconds)
-        percent = 100 * (usage.cpu_seconds - before) / (now - measured) if now > measured else 0.0
+        percent = 100 * (usage.cpu_seconds - cpu_seconds) / (now - measured_at) if now > measured_at else 0.0
         return replace(usage, cpu_percent=max(0.0, percent))
 
     def terminate(self, ref: ProcessRef, grace: float, kill_seconds: float = KILL_SECONDS) -> bool:
@@ -154,7 +154,7 @@ class ProcessTable:
             self.exit_code(ref)
 
 
-def _not_started(argv: Sequence[str], cwd: Path, error: Exception) -> Unavailable:
+def _explain_failure(argv: Sequence[str], cwd: Path, error: Exception) -> Unavailable:
     command = argv[0] if argv else ""
     if isinstance(error, FileNotFoundError) and cwd.is_dir():
         return Unavailable(

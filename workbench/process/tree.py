@@ -69,22 +69,22 @@ class RunningProcess:
 
 def running_processes() -> Iterator[RunningProcess]:
     """All processes except this one and zombies, including those started while the list is read."""
-    known = {os.getpid()}
+    seen_pids = {os.getpid()}
     for _ in range(_SCANS):
-        new = set(psutil.pids()) - known
-        for pid in new:
+        new_pids = set(psutil.pids()) - seen_pids
+        for pid in new_pids:
             with suppress(psutil.Error, ProcessLookupError, PermissionError):
                 process = psutil.Process(pid)
                 with process.oneshot():
                     if process.status() != psutil.STATUS_ZOMBIE:
                         yield RunningProcess(process, process.ppid(), os.getsid(pid))
-        known |= new
+        seen_pids |= new_pids
 
 
 class ProcessTree:
     """A process with its descendants.
 
-    It remembers each process that `find` found, and its session: everything in that session descends from the tree.
+    It remembers each process that `find` returned and its session, because all processes of that session belong here.
 
     Args:
         root: the process. It may have ended.
@@ -112,16 +112,16 @@ class ProcessTree:
             running: all processes, if they are already listed.
         """
         members: dict[int, psutil.Process] = {}
-        outside, before = self._take(running_processes() if running is None else running, members), 0
-        while len(members) > before:
-            before = len(members)
+        outside, count = self._take(running_processes() if running is None else running, members), 0
+        while len(members) > count:
+            count = len(members)
             outside = self._take(outside, members)
         return list(members.values())
 
     def _take(self, rows: Iterable[RunningProcess], members: dict[int, psutil.Process]) -> list[RunningProcess]:
         """Add the processes of the tree to its members, and return the others.
 
-        Each is checked as soon as it is listed: it may end a moment later, and its child then could not be recognised.
+        Each is checked as soon as it is listed: it may end a moment later, which would hide its child.
         """
         outside = []
         for row in rows:
@@ -151,7 +151,7 @@ class ProcessTree:
         Raises:
             Unavailable: ``PROCESS_SURVIVED``: `details.pids` did not end within `kill_seconds` of SIGKILL.
         """
-        began = time.monotonic()
+        started_at = time.monotonic()
         members = self.find()
         if not members:
             return False
@@ -160,7 +160,7 @@ class ProcessTree:
             _wait(group, grace / 2)
         if members := self.find():
             self._signal(members, SIGTERM)
-            _wait(members, grace - (time.monotonic() - began))
+            _wait(members, grace - (time.monotonic() - started_at))
         self.kill(kill_seconds)
         return True
 
@@ -173,7 +173,7 @@ class ProcessTree:
         deadline = time.monotonic() + seconds
         while members := self.find():
             if time.monotonic() > deadline:
-                raise _survived(members)
+                raise _survival_error(members)
             self._signal(members, SIGKILL)
             _wait(members, seconds / 10)
         if self._adopter is not None:
@@ -185,14 +185,14 @@ class ProcessTree:
         Args:
             running: see `find`.
         """
-        members = list(_measured(self.find(running)))
+        members = list(_measure(self.find(running)))
         return TreeUsage(
-            cpu_seconds=self._seconds_of_orphans() + sum(member.cpu_seconds for member in members),
+            cpu_seconds=self._orphan_seconds() + sum(member.cpu_seconds for member in members),
             memory_bytes=sum(member.memory_bytes for member in members),
             descendants=[member for member in members if member.pid != self._root.pid],
         )
 
-    def _seconds_of_orphans(self) -> float:
+    def _orphan_seconds(self) -> float:
         """Processor seconds of adopted orphans that have ended."""
         if self._adopter is None:
             return 0.0
@@ -219,13 +219,13 @@ class ProcessTree:
 
 
 def _wait(processes: Sequence[psutil.Process], seconds: float) -> None:
-    """Wait until processes have ended, for at most some seconds."""
+    """Wait until all processes have ended, for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while any(map(is_running, processes)) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
 
 
-def _measured(processes: Iterable[psutil.Process]) -> Iterator[Member]:
+def _measure(processes: Iterable[psutil.Process]) -> Iterator[Member]:
     for process in processes:
         with suppress(psutil.Error):
             seconds = sum(process.cpu_times()[:4])  # including reaped children
@@ -238,11 +238,11 @@ def _group_of(pid: int) -> int | None:
     return None
 
 
-def _survived(processes: Sequence[psutil.Process]) -> Unavailable:
+def _survival_error(processes: Sequence[psutil.Process]) -> Unavailable:
     pids = sorted(process.pid for process in processes)
-    listed = ", ".join(map(str, pids))
+    text = ", ".join(map(str, pids))
     return Unavailable(
         "PROCESS_SURVIVED",
-        f"SIGKILL did not end {listed}. `ps -o pid,stat,wchan -p {','.join(map(str, pids))}` shows what they wait for.",
+        f"SIGKILL did not end {text}. `ps -o pid,stat,wchan -p {','.join(map(str, pids))}` shows what they wait for.",
         pids=pids,
     )

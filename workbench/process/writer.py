@@ -1,7 +1,7 @@
 """The lock of a worktree's one writer: the supervisor whose attempt is made there.
 
-The system releases the lock when the supervisor ends, however it ends. A file beside it says which attempt it is, and
-identifies the supervisor, so that what a killed one left running can be found and ended. Commands cannot write either.
+The system releases the lock when the supervisor ends, however it ends. A file beside it names the attempt and the
+supervisor, so that processes that a killed supervisor left can be found and ended. Commands can write neither file.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Writer:
     @property
     def alive(self) -> bool:
         """Whether the supervisor runs; a stopped one does."""
-        found = self.process.find()
-        return found is not None and is_running(found)
+        process = self.process.find()
+        return process is not None and is_running(process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class WriterLock:
             yield is_held
 
     def record(self, writer: Writer) -> None:
-        """Say who holds the lock. Call while holding it, after `end_rest`.
+        """Record the holder of the lock. Call while holding it, after `end_rest`.
 
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
@@ -89,22 +89,22 @@ class WriterLock:
             return None
 
     def forget(self) -> None:
-        """Say that nothing of the writer runs any more. Call while holding the lock."""
+        """Record that no process of the writer runs any more. Call while holding the lock."""
         with suppress(OSError):
             self._facts.unlink(missing_ok=True)
 
     def end_rest(self) -> None:
-        """End what an ended supervisor left running. Call while holding the lock.
+        """End the processes that an ended supervisor left. Call while holding the lock.
 
         Raises:
             Unavailable: ``PROCESS_SURVIVED``: something cannot be ended, or that supervisor has not quite ended.
         """
-        left = self.writer()
-        if left is None or left.process.pid == os.getpid():
+        writer = self.writer()
+        if writer is None or writer.process.pid == os.getpid():
             return
-        if left.alive:
-            raise Unavailable("PROCESS_SURVIVED", f"The worker, process {left.process.pid}, has not ended yet.")
-        ProcessTree(left.process).kill()
+        if writer.alive:
+            raise Unavailable("PROCESS_SURVIVED", f"The worker, process {writer.process.pid}, has not ended yet.")
+        ProcessTree(writer.process).kill()
 
     def evict(self) -> None:
         """End the supervisor that holds the lock, with everything it started, even if it is stopped.
@@ -117,7 +117,7 @@ class WriterLock:
             ProcessTree(holder.process).terminate(0.0, KILL_SECONDS)
 
     def _place(self) -> int:
-        """Tells the directory from its copies."""
+        """The inode of the directory, which tells it from its copies."""
         return self.path.parent.stat().st_ino
 
     @property

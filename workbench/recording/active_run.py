@@ -1,4 +1,4 @@
-"""A run while it goes on: what records into it."""
+"""A run under way, and the methods that record into it."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from workbench.recording import values
 
 Call = Callable[..., dict[str, Any]]
 OnRecord = Callable[[int, str, Mapping[str, Any], int | None], None]
-"""Told of what was recorded: the run, its name, the values by metric, and the step."""
+"""Called with each record: the run's id and name, the values by metric, and the step."""
 VARIABLE = "WORKBENCH_RUN"
 """Names the run that a process records into: its id, or id:try, so that a late process of an earlier try is refused."""
 
 
 class ActiveRun:
-    """A run while it goes on. Its methods may be called from any thread.
+    """A run under way. Its methods may be called from any thread.
 
     Attributes:
         id: the run's id.
         tries: how often it was started; records of an earlier start are refused. None: any.
     """
 
-    def __init__(self, call: Call, found: Mapping[str, Any], tries: int | None, on_record: OnRecord) -> None:
+    def __init__(self, call: Call, run: Mapping[str, Any], tries: int | None, on_record: OnRecord) -> None:
         self._call = call
         self._on_record = on_record
-        self.id = int(found["id"])
-        self.name = str(found["name"])
+        self.id = int(run["id"])
+        self.name = str(run["name"])
         self.tries = tries
 
     @property
@@ -46,9 +46,9 @@ class ActiveRun:
         Raises:
             BadInput: ``NOT_A_METRIC``, ``INVALID_ARGUMENTS``. Conflict: ``TOO_MANY_METRICS``, ``RUN_RESTARTED``.
         """
-        made, at = values.metrics(metrics, more), values.step(step)
-        self._call("record_metrics", run_id=self.id, metrics=made, step=at, tries=self.tries)
-        self._on_record(self.id, self.name, made, at)
+        recorded, recorded_step = values.metrics(metrics, more), values.step(step)
+        self._call("record_metrics", run_id=self.id, metrics=recorded, step=recorded_step, tries=self.tries)
+        self._on_record(self.id, self.name, recorded, recorded_step)
 
     def artifact(
         self, path: str | os.PathLike[str], name: str | None = None, media_type: str | None = None

@@ -1,4 +1,4 @@
-"""How a process that serves no project records: through the project's server, or else in its store."""
+"""The connection of a process that serves no project: to the project's server, or else to its store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 15.0
 IDLE_SECONDS = 2.0
-"""The store is closed after so long without a call."""
+"""The store is closed after this time without a call."""
 
 
 class RecorderConnection:
@@ -83,7 +83,7 @@ class RecorderConnection:
                     self._is_registered = True
                 connect, store = partial(_connect, settings), _OpenStore(settings, self._has_copy)
                 connection = ProjectConnection(settings.server_file, connect=connect, store=store)
-                thread = LoopThread("workbench-recording", connection.hold, _closed)
+                thread = LoopThread("workbench-recording", connection.hold, _ended_error)
                 self._opened = thread, connection, store
                 thread.start(STOP_SECONDS)
             return self._opened
@@ -168,5 +168,5 @@ class _OpenStore:
         await self.close()
 
 
-def _closed() -> WorkbenchError:
+def _ended_error() -> WorkbenchError:
     return no_server(ConnectionError("the recording has ended"))

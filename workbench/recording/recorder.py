@@ -1,4 +1,4 @@
-"""The runs of a process: those it begins, and the one that it was started for."""
+"""The runs of a process: those that it begins, and the one that it was started for."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ERROR_LETTERS = 10_000
 class Recorder:
     """Records runs of this process.
 
-    What is recorded goes into the innermost `run` that is open, else into the run that the environment variable
-    `WORKBENCH_RUN` names, else into a run named after the notebook or script, which begins with its first value and
-    ends with the process.
+    Records go into the innermost `run` that is open, else into the run that the environment variable `WORKBENCH_RUN`
+    names, else into a run named after the notebook or script, which begins with its first value and ends with the
+    process.
 
     Args:
         call: runs operations; by default through the project's server, or else in its store.
         project: finds the root of the project.
-        on_record: told of everything that is recorded.
+        on_record: called with every record.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Recorder:
 
     @property
     def current(self) -> ActiveRun:
-        """The run that is recorded into; it begins if there is none.
+        """The run that records go into; it begins if there is none.
 
         Raises:
             BadInput: ``BAD_RUN_VARIABLE``. WorkbenchError: what `start_run` raises.
@@ -63,8 +63,8 @@ class Recorder:
         with self._lock:
             if self._open_runs:
                 return self._open_runs[-1]
-            if (given := self._given()) is not None:
-                return given
+            if (assigned := self._assigned_run()) is not None:
+                return assigned
             if self._own is None:
                 source = surroundings.notebook(self._project())
                 self._own = self._start(Path(source).stem if source else "notebook", {}, [], [])
@@ -79,35 +79,35 @@ class Recorder:
     ) -> Iterator[ActiveRun]:
         """A run for a block. An error in the block makes it `failed`, an interrupt `cancelled`.
 
-        In a process that `WORKBENCH_RUN` gave a run, it is that one, which ends with the process.
+        In a process to which `WORKBENCH_RUN` assigned a run, it is that one, which ends with the process.
 
         Raises:
             WorkbenchError: what `start_run` raises.
         """
-        if (given := self._given()) is not None and not self._open_runs:
-            yield given
+        if (assigned := self._assigned_run()) is not None and not self._open_runs:
+            yield assigned
             return
-        made = self._start(name, parameters, tags, definitions)
+        run = self._start(name, parameters, tags, definitions)
         with self._lock:
-            self._open_runs.append(made)
+            self._open_runs.append(run)
         try:
-            yield made
+            yield run
         except KeyboardInterrupt:
-            made.end("cancelled", error_code="INTERRUPTED", error="It was interrupted.")
+            run.end("cancelled", error_code="INTERRUPTED", error="It was interrupted.")
             raise
         except BaseException as error:
             code = error.code if isinstance(error, WorkbenchError) else type(error).__name__
-            made.end("failed", error_code=code[:100], error=_text(error)[:ERROR_LETTERS])
+            run.end("failed", error_code=code[:100], error=_describe(error)[:ERROR_LETTERS])
             raise
         else:
-            made.end()
+            run.end()
         finally:
             with self._lock:
-                self._open_runs.remove(made)
+                self._open_runs.remove(run)
 
     def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Record values of the current run; see `ActiveRun.record`."""
-        if self._would_begin:
+        if self._begins_run:
             self._check("record_metrics", metrics=values.metrics(metrics, more), step=values.step(step))
         self.current.record(metrics, step=step, **more)
 
@@ -115,7 +115,7 @@ class Recorder:
         self, path: str | os.PathLike[str], name: str | None = None, media_type: str | None = None
     ) -> dict[str, Any]:
         """Record a file that the current run made; see `ActiveRun.artifact`."""
-        if self._would_begin:
+        if self._begins_run:
             from workbench.services.runs.artifacts import located
 
             place = str(Path(path).absolute())
@@ -126,9 +126,9 @@ class Recorder:
     def end_run(self, state: str = "completed") -> None:
         """End the run that began by itself; the next value begins another. Without one, nothing changes."""
         with self._lock:
-            made, self._own = self._own, None
-        if made is not None:
-            made.end(state)
+            run, self._own = self._own, None
+        if run is not None:
+            run.end(state)
 
     def close(self) -> None:
         """End the run that began by itself, and the connection."""
@@ -137,22 +137,22 @@ class Recorder:
         finally:
             self._connection.close()
 
-    def _given(self) -> ActiveRun | None:
-        """The run that this process was started for."""
+    def _assigned_run(self) -> ActiveRun | None:
+        """The run that this process was started for, if any."""
         text = os.environ.get(VARIABLE)
         if not text:
             return None
         number, _, tries = text.partition(":")
         if re.fullmatch(r"[0-9]{1,18}(:[0-9]{1,18})?", text) is None:
             raise BadInput("BAD_RUN_VARIABLE", f"{VARIABLE} has to be the id of a run, such as 7, and is {text!r}.")
-        about = {"id": int(number), "name": f"run {number}"}
-        return ActiveRun(self._call, about, int(tries) if tries else None, self._on_record)
+        record = {"id": int(number), "name": f"run {number}"}
+        return ActiveRun(self._call, record, int(tries) if tries else None, self._on_record)
 
     @property
-    def _would_begin(self) -> bool:
-        """Whether the next value begins a run: a value that will be refused must not."""
+    def _begins_run(self) -> bool:
+        """Whether the next value begins a run; one that will be refused must not."""
         with self._lock:
-            return not self._open_runs and self._own is None and self._given() is None
+            return not self._open_runs and self._own is None and self._assigned_run() is None
 
     def _check(self, operation: str, **arguments: Any) -> None:
         from workbench.ops import collect  # imported here, as it takes time that few processes need
@@ -163,7 +163,7 @@ class Recorder:
     def _start(
         self, name: str, parameters: Mapping[str, Any], tags: Sequence[str], definitions: Sequence[str]
     ) -> ActiveRun:
-        made = self._call(
+        record = self._call(
             "start_run",
             name=name,
             notebook=surroundings.notebook(self._project()),
@@ -173,7 +173,7 @@ class Recorder:
             definitions=list(definitions),
             process=process_identity(),
         )
-        return ActiveRun(self._call, made, made["tries"], self._on_record)
+        return ActiveRun(self._call, record, record["tries"], self._on_record)
 
     def _end_own(self) -> None:
         if os.getpid() != self._pid:  # the run goes on in the process that this one was forked from
@@ -183,7 +183,7 @@ class Recorder:
             self.close()
 
 
-def _text(error: BaseException) -> str:
-    """What an error says; of a group also the first one within it, as it says little itself."""
-    inside = first_within(error)
-    return str(error) if inside is error else f"{error}: {type(inside).__name__}: {inside}"
+def _describe(error: BaseException) -> str:
+    """The text of an error; for a group, which says little itself, also the first error within it."""
+    cause = first_within(error)
+    return str(error) if cause is error else f"{error}: {type(cause).__name__}: {cause}"

@@ -1,4 +1,4 @@
-"""What a run runs on, and which notebook or script it is, as far as this process can tell."""
+"""The surroundings of a run, and its notebook or script, as far as this process can tell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from workbench.process.packages import versions
 
 NOTEBOOK = ("JPY_SESSION_NAME", "__vsc_ipynb_file__")
-"""Where Jupyter Server (in the environment) and Visual Studio Code (in the notebook's names) name the notebook."""
+"""The names under which Jupyter Server (environment) and Visual Studio Code (notebook's names) give the notebook."""
 
 
 def environment() -> dict[str, Any]:
@@ -23,8 +23,8 @@ def environment() -> dict[str, Any]:
 def notebook(project: Path) -> str | None:
     """The path of the notebook or script, relative to the project if it is in it; None: unknown."""
     main = sys.modules.get("__main__")
-    named = os.environ.get(NOTEBOOK[0]) or getattr(main, NOTEBOOK[1], None) or getattr(main, "__file__", None)
-    if not named:
+    name = os.environ.get(NOTEBOOK[0]) or getattr(main, NOTEBOOK[1], None) or getattr(main, "__file__", None)
+    if not name:
         return None
-    path = Path(named)
+    path = Path(name)
     return str(path.relative_to(project)) if path.is_relative_to(project) else str(path)

@@ -1,4 +1,4 @@
-"""What a notebook records as metrics and parameters, as JSON."""
+"""Turns the metrics and parameters that a notebook records into JSON."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def metric(name: str, value: Any) -> Any:
         raise _not_a_metric(name, type(value).__name__)
     plain = native(value)
     values = plain if isinstance(plain, list | tuple) else [plain]
-    made = [_one(name, each) for each in values]
-    return made if values is plain else made[0]
+    metric_values = [_as_metric(name, item) for item in values]
+    return metric_values if values is plain else metric_values[0]
 
 
 def metrics(given: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,31 +77,31 @@ class _Swept(_Parameter):
 
 
 def parameters(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a run as JSON; numbers that JSON has not are text.
+    """The parameters of a run as JSON; numbers that JSON does not have become text.
 
     Raises:
         BadInput: ``NOT_A_PARAMETER``.
     """
-    return {name: _made(_Parameter(), name, value) for name, value in given.items()}
+    return {name: _as_parameter(_Parameter(), name, value) for name, value in given.items()}
 
 
 def parameter(name: str, value: Any) -> Any:
-    """A parameter as JSON has it, but for numbers that are not finite: dates, paths and the like are text.
+    """A parameter as JSON, except for numbers that are not finite; dates, paths and the like become text.
 
     Raises:
         BadInput: ``NOT_A_PARAMETER``.
     """
-    return _made(_Swept(), name, value)
+    return _as_parameter(_Swept(), name, value)
 
 
-def _made(plain: Plain, name: str, value: Any) -> Any:
+def _as_parameter(plain: Plain, name: str, value: Any) -> Any:
     try:
         return plain.of(value, name)
     except NotPlain as error:
         raise BadInput("NOT_A_PARAMETER", f"{error}.") from None
 
 
-def _one(name: str, value: Any) -> float | str:
+def _as_metric(name: str, value: Any) -> float | str:
     value = native(value)
     if isinstance(value, str):
         if len(value) > LONGEST_TEXT:

@@ -1,1 +1,1 @@
-"""What a project and its user have on disk: the root, settings, who serves and who shares it."""
+"""The files of a project and its user: the root, settings, the running server, the processes that share it."""

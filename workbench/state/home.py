@@ -6,25 +6,25 @@ import os
 from pathlib import Path
 
 NOWHERE = Path(os.devnull, "no-home")
-"""Stands for the home of a user who has none: nothing is there, and nothing can be made there. Python would leave `~`
-as it is, which is a directory of the current one."""
+"""The home of a user who has none: a path that does not exist and cannot be created. Python would leave `~` in place,
+which names a directory below the current one."""
 
 
 def home() -> Path:
     """The home directory, from `HOME` or the system's list of users; `NOWHERE` if there is none."""
     try:
-        found = Path.home()
+        path = Path.home()
     except RuntimeError:
         return NOWHERE
-    return found if found.is_absolute() else NOWHERE
+    return path if path.is_absolute() else NOWHERE
 
 
 def expanded(path: str | Path) -> Path:
     """A path with the home in place of `~`; one of a user who is unknown is below `NOWHERE`."""
-    given = Path(path)
-    if given.parts[:1] == ("~",):
-        return home().joinpath(*given.parts[1:])
+    original = Path(path)
+    if original.parts[:1] == ("~",):
+        return home().joinpath(*original.parts[1:])
     try:
-        return given.expanduser()
+        return original.expanduser()
     except RuntimeError:
-        return NOWHERE / given
+        return NOWHERE / original

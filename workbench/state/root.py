@@ -17,47 +17,47 @@ def find_project(start: Path | None = None) -> Path:
     """The root of the project that a directory is in, by default the current one.
 
     It is `WORKBENCH_PROJECT` if set. Otherwise it is the nearest directory with an `.aiswarm/` of this user, but none
-    above the repository that `start` is in; else the top level of that repository; else `start` itself. What lies
+    above the repository that `start` is in; else the top level of that repository; else `start` itself. A directory
     inside an `.aiswarm/` of this user, such as a worktree, belongs to the project of that `.aiswarm/`.
 
     Raises:
         BadInput: ``NOT_A_DIRECTORY``: the current directory was removed.
     """
-    if named := os.environ.get(PROJECT_VARIABLE):
-        return Path(named).resolve()
-    here = (start or _current()).resolve()
-    if (around := _around_state(here)) is not None:
-        return around
-    repository = enclosing_repository(here)
-    above = _up_to(repository, (here, *here.parents))
-    return next((path for path in above if _is_own_directory(path / STATE)), repository or here)
+    if variable := os.environ.get(PROJECT_VARIABLE):
+        return Path(variable).resolve()
+    directory = (start or _current_directory()).resolve()
+    if (project := _project_around(directory)) is not None:
+        return project
+    repository = enclosing_repository(directory)
+    above = _cut_after(repository, (directory, *directory.parents))
+    return next((path for path in above if _is_own_directory(path / STATE)), repository or directory)
 
 
 def identity(state: Path) -> str | None:
-    """Which directory a state directory is, whatever its path: a renamed one stays the same, a copy is another one.
+    """Identifies a state directory independently of its path: a renamed one keeps its identity, a copy has another.
 
     None: it does not exist, or cannot be seen.
     """
     try:
-        found = state.stat()
+        status = state.stat()
     except OSError:
         return None
-    return f"{found.st_dev:x}.{found.st_ino:x}"
+    return f"{status.st_dev:x}.{status.st_ino:x}"
 
 
 class OpenedState:
-    """A state directory that this process uses, and which directory it was when this object was made."""
+    """A state directory that this process uses, with its identity when this object was created."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self.identity = identity(home)
 
     def has_moved(self) -> bool:
-        """Whether what is at its path is not what was opened, such as a copy that took its place."""
+        """Whether the opened directory is no longer at its path, such as when a copy took its place."""
         return self.identity is not None and identity(self._home) != self.identity
 
     def require_unmoved(self) -> None:
-        """Refuse to act on what has taken its place.
+        """Refuse to act on a directory that has taken its place.
 
         Raises:
             Unavailable: ``PROJECT_MOVED``.
@@ -79,7 +79,7 @@ def enclosing_repository(here: Path) -> Path | None:
     return next((path for path in (here, *here.parents) if _owner(path / ".git") in owners), None)
 
 
-def _current() -> Path:
+def _current_directory() -> Path:
     try:
         return Path.cwd()
     except OSError:
@@ -88,13 +88,13 @@ def _current() -> Path:
         ) from None
 
 
-def _around_state(here: Path) -> Path | None:
-    """The project whose state directory `here` is in. The outermost one: workers can create others below it."""
-    inside = [path for path in (here, *here.parents) if path.name == STATE and _is_own_directory(path)]
-    return inside[-1].parent if inside else None
+def _project_around(here: Path) -> Path | None:
+    """The project whose state directory `here` is in; of several, the outermost: workers can create inner ones."""
+    state_directories = [path for path in (here, *here.parents) if path.name == STATE and _is_own_directory(path)]
+    return state_directories[-1].parent if state_directories else None
 
 
-def _up_to(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
+def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
     return paths if last is None else paths[: paths.index(last) + 1]
 
 

@@ -1,8 +1,8 @@
-"""`.aiswarm/server.json`: which server runs, and how the operator reaches it. Mode 0600.
+"""`.aiswarm/server.json`: the running server, and how the operator reaches it. Mode 0600.
 
 The file counts only if it belongs to this user and nobody else has access to it. It may be left over from a crashed
-server, or be the copy of another project's: its server counts only if it was written for the directory that it is in,
-and a process of this user with its pid and start time runs. `client.discovery` also asks the server for its nonce.
+server, or be the copy of another project's: its server counts only if the file was written for its directory, and a
+process of this user with that pid and start time runs. `client.discovery` also asks the server for its nonce.
 Every start makes a new token, unless it takes over from a server that the process knows; after a clean stop the file
 keeps only the port, so that a restarted server has the same address.
 """
@@ -29,7 +29,7 @@ CLOCK_SLACK = 2.0
 
 @dataclass(frozen=True)
 class ServerFileContent:
-    """The content of the file; None for what is missing or damaged, or if the process has ended."""
+    """The content of the file; None for missing or damaged parts, or if the process has ended."""
 
     info: ServerInfo | None = None
     operator_token: str | None = None
@@ -85,8 +85,8 @@ class ServerFile:
             self._write({"port": self.load().port})
 
     def _write(self, content: dict[str, object]) -> None:
-        of = {"directory": identity(self.path.parent)}
-        atomic_file.replace(self.path, json.dumps(content | of, indent=2), mode=0o600)
+        owner = {"directory": identity(self.path.parent)}
+        atomic_file.replace(self.path, json.dumps(content | owner, indent=2), mode=0o600)
 
 
 def _port(info: ServerInfo) -> int:
@@ -96,7 +96,7 @@ def _port(info: ServerInfo) -> int:
 def _runs(info: ServerInfo) -> bool:
     try:
         process = psutil.Process(info.pid)
-        own = process.uids().effective == os.geteuid() and process.status() != psutil.STATUS_ZOMBIE
-        return own and abs(process.create_time() - info.started) < CLOCK_SLACK
+        is_own = process.uids().effective == os.geteuid() and process.status() != psutil.STATUS_ZOMBIE
+        return is_own and abs(process.create_time() - info.started) < CLOCK_SLACK
     except psutil.Error:
         return False

@@ -335,26 +335,26 @@ class Settings(BaseSettings):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _coded(cls, given: dict[str, Any], validate: ModelWrapValidatorHandler[Self]) -> Self:
+    def _code_errors(cls, values: dict[str, Any], validate: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return validate(given)
+            return validate(values)
         except ValidationError as error:
-            raise _bad_settings(error, given) from None
+            raise _bad_settings(error, values) from None
 
     @field_validator("project", mode="after")
     @classmethod
-    def _resolved(cls, given: Path) -> Path:
-        return given.resolve()
+    def _resolve_project(cls, project: Path) -> Path:
+        return project.resolve()
 
     @field_validator(*settings_file.LISTS, mode="before")
     @classmethod
-    def _joined(cls, given: Any, about: ValidationInfo) -> Any:
-        return settings_file.joined(str(about.field_name), given)
+    def _join_list(cls, value: Any, info: ValidationInfo) -> Any:
+        return settings_file.joined(str(info.field_name), value)
 
     @field_validator("integration_gates", mode="before")
     @classmethod
-    def _commands(cls, given: Any) -> Any:
-        return settings_file.commands(given)
+    def _split_commands(cls, value: Any) -> Any:
+        return settings_file.commands(value)
 
     @classmethod
     def settings_customise_sources(
@@ -366,14 +366,14 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments first, then the environment, the project's file, and the user's own."""
-        given = init_settings()
-        project = Path(given["project"]) if "project" in given else find_project()
-        found = cls.of_project(project)
-        withheld = cls.needing_trust(found)
+        arguments = init_settings()
+        project = Path(arguments["project"]) if "project" in arguments else find_project()
+        project_values = cls.of_project(project)
+        withheld = cls.needing_trust(project_values)
         if withheld and user_files.load_record(project).trusted.get(SETTINGS_FILE) != digest(withheld):
-            found = {name: value for name, value in found.items() if name not in withheld}
-        own = settings_file.read(user_files.settings_path(), cls.names())
-        files = (InitSettingsSource(settings_cls, values) for values in (found, own))
+            project_values = {name: value for name, value in project_values.items() if name not in withheld}
+        user_values = settings_file.read(user_files.settings_path(), cls.names())
+        files = (InitSettingsSource(settings_cls, values) for values in (project_values, user_values))
         return init_settings, env_settings, *files
 
     @classmethod
@@ -392,7 +392,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def needing_trust(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the settings that count from a project's file only once they are trusted: all but limits."""
+        """The settings of a project's file that must be trusted before they count: all but limits and harmless ones."""
         limits = {name for name in values if cls.model_fields[name].annotation in (int, float)}
         return {name: value for name, value in values.items() if name not in limits | HARMLESS}
 
@@ -434,7 +434,7 @@ class Settings(BaseSettings):
 
     @property
     def tool_logs(self) -> Path:
-        """What functions printed while they ran for tools, a file for each call."""
+        """The output of functions that ran for tools, a file for each call."""
         return self.logs / "tools"
 
     @property
@@ -481,14 +481,14 @@ def digest(values: Mapping[str, Any]) -> str:
 def _bad_settings(error: ValidationError, given: Mapping[str, Any]) -> BadInput:
     """The coded error for invalid values, which are not repeated, because they may be secret."""
     project = Path(given["project"]) if "project" in given else find_project()
-    sources = [(_source(str(one["loc"][0]), given, project), one["msg"]) for one in error.errors()]
-    wrong = "; ".join(f"{where}: {reason}" for (where, _), reason in sources)
+    sources = [(_source(str(problem["loc"][0]), given, project), problem["msg"]) for problem in error.errors()]
+    problems = "; ".join(f"{where}: {reason}" for (where, _), reason in sources)
     remedies = dict.fromkeys(remedy for (_, remedy), _ in sources)
-    return BadInput("BAD_SETTINGS", f"{wrong}. {' '.join(remedies)}")
+    return BadInput("BAD_SETTINGS", f"{problems}. {' '.join(remedies)}")
 
 
 def _source(name: str, given: Mapping[str, Any], project: Path) -> tuple[str, str]:
-    """Where the value of a setting comes from, and how to correct it."""
+    """The source of a setting's value, and how to correct it."""
     environment = {variable.upper(): value for variable, value in os.environ.items()}
     if environment.get(variable := PREFIX + name.upper()) == given[name]:
         return variable, "Correct or unset the environment variable."

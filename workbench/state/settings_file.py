@@ -20,9 +20,9 @@ LISTS: Mapping[str, str] = {
     "confinement_write": ":",
     "confinement_connect": ",",
 }
-"""Settings that are lists, and what separates their items in one text; a file may also have a list of TOML."""
+"""Settings that are lists, and the separator of their items in a text; a file may also have a TOML list."""
 NOT_TRUSTED = "The project's settings.toml sets {names}, but you have not trusted it: `workbench trust` shows it."
-"""What to add to an error that says to set a setting, where that is so."""
+"""An addition to errors that ask for a setting which the file sets, but which is not trusted."""
 
 
 def settings_path(project: Path) -> Path:
@@ -40,62 +40,62 @@ def read(path: Path, known: Iterable[str]) -> dict[str, Any]:
         BadInput: ``BAD_SETTINGS``: the file cannot be read, is not TOML, or has other names.
     """
     try:
-        found = tomllib.loads(atomic_file.read(path))
+        values = tomllib.loads(atomic_file.read(path))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(
             "BAD_SETTINGS", f"{path} cannot be read: {why_unreadable(error)}. Correct it or move it away."
         ) from None
-    if unknown := sorted(set(found) - set(known), key=lambda name: line_of(path, name) or 0):
-        wrong = "; ".join(f"{place(path, name)}: there is no setting {name!r}" for name in unknown)
+    if unknown := sorted(set(values) - set(known), key=lambda name: line_of(path, name) or 0):
+        problems = "; ".join(f"{place(path, name)}: there is no setting {name!r}" for name in unknown)
         raise BadInput(
-            "BAD_SETTINGS", f"{wrong}. Correct or remove the line; docs/reference.md lists the settings."
+            "BAD_SETTINGS", f"{problems}. Correct or remove the line; docs/reference.md lists the settings."
         ) from None
-    return found
+    return values
 
 
-def joined(name: str, given: Any) -> Any:
-    """The items of a list of TOML as one text; anything else as it is.
+def joined(name: str, value: Any) -> Any:
+    """The items of a TOML list as one text; any other value unchanged.
 
     Args:
         name: of the setting, one of `LISTS`.
 
     Raises:
-        ValueError: the list has an item that it cannot have.
+        ValueError: the list has an invalid item.
     """
-    if not isinstance(given, list | tuple):
-        return given
+    if not isinstance(value, list | tuple):
+        return value
     separator = LISTS[name]
-    for item in given:
+    for item in value:
         if isinstance(item, bool) or not isinstance(item, str | int):
             raise ValueError("each item of the list should be a text or a whole number")
         if separator in str(item) or not str(item).strip():
             raise ValueError(f"no item of the list may be empty or contain {separator!r}")
-    return separator.join(map(str, given))
+    return separator.join(map(str, value))
 
 
-def commands(given: Any) -> Any:
-    """The lines, or the JSON list, of an environment variable as a list, without blank ones; anything else as it is.
+def commands(value: Any) -> Any:
+    """The lines or the JSON list of an environment variable, without blank items; any other value unchanged.
 
     Raises:
-        ValueError: it begins like JSON, and is none.
+        ValueError: it begins like JSON but is invalid.
     """
-    if isinstance(given, str):
-        given = json.loads(given) if given.lstrip().startswith("[") else given.splitlines()
-    if not isinstance(given, list | tuple):
-        return given
-    return tuple(one for one in given if not isinstance(one, str) or one.strip())
+    if isinstance(value, str):
+        value = json.loads(value) if value.lstrip().startswith("[") else value.splitlines()
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(command for command in value if not isinstance(command, str) or command.strip())
 
 
 def place(path: Path, name: str) -> str:
-    """Where a setting is set, for messages: the file, and the line if it can be found."""
+    """The place of a setting, for messages: the file, and the line if it can be found."""
     line = line_of(path, name)
     return str(path) if line is None else f"{path}, line {line}"
 
 
 def line_of(path: Path, name: str) -> int | None:
-    """The number, from 1, of the line that sets a name; None if none is found."""
+    """The number, from 1, of the line that sets a name; None if there is none."""
     setting = re.compile(rf"""\s*\[{{0,2}}\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
     lines = enumerate(path.read_text("utf-8").splitlines(), 1)
     return next((number for number, line in lines if setting.match(line)), None)

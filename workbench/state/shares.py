@@ -1,4 +1,4 @@
-"""Which processes use a project's server: each holds a share, a locked file in `.aiswarm/shares/`.
+"""The processes that use a project's server: each holds a share, a locked file in `.aiswarm/shares/`.
 
 The server of a project belongs to all of them. When the one that serves leaves, another one serves; the last one to
 leave may end the agents' processes. A share is lost with its process, however that ends.
@@ -24,7 +24,7 @@ TAKE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What it means that a process leaves a project.
+    """The consequences when a process leaves a project.
 
     Args:
         served: it served the project.
@@ -53,7 +53,7 @@ class Departure:
 
     @property
     def note(self) -> str:
-        """Which others use the project, as a sentence; empty if there are none."""
+        """A sentence about the others that use the project; empty if there are none."""
         if not self.others:
             return ""
         if len(self.others) == 1:
@@ -65,7 +65,7 @@ class Departure:
 class Share:
     """One process's share, from `held` until it is dropped.
 
-    Of two that leave at the same time, at least one finds no others, because each drops its share before it looks.
+    Each drops its share before it looks for others: when two leave at the same time, at least one finds none.
     """
 
     def __init__(self, directory: Path, lock: ExitStack) -> None:
@@ -77,7 +77,7 @@ class Share:
         self._lock.close()
 
     def leave(self, *, served: bool, end_workers: bool) -> Departure:
-        """Drop the share, and find out who is left."""
+        """Drop the share, and find the processes that remain."""
         self.drop()
         return Departure(served, tuple(holders(self._directory)), end_workers)
 
@@ -100,11 +100,11 @@ def held(directory: Path) -> Iterator[Share]:
 
 
 def holders(directory: Path) -> Sequence[int]:
-    """The process ids of all that hold a share, sorted. Removes what ended processes have left."""
-    return sorted(_process(path) for path in directory.glob("*-*.lock") if _is_held(path))
+    """The process ids of all that hold a share, sorted. Removes the shares of ended processes."""
+    return sorted(_process_id(path) for path in directory.glob("*-*.lock") if _is_held(path))
 
 
-def _process(path: Path) -> int:
+def _process_id(path: Path) -> int:
     return int(path.name.partition("-")[0])
 
 

@@ -21,7 +21,7 @@ LOCK_SECONDS = 30.0
 
 
 class Record(BaseModel):
-    """What is recorded about one project.
+    """The record of one project.
 
     Args:
         project: its root.
@@ -41,8 +41,8 @@ def directory() -> Path:
 
     Not `XDG_CONFIG_HOME`, which MCP clients do not pass on to `workbench mcp`: it would look elsewhere than the server.
     """
-    chosen = Path(os.environ.get(CONFIG_VARIABLE, ""))
-    return chosen if chosen.is_absolute() else home() / ".config" / "workbench"
+    configured = Path(os.environ.get(CONFIG_VARIABLE, ""))
+    return configured if configured.is_absolute() else home() / ".config" / "workbench"
 
 
 def settings_path() -> Path:
@@ -57,12 +57,12 @@ def record_path(project: Path) -> Path:
 
 def load_record(project: Path) -> Record:
     """The record of a project; an empty one if there is none, it is damaged, or another user could have written it."""
-    blank = Record(project=str(project.resolve()))
+    empty = Record(project=str(project.resolve()))
     try:
-        found = Record.model_validate_json(atomic_file.read(record_path(project), private=True))
+        record = Record.model_validate_json(atomic_file.read(record_path(project), private=True))
     except (OSError, ValidationError, ValueError):
-        return blank
-    return found if found.project == blank.project else blank
+        return empty
+    return record if record.project == empty.project else empty
 
 
 def all_records() -> Iterator[Record]:
@@ -85,27 +85,27 @@ def record_lock(project: Path) -> Iterator[None]:
             path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
             is_held = stack.enter_context(file_lock.held(path.with_suffix(".lock"), LOCK_SECONDS, remove=True))
         except (OSError, Unavailable) as error:
-            raise _unwritable(path, error) from None
+            raise _unwritable_error(path, error) from None
         if not is_held:
-            raise _unwritable(path, f"another process has locked it for {LOCK_SECONDS:g} s")
+            raise _unwritable_error(path, f"another process has locked it for {LOCK_SECONDS:g} s")
         yield
 
 
 def update_record(project: Path, **changes: Any) -> None:
-    """Change the record of a project. Hold `record_lock` from when you read it: other processes change it, too.
+    """Change the record of a project. Hold `record_lock` since you read it, because other processes change it too.
 
     Raises:
         Unavailable: ``CONFIG_UNWRITABLE``.
     """
     path = record_path(project)
-    fresh = load_record(project).model_copy(update=changes)
+    record = load_record(project).model_copy(update=changes)
     try:
-        atomic_file.replace(path, json.dumps(fresh.model_dump(), indent=2), mode=0o600)
+        atomic_file.replace(path, json.dumps(record.model_dump(), indent=2), mode=0o600)
     except Unavailable as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable_error(path, error) from None
 
 
-def _unwritable(path: Path, why: object) -> Unavailable:
+def _unwritable_error(path: Path, why: object) -> Unavailable:
     if path.is_relative_to(NOWHERE):
         return Unavailable(
             "CONFIG_UNWRITABLE",

@@ -1,4 +1,4 @@
-"""Backups of a store, in the directory `backups` beside it: making one, and putting one in the store's place."""
+"""Makes backups of a store, in the directory `backups` beside it, and puts one in the store's place."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ SQL = beside(__file__)
 def back_up(store: Path, now: int) -> Path:
     """Copy a store to `backups/`, completely or not at all; the path of the copy.
 
-    The store may be open meanwhile, also in this process: it is the same SQLite library, and this connection only
-    reads.
+    The store may be open, also in this process: it uses the same SQLite library, and this connection only reads.
 
     Raises:
         Unavailable: ``BACKUP_FAILED``.
@@ -53,44 +52,44 @@ def back_up(store: Path, now: int) -> Path:
 
 def newest_backup(store: Path) -> Path | None:
     """The newest backup of a store, by its name."""
-    found = _directory(store).glob(f"{store.stem}-[0-9]*{store.suffix}")
-    return max((path for path in found if path.is_file()), key=lambda path: path.name, default=None)
+    paths = _directory(store).glob(f"{store.stem}-[0-9]*{store.suffix}")
+    return max((path for path in paths if path.is_file()), key=lambda path: path.name, default=None)
 
 
 def replace(store: Path, backup: Path | None, now: int) -> Path:
-    """Put a backup in the place of a store, or nothing; the directory that what was there is in now.
+    """Replace a store by a backup, or by nothing; the directory to which the old files were moved.
 
-    Killed meanwhile, it leaves a store that is refused, or has done its work. It can be done again.
+    If it is killed, the store is either replaced or refused. It can be done again.
 
     Raises:
         Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``RESTORE_FAILED``.
     """
-    fresh = store.with_suffix(".restored")
-    with _alone(store):
+    temporary = store.with_suffix(".restored")
+    with _hold_store(store):
         try:
             if backup is not None:
-                fresh.unlink(missing_ok=True)
-                _copy(backup, fresh, _closed(backup))
+                temporary.unlink(missing_ok=True)
+                _copy(backup, temporary, _read_mode(backup))
             aside = _aside(store, now)
             for path in _files(store):
                 if path.exists():
                     path.rename(aside / path.name)
             if backup is not None:
-                fresh.rename(store)
+                temporary.rename(store)
             mark_file(store).unlink(missing_ok=True)
         finally:
-            fresh.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     return aside
 
 
 def accept(store: Path, now: int) -> Path:
-    """Take a store as it is, whatever it lacks; the directory that a copy of it is in.
+    """Accept a store as it is, whatever it lacks; the directory that holds a copy of it.
 
     Raises:
         Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``RESTORE_FAILED``; ``STORE_CORRUPT``: SQLite cannot
             open it.
     """
-    with _alone(store):
+    with _hold_store(store):
         aside = _aside(store, now)
         for path in _files(store):
             if path.exists():
@@ -102,8 +101,8 @@ def accept(store: Path, now: int) -> Path:
 
 
 @contextmanager
-def _alone(store: Path) -> Iterator[None]:
-    """Do something with the files of a store while no process has it open.
+def _hold_store(store: Path) -> Iterator[None]:
+    """Hold a store's fence for work on its files, while no process has it open.
 
     Raises:
         Conflict: ``STORE_IN_USE``. Unavailable: ``STORE_BUSY``, ``STORE_CORRUPT``, ``RESTORE_FAILED``.
@@ -117,8 +116,8 @@ def _alone(store: Path) -> Iterator[None]:
                 )
             yield
     except (OSError, sqlite3.Error) as error:
-        known = storage_error(error)
-        raise known or Unavailable(
+        coded_error = storage_error(error)
+        raise coded_error or Unavailable(
             "RESTORE_FAILED",
             f"The store could not be restored: {error}. Do it again when that is mended, or choose another backup.",
             reason=str(error),
@@ -128,11 +127,11 @@ def _alone(store: Path) -> Iterator[None]:
 
 
 def _files(store: Path) -> tuple[Path, ...]:
-    return store, *(store.with_name(f"{store.name}-{what}") for what in ("wal", "shm", "journal"))
+    return store, *(store.with_name(f"{store.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
 
 
 def _aside(store: Path, now: int) -> Path:
-    """A new directory for what is, or was, in the place of a store."""
+    """A new directory for a store's files, or copies of them."""
     aside = _directory(store) / f"replaced-{_stamp(now)}"
     aside.mkdir(mode=0o700, parents=True)
     return aside
@@ -146,13 +145,13 @@ def _stamp(now: int) -> str:
     return datetime.fromtimestamp(now / SECOND, UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
-def _copy(database: Path, copy: Path, how: str = "mode=rw") -> None:
-    with closing(sqlite3.connect(f"file:{quote(str(database))}?{how}", uri=True, isolation_level=None)) as db:
+def _copy(database: Path, copy: Path, mode: str = "mode=rw") -> None:
+    with closing(sqlite3.connect(f"file:{quote(str(database))}?{mode}", uri=True, isolation_level=None)) as db:
         db.execute(SQL.copy.sqlite, {"path": str(copy)})
-    with copy.open("rb") as written:
-        os.fsync(written.fileno())  # SQLite does not do that for the file of VACUUM INTO
+    with copy.open("rb") as file:
+        os.fsync(file.fileno())  # SQLite does not do that for the file of VACUUM INTO
 
 
-def _closed(backup: Path) -> str:
-    """How a backup is read, so that SQLite leaves no log beside it; one with a log was never closed."""
+def _read_mode(backup: Path) -> str:
+    """The mode in which SQLite reads a backup and leaves no log beside it; one with a log was never closed."""
     return "mode=ro" if log_of(backup).exists() else "mode=ro&immutable=1"

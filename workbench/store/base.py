@@ -41,7 +41,7 @@ class Tx(Reader, Protocol):
     """A transaction that may change the store."""
 
     actor: str
-    """Who requested the change; recorded in each of its events."""
+    """The agent or person that requested the change; recorded in each of its events."""
 
     def acting(self, actor: str) -> AbstractContextManager[None]:
         """Record the changes in the block as made by another actor, such as a rule."""
@@ -112,12 +112,12 @@ class Store(Protocol):
         ...
 
     async def rewrite(self, changes: Statements, functions: Mapping[str, Callable[..., Any]]) -> None:
-        """Change rows so that what they held before is in no file of the store any more.
+        """Change rows so that no file of the store holds their old values any more.
 
-        It is as slow as the store is large, and others wait for it. If it is interrupted, do it again.
+        It takes longer the larger the store is, and others wait for it. If it is interrupted, do it again.
 
         Args:
-            functions: what the statements call, by name, each with one parameter.
+            functions: the functions that the statements call, by name, each with one parameter.
 
         Raises:
             Unavailable: as `write`; ``STORE_BUSY`` also while others read.

@@ -1,4 +1,4 @@
-"""Whether a store is whole: what SQLite says of its file, and what its mark says of its content. Changes nothing."""
+"""Examines whether a store is whole: SQLite checks its file, and its mark the content. Changes nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from workbench.store.sqlite_errors import storage_error
 T = TypeVar("T")
 
 STEPS = 20_000
-"""How many steps of SQLite lie between two looks at the time."""
+"""How many steps SQLite runs between two checks of the time."""
 
 
 def require_whole(store: Path, seconds: float | None = None, *, thorough: bool = True) -> bool:
-    """Refuse a store that is damaged, or lacks what it had acknowledged. Whether all of it was looked at. Blocks.
+    """Refuse a store that is damaged or lacks acknowledged events; whether all of it was checked. Blocks.
 
-    Where there is no store, and never was one, nothing is refused.
+    A store that has never existed is not refused.
 
     Args:
         seconds: how long SQLite may look for damage; None: as long as it takes.
@@ -42,7 +42,7 @@ def require_whole(store: Path, seconds: float | None = None, *, thorough: bool =
 
     def examine(db: SqliteConnection) -> bool:
         require_marked(store, db, mark)
-        return not thorough or _is_checked(store, db, seconds)
+        return not thorough or _check(store, db, seconds)
 
     try:
         return read_only(store, examine)
@@ -51,7 +51,7 @@ def require_whole(store: Path, seconds: float | None = None, *, thorough: bool =
 
 
 def require_there(store: Path) -> bool:
-    """Whether there is a database; refuses one that is gone or empty, and was neither.
+    """Whether there is a database; refuses one that has disappeared or been emptied.
 
     Raises:
         Unavailable: ``STORE_INCOMPLETE``.
@@ -70,7 +70,7 @@ def require_there(store: Path) -> bool:
 
 
 def require_marked(store: Path, db: sqlite3.Connection, mark: Mark | None) -> None:
-    """Refuse a database that lacks what a mark says.
+    """Refuse a database that lacks the event of its mark.
 
     Raises:
         Unavailable: ``STORE_INCOMPLETE``.
@@ -80,28 +80,28 @@ def require_marked(store: Path, db: sqlite3.Connection, mark: Mark | None) -> No
 
 
 def read_only(store: Path, question: Callable[[SqliteConnection], T]) -> T:
-    """Ask a question of a database, as of one moment. May ask it again.
+    """Run `question` on a consistent view of a database; may run it again.
 
-    One that nobody has open has no log. It is read as a file that does not change, as SQLite would otherwise create a
-    log beside it; if it was opened meanwhile, the answer is dropped.
+    A database that no process has open has no log, and is read as immutable, because SQLite would otherwise create a
+    log beside it; if a process opens it meanwhile, the answer is dropped.
 
     Raises:
-        sqlite3.Error: what is wrong with it. OSError: it is gone.
+        sqlite3.Error: the database cannot be read. OSError: it is gone.
     """
     while True:
-        before = _state(store)
+        before = _file_state(store)
         try:
             answer = _answer(store, question, is_closed=before is not None)
         except Exception:
-            if before is None or _state(store) == before:
+            if before is None or _file_state(store) == before:
                 raise
             continue
-        if before is None or _state(store) == before:
+        if before is None or _file_state(store) == before:
             return answer
 
 
 def incomplete(store: Path, lack: str) -> WorkbenchError:
-    """The error for a store that lacks what it had acknowledged."""
+    """The error for a store that lacks acknowledged events."""
     return Unavailable(
         "STORE_INCOMPLETE",
         f"The store {store} is not the one that was last used here. {lack} Nothing was changed. {what_to_do(store)}",
@@ -111,10 +111,10 @@ def incomplete(store: Path, lack: str) -> WorkbenchError:
 
 
 def store_error(store: Path, error: sqlite3.Error) -> BaseException:
-    """The error for what SQLite says of a store; of one that is damaged it says what to do."""
-    known = storage_error(error)
-    if known is None or known.code != "STORE_CORRUPT":
-        return known or error
+    """The coded error for an error of SQLite; for a damaged store, it tells what to do."""
+    coded_error = storage_error(error)
+    if coded_error is None or coded_error.code != "STORE_CORRUPT":
+        return coded_error or error
     return corrupt(store, str(error))
 
 
@@ -129,7 +129,7 @@ def corrupt(store: Path, reason: str) -> WorkbenchError:
 
 
 def what_to_do(store: Path) -> str:
-    """What a person can do about a store that is not used."""
+    """Advice to a person whose store was refused."""
     backup = newest_backup(store)
     restore = f"`workbench restore` brings back the newest backup, {backup}." if backup else "There is no backup."
     return (
@@ -143,33 +143,33 @@ def _shown_backup(store: Path) -> str | None:
     return str(backup) if backup else None
 
 
-def _is_checked(store: Path, db: SqliteConnection, seconds: float | None) -> bool:
-    """Whether SQLite has looked at all of a database, and found nothing wrong."""
+def _check(store: Path, db: SqliteConnection, seconds: float | None) -> bool:
+    """Have SQLite check a database, and refuse one that is damaged; False if the time was too short for all of it."""
     if seconds is not None:
         end = time.monotonic() + seconds
         db.set_progress_handler(lambda: time.monotonic() > end, STEPS)
     try:
-        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
         return False
     finally:
         db.set_progress_handler(None, 0)
-    if found != "ok":
-        raise corrupt(store, found)
+    if result != "ok":
+        raise corrupt(store, result)
     return True
 
 
-def _state(store: Path) -> tuple[int, int, int] | None:
-    """What changes when a store that nobody has open is changed; None: somebody has it open, or has left its log."""
-    found = store.stat()
-    return None if log_of(store).exists() else (found.st_ino, found.st_size, found.st_mtime_ns)
+def _file_state(store: Path) -> tuple[int, int, int] | None:
+    """A state that changes when the closed store changes; None if a process has it open, or left its log."""
+    status = store.stat()
+    return None if log_of(store).exists() else (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _answer(store: Path, question: Callable[[SqliteConnection], T], *, is_closed: bool) -> T:
-    how = "mode=ro&immutable=1" if is_closed else "mode=ro"
-    address = f"file:{quote(os.fspath(store.resolve()))}?{how}"
+    mode = "mode=ro&immutable=1" if is_closed else "mode=ro"
+    address = f"file:{quote(os.fspath(store.resolve()))}?{mode}"
     db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, factory=SqliteConnection)
     with closing(db):
         db.execute("PRAGMA query_only = ON")

@@ -46,7 +46,9 @@ def event(row: Row) -> FeedEvent:
 
 def matches(kind: str, patterns: Iterable[str]) -> bool:
     """Whether a kind is one of `patterns`: ``*``, ``<noun>.*`` or a kind itself."""
-    return any(p in ("*", kind) or (p.endswith(".*") and kind.startswith(p[:-1])) for p in patterns)
+    return any(
+        pattern in ("*", kind) or (pattern.endswith(".*") and kind.startswith(pattern[:-1])) for pattern in patterns
+    )
 
 
 def events_after(tx: Reader, cursor: int, limit: int = PAGE) -> list[FeedEvent]:
@@ -66,7 +68,7 @@ def last_event_id(tx: Reader) -> int:
 
 @dataclass(slots=True)
 class FeedStats:
-    """Events that were handed to subscribers directly, and those that were read from the store again for one."""
+    """The number of events handed to subscribers directly, and of those read from the store for one subscriber."""
 
     handed: int = 0
     fetched: int = 0
@@ -88,7 +90,7 @@ class FeedSubscription:
         self._cut = False
 
     def join(self, after: int | None, now_at: int) -> None:
-        """Start between two events: what lies between `after` and `now_at` is read from the store."""
+        """Start after the event `now_at`; those from `after` to there are read from the store."""
         self._joined_at = now_at
         self._read_to = now_at if after is None else after
 
@@ -118,20 +120,20 @@ class FeedSubscription:
             return self._past.popleft()
         while not self._live:
             if self._cut:
-                raise _too_slow()
+                raise _slow_reader_error()
             self._news.clear()
             await self._news.wait()
         return self._live.popleft()
 
     async def batch(self) -> list[FeedEvent]:
-        """The next event, and those after it that need not be waited for, at most `BATCH`.
+        """The next event, and those after it that are already available, at most `BATCH`.
 
         Raises:
             Unavailable: ``READER_TOO_SLOW``; continue after the last event received.
         """
         first = await anext(self)
-        at_hand = self._past if self._past or self._read_to < self._joined_at else self._live
-        return [first, *(at_hand.popleft() for _ in range(min(len(at_hand), BATCH - 1)))]
+        queue = self._past if self._past or self._read_to < self._joined_at else self._live
+        return [first, *(queue.popleft() for _ in range(min(len(queue), BATCH - 1)))]
 
     async def within(self, seconds: float) -> FeedEvent | None:
         """The next event, or None when none comes in time."""
@@ -143,14 +145,14 @@ class FeedSubscription:
 
     async def _read_on(self) -> None:
         page = await self._store.read(lambda tx: events_after(tx, self._read_to))
-        known = [e for e in page if e.id <= self._joined_at]
-        self._stats.fetched += len(known)
-        about = (e for e in known if self._subject in (None, e.subject))
-        self._past.extend(e for e in about if matches(e.kind, self._kinds))
-        self._read_to = known[-1].id if known and len(page) == len(known) == PAGE else self._joined_at
+        past = [past_event for past_event in page if past_event.id <= self._joined_at]
+        self._stats.fetched += len(past)
+        relevant = (past_event for past_event in past if self._subject in (None, past_event.subject))
+        self._past.extend(past_event for past_event in relevant if matches(past_event.kind, self._kinds))
+        self._read_to = past[-1].id if past and len(page) == len(past) == PAGE else self._joined_at
 
 
-def _too_slow() -> Unavailable:
+def _slow_reader_error() -> Unavailable:
     return Unavailable(
         "READER_TOO_SLOW",
         "This reader fell too far behind and was cut off. Continue after the last event you received.",
@@ -195,7 +197,7 @@ class FeedSignal:
 
 @dataclass(frozen=True, slots=True)
 class _Followers:
-    """Those who get the events of a kind."""
+    """The followers of one kind of events."""
 
     subscriptions: Sequence[FeedSubscription]
     changes: Sequence[FeedSignal]
@@ -321,17 +323,17 @@ class Feed:
 
     def _followers(self, kind: str) -> _Followers:
         """The followers whose patterns match a kind, cached until one joins or leaves."""
-        found = self._routes.get(kind)
-        if found is None:
+        followers = self._routes.get(kind)
+        if followers is None:
             matching = [follower for follower, patterns in self._patterns.items() if matches(kind, patterns)]
-            found = self._routes[kind] = _Followers(
+            followers = self._routes[kind] = _Followers(
                 [follower for follower in matching if isinstance(follower, FeedSubscription)],
                 [follower for follower in matching if isinstance(follower, FeedSignal)],
             )
-        return found
+        return followers
 
     def _note_commits(self) -> None:
-        """Hand over what was committed at once; `run` does the rest if that has to wait."""
+        """Hand over committed events at once, if possible; otherwise `run` does it."""
         if self._cursor is not None and not self._delivering.locked():
             while self._committed and self._hand_over_own():
                 pass
@@ -387,8 +389,8 @@ class Feed:
             for change in followers.changes:
                 change.offer(row["id"], row["subject"])
             if followers.subscriptions:
-                found = event(row)
+                feed_event = event(row)
                 for subscription in followers.subscriptions:
-                    subscription.offer(found)
+                    subscription.offer(feed_event)
         if rows:
             self._cursor = rows[-1]["id"]

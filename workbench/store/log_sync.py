@@ -1,4 +1,4 @@
-"""SQLite's write-ahead log: when it is synced to the disk, and whether a process has it open."""
+"""Syncs SQLite's write-ahead log to the disk, and tells whether a process has it open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def log_of(store: Path) -> Path:
 
 
 def is_open(store: Path) -> bool:
-    """Whether a process has a store open, this one among them; ask within the fence."""
+    """Whether a process, perhaps this one, has a store open; call within the fence."""
     try:
         fd = os.open(log_of(store.resolve()), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -39,7 +39,7 @@ def is_open(store: Path) -> bool:
 
 
 def was_left(store: Path) -> bool:
-    """Whether the last process that had a store open did not close it; ask within the fence."""
+    """Whether the last process that had a store open did not close it; call within the fence."""
     log = log_of(store.resolve())
     return log.exists() and log.stat().st_size > 0 and not is_open(store)
 
@@ -58,13 +58,13 @@ class LogSync:
         self._due: float | None = None
 
     def open(self) -> None:
-        """Open the log, and show other processes that it is."""
+        """Open the log, and lock it to show other processes that it is open."""
         self._log = os.open(log_of(self._path.resolve()), os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(self._log, fcntl.LOCK_SH)
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the commits that are not synced may still wait; None if there are none."""
+        """How long unsynced commits may still wait; None without any."""
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def add(self, events: Sequence[Row]) -> None:
@@ -74,7 +74,7 @@ class LogSync:
             self._due = time.monotonic() + WAIT_SECONDS
 
     def sync(self) -> Sequence[Row]:
-        """Make all commits durable; the events of those that were not.
+        """Make all commits durable; returns the events of those that were not.
 
         Raises:
             Unavailable: ``STORE_UNSYNCED``.

@@ -1,8 +1,8 @@
 """The mark of a store: the newest event that it had acknowledged, noted in a file beside it.
 
-SQLite takes a log that is damaged for one that ends there, and an empty file for a new database. The mark says that
-more had been acknowledged. It is written at most once a second, and when the store is closed: the loss of what was
-acknowledged within the last second before a crash is not noticed, nor is that of changes without an event.
+SQLite reads a damaged log up to the damage, and takes an empty file for a new database. The mark shows that more had
+been acknowledged. It is written at most once a second, and when the store is closed: the loss of changes without an
+event, or acknowledged in the last second before a crash, is not noticed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Mark:
 
 
 def mark_file(store: Path) -> Path:
-    """The file of a store's mark. By name it comes before those of the store: whoever copies them copies it first."""
+    """The file of a store's mark. Its name sorts before those of the store, so that a copy in order copies it first."""
     return store.with_suffix(".acknowledged")
 
 
 def read_mark(store: Path) -> Mark | None:
-    """The mark of a store; None if it has none, or one that cannot be read."""
+    """The mark of a store; None if it is missing or cannot be read."""
     try:
         raw = json.loads(atomic_file.read(mark_file(store), private=True))
         mark = Mark(**raw)
@@ -57,7 +57,7 @@ def mark_of(db: sqlite3.Connection) -> Mark:
 
 
 def lacking(db: sqlite3.Connection, mark: Mark) -> str | None:
-    """What a database lacks of what its mark says; None if it lacks nothing."""
+    """How a database falls short of its mark, in a sentence; None if it does not."""
     tables = {name for (name,) in db.execute(SQL.tables.sqlite)}
     if not {"events", "migration_history"} <= tables:
         return "It is empty."
@@ -80,7 +80,7 @@ class MarkKeeper:
         self._due: float | None = None
 
     def begin(self, mark: Mark) -> None:
-        """Write the mark of the store that was opened, unless it is the one that is there."""
+        """Write the mark of the opened store, unless the file has it already."""
         self._mark = mark
         if read_mark(self._store) != mark:
             self.write()
@@ -100,8 +100,8 @@ class MarkKeeper:
     def write(self) -> None:
         """Write the mark, unless another process has written a newer one."""
         self._due = None
-        there, mark = read_mark(self._store), self._mark
-        if mark is None or (there and there.created == mark.created and there.event > mark.event):
+        written, mark = read_mark(self._store), self._mark
+        if mark is None or (written and written.created == mark.created and written.event > mark.event):
             return
         try:
             atomic_file.replace(mark_file(self._store), json.dumps(asdict(mark)), mode=0o600)

@@ -72,15 +72,15 @@ def migrate(db: sqlite3.Connection, wanted: Sequence[Script], now: int) -> list[
             (the database is newer than this program). Nothing was changed.
         Unavailable: ``MIGRATION_FAILED``. The script left nothing behind; the failure is recorded.
     """
-    if not _pending(_applied(db), wanted):
+    if not _find_pending(_applied_hashes(db), wanted):
         return []
-    with _exclusive(db):
+    with _transaction(db):
         db.execute(SQL.create_history.sqlite)
-    done = []
-    while todo := _pending(_applied(db), wanted):
-        if _run_one(db, todo[0], now):
-            done.append(todo[0][0].name)
-    return done
+    names = []
+    while jobs := _find_pending(_applied_hashes(db), wanted):
+        if _run_one(db, jobs[0], now):
+            names.append(jobs[0][0].name)
+    return names
 
 
 def is_current(db: sqlite3.Connection, wanted: Sequence[Script]) -> bool:
@@ -89,17 +89,17 @@ def is_current(db: sqlite3.Connection, wanted: Sequence[Script]) -> bool:
     Raises:
         Conflict: see `migrate`.
     """
-    return not _pending(_applied(db), wanted)
+    return not _find_pending(_applied_hashes(db), wanted)
 
 
-def _applied(db: sqlite3.Connection) -> dict[str, str]:
+def _applied_hashes(db: sqlite3.Connection) -> dict[str, str]:
     """The hash each script had when it last succeeded."""
     if db.execute(SQL.history_exists.sqlite).fetchone() is None:
         return {}
     return dict(db.execute(SQL.applied.sqlite).fetchall())
 
 
-def _pending(applied: dict[str, str], wanted: Sequence[Script]) -> list[tuple[Script, str]]:
+def _find_pending(applied: dict[str, str], wanted: Sequence[Script]) -> list[tuple[Script, str]]:
     """Scripts to run, each with the reason."""
     if unknown := sorted(set(applied) - {script.name for script in wanted}):
         raise Conflict(
@@ -107,14 +107,14 @@ def _pending(applied: dict[str, str], wanted: Sequence[Script]) -> list[tuple[Sc
             f"The database was made by a newer Workbench ({', '.join(unknown)}). Upgrade Workbench.",
             migrations=unknown,
         )
-    todo = []
+    jobs = []
     for script in wanted:
-        before = applied.get(script.name)
-        if before is None:
-            todo.append((script, "New migration"))
-        elif before != script.sha256:
-            todo.append((script, _reason_to_rerun(script)))
-    return todo
+        applied_hash = applied.get(script.name)
+        if applied_hash is None:
+            jobs.append((script, "New migration"))
+        elif applied_hash != script.sha256:
+            jobs.append((script, _reason_to_rerun(script)))
+    return jobs
 
 
 def _reason_to_rerun(script: Script) -> str:
@@ -130,30 +130,30 @@ def _reason_to_rerun(script: Script) -> str:
 
 
 def _run_one(db: sqlite3.Connection, job: tuple[Script, str], now: int) -> bool:
-    """Run one script, unless another process was faster; record how it went."""
+    """Run one script, unless another process was faster; record the outcome."""
     script, reason = job
-    started = time.perf_counter_ns()
+    started_at = time.perf_counter_ns()
 
     def record(success: bool, why: str) -> None:
-        elapsed = (time.perf_counter_ns() - started) // 1_000_000
+        elapsed = (time.perf_counter_ns() - started_at) // 1_000_000
         values = {"name": script.name, "hash": script.sha256, "at": now, "elapsed": elapsed}
         db.execute(SQL.record.sqlite, {**values, "success": int(success), "reason": why})
 
     try:
-        with _exclusive(db):
-            if _applied(db).get(script.name) == script.sha256:
+        with _transaction(db):
+            if _applied_hashes(db).get(script.name) == script.sha256:
                 return False
             for statement in script.statements(Dialect.SQLITE):
                 db.execute(statement)
             record(True, reason)
     except sqlite3.Error as error:
-        with _exclusive(db):
+        with _transaction(db):
             record(False, str(error))
-        raise _failed(script, error) from error
+        raise _migration_error(script, error) from error
     return True
 
 
-def _failed(script: Script, error: sqlite3.Error) -> WorkbenchError:
+def _migration_error(script: Script, error: sqlite3.Error) -> WorkbenchError:
     return Unavailable(
         "MIGRATION_FAILED",
         f"Migration {script.name} failed and was rolled back: {error}. The database is as it was.",
@@ -162,7 +162,7 @@ def _failed(script: Script, error: sqlite3.Error) -> WorkbenchError:
 
 
 @contextmanager
-def _exclusive(db: sqlite3.Connection) -> Iterator[None]:
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -2,8 +2,8 @@
 
 A file holds queries headed `-- name: <identifier>`; parameters are `:named`. Text that several queries share is
 defined once, above them, headed `-- part: <identifier>`, and used as ``{{identifier}}``. `-- use: <stem>` adds the
-queries of the file with that stem in the same directory, filled in with the parts above. What the two databases spell
-differently is also a macro in double braces; these are all of them:
+queries of the file with that stem in the same directory, filled in with the parts above. Where the spelling of the two
+databases differs, there is a macro in double braces; these are all of them:
 
 ==================  =================================  ==========================================
 macro               SQLite                             PostgreSQL
@@ -66,8 +66,8 @@ _HEADER = re.compile(r"^-- (name|part|use): (\w+)[ \t]*\n", re.MULTILINE)
 
 def render(text: str, dialect: Dialect) -> str:
     """Expand the macros of `text` for one database; parameters stay `:named`."""
-    chosen = _ONLY.sub(lambda m: m[2] if m[1] == dialect else "", text)
-    return _MACRO.sub(lambda m: _MACROS[dialect][m[1]].format(m[2]), chosen)
+    dialect_text = _ONLY.sub(lambda m: m[2] if m[1] == dialect else "", text)
+    return _MACRO.sub(lambda m: _MACROS[dialect][m[1]].format(m[2]), dialect_text)
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,15 @@ class Queries:
 
 
 def _read(path: Path, parts: dict[str, str]) -> Iterator[Query]:
-    _, *found = _HEADER.split(path.read_text("utf-8"))
-    for header, name, text in zip(found[::3], found[1::3], found[2::3], strict=True):
-        whole = _MACRO.sub(lambda m: parts.get(m[1], m[0]), text.strip().removesuffix(";"))
+    _, *sections = _HEADER.split(path.read_text("utf-8"))
+    for header, name, text in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        expanded = _MACRO.sub(lambda m: parts.get(m[1], m[0]), text.strip().removesuffix(";"))
         if header == "part":
-            parts[name] = whole
+            parts[name] = expanded
         elif header == "use":
             yield from _read(path.with_name(f"{name}.sql"), parts)
         else:
-            yield Query(name, whole)
+            yield Query(name, expanded)
 
 
 def beside(module_file: str) -> Queries:

@@ -1,4 +1,4 @@
-"""Changes rows so that what they held before is in no file of the store any more."""
+"""Changes rows so that no file of the store holds their old values any more."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from workbench.store.sqlite_errors import storage_error
 
 
 def rewrite(path: Path, statements: Iterable[str], functions: Mapping[str, Callable[..., Any]]) -> None:
-    """See `Store.rewrite`. Blocks. A connection of its own does it: the writer's is always about to be in use.
+    """See `Store.rewrite`. Blocks. Uses a connection of its own: the writer's may be needed at any time.
 
-    What is deleted is overwritten, the database is made anew without free pages, and the write-ahead log is emptied.
+    Deleted content is overwritten, the database is rebuilt without free pages, and the write-ahead log is emptied.
     """
     fence = Fence.of(path)
     try:

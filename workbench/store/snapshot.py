@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
-    """Ask a question of a store, as of one moment. May ask it again.
+    """Run `question` on a consistent view of a store; may run it again.
 
     Raises:
         NotFound: ``NO_PROJECT``. Refused: ``STATE_NOT_YOURS``.
@@ -53,10 +53,10 @@ def read_snapshot(path: Path, question: Callable[[Reader], T]) -> T:
 
 def _require_own(path: Path) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         raise _no_project(path) from None
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         raise Refused("STATE_NOT_YOURS", f"{path} is a link, or belongs to another user, so it is not used.")
 
 

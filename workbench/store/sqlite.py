@@ -7,7 +7,7 @@ own busy handler lets writers starve, and it keeps a checkpoint from racing with
 
 A commit is synced after the fence is free, and acknowledged after that, unless it need not be durable: the
 syncs of several processes overlap. Others may therefore read a change that a power failure still undoes, but
-what they then change is never kept without it: both are in one log, and a sync covers all that was written
+their own later changes are never kept without it: both are in one log, and a sync covers everything written
 before it. That is SQLite's `synchronous = NORMAL`, which syncs the log's header and each checkpoint itself,
 and our own sync of the log. A commit that need not be durable waits a moment for one that must be, so that a
 call's beginning and its end are synced together.
@@ -72,13 +72,13 @@ class SqliteReader:
 
     def one(self, query: Query, values: Values | None = None, /, **more: Any) -> Row | None:
         """The first row, or None."""
-        cursor = self._db.execute(query.sqlite, _merged(values, more))
+        cursor = self._db.execute(query.sqlite, _merge_values(values, more))
         row = cursor.fetchone()
         return None if row is None else dict(zip(self._db.columns(query, cursor), row, strict=True))
 
     def all(self, query: Query, values: Values | None = None, /, **more: Any) -> list[Row]:
         """Every row."""
-        cursor = self._db.execute(query.sqlite, _merged(values, more))
+        cursor = self._db.execute(query.sqlite, _merge_values(values, more))
         rows = cursor.fetchall()
         if not rows:
             return []
@@ -87,7 +87,7 @@ class SqliteReader:
 
     def tuples(self, query: Query, values: Values | None = None, /, **more: Any) -> list[tuple[Any, ...]]:
         """Every row without the names of its columns."""
-        return self._db.execute(query.sqlite, _merged(values, more)).fetchall()
+        return self._db.execute(query.sqlite, _merge_values(values, more)).fetchall()
 
 
 class SqliteTx(SqliteReader):
@@ -103,15 +103,15 @@ class SqliteTx(SqliteReader):
     @contextmanager
     def acting(self, actor: str) -> Iterator[None]:
         """See `Tx.acting`."""
-        before, self.actor = self.actor, actor
+        previous, self.actor = self.actor, actor
         try:
             yield
         finally:
-            self.actor = before
+            self.actor = previous
 
     def run(self, query: Query, values: Values | None = None, /, **more: Any) -> int:
         """Execute a change; the number of rows it touched."""
-        return self._db.execute(query.sqlite, _merged(values, more)).rowcount
+        return self._db.execute(query.sqlite, _merge_values(values, more)).rowcount
 
     def many(self, query: Query, rows: Iterable[Values]) -> None:
         """Execute a change once for each set of values."""
@@ -172,9 +172,9 @@ class SqliteStore:
                 self._log.sync()
                 self._mark.begin(mark_of(self._writer))
         except BaseException:
-            self._let_go()
+            self._close_files()
             raise
-        self._thread = threading.Thread(target=self._work, name="workbench-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run_writer, name="workbench-writer", daemon=True)
         self._thread.start()
 
     def now(self) -> int:
@@ -220,14 +220,14 @@ class SqliteStore:
             Unavailable: ``STORE_UNREADABLE`` and others.
         """
         try:
-            self._idle.extend([self._idle_reader() for _ in range(READERS + 1)])  # one is for `read_inline`
+            self._idle.extend([self._take_reader() for _ in range(READERS + 1)])  # one is for `read_inline`
         except sqlite3.Error as error:
             raise storage_error(error) or error from error
 
     def on_visible(self, callback: Callable[[Sequence[Row]], None]) -> None:
         """Call `callback`, in the writer's thread, with the events of each commit as soon as it can be read.
 
-        This is for caches: what they hold is then out of date. The commit is not synced yet.
+        This is for caches, whose content is then out of date. The commit is not synced yet.
         """
         self._on_visible.append(callback)
 
@@ -243,20 +243,20 @@ class SqliteStore:
         return int(self._version.execute("PRAGMA data_version").fetchone()[0])
 
     def close(self) -> None:
-        """Finish what is queued, then close the file. May be called twice."""
+        """Make the queued changes, then close the file. May be called twice."""
         with self._closing:
             if self._closed:
                 return
             self._closed = True
             self._jobs.put(None)
         self._thread.join()
-        self._let_go()
+        self._close_files()
 
     def _require_open(self) -> None:
         if self._closed or self._pid != os.getpid():
             raise Unavailable("STORE_CLOSED", "The store is closed. Start Workbench again.")
 
-    def _let_go(self) -> None:
+    def _close_files(self) -> None:
         self._pool.shutdown()
         for db in reversed(self._connections):
             db.close()
@@ -270,7 +270,7 @@ class SqliteStore:
 
     # The writer's thread.
 
-    def _work(self) -> None:
+    def _run_writer(self) -> None:
         while batch := self._take():
             self._commit(batch)
             self._answer(batch)
@@ -297,8 +297,8 @@ class SqliteStore:
         return batch
 
     def _next(self) -> _Job | None:
-        """The next change; None when the store closes. Commits that have waited for it long enough are synced first,
-        and the mark is written when it is due."""
+        """The next change; None when the store closes. Meanwhile, commits are synced and the mark is written when they
+        are due."""
         while True:
             sync, mark = self._log.seconds_left, self._mark.seconds_left
             if sync == 0:
@@ -312,7 +312,7 @@ class SqliteStore:
                     pass
 
     def _sync_late(self) -> None:
-        """Sync the commits for which nobody waits."""
+        """Sync commits that no caller waits for."""
         try:
             events = self._log.sync()
         except Unavailable:
@@ -321,14 +321,16 @@ class SqliteStore:
             self._tell_durable(events)
 
     def _commit(self, batch: list[_Job]) -> None:
-        """Commit the changes, and answer those that do not wait for the sync; the others stay in the batch."""
-        began, size = time.monotonic(), len(batch)
+        """Commit the changes, and answer those that need not be durable; the others stay in the batch."""
+        started_at, size = time.monotonic(), len(batch)
         try:
             with self._fence.held(BUSY_SECONDS):
                 try:
-                    events = self._transaction(batch, self._together if len(batch) > 1 else self._one_by_one)
+                    events = self._transaction(
+                        batch, self._apply_together if len(batch) > 1 else self._apply_one_by_one
+                    )
                 except _Replay:
-                    events = self._transaction(batch, self._one_by_one)
+                    events = self._transaction(batch, self._apply_one_by_one)
             self._tell(self._on_visible, events)
             self._answer([job for job in batch if not job.durable])
             batch[:] = [job for job in batch if job.durable]
@@ -338,8 +340,8 @@ class SqliteStore:
             for job in batch:
                 job.error = own_copy(error)
             return
-        ended = time.monotonic()
-        self._commits.append((ended, size, ended - began))
+        ended_at = time.monotonic()
+        self._commits.append((ended_at, size, ended_at - started_at))
         self._tell_durable(synced)
 
     def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:
@@ -362,7 +364,7 @@ class SqliteStore:
             raise
         return events
 
-    def _together(self, batch: list[_Job]) -> Sequence[Row]:
+    def _apply_together(self, batch: list[_Job]) -> Sequence[Row]:
         try:
             return self._add([event for job in batch for event in self._apply(job)])
         except BaseException as error:  # raised to whoever requested the change, not in the writer's thread
@@ -370,7 +372,7 @@ class SqliteStore:
                 raise
             raise _Replay from error
 
-    def _one_by_one(self, batch: list[_Job]) -> Sequence[Row]:
+    def _apply_one_by_one(self, batch: list[_Job]) -> Sequence[Row]:
         return [event for job in batch for event in self._apply_alone(job)]
 
     def _apply_alone(self, job: _Job) -> Sequence[Row]:
@@ -402,17 +404,17 @@ class SqliteStore:
 
     def _answer(self, batch: list[_Job]) -> None:
         for loop in {job.future.get_loop() for job in batch}:
-            mine = [job for job in batch if job.future.get_loop() is loop]
+            jobs = [job for job in batch if job.future.get_loop() is loop]
             try:
-                loop.call_soon_threadsafe(_resolve, mine)
+                loop.call_soon_threadsafe(_resolve, jobs)
             except RuntimeError:
-                log.warning("%d writes were committed after their loop had closed", len(mine))
+                log.warning("%d writes were committed after their loop had closed", len(jobs))
 
     # Reading.
 
     def _answer_read(self, question: Callable[[Reader], T]) -> T:
         try:
-            db = self._idle_reader()
+            db = self._take_reader()
             try:
                 db.execute("BEGIN")
                 try:
@@ -426,8 +428,8 @@ class SqliteStore:
         except StopIteration as error:
             raise raisable(error) from error
 
-    def _idle_reader(self) -> SqliteConnection:
-        """Take a reading connection that is not in use, or open one. Whoever takes it puts it into `_idle` again."""
+    def _take_reader(self) -> SqliteConnection:
+        """Take an idle reading connection, or open one. The caller puts it back into `_idle`."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -436,7 +438,7 @@ class SqliteStore:
             return db
 
 
-def _merged(values: Values | None, more: Values) -> Values:
+def _merge_values(values: Values | None, more: Values) -> Values:
     return {**values, **more} if values and more else values or more
 
 
@@ -457,7 +459,7 @@ def _resolve(batch: list[_Job]) -> None:
 def _require_whole(path: Path) -> None:
     """Refuse a store that is damaged or lacks something; call it within the fence. See `require_whole`.
 
-    SQLite looks for damage only where the last process has not closed the store, and not for long.
+    SQLite looks for damage only if the last process did not close the store, and only for `CHECK_SECONDS`.
     """
     if not require_whole(path, CHECK_SECONDS, thorough=was_left(path)):
         log.info(

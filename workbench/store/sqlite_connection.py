@@ -13,8 +13,8 @@ from typing import Any
 from workbench.store.queries import Query
 
 LOG_BYTES = 8 * 1024 * 1024
-"""After a checkpoint the log is overwritten in place, which is far cheaper than letting its file grow again; one
-that long reads have let grow beyond this size is truncated."""
+"""After a checkpoint the log is overwritten in place, which is far cheaper than letting its file grow again. If long
+reads have made it larger than this, it is truncated."""
 LOCK_SECONDS = 2.0
 """How long SQLite itself waits for programs that do not use the fence."""
 
@@ -28,12 +28,12 @@ class SqliteConnection(sqlite3.Connection):
 
     def columns(self, query: Query, cursor: sqlite3.Cursor) -> tuple[str, ...]:
         """The column names of a cursor; not cached for `*`, as another process may migrate the table."""
-        found = self._columns.get(query.sqlite)
-        if found is None:
-            found = tuple(column[0] for column in cursor.description)
+        names = self._columns.get(query.sqlite)
+        if names is None:
+            names = tuple(column[0] for column in cursor.description)
             if query.names_its_columns:
-                self._columns[query.sqlite] = found
-        return found
+                self._columns[query.sqlite] = names
+        return names
 
 
 def connect(path: Path) -> SqliteConnection:

@@ -1,4 +1,4 @@
-"""What goes wrong with the file of a store, and the coded error for it."""
+"""Coded errors for failures of a store's file."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ STORAGE_ERRORS = {
 def storage_error(error: BaseException) -> WorkbenchError | None:
     """The coded error for a failure of the storage itself; None if the statement was at fault."""
     code = getattr(error, "sqlite_errorcode", None)
-    known = (STORAGE_ERRORS.get(code) or STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
-    return Unavailable(*known, reason=str(error)) if known else None
+    description = (STORAGE_ERRORS.get(code) or STORAGE_ERRORS.get(code & 0xFF)) if code is not None else None
+    return Unavailable(*description, reason=str(error)) if description else None
 
 
 def own_copy(error: Exception) -> Exception:
     """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
     if isinstance(error, WorkbenchError):
         return type(error)(error.code, error.message, **error.details)
-    made = storage_error(error) or copy(error)
-    made.__cause__ = error
-    return made
+    duplicate = storage_error(error) or copy(error)
+    duplicate.__cause__ = error
+    return duplicate
 
 
 def raisable(error: BaseException) -> BaseException:
-    """The error in a form that a future accepts: a `StopIteration` would leave it, and the others, unanswered."""
+    """The error in a form that a future accepts: a `StopIteration` would leave all futures unanswered."""
     if not isinstance(error, StopIteration):
         return error
-    made = RuntimeError(f"raised StopIteration({error})")
-    made.__cause__ = error
-    return made
+    replacement = RuntimeError(f"raised StopIteration({error})")
+    replacement.__cause__ = error
+    return replacement

@@ -1,4 +1,4 @@
-"""Begins a sweep, or resumes it: its record, and which of its runs are left."""
+"""Begins or resumes a sweep: its record, and the runs that remain."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class How:
-    """How a sweep is run.
+    """The way a sweep is run.
 
     Args:
         resume: go on with the sweep of this name.
-        retry_failed: the same, and run again what failed.
-        share: runs coordinate in the session of whoever starts the sweep, instead of one of their own.
+        retry_failed: the same, and run failed runs again.
+        share: runs coordinate in the session that starts the sweep, instead of one of their own.
     """
 
     name: str
@@ -44,7 +44,7 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
     Raises:
         Conflict: ``SWEEP_EXISTS``, ``SWEEP_CHANGED``.
     """
-    found = call(
+    record = call(
         "start_sweep",
         name=how.name,
         notebook=plan.shown_path(settings.project),
@@ -53,7 +53,7 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
         resume=how.resume or how.retry_failed,
     )
     return SweepJob(
-        id=found["id"],
+        id=record["id"],
         name=how.name,
         project=settings.project,
         notebook=plan.shown_path(settings.project),
@@ -61,7 +61,7 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
         directory=plan.path.parent,
         limits=how.limits,
         output_bytes=settings.max_sweep_output_bytes,
-        space=None if how.share else _space(call, how.name),
+        space=None if how.share else _create_space(call, how.name),
         session=os.environ.get("WORKBENCH_SESSION") if how.share else None,
     )
 
@@ -74,9 +74,9 @@ def find(call: SweepCall, name: str) -> Mapping[str, Any]:
     """
     for sweep in _sweeps(call, search=name):
         if sweep["name"] == name:
-            found: Mapping[str, Any] = sweep["specification"]
-            return found
-    raise _not_found(name, [sweep["name"] for sweep in _sweeps(call)])
+            specification: Mapping[str, Any] = sweep["specification"]
+            return specification
+    raise _not_found_error(name, [sweep["name"] for sweep in _sweeps(call)])
 
 
 def _sweeps(call: SweepCall, search: str | None = None) -> Iterator[Mapping[str, Any]]:
@@ -89,32 +89,32 @@ def _sweeps(call: SweepCall, search: str | None = None) -> Iterator[Mapping[str,
             return
 
 
-def _not_found(name: str, names: Sequence[str]) -> NotFound:
-    meant = similar(name, names)
+def _not_found_error(name: str, names: Sequence[str]) -> NotFound:
+    suggestion = similar(name, names)
     newest = f"The newest are {', '.join(names[:NAMED])}; `workbench runs sweeps` lists them."
-    known = newest if names else "The project has none."
-    hint = f"Did you mean {meant}?" if meant else known
-    begin = "To begin it, name its notebook, and do not resume it."
-    return NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. {hint} {begin}")
+    overview = newest if names else "The project has none."
+    hint = f"Did you mean {suggestion}?" if suggestion else overview
+    advice = "To begin it, name its notebook, and do not resume it."
+    return NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. {hint} {advice}")
 
 
 def left(call: SweepCall, job: SweepJob, plan: SweepPlan, how: How) -> tuple[list[PlannedRun], Mapping[str, int]]:
-    """The runs that are to be executed, and how many of the others ended how.
+    """The runs to execute, and the number of the others by their final state.
 
-    Failed ones are left as they are unless they are to be tried again.
+    Failed runs are not executed again unless `how` says so.
     """
     states = {str(run["key"]): str(run["state"]) for run in recorded(call, job)}
-    kept = {"completed"} if how.retry_failed else {"completed", "failed"}
-    wanted = [run for run in plan.runs if states.get(job.key(run)) not in kept]
-    ended = [states.get(job.key(run)) for run in plan.runs]
-    return wanted, Counter(state for state in ended if state in kept)
+    final_states = {"completed"} if how.retry_failed else {"completed", "failed"}
+    runs = [run for run in plan.runs if states.get(job.key(run)) not in final_states]
+    run_states = [states.get(job.key(run)) for run in plan.runs]
+    return runs, Counter(state for state in run_states if state in final_states)
 
 
-def _space(call: SweepCall, name: str) -> str:
+def _create_space(call: SweepCall, name: str) -> str:
     """The project in whose sessions the runs of a sweep coordinate."""
-    wanted = f"sweep {name}"
+    title = f"sweep {name}"
     try:
-        return str(call("create_project", name=wanted, description=f"The runs of the sweep {name}.")["id"])
+        return str(call("create_project", name=title, description=f"The runs of the sweep {name}.")["id"])
     except Conflict:
-        found = call("list_projects", search=wanted, limit=PAGE)["projects"]
-        return next(str(one["id"]) for one in found if one["name"] == wanted)
+        projects = call("list_projects", search=title, limit=PAGE)["projects"]
+        return next(str(project["id"]) for project in projects if project["name"] == title)

@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 30.0
 """How long a call waits for a server to come back."""
 RETRY_SECONDS = 0.25
 KEEP_SECONDS = 1.0
-"""How often one that can serve looks whether a server is there."""
+"""How often a connection that can serve checks whether a server runs."""
 
 
 class SweepConnection:
@@ -43,7 +43,7 @@ class SweepConnection:
         self._thread.start(STOP_SECONDS)
 
     def stop(self) -> None:
-        """Disconnect, and stop what was started."""
+        """Disconnect, and stop a server that was started."""
         self._thread.stop(STOP_SECONDS)
 
     async def _main(self, opened: Callable[[None], None]) -> None:

@@ -1,4 +1,4 @@
-"""Executes one notebook with papermill in a kernel of its own: with its own environment, watched, its outputs limited.
+"""Executes one notebook with papermill, in a watched kernel with its own environment and limited outputs.
 
 Several threads execute at once. Therefore nothing here changes `os.environ` or the current directory, which they share:
 a kernel gets both at its start.
@@ -31,12 +31,12 @@ from workbench.sweeps.watch import Kernel, Reason
 ENGINE = "workbench-sweep"
 START_SECONDS = 60
 POLL_SECONDS = 0.1
-"""How soon the end of a kernel is noticed; nbclient's own second would be lost after each limit."""
+"""How soon the end of a kernel is noticed; with nbclient's own value, each limit would cost a second."""
 OUTPUT_SECONDS = 300
-"""How long a cell that has ended may take to deliver all its outputs; nbclient's own 4 s are few for many of them."""
+"""How long a cell that has ended may take to deliver all its outputs; nbclient's own 4 s are too short for many."""
 
 client_log = logging.getLogger(f"{__name__}.client")
-"""Where nbclient logs: it logs each failure, which `failures` says in a sentence."""
+"""The logger of nbclient, which logs each failure; `failures` describes it in a sentence."""
 client_log.addHandler(logging.NullHandler())  # without a handler, warnings would be printed
 
 
@@ -47,7 +47,7 @@ class Execution:
     Args:
         environment: of the kernel: all of it.
         directory: the kernel's current directory.
-        log: takes what the kernel's process itself prints, such as a crash in native code.
+        log: gets the output of the kernel's process itself, such as of a crash in native code.
         on_cell: called with the number of the cell that is done, and that of all cells.
     """
 
@@ -58,13 +58,13 @@ class Execution:
     log: int = subprocess.DEVNULL
     on_cell: Callable[[int, int], None] = lambda _done, _all: None
     source: Any = field(default=None, init=False)
-    """The notebook that is executed."""
+    """The notebook to execute."""
     document: Any = field(default=None, init=False)
     """The notebook as far as it was executed."""
     packages: Mapping[str, str] = field(default_factory=dict, init=False)
-    """Those that the kernel had imported at the end, with their versions."""
+    """The packages that the kernel had imported at the end, with their versions."""
     sockets: Path | None = field(default=None, init=False)
-    """Where the kernel listens; None: on TCP ports."""
+    """The directory of the kernel's sockets; None: it listens on TCP ports."""
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
@@ -76,8 +76,8 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
         """Called by papermill; nbclient's asynchronous form is not."""
         execution = self._execution
         sockets.listen_in(execution.sockets, self.km)
-        place = {"env": dict(execution.environment), "cwd": str(execution.directory)}
-        super().start_new_kernel(**place, stdout=execution.log, stderr=execution.log, **options)
+        surroundings = {"env": dict(execution.environment), "cwd": str(execution.directory)}
+        super().start_new_kernel(**surroundings, stdout=execution.log, stderr=execution.log, **options)
         execution.kernel.started(self.km.provisioner.pid)
 
     def papermill_execute_cells(self) -> None:
@@ -88,14 +88,14 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
             self._execution.packages = kernel_facts.packages(self._ask)
 
     def show_error(self, cell: Any, error: CellExecutionError) -> None:
-        """Show in a cell why it failed, if its kernel did not: a failed magic, a group of errors, a handler of errors.
+        """Show in a cell why it failed, if its kernel does not, as for a magic, a group or a handler of errors.
 
         papermill reads the reason there.
         """
         if any(output.output_type == "error" for output in cell.outputs):
             return
-        inside = kernel_facts.leaf(self._ask, error.ename) if sockets.is_ipykernel(self.km) else None
-        outputs.add_error(cell, error.ename, f"{error.evalue}: {inside}" if inside else error.evalue)
+        leaf = kernel_facts.leaf(self._ask, error.ename) if sockets.is_ipykernel(self.km) else None
+        outputs.add_error(cell, error.ename, f"{error.evalue}: {leaf}" if leaf else error.evalue)
 
     def _ask(self, expression: str) -> Any:
         return self.wait_for_reply(self.kc.execute(**kernel_facts.expression(expression)))
@@ -143,7 +143,7 @@ papermill_engines.register(ENGINE, _Engine)
 
 
 def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -> None:
-    """Execute a notebook with arguments; what came of it is in `execution.document`, also after a failure.
+    """Execute a notebook with arguments; the result is in `execution.document`, also after a failure.
 
     Nothing is saved meanwhile: papermill would write the whole notebook, not atomically, before and after each cell.
     It happens in a thread of its own, because papermill takes the event loop of its thread, which may be in use.
@@ -157,16 +157,16 @@ def execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -
     """
     execution.source = notebook
     with ThreadPoolExecutor(1, "workbench-notebook") as thread:
-        done = thread.submit(_execute, notebook, arguments, execution)
+        execution_future = thread.submit(_execute, notebook, arguments, execution)
         try:
-            done.result()
+            execution_future.result()
         except KeyboardInterrupt:
             execution.kernel.end(Reason.CANCELLED)
             raise
 
 
 def _execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) -> None:
-    with _own_loop(), sockets.directory() as execution.sockets, execution.kernel:
+    with _close_own_loop(), sockets.directory() as execution.sockets, execution.kernel:
         try:
             execute_notebook(
                 notebook,
@@ -184,15 +184,15 @@ def _execute(notebook: Any, arguments: Mapping[str, Any], execution: Execution) 
 
 
 @contextmanager
-def _own_loop() -> Iterator[None]:
-    """The event loop that jupyter_core makes for what papermill calls in a new thread; it would never close it."""
+def _close_own_loop() -> Iterator[None]:
+    """Close the event loop that jupyter_core creates for papermill in a new thread, and would never close."""
     loop = ensure_event_loop()
     try:
         yield
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()

@@ -27,12 +27,12 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended.
+    """The outcome of a run.
 
     Args:
         id: of its record; None: there is none, because the server could not be reached.
         output: path of the executed notebook, relative to the project; None: there is none.
-        again: it had been completed before, and was not executed.
+        again: it was completed before, and was not executed.
     """
 
     run: PlannedRun
@@ -45,8 +45,8 @@ class RunOutcome:
 
 
 def execute_run(call: SweepCall, job: SweepJob, run: PlannedRun, watch: Watch, on_cell: OnCell) -> RunOutcome:
-    """Execute one run, unless its record says that it is completed. Raises nothing: a failure is the run's only."""
-    began = time.monotonic()
+    """Execute one run, unless its record is completed. Raises nothing: a failure concerns only this run."""
+    started_at = time.monotonic()
     started: Mapping[str, Any] | None = None
     output: str | None = None
     on_cell(0, 0)
@@ -55,7 +55,7 @@ def execute_run(call: SweepCall, job: SweepJob, run: PlannedRun, watch: Watch, o
         if started["already"]:
             return RunOutcome(run, started["id"], "completed", 0.0, output=started["output"], again=True)
         try:
-            error, packages = _try(job, run, started, watch, on_cell)
+            error, packages = _execute_or_report(job, run, started, watch, on_cell)
         finally:
             if job.space is not None:
                 _end_agents(call, started["session_id"])
@@ -64,37 +64,39 @@ def execute_run(call: SweepCall, job: SweepJob, run: PlannedRun, watch: Watch, o
         error = failure
     except Exception as defect:  # it must not end the other runs
         error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
-    return RunOutcome(run, started["id"] if started else None, _state(error), time.monotonic() - began, error, output)
+    return RunOutcome(
+        run, started["id"] if started else None, _state_of(error), time.monotonic() - started_at, error, output
+    )
 
 
 def fail_run(call: SweepCall, job: SweepJob, run: PlannedRun, error: WorkbenchError, seconds: float) -> RunOutcome:
-    """Record that a run failed whose executor ended before it. Raises nothing; see `execute_run`."""
+    """Record the failure of a run whose executor ended first. Raises nothing; see `execute_run`."""
     try:
-        found = next((one for one in recorded(call, job) if one["key"] == job.key(run)), None)
-        if found is None:
-            found = _start(call, job, run)
-        if found["state"] not in ("running", "lost"):  # only the news of it was lost
-            why = None if found["state"] == "completed" else error
-            return RunOutcome(run, found["id"], found["state"], seconds, why, found["output"])
-        call("end_run", run_id=found["id"], state="failed", error_code=error.code, error=error.message)
-        return RunOutcome(run, found["id"], "failed", seconds, error)
+        record = next((row for row in recorded(call, job) if row["key"] == job.key(run)), None)
+        if record is None:
+            record = _start(call, job, run)
+        if record["state"] not in ("running", "lost"):  # only the news of it was lost
+            why = None if record["state"] == "completed" else error
+            return RunOutcome(run, record["id"], record["state"], seconds, why, record["output"])
+        call("end_run", run_id=record["id"], state="failed", error_code=error.code, error=error.message)
+        return RunOutcome(run, record["id"], "failed", seconds, error)
     except WorkbenchError as failure:
         return RunOutcome(run, None, "failed", seconds, failure)
 
 
 def recorded(call: SweepCall, job: SweepJob) -> Sequence[Mapping[str, Any]]:
     """All runs of a sweep that are recorded."""
-    found: list[Mapping[str, Any]] = []
-    for archived in (False, True):
-        page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE)
-        found += page["runs"]
+    rows: list[Mapping[str, Any]] = []
+    for is_archived in (False, True):
+        page = call("list_runs", sweep=str(job.id), archived=is_archived, limit=PAGE)
+        rows += page["runs"]
         while page["next_cursor"] is not None:
-            page = call("list_runs", sweep=str(job.id), archived=archived, limit=PAGE, cursor=page["next_cursor"])
-            found += page["runs"]
-    return found
+            page = call("list_runs", sweep=str(job.id), archived=is_archived, limit=PAGE, cursor=page["next_cursor"])
+            rows += page["runs"]
+    return rows
 
 
-def _state(error: WorkbenchError | None) -> State:
+def _state_of(error: WorkbenchError | None) -> State:
     if error is None:
         return "completed"
     return "cancelled" if error.code == "RUN_CANCELLED" else "failed"
@@ -111,7 +113,7 @@ def _start(call: SweepCall, job: SweepJob, run: PlannedRun) -> Mapping[str, Any]
         parameters=run.arguments,
         definitions=[definition] if definition else [],
         environment=facts(run),
-        session_id=job.session if job.space is None else _session(call, job.space, job.title(run)),
+        session_id=job.session if job.space is None else _create_session(call, job.space, job.title(run)),
         process=process_identity(),
     )
 
@@ -135,7 +137,7 @@ def _end(
     if packages:
         why["environment"] = {"packages": packages}
     try:
-        call("end_run", run_id=started["id"], state=_state(error), output=output, tries=started["tries"], **why)
+        call("end_run", run_id=started["id"], state=_state_of(error), output=output, tries=started["tries"], **why)
     except Conflict as conflict:
         if conflict.code == "RUN_RESTARTED":
             _remove(path)
@@ -152,14 +154,14 @@ def _remove(output: Path) -> None:
             path.unlink()
 
 
-def _session(call: SweepCall, space: str, name: str) -> str:
-    """A new session for a run. One that is tried again gets another: what an earlier try left does not disturb it."""
+def _create_session(call: SweepCall, space: str, name: str) -> str:
+    """A new session for a run. Each try gets its own, so that remains of an earlier try do not disturb it."""
     try:
         return str(call("create_session", project_id=space, name=name)["id"])
     except Conflict:
-        earlier = re.compile(re.escape(name) + "( [0-9a-f]{8})?")
+        name_pattern = re.compile(re.escape(name) + "( [0-9a-f]{8})?")
         for session in call("list_sessions", project_id=space, search=name, limit=PAGE)["sessions"]:
-            if earlier.fullmatch(session["name"]):  # its sweep may have been killed
+            if name_pattern.fullmatch(session["name"]):  # its sweep may have been killed
                 _end_agents(call, session["id"])
         return str(call("create_session", project_id=space, name=f"{name} {uuid4().hex[:8]}")["id"])
 
@@ -172,10 +174,10 @@ def _end_agents(call: SweepCall, session: str) -> None:
                 call("terminate_agent", agent_id=agent["agent_id"], reason="The run that started it has ended.")
 
 
-def _try(
+def _execute_or_report(
     job: SweepJob, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
 ) -> tuple[WorkbenchError | None, Mapping[str, str]]:
-    """Execute the notebook and save what came of it, if it can be saved; why the run did not complete, and packages."""
+    """Execute the notebook and save it if possible; why the run did not complete, and its packages."""
     try:
         return _execute(job, run, started, watch, on_cell)
     except Unavailable as unwritable:  # such as a full disk: it is recorded like another failure
@@ -185,7 +187,7 @@ def _try(
 def _execute(
     job: SweepJob, run: PlannedRun, started: Mapping[str, Any], watch: Watch, on_cell: OnCell
 ) -> tuple[WorkbenchError | None, Mapping[str, str]]:
-    """Execute the notebook and save what came of it.
+    """Execute the notebook and save the result.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
@@ -212,7 +214,7 @@ def _execute(
             raised = error
         finally:
             watch.remove(kernel)
-        mask = _mask()
+        mask = _make_mask()
         failure = failures.of(raised, kernel, execution.document, execution.source)
         if failure is not None:
             failure.message = mask.text(failure.message)
@@ -228,8 +230,8 @@ def _execute(
     return failure, execution.packages
 
 
-def _mask() -> Mask:
-    """What of the kernel's variables is secret by its name or form: what it shows is recorded without it."""
+def _make_mask() -> Mask:
+    """A mask for the kernel's variables that are secret by name or form, which its outputs must not show."""
     return Mask([value for name, value in os.environ.items() if is_secret_under(name, value) or has_form(value)])
 
 
@@ -248,7 +250,7 @@ def _environment(job: SweepJob, started: Mapping[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def _log(path: Path) -> Iterator[IO[bytes]]:
-    """The file beside an executed notebook for what the kernel's process itself prints.
+    """The file beside an executed notebook for the output of the kernel's process itself.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.

@@ -1,4 +1,4 @@
-"""What executes the runs of a sweep: threads of this process, or the workers of a Dask cluster (`sweeps.dask`)."""
+"""Executors of a sweep's runs: threads of this process, or the workers of a Dask cluster (`sweeps.dask`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Executor(Protocol):
         ...
 
     def ask_all(self) -> None:
-        """Cancel all runs, and interrupt the code of those under way; what does not end soon is ended."""
+        """Cancel all runs, and interrupt the code of those under way; code that does not end soon is killed."""
         ...
 
     def end_all(self) -> None:

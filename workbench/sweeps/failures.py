@@ -1,4 +1,4 @@
-"""Why a run did not complete, as a code and a sentence.
+"""Explains why a run did not complete, as a code and a sentence.
 
 - ``RUN_TIMEOUT``, ``RUN_OUT_OF_MEMORY``, ``RUN_CANCELLED``: it was ended
 - ``INPUT_REQUESTED``: a cell asked for input
@@ -28,9 +28,9 @@ def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) 
     """The reason of a failure; None if there is none.
 
     Args:
-        error: what the execution raised.
+        error: the exception that the execution raised.
         document: the notebook as far as it was executed; None: it was not begun.
-        source: the notebook that was to be executed; its numbers of cells are those that a message names.
+        source: the notebook to execute; messages number cells as it does.
     """
     if kernel.reason is Reason.TIMEOUT:
         return Unavailable(
@@ -48,8 +48,8 @@ def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) 
     if error is None or isinstance(error, WorkbenchError):
         return error
     if isinstance(error, PapermillExecutionError):
-        return _of_cell(error, numbering.in_source(error.cell_index, document, source))
-    cell = _running(document, source)
+        return _explain_cell(error, numbering.in_source(error.cell_index, document, source))
+    cell = _running_cell(document, source)
     if isinstance(error, DeadKernelError):
         return Unavailable("KERNEL_DIED", f"The kernel ended by itself in cell {cell}.")
     if isinstance(error, CellTimeoutError):  # the limit of a run is not nbclient's: it only waits for outputs
@@ -59,24 +59,24 @@ def of(error: BaseException | None, kernel: Kernel, document: Any, source: Any) 
             "with retry_failed=True.",
         )
     if cell is None:
-        return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_line(str(error))}")
-    return Unavailable("RUN_FAILED", f"The run failed: {_line(named(error))}")
+        return Unavailable("KERNEL_NOT_STARTED", f"The kernel did not start: {_shorten(str(error))}")
+    return Unavailable("RUN_FAILED", f"The run failed: {_shorten(named(error))}")
 
 
-def _of_cell(error: PapermillExecutionError, cell: int) -> WorkbenchError:
+def _explain_cell(error: PapermillExecutionError, cell: int) -> WorkbenchError:
     if error.ename == "StdinNotImplementedError":
         return Unavailable("INPUT_REQUESTED", f"Cell {cell} asks for input, and nobody answers. Make it a parameter.")
-    return Unavailable("CELL_FAILED", f"Cell {cell}: {_line(f'{error.ename}: {error.evalue}')}")
+    return Unavailable("CELL_FAILED", f"Cell {cell}: {_shorten(f'{error.ename}: {error.evalue}')}")
 
 
-def _line(text: str) -> str:
+def _shorten(text: str) -> str:
     """A text on one line, without colours."""
     line = " ".join(_ESCAPES.sub("", text).split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-def _running(document: Any, source: Any) -> int | None:
-    """The number of the cell that was executed last; None: none was."""
+def _running_cell(document: Any, source: Any) -> int | None:
+    """The number of the cell that was executed last; None if there is none."""
     cells = [] if document is None else document.cells
-    begun = [index for index, cell in enumerate(cells) if (cell.metadata.get("papermill") or {}).get("start_time")]
-    return numbering.in_source(begun[-1], document, source) if begun else None
+    indexes = [index for index, cell in enumerate(cells) if (cell.metadata.get("papermill") or {}).get("start_time")]
+    return numbering.in_source(indexes[-1], document, source) if indexes else None

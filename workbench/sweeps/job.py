@@ -1,4 +1,4 @@
-"""What all runs of a sweep share."""
+"""The facts that all runs of a sweep share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SweepCall(Protocol):
 
 @dataclass(frozen=True)
 class SweepJob:
-    """A sweep that is under way: what all its runs share. Can be sent to another machine.
+    """A sweep that is under way. Can be sent to another machine.
 
     Args:
         id: of the sweep's record.
@@ -63,14 +63,14 @@ class SweepJob:
     def output(self, run: PlannedRun, tries: int) -> Path:
         """The executed notebook of a try of a run, from 1.
 
-        No two tries share one: what still executes an earlier try, unseen from here, must not replace the result of a
+        No two tries share one: a process elsewhere that still executes an earlier try must not replace the result of a
         later one.
         """
-        again = f"-{tries}" if tries > 1 else ""
-        return self.outputs / f"{run.number:05}-{run.key[:8]}{again}.ipynb"
+        suffix = f"-{tries}" if tries > 1 else ""
+        return self.outputs / f"{run.number:05}-{run.key[:8]}{suffix}.ipynb"
 
     def key(self, run: PlannedRun) -> str:
-        """What identifies a run in the project: another sweep may have the same run."""
+        """Identifies a run in the project, where another sweep may have the same run."""
         return f"{self.id}:{run.key}"
 
     def marks(self, run: PlannedRun) -> tuple[str, str]:
@@ -83,6 +83,6 @@ class SweepJob:
 
 
 def facts(run: PlannedRun) -> dict[str, Any]:
-    """On what a run runs, for its record."""
-    about = {"python": platform.python_version(), "platform": platform.platform(), "machine": os.uname().nodename}
-    return {**about, "repetition": run.repetition, **run.over}
+    """The machine and the values of a run, for its record."""
+    machine = {"python": platform.python_version(), "platform": platform.platform(), "machine": os.uname().nodename}
+    return {**machine, "repetition": run.repetition, **run.over}

@@ -1,6 +1,6 @@
-"""What only a kernel knows of a run: the packages that it has imported, and what is inside a group of errors.
+"""Facts that only a kernel knows: the packages that it has imported, and the errors inside a group.
 
-It is asked in Python, between cells. A kernel of another language, or one that does not answer so, tells nothing.
+It is asked in Python, between cells. A kernel of another language gives no answer.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _LEAF = (
     "else [type(error).__name__, str(error)])"
 )
 _MOST_ASKED = 3
-"""How often a kernel is asked that drops requests after an error."""
+"""How often to ask a kernel, which drops requests after an error."""
 
 
 def packages(ask: Ask) -> dict[str, str]:
     """The packages that a kernel has imported, with their versions."""
-    found = _told(ask, _MODULES)
-    if found is None:
+    reply = _evaluate(ask, _MODULES)
+    if reply is None:
         return {}
-    prefix, modules = found
-    return versions(modules) if prefix == sys.prefix else _told(ask, _VERSIONS) or {}
+    prefix, modules = reply
+    return versions(modules) if prefix == sys.prefix else _evaluate(ask, _VERSIONS) or {}
 
 
 def leaf(ask: Ask, group: str) -> str | None:
-    """The first error within the groups of the last error, as `ValueError: bad`; None: it is no group.
+    """The first error within the groups of the last error, as `ValueError: bad`; None if that is no group.
 
     Args:
         group: the class of the last error.
     """
-    last, name, text = _told(ask, _LEAF) or ("", "", "")
+    last, name, text = _evaluate(ask, _LEAF) or ("", "", "")
     return f"{name}: {text}" if last == group != name else None
 
 
@@ -59,7 +59,7 @@ def expression(text: str) -> dict[str, Any]:
     return {"code": "", "silent": True, "store_history": False, "user_expressions": {"value": text}}
 
 
-def _told(ask: Ask, text: str) -> Any:
+def _evaluate(ask: Ask, text: str) -> Any:
     for _ in range(_MOST_ASKED):
         content = (ask(text) or {}).get("content", {})
         if content.get("status") != "aborted":

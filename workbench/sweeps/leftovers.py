@@ -36,7 +36,7 @@ END_SECONDS = 5.0
 
 @contextmanager
 def only_one(settings: Settings, name: str) -> Iterator[None]:
-    """Keep other processes from running the same sweep, and end what one that was killed left running.
+    """Keep other processes from running the same sweep, and end the processes that a killed one left.
 
     Raises:
         Conflict: ``SWEEP_RUNNING``. Unavailable: ``PROJECT_UNWRITABLE``.
@@ -49,34 +49,34 @@ def only_one(settings: Settings, name: str) -> Iterator[None]:
     with file_lock.held(place / LOCK, LOCK_SECONDS) as is_held:
         if not is_held:
             raise Conflict("SWEEP_RUNNING", f"The sweep {name} is running. Wait for it, or choose another --name.")
-        _end_left(settings, place)
+        _end_processes(settings, place)
         try:
             yield
         finally:
-            _end_left(settings, place)
+            _end_processes(settings, place)
             _remove(place / LOCK)
 
 
 def end_leftovers(settings: Settings) -> None:
-    """End what killed sweeps of this project left running, and remove the sockets of kernels whose sweeps were killed.
+    """End the processes that killed sweeps of this project left, and remove the sockets of their kernels.
 
-    A sweep that runs is left alone; so is what this process itself is part of.
+    Sweeps that run are left alone, and so is a sweep that this process is part of.
     """
     from workbench.sweeps import sockets  # imports zmq, which a server does not need
 
     sockets.remove_left()
-    own = os.environ.get(MARK, "").split(":")
+    own_marks = os.environ.get(MARK, "").split(":")
     for lock in settings.runs.glob(f"*/{LOCK}"):
-        if sweep_mark(lock.parent.name, str(settings.project)) not in own:
+        if sweep_mark(lock.parent.name, str(settings.project)) not in own_marks:
             with suppress(Unavailable), file_lock.held(lock) as is_held:
                 if is_held:
-                    _end_left(settings, lock.parent)
+                    _end_processes(settings, lock.parent)
                     _remove(lock)
 
 
 @duty("ending what killed sweeps left", 5.0, share=0.05)
 async def end_killed(ctx: Ctx) -> None:
-    """The same, if there is a sweep that runs or was killed: what the project's server does regularly."""
+    """Call `end_leftovers` if a sweep runs or was killed; the project's server does this regularly."""
     settings = ctx.settings
     if any(settings.runs.glob(f"*/{LOCK}")):
         await asyncio.to_thread(end_leftovers, settings)
@@ -97,7 +97,7 @@ def note_worker(outputs: Path) -> None:
     atomic_file.replace(note, process_identity())
 
 
-def _end_left(settings: Settings, place: Path) -> None:
+def _end_processes(settings: Settings, place: Path) -> None:
     """End all processes of a sweep, whose lock is held."""
     _end_workers(place / WORKERS)
     end_marked(sweep_mark(place.name, str(settings.project)))
@@ -105,16 +105,16 @@ def _end_left(settings: Settings, place: Path) -> None:
 
 def _end_workers(place: Path) -> None:
     """End the workers that are noted in a directory, and remove it. Copied notes name the workers of the original."""
-    found = []
+    processes = []
     for note in place.glob("[0-9]*"):
         with suppress(OSError, UnicodeDecodeError, psutil.Error):
             is_own = note.name.endswith(f"-{place.stat().st_ino}")
             worker = process_named(atomic_file.read(note)) if is_own else None
             if worker is not None and (process := worker.find()) is not None:
                 process.kill()
-                found.append(process)
+                processes.append(process)
         _remove(note)
-    psutil.wait_procs(found, timeout=END_SECONDS)
+    psutil.wait_procs(processes, timeout=END_SECONDS)
     with suppress(OSError):
         place.rmdir()
 

@@ -1,4 +1,4 @@
-"""Keeps what a run prints within a limit, and saves executed notebooks."""
+"""Limits the output of a run, and saves executed notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPECTED = "raises-exception"
 
 
 class OutputLimit:
-    """Counts what a run shows, and says when it is too much. What comes after that is left out.
+    """Counts the output of a run. When it exceeds the limit, a notice is added, and the rest is left out.
 
     Args:
         limit: bytes of all outputs of a run, as JSON.
@@ -34,7 +34,7 @@ class OutputLimit:
         return self._is_told
 
     def cut(self, kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
-        """The content of an output that fits; None: nothing of it does.
+        """The part of an output's content that fits; None if nothing does.
 
         A stream is shortened; another output is kept whole or not at all. Errors are always kept.
 
@@ -43,19 +43,19 @@ class OutputLimit:
         """
         if kind == "stream":
             text = content["text"]
-            kept = text if self._fits(len(text)) else text[: self._take(len(text))]
-            if len(kept) == len(text):
+            prefix = text if self._fits(len(text)) else text[: self._take(len(text))]
+            if len(prefix) == len(text):
                 return content
-            told = self._told()
-            return {**content, "text": kept + told} if kept or told else None
+            notice = self._notice()
+            return {**content, "text": prefix + notice} if prefix or notice else None
         if kind not in ("display_data", "execute_result"):
             return content
         size = _size(content.get("data"))
         if self._fits(size):
             return content
         self._left = 0
-        told = self._told()
-        return {**content, "data": {"text/plain": told.strip()}, "metadata": {}} if told else None
+        notice = self._notice()
+        return {**content, "data": {"text/plain": notice.strip()}, "metadata": {}} if notice else None
 
     def _fits(self, size: int) -> bool:
         if size > self._left:
@@ -64,10 +64,10 @@ class OutputLimit:
         return True
 
     def _take(self, size: int) -> int:
-        taken, self._left = min(size, self._left), 0
-        return taken
+        amount, self._left = min(size, self._left), 0
+        return amount
 
-    def _told(self) -> str:
+    def _notice(self) -> str:
         if self._is_told:
             return ""
         self._is_told = True
@@ -96,7 +96,7 @@ def save(document: Any, path: Path) -> None:
 
 
 def without_secrets(document: Any, mask: Mask) -> None:
-    """Mask secrets in what an executed notebook records: what its cells showed, and the values that it was given.
+    """Mask secrets in the outputs of an executed notebook, and in the values that it was given.
 
     The sources of its cells stay: they are its author's.
     """
@@ -106,15 +106,15 @@ def without_secrets(document: Any, mask: Mask) -> None:
         if INJECTED in cell.metadata.get("tags", ()):
             cell.source = mask.text(cell.source)
         for output in cell.get("outputs", ()):
-            shown = {name: output[name] for name in ("text", "ename", "evalue", "traceback") if name in output}
-            output.update(mask.data(shown))
+            texts = {name: output[name] for name in ("text", "ename", "evalue", "traceback") if name in output}
+            output.update(mask.data(texts))
             for kind, data in output.get("data", {}).items():
                 if not kind.startswith(MEDIA) or kind.endswith("+xml"):
                     output["data"][kind] = mask.data(data)
 
 
 def mask_log(path: Path, mask: Mask) -> None:
-    """Mask secrets in what a kernel's process itself has printed, unless a later try has removed it.
+    """Mask secrets in the log of a kernel's process, unless a later try has removed it.
 
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
@@ -128,7 +128,7 @@ def mask_log(path: Path, mask: Mask) -> None:
 
 
 def add_failure(document: Any, code: str, message: str) -> None:
-    """Show below the cell that ran, or else the first one, why a run was ended: the kernel could not."""
+    """Show why a run was ended below the cell that ran, or else the first one, as the kernel could not."""
     cells = [cell for cell in document.cells if cell.cell_type == "code"]
     running = [cell for cell in cells if _state(cell) in ("running", "failed")]
     for cell in [*running, *cells][:1]:

@@ -1,4 +1,4 @@
-"""What a sweep will run, checked as a whole before anything is started or recorded."""
+"""The plan of a sweep, checked as a whole before anything is started or recorded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SweepPlan:
     Args:
         path: of the notebook.
         text: the notebook.
-        content: the hash of what the notebook does.
+        content: the hash of the notebook's content.
     """
 
     specification: Specification
@@ -36,7 +36,7 @@ class SweepPlan:
 
     @property
     def digest(self) -> str:
-        """The same for sweeps that have the same runs."""
+        """The digest of the grid: equal for sweeps with the same runs."""
         return grid.digest(self.specification, self.content)
 
     def shown_path(self, project: Path) -> str:
@@ -44,10 +44,10 @@ class SweepPlan:
         return self.path.relative_to(project).as_posix() if self.path.is_relative_to(project) else str(self.path)
 
     def as_data(self, project: Path) -> dict[str, Any]:
-        """What is recorded of the specification."""
+        """The specification as it is recorded."""
         values: dict[str, Any] = {"notebook": self.shown_path(project), "repeat": self.specification.repeat}
         parts = {"parameters": self.specification.parameters, "over": self.specification.over}
-        values |= {name: {key: list(found) for key, found in part.items()} for name, part in parts.items()}
+        values |= {name: {key: list(choices) for key, choices in part.items()} for name, part in parts.items()}
         return values | {"runs": len(self.runs), "digest": self.digest}
 
 
@@ -68,18 +68,18 @@ def make(specification: Specification, base: Path, settings: Settings) -> SweepP
     document = _read(path)
     _add_language(document, require_kernel(document, path.name))
     text = nbformat.writes(document)
-    known = _declared(document, path)
+    parameters = _read_parameters(document, path)
     values = {**specification.parameters, **specification.over}
     if values:
         notebook.require_one_place(document, path.name)
-    notebook.check(known, values, path.name)
+    notebook.check(parameters, values, path.name)
     content, recorded = notebook.content_hash(document), specification.recorded
     runs = grid.grid(recorded, content, settings.max_sweep_runs)
     return SweepPlan(recorded, path, text, content, runs)
 
 
 def require_over(specification: Specification, call: SweepCall) -> None:
-    """Refuse personas and definitions that the project has not.
+    """Refuse personas and definitions that the project does not have.
 
     Raises:
         NotFound: see the operations `get_persona` and `agent_get_info`.
@@ -108,7 +108,7 @@ def _read(path: Path) -> Any:
     return document
 
 
-def _declared(document: Mapping[str, Any], path: Path) -> Mapping[str, notebook.Parameter] | None:
+def _read_parameters(document: Mapping[str, Any], path: Path) -> Mapping[str, notebook.Parameter] | None:
     if notebook.is_python(document):
         return notebook.declared(document)
     from papermill import inspect_notebook
@@ -146,7 +146,7 @@ def _require_home() -> None:
 
 
 def _add_language(document: Any, language: str) -> None:
-    """Note the language in a notebook that does not say it: papermill would fail in each run."""
+    """Note the language in a notebook that does not name it, for papermill would fail in each run."""
     if not notebook.language(document):
         document.metadata.kernelspec["language"] = language
 

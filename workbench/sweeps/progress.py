@@ -1,4 +1,4 @@
-"""How far a sweep is, as numbers and as a line."""
+"""The progress of a sweep, as numbers and as a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VALUE_LENGTH = 24
 
 @dataclass(frozen=True)
 class RunningRun:
-    """A run that is under way: `done` of its `cells` are."""
+    """A run that is under way, with `done` of its `cells` executed."""
 
     run: PlannedRun
     done: int = 0
@@ -26,11 +26,11 @@ class RunningRun:
 
 @dataclass
 class SweepProgress:
-    """How far a sweep is. Threads report to it; any thread may read it.
+    """The progress of a sweep. Threads report to it; any thread may read it.
 
     Args:
         total: all runs of the sweep.
-        before: how many of them had ended how before, and are left as they are.
+        before: the number of runs that ended earlier and are not executed again, by state.
     """
 
     name: str
@@ -41,12 +41,12 @@ class SweepProgress:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, run: PlannedRun, done: int = 0, cells: int = 0) -> None:
-        """A run has begun, or has come further."""
+        """Note that a run has begun or advanced."""
         with self._lock:
             self.running[run.number] = RunningRun(run, done, cells)
 
     def end(self, outcome: RunOutcome) -> None:
-        """A run has ended."""
+        """Note that a run has ended."""
         with self._lock:
             self.running.pop(outcome.run.number, None)
             self.outcomes.append(outcome)
@@ -57,12 +57,12 @@ class SweepProgress:
             return [self.running[number] for number in sorted(self.running)]
 
     def counts(self) -> Mapping[str, int]:
-        """How many runs ended how, with those that ended before and are left as they are."""
+        """The number of ended runs by state, with those that ended earlier."""
         with self._lock:
             return Counter(self.before) + Counter(str(outcome.state) for outcome in self.outcomes)
 
     def line(self) -> str:
-        """It on one line."""
+        """The progress on one line."""
         counts, width = self.counts(), 20
         ended = sum(counts.values())
         filled = width * ended // max(1, self.total)

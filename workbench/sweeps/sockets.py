@@ -1,7 +1,7 @@
-"""The sockets of kernels: which no other program takes, which no other user reaches, and on which no output is dropped.
+"""The sockets of kernels: no other program takes them, no other user reaches them, and none drops outputs.
 
-With TCP, jupyter_client's default, ports are chosen before the kernel takes them, and whatever takes one in between
-keeps the kernel from starting. And ZeroMQ silently drops messages for a reader that is 1,000 behind.
+With TCP, jupyter_client's default, ports are chosen before the kernel takes them, and a program that takes one in
+between keeps the kernel from starting. And ZeroMQ silently drops messages for a reader that is 1,000 behind.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ del keep_outputs
 
 @contextmanager
 def directory() -> Iterator[Path | None]:
-    """A new private directory for the sockets of one kernel; None if this system has none that is fit for them.
+    """A new private directory for the sockets of one kernel; None if this system has no fit place for it.
 
-    It is locked as long as its process lives, so that others can tell one that was left.
+    It is locked while its process lives, so that other processes recognise a directory that was left.
     """
     with ExitStack() as stack:
         yield _new_directory(stack)
@@ -48,7 +48,7 @@ def directory() -> Iterator[Path | None]:
 def remove_left() -> None:
     """Remove the directories of processes that were killed."""
     for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError), _locked(place) as is_left:
+        with suppress(OSError), _lock(place) as is_left:
             if is_left:
                 shutil.rmtree(place, ignore_errors=True)
 
@@ -57,14 +57,14 @@ def _new_directory(stack: ExitStack) -> Path | None:
     try:
         place = Path(tempfile.mkdtemp(prefix=_PREFIX))
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        is_locked = stack.enter_context(_locked(place))
+        is_locked = stack.enter_context(_lock(place))
     except OSError:
         return None
     return place if is_locked and place.exists() and _is_fit(place) else None
 
 
 @contextmanager
-def _locked(place: Path) -> Iterator[bool]:
+def _lock(place: Path) -> Iterator[bool]:
     """Lock a directory of this user that is no link; yields False if another process holds it.
 
     Raises:
@@ -87,7 +87,7 @@ def _locked(place: Path) -> Iterator[bool]:
 def listen_in(place: Path | None, manager: KernelManager) -> None:
     """Let a kernel that is about to be started listen in a directory.
 
-    Only one of ipykernel: others keep TCP, because some form the addresses in their own way and would never answer.
+    This is for ipykernel only. Others keep TCP: some form the addresses in their own way and would never answer.
     """
     if place is not None and is_ipykernel(manager):
         manager.update_config(config(place))
@@ -95,12 +95,12 @@ def listen_in(place: Path | None, manager: KernelManager) -> None:
 
 def config(place: Path | None) -> Config:
     """The configuration of Jupyter with which an ipykernel listens in a directory."""
-    where = {} if place is None else {"transport": "ipc", "ip": str(place / _NAME)}
-    return Config(KernelManager=where)
+    options = {} if place is None else {"transport": "ipc", "ip": str(place / _NAME)}
+    return Config(KernelManager=options)
 
 
 def keep_outputs(manager: KernelManager, client: AsyncKernelClient) -> str:
-    """Let a kernel keep its outputs until they are read, however many; the id of a request that it will answer."""
+    """Have a kernel keep all outputs until they are read; the id of a request that it will answer."""
     client.iopub_channel.socket.setsockopt(zmq.RCVHWM, 0)
     if is_ipykernel(manager):
         return str(client.execute(_KEEP_OUTPUTS, silent=True, store_history=False))
@@ -108,11 +108,11 @@ def keep_outputs(manager: KernelManager, client: AsyncKernelClient) -> str:
 
 
 def is_ipykernel(manager: KernelManager) -> bool:
-    """Whether a kernel is one of ipykernel, and so runs Python."""
+    """Whether a kernel is ipykernel's, and so runs Python."""
     return manager.kernel_spec is not None and any("ipykernel" in part for part in manager.kernel_spec.argv)
 
 
 def _is_fit(place: Path) -> bool:
     """Whether the paths of sockets in a directory are short enough: about 107 bytes."""
-    longest = f"{place / _NAME}-{_NUMBER}".encode()
-    return bool(zmq.has("ipc")) and len(longest) <= zmq.IPC_PATH_MAX_LEN
+    path = f"{place / _NAME}-{_NUMBER}".encode()
+    return bool(zmq.has("ipc")) and len(path) <= zmq.IPC_PATH_MAX_LEN

@@ -22,10 +22,10 @@ END_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class SweepResult:
-    """How a sweep ended.
+    """The result of a sweep.
 
     Args:
-        outcomes: of the runs that were executed, or were to be, in the order in which they ended.
+        outcomes: the outcomes of the runs to execute, in the order in which they ended.
         interrupted: it was interrupted, and not all runs are done.
     """
 
@@ -41,7 +41,9 @@ class SweepResult:
     @property
     def failed(self) -> list[RunOutcome]:
         """The runs that failed, by number."""
-        return sorted((one for one in self.outcomes if one.state == "failed"), key=lambda one: one.run.number)
+        return sorted(
+            (outcome for outcome in self.outcomes if outcome.state == "failed"), key=lambda outcome: outcome.run.number
+        )
 
 
 def execute_sweep(
@@ -87,17 +89,17 @@ def _run(executor: Executor, run: PlannedRun, progress: SweepProgress) -> None:
 
 
 def _stop(threads: ThreadPoolExecutor, waiting: set[Future[None]], executor: Executor) -> None:
-    """Cancel all runs: ask, then end."""
-    ending = threading.Thread(target=executor.ask_all, name="workbench-sweep-stop", daemon=True)
+    """Cancel all runs: interrupt them, then end them."""
+    thread = threading.Thread(target=executor.ask_all, name="workbench-sweep-stop", daemon=True)
     with suppress(KeyboardInterrupt):
-        ending.start()
+        thread.start()
         threads.shutdown(wait=False, cancel_futures=True)
         _wait(waiting, GRACE_SECONDS + SHOW_SECONDS)
-    ending.join()
+    thread.join()
     executor.end_all()
     _wait(waiting, END_SECONDS)
 
 
-def _wait(some: set[Future[None]], seconds: float) -> None:
-    """Wait for the runs that began: `wait` would wait for those that were cancelled in the queue, too."""
-    wait({one for one in some if not one.cancelled()}, seconds)
+def _wait(futures: set[Future[None]], seconds: float) -> None:
+    """Wait for the runs that began; `wait` would also wait for those that were cancelled in the queue."""
+    wait({future for future in futures if not future.cancelled()}, seconds)

@@ -40,7 +40,7 @@ class Reason(Enum):
 
 @dataclass(eq=False)
 class Kernel:
-    """A kernel that is watched, from before its start until everything of it has ended.
+    """A watched kernel, from before its start until all its processes have ended.
 
     Args:
         seconds: how long it may run, from its start; None: any time.
@@ -66,11 +66,11 @@ class Kernel:
         self.clean()
 
     def environment(self, base: Mapping[str, str], *marks: str) -> dict[str, str]:
-        """The environment to start it with: a base, and the marks by which what it starts is found."""
+        """The environment to start it with: a base, and the marks that its descendants inherit."""
         return marked(base, ":".join((*marks, self.mark)))
 
     def started(self, pid: int) -> None:
-        """It runs now, as this process."""
+        """Note that it runs now, as this process."""
         self._ref = ProcessRef.of_new(pid, self.mark)
         self._tree = ProcessTree(self._ref)
         self._started = self.clock()
@@ -78,7 +78,7 @@ class Kernel:
             self.end(self.reason)
 
     def ask(self) -> None:
-        """Interrupt its code, as Ctrl-C does; what does not end soon is ended."""
+        """Interrupt its code, as Ctrl-C does; code that does not end soon is killed."""
         if self.reason is None:
             self.reason, self._asked = Reason.CANCELLED, self.clock()
             with suppress(psutil.Error):
@@ -91,7 +91,7 @@ class Kernel:
         self.clean()
 
     def check(self) -> None:
-        """End it if it has exceeded a limit, or was asked to end and has not."""
+        """End it if it has exceeded a limit, or was interrupted and has not ended."""
         if self._ref is None:
             return
         now = self.clock()
@@ -120,7 +120,7 @@ class Watch:
     """Watches kernels in a thread of its own while it is entered.
 
     Args:
-        is_wanted: asked often in that thread; once nobody wants the runs any more, all are cancelled.
+        is_wanted: called often in that thread; when it returns False, all runs are cancelled.
     """
 
     def __init__(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
@@ -140,7 +140,7 @@ class Watch:
         self._thread.join()
 
     def add(self, kernel: Kernel) -> None:
-        """Watch a kernel; one that comes after a cancellation is cancelled."""
+        """Watch a kernel; after a cancellation, it is cancelled at once."""
         with self._lock:
             self._kernels.add(kernel)
             cancelled = self._cancelled
@@ -148,22 +148,22 @@ class Watch:
             kernel.end(Reason.CANCELLED)
 
     def remove(self, kernel: Kernel) -> None:
-        """Watch a kernel no more."""
+        """Stop watching a kernel."""
         with self._lock:
             self._kernels.discard(kernel)
 
     @property
     def cancelled(self) -> bool:
-        """Whether all was cancelled."""
+        """Whether all kernels were cancelled."""
         return self._cancelled
 
     def ask_all(self) -> None:
-        """Interrupt all kernels, and those that still come; see `Kernel.ask`."""
+        """Interrupt all kernels, and cancel later ones; see `Kernel.ask`."""
         for kernel in self._cancel():
             kernel.ask()
 
     def end_all(self) -> None:
-        """End all kernels at once, and those that still come."""
+        """End all kernels at once, and cancel later ones."""
         for kernel in self._cancel():
             kernel.end(Reason.CANCELLED)
 
@@ -192,19 +192,19 @@ def memory_of(ref: ProcessRef) -> int:
         return 0
     total = 0
     with suppress(psutil.Error):
-        for one in (process, *process.children(recursive=True)):
+        for member in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
-                total += one.memory_info().rss
+                total += member.memory_info().rss
     return total
 
 
 def end_marked(mark: str) -> int:
-    """End what a sweep or a try of a run that was killed left running; how many processes that were."""
-    found = [
+    """End the processes that a killed sweep or try left; their number."""
+    processes = [
         row.process for row in running_processes() if row.process.pid != os.getpid() and mark in marks_of(row.process)
     ]
-    for process in found:
+    for process in processes:
         with suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(found, timeout=5)
-    return len(found)
+    psutil.wait_procs(processes, timeout=5)
+    return len(processes)

@@ -1,1 +1,1 @@
-"""What any program needs of its system: files, locks, interrupts, an event loop in a thread."""
+"""System facilities that any program needs: files, locks, interrupts, an event loop in a thread."""

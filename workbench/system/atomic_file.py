@@ -30,22 +30,22 @@ def replace(path: Path, text: str, mode: int = EVERYBODY) -> None:
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``; the file is unchanged.
     """
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(fresh, text, mode)
-        fresh.replace(path)
+        _write(temporary, text, mode)
+        temporary.replace(path)
     except OSError as error:
         with suppress(OSError):
-            fresh.unlink()
+            temporary.unlink()
         raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write, which then replaces a file at once; if writing fails, that one stays as it was.
+    """A temporary file to write, which then replaces `path` at once; if writing fails, `path` is unchanged.
 
-    A link is followed. What is no regular file, such as a pipe, is written itself.
+    A link is followed. Anything but a regular file, such as a pipe, is written directly.
 
     Raises:
         OSError: it cannot be written.
@@ -54,10 +54,10 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         yield path
         return
-    with TemporaryDirectory(prefix=".saving-", dir=path.parent) as place:
-        fresh = Path(place) / path.name
-        yield fresh
-        fresh.replace(path)
+    with TemporaryDirectory(prefix=".saving-", dir=path.parent) as directory:
+        temporary = Path(directory) / path.name
+        yield temporary
+        temporary.replace(path)
 
 
 def read(path: Path, *, private: bool = False, largest: int = LARGEST) -> str:
@@ -73,10 +73,10 @@ def read(path: Path, *, private: bool = False, largest: int = LARGEST) -> str:
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        if private and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
+        if private and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077):
             raise OSError(errno.EPERM, "it belongs to another user, or others have access to it", str(path))
         content = file.read(largest + 1)
     if len(content) > largest:
@@ -95,8 +95,8 @@ def tail(path: Path, size: int) -> str:
         return file.read(size).decode("utf-8", "replace")
 
 
-def _write(fresh: Path, text: str, mode: int) -> None:
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+def _write(path: Path, text: str, mode: int) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

@@ -11,42 +11,41 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 START_ALLOCATIONS = 100_000
-"""For `rare_collections` during a start: imports leave no garbage, and to search what they make takes a tenth of their
-time."""
+"""For `rare_collections` during a start: imports leave no garbage, and a search takes a tenth of their time."""
 
 
 @contextmanager
 def short_switches(seconds: float) -> Iterator[None]:
     """Have threads take turns at least this often, so that the servers answer while a cell computes."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, seconds))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(min(interval, seconds))
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(interval)
 
 
 @contextmanager
 def rare_collections(allocations: int) -> Iterator[None]:
-    """Search for cyclic garbage at most once in so many allocations.
+    """Search for cyclic garbage at most once in `allocations` allocations.
 
-    Every message under way is a hundred objects that will soon be gone; to search them all, again and again,
-    takes a quarter of a busy server's time, in pauses of up to 0.2 s.
+    A message in flight is a hundred objects that soon go. To search them again and again takes a quarter of a busy
+    server's time, in pauses of up to 0.2 s.
     """
-    before = gc.get_threshold()
-    if before[0]:  # 0: somebody has switched the searches off
-        gc.set_threshold(max(before[0], allocations), *before[1:])
+    thresholds = gc.get_threshold()
+    if thresholds[0]:  # 0: somebody has switched the searches off
+        gc.set_threshold(max(thresholds[0], allocations), *thresholds[1:])
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
 
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Search for no cyclic garbage within the block, and count everything there is by then as old.
+    """Search for no cyclic garbage within the block, then move all objects to the oldest generation.
 
-    Imports leave no garbage, but hundreds of thousands of objects. What is old is searched much less often.
+    Imports leave no garbage, but hundreds of thousands of objects. The oldest generation is rarely searched.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -62,13 +61,13 @@ def importing() -> Iterator[None]:
 
 @contextmanager
 def many_files() -> Iterator[int]:
-    """Let the process open as many files as the system allows; how many that is."""
+    """Let the process open as many files as the system allows; yields their number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # some systems allow fewer than they say
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        yield most if most != resource.RLIM_INFINITY else sys.maxsize
+        yield limit if limit != resource.RLIM_INFINITY else sys.maxsize
     finally:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -76,8 +75,8 @@ def many_files() -> Iterator[int]:
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """Within the block SIGTERM, which batch systems send before they end a job, and SIGHUP, when a terminal is closed,
-    are interrupts: what the block has started ends with it. A signal that was ignored stays so."""
+    """Treat SIGTERM (from a batch system that ends a job) and SIGHUP (from a closed terminal) as interrupts, so that
+    whatever the block started ends with it. A signal that was ignored stays ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         handler = signal.getsignal(signal.SIGINT)
@@ -85,12 +84,12 @@ def termination_interrupts() -> Iterator[None]:
             raise KeyboardInterrupt
         handler(signal.SIGINT, frame)  # an event loop's own, which cancels its task
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    changed = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
-    for number in changed:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    replaced = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
+    for number in replaced:
         signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number, handler in changed.items():
+        for number, handler in replaced.items():
             signal.signal(number, handler)

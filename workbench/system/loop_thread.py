@@ -15,7 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Main = Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]
-"""The thread's coroutine: passes what it opened to its argument, and runs until it is cancelled."""
+"""The thread's coroutine: passes the object it opened to its argument, and runs until it is cancelled."""
 
 
 class LoopThread(Generic[T]):
@@ -47,7 +47,7 @@ class LoopThread(Generic[T]):
 
     @property
     def opened(self) -> T | None:
-        """What `main` opened; None before that, and once a stop is requested or the thread has ended."""
+        """The object that `main` opened; None before that, and once a stop is requested or the thread has ended."""
         if self.is_of_parent or self._is_closed or self._stop_requested:
             return None
         if not self._opened.done() or self._opened.exception() is not None:
@@ -56,12 +56,12 @@ class LoopThread(Generic[T]):
 
     @property
     def is_of_parent(self) -> bool:
-        """Whether this process was forked from the one whose thread it is."""
+        """Whether the thread belongs to a process that this one was forked from."""
         return self._pid != os.getpid()
 
     @property
     def failure(self) -> BaseException | None:
-        """What `main` raised after it had opened something, if anything."""
+        """The exception that `main` raised after it had opened its object, if any."""
         return self._failure
 
     def start(self, stop_seconds: float) -> T:
@@ -82,7 +82,7 @@ class LoopThread(Generic[T]):
             raise
 
     def stop(self, timeout: float) -> bool:
-        """Cancel `main` and wait for the thread to end; whether it has. May be called again."""
+        """Cancel `main` and wait for the thread to end; False if it has not. May be called again."""
         self._stop_requested = True
         if self.is_of_parent:
             return True
@@ -121,7 +121,7 @@ class LoopThread(Generic[T]):
             raise
 
     def _submit(self, result: Future[R], work: Coroutine[Any, Any, R]) -> None:
-        """An interrupt in here may leave work that begins: whoever is interrupted cancels the result."""
+        """Schedule `work`. An interrupt in here may leave it scheduled, so an interrupted caller cancels `result`."""
         if self.is_of_parent:
             work.close()
             raise self._ended()
@@ -177,28 +177,28 @@ class LoopThread(Generic[T]):
             self._main_task = None
 
     def _begin(self, result: Future[R], work: Coroutine[Any, Any, R]) -> None:
-        running = asyncio.ensure_future(work)
-        running.add_done_callback(partial(self._deliver, result))
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(partial(self._deliver, result))
         if result.cancelled():
-            running.cancel()  # before its first step
-        result.add_done_callback(partial(self._cancel, running))
+            task.cancel()  # before its first step
+        result.add_done_callback(partial(self._cancel, task))
 
-    def _cancel(self, running: asyncio.Future[Any], _: Future[Any]) -> None:
+    def _cancel(self, task: asyncio.Future[Any], _: Future[Any]) -> None:
         """In any thread: cancel work that is not done, unless the loop is closed."""
-        if self._loop is not None and not running.done():
+        if self._loop is not None and not task.done():
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(running.cancel)
+                self._loop.call_soon_threadsafe(task.cancel)
 
-    def _deliver(self, result: Future[R], running: asyncio.Future[R]) -> None:
-        """Hand the outcome of a coroutine to whoever submitted it, unless they have cancelled it."""
+    def _deliver(self, result: Future[R], task: asyncio.Future[R]) -> None:
+        """Hand the outcome of a coroutine to its submitter, unless it was cancelled."""
         if self._pending.pop(result, None) is None or not result.set_running_or_notify_cancel():
             return
-        if running.cancelled():
+        if task.cancelled():
             result.set_exception(self._ended())
-        elif (error := running.exception()) is not None:
+        elif (error := task.exception()) is not None:
             result.set_exception(error)
         else:
-            result.set_result(running.result())
+            result.set_result(task.result())
 
     def _drop(self, result: Future[Any], work: Coroutine[Any, Any, Any]) -> None:
         """Fail work that the loop did not finish, because an exit inside the loop ended it at once."""

@@ -1,4 +1,4 @@
-"""Programs that Workbench runs for its own work: Ctrl-C interrupts Workbench, and never one of them.
+"""Runs programs for Workbench's own work: Ctrl-C interrupts Workbench, never one of them.
 
 Ctrl-C in a terminal, and the interrupt of a notebook's kernel, send SIGINT to a whole process group. A program leaves
 that group only some time after it was forked, and SIGINT would end it before. So SIGINT is blocked while it starts.
@@ -22,7 +22,7 @@ STOP_SECONDS = 5.0
 def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program in a process group of its own. It has ended when the block ends.
 
-    An error in the block, such as an interrupt, ends the program and what it started.
+    An error in the block, such as an interrupt, ends the program and its descendants.
 
     Args:
         keeps_session: do not start a session too: the program needs to know which terminal it belongs to.
@@ -31,11 +31,11 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
     Raises:
         OSError: it cannot be started.
     """
-    with sigint_blocked() as before:
-        group: dict[str, Any] = {"process_group": 0} if keeps_session else {"start_new_session": True}
-        with subprocess.Popen(argv, **group, **options) as process:
+    with sigint_blocked() as mask:
+        grouping: dict[str, Any] = {"process_group": 0} if keeps_session else {"start_new_session": True}
+        with subprocess.Popen(argv, **grouping, **options) as process:
             try:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)  # raises an interrupt that came meanwhile
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # raises an interrupt that came meanwhile
                 yield process
             except BaseException:
                 stop(process)
@@ -45,11 +45,11 @@ def started(argv: Sequence[str], *, keeps_session: bool = False, **options: Any)
 @contextmanager
 def sigint_blocked() -> Iterator[set[int | signal.Signals]]:
     """Block SIGINT in this thread, and in the programs and threads that begin within the block; the mask before it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield before
+        yield mask
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def run(
@@ -67,7 +67,7 @@ def run(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a program and what it started, giving it time to remove its lock files."""
+    """End a program and its descendants, giving it time to remove its lock files."""
     with suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(STOP_SECONDS)

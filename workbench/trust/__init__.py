@@ -1,1 +1,1 @@
-"""What the user has trusted: the state directory, withheld files, the allowlist, known secrets."""
+"""Decides what is trusted: the state directory, withheld files, the allowlist, known secrets."""

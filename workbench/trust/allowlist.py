@@ -81,12 +81,12 @@ class Allowlist:
 
     def _file_stamp(self) -> _Stamp | None:
         try:
-            found = os.stat(self._name)  # noqa: PTH116 (pathlib is half as fast, and this runs for every message)
+            status = os.stat(self._name)  # noqa: PTH116 (pathlib is half as fast, and this runs for every message)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self._unreadable(error) from error
-        return found.st_mtime_ns, found.st_size, found.st_ino
+            raise self._unreadable_error(error) from error
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _read(self) -> frozenset[str]:
         return frozenset(filter(None, map(_id, self._lines())))
@@ -97,13 +97,13 @@ class Allowlist:
         except FileNotFoundError:
             return []
         except (OSError, UnicodeDecodeError) as error:
-            raise self._unreadable(error) from error
+            raise self._unreadable_error(error) from error
 
     def _write(self, lines: list[str]) -> None:
         atomic_file.replace(self.path, "".join(f"{line}\n" for line in lines))
         self._stamp = None
 
-    def _unreadable(self, error: Exception) -> Unavailable:
+    def _unreadable_error(self, error: Exception) -> Unavailable:
         return Unavailable(
             "ALLOWLIST_UNREADABLE", f"{self.path} cannot be read: {why_unreadable(error)}. Correct or remove it."
         )

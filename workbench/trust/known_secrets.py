@@ -1,4 +1,4 @@
-"""What is secret in this project, as far as this process knows it, so that no record shows it."""
+"""The secrets of a project that this process knows, so that no record shows them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from workbench.system import atomic_file
 
 MOST = 10_000
 KEY_FILE = "secrets.key"
-"""The key of the marks by which the processes of a project know each other's secrets; mode 0600, beside its store."""
+"""The key of the marks by which a project's processes recognise each other's secrets; mode 0600, beside its store."""
 
 
 class KnownSecrets:
-    """Values that are masked wherever they occur, besides what is secret by its form; and marks of values that other
-    processes were given, which are masked where they stand alone.
+    """Values that are masked wherever they occur, besides those secret by their form; and marks of values that other
+    processes know, which are masked where they stand alone.
 
-    It has no representation that shows them.
+    Its representation does not show them.
 
     Args:
         key_file: see `KEY_FILE`.
@@ -49,7 +49,7 @@ class KnownSecrets:
             self._values[value] = None
 
     def unmarked(self, values: Iterable[str]) -> set[str]:
-        """Those of these values that other processes do not know from this one."""
+        """The values that other processes have not been told of."""
         return {value for value in values if value not in self._marked}
 
     def marked(self, values: Iterable[str]) -> None:
@@ -62,40 +62,40 @@ class KnownSecrets:
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
         """
-        return marks(_created_key(self._key_file), standing_alone(values))
+        return marks(_load_or_create_key(self._key_file), standing_alone(values))
 
     def know(self, known: Collection[Mark]) -> None:
-        """Mask from now on what has one of these marks. Blocks."""
-        key = _key(self._key_file) if known else None
+        """Mask values with one of these marks from now on. Blocks."""
+        key = _read_key(self._key_file) if known else None
         self._marks = Marks(key, known) if key else None
         self._mask = None
 
     def masked(self, value: Any, schema: Mapping[str, Any] | bool = True) -> Any:
-        """A JSON value without secrets: neither these, nor what its schema marks as one."""
+        """A JSON value without these secrets, and without values that its schema marks as secret."""
         return self.mask.data(masked(value, schema))
 
     @property
     def mask(self) -> Mask:
-        """Masks all of them, and what is secret by its form; another one once others are known."""
+        """A mask for all of them, and for values secret by their form; replaced when secrets are added."""
         if self._mask is None:
             self._mask = Mask(list(self._values), marks=self._marks)
         return self._mask
 
     def mask_file(self, file: Path) -> None:
-        """Mask what is secret in a log, if nobody writes it any more. Blocks.
+        """Mask secrets in a log that nobody writes any more. Blocks.
 
         Raises:
             OSError: it cannot be read. Unavailable: ``PROJECT_UNWRITABLE``.
         """
         text = file.read_bytes().decode("utf-8", "backslashreplace")
-        shown = "".join(map(LineMask(self.masked), text.splitlines(keepends=True)))
-        if shown != text:
-            atomic_file.replace(file, shown, mode=0o600)
+        masked_text = "".join(map(LineMask(self.masked), text.splitlines(keepends=True)))
+        if masked_text != text:
+            atomic_file.replace(file, masked_text, mode=0o600)
 
     def also(self, values: Iterable[str]) -> KnownSecrets:
-        """These secrets and others, which are masked only by what this returns: it learns nothing for all."""
-        more = Mask(frozenset(values), forms=False)
-        return _MoreSecrets(self, more)
+        """These secrets and others; only the returned object masks the others."""
+        mask = Mask(frozenset(values), forms=False)
+        return _MoreSecrets(self, mask)
 
     def __repr__(self) -> str:
         return f"<{len(self._values)} secrets>"
@@ -129,31 +129,31 @@ class _MoreSecrets(KnownSecrets):
         return self._known.mask
 
 
-def _key(file: Path) -> bytes | None:
+def _read_key(file: Path) -> bytes | None:
     """The key in a file; None if there is none that only this user can read."""
     try:
-        found = bytes.fromhex(atomic_file.read(file, private=True))
+        key = bytes.fromhex(atomic_file.read(file, private=True))
     except (OSError, ValueError):
         return None
-    return found if len(found) == KEY_BYTES else None
+    return key if len(key) == KEY_BYTES else None
 
 
-def _created_key(file: Path) -> bytes:
-    """The key in a file, which is made if there is none. If several processes make it at once, the first one wins."""
-    if (found := _key(file)) is not None:
-        return found
-    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
-    atomic_file.replace(fresh, secrets.token_hex(KEY_BYTES), mode=0o600)
+def _load_or_create_key(file: Path) -> bytes:
+    """The key in a file, created if it is missing. If several processes create it at once, the first one wins."""
+    if (key := _read_key(file)) is not None:
+        return key
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
+    atomic_file.replace(temporary, secrets.token_hex(KEY_BYTES), mode=0o600)
     try:
         with suppress(FileExistsError):
-            os.link(fresh, file)
-        if (found := _key(file)) is None:  # it is damaged, and so are the marks that were made with it
-            fresh.replace(file)
-            found = _key(file)
+            os.link(temporary, file)
+        if (key := _read_key(file)) is None:  # it is damaged, and so are the marks that were made with it
+            temporary.replace(file)
+            key = _read_key(file)
     except OSError as error:
         raise Unavailable("PROJECT_UNWRITABLE", f"{file} cannot be written: {error.strerror}.") from error
     finally:
-        fresh.unlink(missing_ok=True)
-    if found is None:
+        temporary.unlink(missing_ok=True)
+    if key is None:
         raise Unavailable("PROJECT_UNWRITABLE", f"{file} cannot be read. Remove it.")
-    return found
+    return key

@@ -2,8 +2,8 @@
 
 A clone or an unpacked archive can bring an `.aiswarm/` with a store, tokens and worktrees of a stranger. Workbench uses
 a state directory only if this user's Workbench created it: a secret in it matches the one that is recorded outside the
-repository. It refuses state that git tracks, because a later pull could bring that. Only what is listed in `SHARED`
-may come with a repository.
+repository. It refuses state that git tracks, because a later pull could bring that. Only the entries in `SHARED` may
+come with a repository.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from workbench.state.settings import Settings
 from workbench.system import atomic_file, file_lock
 
 SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")
-"""What a repository may bring, as files and directories, but not as links."""
+"""Entries that a repository may bring, as files and directories, but not as links."""
 IGNORED = "*\n!personas/\n!personas/**\n!profiles/\n!profiles/**\n!agents/\n!agents/**\n!mcp.json\n!settings.toml\n"
 NODE_OF_ANOTHER = "koi/copied_from"
 """The file that names the project whose node key a copy has, below the state directory of the copy."""
@@ -77,14 +77,14 @@ def check(project: Path) -> None:
     if names := tracked(project):
         raise Refused(
             "STATE_TRACKED",
-            f"Git tracks {_listed(names)}, so nothing of it is used. It belongs in no repository: remove it with "
+            f"Git tracks {_list(names)}, so nothing of it is used. It belongs in no repository: remove it with "
             f"`git rm -r --cached`, and move it out of {home}.",
             files=names,
         )
     if names := unknown(project):
         raise Refused(
             "STATE_NOT_TRUSTED",
-            f"{_listed(names)} in {project}: you did not create this here with Workbench. It may have come with the "
+            f"{_list(names)} in {project}: you did not create this here with Workbench. It may have come with the "
             "repository, or you moved the project. If it is yours, run `workbench trust`; otherwise remove it.",
             files=names,
         )
@@ -97,7 +97,7 @@ def unknown(project: Path) -> list[str]:
     if not home.is_dir() or _is_own(project):
         return []
     state = [entry for entry in home.iterdir() if not _is_harmless(entry.name)]
-    links = [path for name in SHARED for path in _with_content(home / name) if path.is_symlink()]
+    links = [path for name in SHARED for path in _walk(home / name) if path.is_symlink()]
     if (state or links) and _is_own(project):  # another process has created it meanwhile
         return []
     return sorted(path.relative_to(project).as_posix() for path in (*state, *links))
@@ -116,22 +116,22 @@ def tracked(project: Path) -> list[str]:
     places = {"GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(repository)}
     offline = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
     try:
-        listed = run(["ls-files", "-z", "--stage", "--", f":(icase){STATE}"], project, places | offline, GIT_SECONDS)
+        result = run(["ls-files", "-z", "--stage", "--", f":(icase){STATE}"], project, places | offline, GIT_SECONDS)
     except Unavailable as error:
         if error.code == "GIT_MISSING":
             return []
         raise
-    if "not a git repository" in listed.err:
+    if "not a git repository" in result.err:
         return []
-    fields = (os.fsdecode(field).partition("\t") for field in listed.expect((0,)).fields)
-    return sorted(path for how, _, path in fields if how.startswith(_LINK) or not _is_shared(path))
+    fields = (os.fsdecode(field).partition("\t") for field in result.expect((0,)).fields)
+    return sorted(path for entry, _, path in fields if entry.startswith(_LINK) or not _is_shared(path))
 
 
 def adopt(project: Path) -> None:
-    """Record that the state directory is this user's, whatever is in it. Blocks.
+    """Record that the state directory is this user's, whatever its content. Blocks.
 
-    What says who uses the project is dropped, unless it is used: in a copy, it says so of the original. A copy that has
-    the key of the original's node keeps it aside, as what is no node of its own: see `NODE_OF_ANOTHER`.
+    Files about processes that use the project are dropped, unless they run: in a copy, they are about the original. A
+    copy with the key of the original's node notes that the node is not its own: see `NODE_OF_ANOTHER`.
 
     Raises:
         Refused: ``STATE_ELSEWHERE``. Unavailable: ``PROJECT_UNWRITABLE``, ``CONFIG_UNWRITABLE``.
@@ -145,8 +145,8 @@ def adopt(project: Path) -> None:
             _drop_unused(home)
             _note_copied_node(project)
             secret = secrets.token_hex(32)
-            before = user_files.load_record(project)
-            trusted = before.trusted if before.origin is None else {}  # of another project that was here before
+            record = user_files.load_record(project)
+            trusted = record.trusted if record.origin is None else {}  # of another project that was here before
             user_files.update_record(project, origin=secret, trusted=trusted)
             atomic_file.replace(home / _GITIGNORE, IGNORED)
             atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
@@ -192,13 +192,13 @@ def has_store(settings: Settings) -> bool:
 def _is_own(project: Path) -> bool:
     """Whether this user's Workbench made it, here or at another path that leads to the same directory."""
     home, expected = project / STATE, user_files.load_record(project).origin
-    if (found := _secret(home)) is None:
+    if (secret := _read_secret(home)) is None:
         return False
-    if expected is not None and secrets.compare_digest(found, expected):
+    if expected is not None and secrets.compare_digest(secret, expected):
         return True
-    here = identity(home)
-    others = (record for record in user_files.all_records() if secrets.compare_digest(record.origin or "", found))
-    return bool(found) and any(identity(Path(record.project) / STATE) == here for record in others)
+    own_identity = identity(home)
+    others = (record for record in user_files.all_records() if secrets.compare_digest(record.origin or "", secret))
+    return bool(secret) and any(identity(Path(record.project) / STATE) == own_identity for record in others)
 
 
 def _drop_unused(home: Path) -> None:
@@ -216,48 +216,48 @@ def _drop_unused(home: Path) -> None:
 
 
 def _require_unlinked(home: Path) -> None:
-    if names := _linked(home):
+    if names := _find_links(home):
         raise Refused(
             "STATE_ELSEWHERE",
-            f"{_listed(names)} in {home} is a link, and may lead to the state of another project. "
+            f"{_list(names)} in {home} is a link, and may lead to the state of another project. "
             "Replace it with what it leads to, or remove it.",
             files=names,
         )
 
 
 def _note_copied_node(project: Path) -> None:
-    """Note in a copy, whose original is still there, that the key of its node is that of the original."""
+    """Note in a copy whose original still exists that the key of its node is the original's."""
     home = project / STATE
-    if (home / "koi" / "key.pem").exists() and (original := _original(home)) is not None:
+    if (home / "koi" / "key.pem").exists() and (original := _find_original(home)) is not None:
         atomic_file.replace(home / NODE_OF_ANOTHER, original, mode=0o600)
 
 
-def _original(home: Path) -> str | None:
-    """The project of which a state directory is a copy; None if it was moved, or made elsewhere."""
-    secret = _secret(home)
+def _find_original(home: Path) -> str | None:
+    """The project whose state directory this is a copy of; None if it was moved, or created elsewhere."""
+    secret = _read_secret(home)
     for record in user_files.all_records() if secret else ():
         other = Path(record.project) / STATE
-        if record.origin == secret == _secret(other) and identity(other) != identity(home):
+        if record.origin == secret == _read_secret(other) and identity(other) != identity(home):
             return record.project
     return None
 
 
-def _secret(home: Path) -> str | None:
+def _read_secret(home: Path) -> str | None:
     try:
         return atomic_file.read(home / _ORIGIN, private=True)
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def _linked(home: Path) -> list[str]:
-    """The links in the place of state, by path below it; a person may link what is shared, and the allowlist."""
+def _find_links(home: Path) -> list[str]:
+    """The links among the state, by path below it; a person may link shared entries, and the allowlist."""
     places = (home, home / "worktrees", home / "repositories")
     entries = (entry for place in places if place.is_dir() for entry in place.iterdir() if entry.is_symlink())
     return sorted(str(path.relative_to(home)) for path in entries if path.name not in _MAY_BE_LINKS)
 
 
 def _is_harmless(name: str) -> bool:
-    """Whether an entry of the state directory is shared, or is what `adopt` left or is just writing."""
+    """Whether an entry of the state directory is shared, or was left by `adopt` or is being written by it."""
     return name in (*SHARED, _GITIGNORE) or name.startswith((f".{_GITIGNORE}.", f".{_ORIGIN}."))
 
 
@@ -267,7 +267,7 @@ def _make_private(home: Path) -> None:
         home.chmod(0o700)
 
 
-def _with_content(path: Path) -> Iterator[Path]:
+def _walk(path: Path) -> Iterator[Path]:
     yield path
     for directory, directories, files in os.walk(path):  # which follows no link
         yield from (Path(directory, name) for name in (*directories, *files))
@@ -278,6 +278,6 @@ def _is_shared(path: str) -> bool:
     return first == STATE and below.partition("/")[0] in SHARED
 
 
-def _listed(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(map(inert_line, names[:_NAMES_SHOWN])) + more

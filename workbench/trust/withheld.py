@@ -1,7 +1,7 @@
-"""What a project's files ask for that needs the user's trust, because it may have come with the repository.
+"""Finds content of a project's files that needs the user's trust, because it may have come with the repository.
 
 That is every profile, and every setting that is not harmless. It is shown before it is trusted; the digest of exactly
-what was shown is recorded outside the repository, so a change asks again.
+the text shown is recorded outside the repository, so a change asks again.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Privileged:
     Args:
         file: its path below `.aiswarm/`.
         names: the settings; none for a profile.
-        text: what is trusted, for the user to read.
-        digest: identifies what is trusted.
+        text: the content to trust, for the user to read.
+        digest: identifies that content.
     """
 
     file: str
@@ -71,26 +71,26 @@ def privileged(project: Path) -> list[Privileged]:
         BadInput: ``BAD_SETTINGS``.
     """
     settings = Settings.needing_trust(Settings.of_project(project))
-    return [*_as_privileged(settings), *_profiles(project)]
+    return [*_as_privileged(settings), *_read_profiles(project)]
 
 
 def withheld(project: Path) -> list[Privileged]:
-    """The part of it that is not trusted, and therefore not used.
+    """The privileged parts that are not trusted, and therefore not used.
 
     Raises:
         BadInput: ``BAD_SETTINGS``.
     """
     trusted = user_files.load_record(project).trusted
-    return [one for one in privileged(project) if not is_trusted(one, trusted)]
+    return [part for part in privileged(project) if not is_trusted(part, trusted)]
 
 
 def notice(project: Path) -> str:
-    """What is not used and how to trust it, in two sentences; empty if there is nothing.
+    """Two sentences about the parts that are not used, and how to trust them; empty if there are none.
 
     Raises:
         BadInput: ``BAD_SETTINGS``.
     """
-    places = [one.place + (f" ({', '.join(one.names)})" if one.names else "") for one in withheld(project)]
+    places = [part.place + (f" ({', '.join(part.names)})" if part.names else "") for part in withheld(project)]
     if not places:
         return ""
     return f"Not used, because you have not trusted it: {', '.join(places)}. `workbench trust` shows it."
@@ -99,34 +99,34 @@ def notice(project: Path) -> str:
 def untrusted_settings(project: Path) -> tuple[str, ...]:
     """The settings that the file of a project sets and that are not used; none if the file is invalid."""
     try:
-        return next((one.names for one in withheld(project) if one.names), ())
+        return next((part.names for part in withheld(project) if part.names), ())
     except BadInput:
         return ()
 
 
 def set_but_not_trusted(project: Path, *names: str) -> str:
-    """A sentence for an error that says to set these settings: the file of the project sets them; empty if it does not.
+    """A sentence for an error that asks for these settings: the project's file sets them; empty if it does not.
 
     It begins with a space.
     """
-    found = [name for name in names if name in untrusted_settings(project)]
-    return f" {NOT_TRUSTED.format(names=' and '.join(found))}" if found else ""
+    untrusted = [name for name in names if name in untrusted_settings(project)]
+    return f" {NOT_TRUSTED.format(names=' and '.join(untrusted))}" if untrusted else ""
 
 
-def is_trusted(one: Privileged, trusted: Mapping[str, str]) -> bool:
-    """Whether exactly this is trusted, according to the record of its project."""
-    return trusted.get(one.file) == one.digest
+def is_trusted(part: Privileged, trusted: Mapping[str, str]) -> bool:
+    """Whether exactly this part is trusted, according to the record of its project."""
+    return trusted.get(part.file) == part.digest
 
 
 def trust(project: Path, shown: Iterable[Privileged]) -> None:
-    """Record that the user trusts exactly what was shown.
+    """Record that the user trusts exactly the parts shown.
 
     Raises:
         Unavailable: ``CONFIG_UNWRITABLE``.
     """
     with user_files.record_lock(project):
         trusted = user_files.load_record(project).trusted
-        user_files.update_record(project, trusted={**trusted, **{one.file: one.digest for one in shown}})
+        user_files.update_record(project, trusted={**trusted, **{part.file: part.digest for part in shown}})
 
 
 def _as_privileged(settings: Mapping[str, Any]) -> Iterable[Privileged]:
@@ -135,7 +135,7 @@ def _as_privileged(settings: Mapping[str, Any]) -> Iterable[Privileged]:
         yield Privileged(SETTINGS_FILE, tuple(settings), text, digest(settings))
 
 
-def _profiles(project: Path) -> Iterable[Privileged]:
+def _read_profiles(project: Path) -> Iterable[Privileged]:
     for path in sorted((project / STATE / PROFILES).glob("*.yaml")):
         try:
             yield read_profile(path)

@@ -27,7 +27,7 @@ class ElicitationReply:
     """A person's answer to a question of a tool.
 
     Args:
-        content: what was filled in, if it was accepted.
+        content: the fields filled in, if it was accepted.
     """
 
     action: Literal["accept", "decline", "cancel"]
@@ -60,7 +60,7 @@ class UpstreamCall:
 
     @asynccontextmanager
     async def under_way(self) -> AsyncIterator[None]:
-        """Enforce the deadline, and pass progress on, within the block. What was reported last is passed on at its end.
+        """Enforce the deadline and pass progress on within the block; pass the latest report on at its end.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -78,14 +78,14 @@ class UpstreamCall:
                 self._relay.cancel()
 
     async def note_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """The server reports progress."""
+        """Note progress that the server reports."""
         self._latest = (progress, total, inert_line(message[:LONGEST_MESSAGE]) if message else None)
         self._extend()
         if self._relay is None and self._deadline is not None:
             self._relay = asyncio.create_task(self._pass_on_all())
 
     async def ask(self, message: str, schema: Mapping[str, Any]) -> ElicitationReply:
-        """The server asks the person something; without a person to ask, that is declined."""
+        """Ask the person a question of the server; without a person, it is declined."""
         if self._ask is None:
             return DECLINED
         self._questions += 1
@@ -129,6 +129,6 @@ def current() -> UpstreamCall | None:
     """The call that the running task belongs to, if that is known.
 
     The client of the MCP package handles questions in the context of their call, except for those of older servers on
-    standard input and output, which do not say what they belong to.
+    standard input and output, which do not name their call.
     """
     return _CURRENT.get()

@@ -25,11 +25,11 @@ async def connected(
     tail: LogTail,
     started: Callable[[ProcessRef], None] = lambda process: None,
 ) -> AsyncIterator[Client]:
-    """A client that has agreed on a version of the protocol with the server; the newest of those that both know.
+    """A client that has agreed with the server on the newest version of the protocol that both know.
 
     Args:
         largest: bytes of a message from the server.
-        tail: gets what a program writes to its standard error.
+        tail: gets a program's standard error.
         started: called with the process of a program.
 
     Raises:

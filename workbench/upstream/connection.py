@@ -1,4 +1,4 @@
-"""The connection to one MCP server: made, watched, and made again when it is lost."""
+"""The connection to one MCP server: opened, watched, and reopened when it is lost."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
 
 STEADY_SECONDS = 60.0
-"""A server that ran for so long is started again at once; others after ever longer pauses."""
+"""A server that ran longer is restarted at once; others after ever longer pauses."""
 LIST_SECONDS = 1.0
 """The least time between two lists of a server's tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What a client of a server does with what the server sends by itself.
+    """Handlers for messages that a server sends unasked.
 
     Args:
         note: takes notifications, and errors of the transport.
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 class ServerState(StrEnum):
-    """Where a server stands: it is being started, answers, does not answer, or was stopped."""
+    """The state of a server: it is being started, answers, does not answer, or was stopped."""
 
     STARTING = "starting"
     READY = "ready"
@@ -69,7 +69,7 @@ class UpstreamLimits:
     Args:
         start: for the start, and for a list.
         answer: for a call, or from one report of its progress to the next.
-        check: between two checks of a server that says nothing.
+        check: between two checks of a silent server.
     """
 
     start: float = 10.0
@@ -79,7 +79,7 @@ class UpstreamLimits:
 
 
 class Upstream:
-    """One MCP server, and its tools as it listed them last, also while it is down.
+    """One MCP server, and its tools as last listed, also while it is down.
 
     Args:
         name: for errors and the log.
@@ -100,7 +100,7 @@ class Upstream:
         self._calls: set[UpstreamCall] = set()
         self._is_legacy = False
         self._lost = 0
-        """Calls that its end has failed."""
+        """The number of calls that failed because it ended."""
         self.state = ServerState.STARTING
         self.problem: str | None = None
         self.offers = Offers()
@@ -113,23 +113,23 @@ class Upstream:
         pauses, clock = backoff(), asyncio.get_running_loop().time
         try:
             while True:
-                began = clock()
+                started_at = clock()
                 try:
-                    await asyncio.create_task(self._once())  # as anyio cancels its task for its own ends
+                    await asyncio.create_task(self._connect_once())  # as anyio cancels its task for its own ends
                 except Exception as error:  # whatever a server does to its client: others go on
                     # Some older servers do not answer a question that they do not know.
                     self._is_legacy = isinstance(error, TimeoutError) and not self._is_legacy
-                    self._set(ServerState.FAILED, _reason(error, self._limits.start))
+                    self._set_state(ServerState.FAILED, _reason(error, self._limits.start))
                 _require_not_cancelled()
-                if clock() - began > STEADY_SECONDS:
+                if clock() - started_at > STEADY_SECONDS:
                     pauses = backoff()
                 await asyncio.sleep(next(pauses))
                 self.restarts += 1
         finally:
-            self._set(ServerState.STOPPED, None)
+            self._set_state(ServerState.STOPPED, None)
 
-    async def _once(self) -> None:
-        async with self._connected() as client:
+    async def _connect_once(self) -> None:
+        async with self._open() as client:
             await self._watch(client)
 
     @property
@@ -165,25 +165,25 @@ class Upstream:
         except TimeoutError:
             raise errors.timeout(self.name, self._limits.answer) from None
         except MCPError as error:
-            raise await self._coded(error) from None
+            raise await self._code_error(error) from None
         except (ValidationError, RuntimeError) as error:
             raise errors.invalid_answer(self.name, _first_line(error)) from None
         finally:
             self._calls.discard(call)
 
-    async def _coded(self, error: Any) -> WorkbenchError:
+    async def _code_error(self, error: Any) -> WorkbenchError:
         if errors.is_too_large(error):
             return errors.too_large(self.name, self._limits.largest)
-        if errors.is_lost(error) or (errors.may_be_lost(error) and not await self._answers()):
+        if errors.is_lost(error) or (errors.may_be_lost(error) and not await self._is_usable()):
             self._lost += 1
             if self.state is ServerState.READY:  # also while the connection is being closed
-                self._set(ServerState.FAILED, "it ended before it had answered")
+                self._set_state(ServerState.FAILED, "it ended before it had answered")
                 self._news.set()
             return errors.down(self.name, "it ended before it had answered")
         return errors.refused(self.name, error)
 
-    async def _answers(self) -> bool:
-        """Whether the connection is still of use."""
+    async def _is_usable(self) -> bool:
+        """Whether the server still answers on the connection."""
         try:
             async with asyncio.timeout(self._limits.start):
                 return self._client is not None and bool(await self._client.list_tools(cache_mode="refresh"))
@@ -193,9 +193,9 @@ class Upstream:
     # Connecting.
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Client]:
+    async def _open(self) -> AsyncIterator[Client]:
         async with AsyncExitStack() as stack:
-            self._set(ServerState.STARTING, self.problem)
+            self._set_state(ServerState.STARTING, self.problem)
             await asyncio.to_thread(import_module, "mcp.client")  # which takes long the first time
             handlers = Handlers(self._note, self._elicit, self._news.set, "legacy" if self._is_legacy else "auto")
             async with asyncio.timeout(self._limits.start):
@@ -204,7 +204,7 @@ class Upstream:
             _require_not_cancelled()
             self._client, self.offers = client, offers
             self.about = _about(client)
-            self._set(ServerState.READY, None)
+            self._set_state(ServerState.READY, None)
             try:
                 yield client
             finally:
@@ -213,11 +213,11 @@ class Upstream:
     # Watching.
 
     async def _watch(self, client: Client) -> None:
-        """List the tools again whenever the server says that they have changed; ends when the server is lost."""
-        listening = asyncio.create_task(self._listen(client))
+        """List the tools again whenever the server reports a change; ends when the server is lost."""
+        listener = asyncio.create_task(self._listen(client))
         try:
             while True:
-                changed = await self._changed_soon()
+                changed = await self._wait_for_change()
                 if not changed and self._calls:  # it may do one thing at a time; its calls have deadlines of their own
                     continue
                 was_busy, lost = self.is_busy, self._lost
@@ -234,12 +234,12 @@ class Upstream:
                     self.offers = offers
                     self._changed()
                 if lost == self._lost:
-                    self._set(ServerState.READY, None)  # if a call was lost before, it was that call alone
+                    self._set_state(ServerState.READY, None)  # if a call was lost before, it was that call alone
                 await asyncio.sleep(LIST_SECONDS)
         finally:
-            listening.cancel()
+            listener.cancel()
 
-    async def _changed_soon(self) -> bool:
+    async def _wait_for_change(self) -> bool:
         """Wait for a change; False if there is none until the next check."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._limits.check):
@@ -274,23 +274,23 @@ class Upstream:
             self._news.set()
 
     async def _elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        """Pass a question of the server on to the person behind the call that it belongs to."""
+        """Pass a question of the server on to the person behind its call."""
         from mcp.types import ElicitRequestFormParams, ElicitResult
 
-        call, reply = self._asking(), DECLINED
+        call, reply = self._find_call(), DECLINED
         if call is not None and isinstance(params, ElicitRequestFormParams):
             reply = await call.ask(errors.quoted(params.message), params.requested_schema)
         content = dict(reply.content or {}) if reply.action == "accept" else None
         return ElicitResult(action=reply.action, content=content)
 
-    def _asking(self) -> UpstreamCall | None:
-        """The call that a question belongs to; None if that is not known because several are under way: an answer must
-        not come from another caller's person."""
+    def _find_call(self) -> UpstreamCall | None:
+        """The call that a question belongs to; None if several are under way and it cannot be told, because another
+        caller's person must not answer."""
         if (call := current()) in self._calls:
             return call
         return next(iter(self._calls)) if len(self._calls) == 1 else None
 
-    def _set(self, state: ServerState, problem: str | None) -> None:
+    def _set_state(self, state: ServerState, problem: str | None) -> None:
         if state is ServerState.STARTING:
             self._settled.clear()
         else:
@@ -330,6 +330,6 @@ def _first_line(error: BaseException) -> str:
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{error.title} is not as the protocol says: {'.'.join(map(str, first['loc']))}: {reason(first)}"
+        problem = error.errors(include_url=False, include_input=False)[0]
+        return f"{error.title} is not as the protocol says: {'.'.join(map(str, problem['loc']))}: {reason(problem)}"
     return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -28,14 +28,14 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class Knowledge:
-    """What is known of a server besides its connection.
+    """Facts about a server besides its connection.
 
     Args:
-        tail: what its program writes to its standard error.
-        secrets: those that it was given when it was started last.
+        tail: the end of its program's standard error.
+        secrets: those that it was given at its last start.
         confined: whether its program runs confined; None for a server at a URL.
         process: its program, if it was started; it may have ended.
-        shown: of each tool the offer and the mask that it was shown with last, and how.
+        shown: for each tool: its offer, its mask, and the masked offer, as last shown.
     """
 
     tail: LogTail = field(default_factory=LogTail)
@@ -45,15 +45,15 @@ class Knowledge:
     shown: dict[str, tuple[ServerToolOffer, Mask, ServerToolOffer]] = field(default_factory=dict, repr=False)
 
     def without_secrets(self, offer: ServerToolOffer, mask: Mask) -> ServerToolOffer:
-        """A tool as it is shown: tools are listed again and again, and seldom change."""
-        before = self.shown.get(offer.name)
-        if before is None or before[0] is not offer or before[1] is not mask:
-            said = {part: mask.data(getattr(offer, part)) for part in ("title", "description", "parameters", "result")}
-            before = self.shown[offer.name] = (offer, mask, replace(offer, **said))
-        return before[2]
+        """A tool without secrets; cached, because tools are listed often and seldom change."""
+        entry = self.shown.get(offer.name)
+        if entry is None or entry[0] is not offer or entry[1] is not mask:
+            texts = {part: mask.data(getattr(offer, part)) for part in ("title", "description", "parameters", "result")}
+            entry = self.shown[offer.name] = (offer, mask, replace(offer, **texts))
+        return entry[2]
 
     def note_process(self, process: ProcessRef) -> None:
-        """Its program was started."""
+        """Note that its program was started."""
         self.process = process
 
     def redacted(self, text: str) -> str:
@@ -94,7 +94,7 @@ class Upstreams:
 
         Args:
             fingerprint: identifies the configuration.
-            connect: how to connect, and to note what becomes known of the server.
+            connect: returns the function that connects and notes facts about the server.
         """
         running = self._running.get(key)
         if running is not None and running.fingerprint == fingerprint:
@@ -145,7 +145,7 @@ class Upstreams:
         return {key.name: running.upstream for key, running in self._running.items() if key.owner == owner}
 
     def knowledge(self, key: Key) -> Knowledge:
-        """What is known of a server; nothing if it does not run."""
+        """Facts about a server; empty if it does not run."""
         running = self._running.get(key)
         return running.knowledge if running else Knowledge()
 
@@ -162,9 +162,9 @@ class Upstreams:
 
     def stop_idle(self, seconds: float) -> None:
         """Disconnect from the servers of definitions that were not used for a while."""
-        before = _now() - seconds
+        oldest = _now() - seconds
         for key, running in list(self._running.items()):
-            if key.owner and running.used_at < before and not running.upstream.is_busy:
+            if key.owner and running.used_at < oldest and not running.upstream.is_busy:
                 self.stop(key)
 
     def note_change(self, key: Key) -> None:
@@ -173,8 +173,8 @@ class Upstreams:
 
     def take_changes(self) -> set[Key]:
         """The servers whose configuration, state or tools have changed since this was called last."""
-        found, self._changes = self._changes, set()
-        return found
+        changes, self._changes = self._changes, set()
+        return changes
 
     def open(self) -> None:
         """Let connections be made from now on."""

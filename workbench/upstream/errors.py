@@ -1,6 +1,6 @@
 """The coded errors of calls that an upstream MCP server does not answer well.
 
-What a server wrote is quoted without the characters that act on a terminal, and cut.
+A server's text is quoted without the characters that act on a terminal, and cut.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
 
 QUOTED = 500
-"""Characters of what a server says that an error quotes."""
+"""Characters of a server's text that an error quotes."""
 TOO_LARGE = "the answer is larger than"
-"""How the transports word that they refused an answer, which reaches a call as an error of the protocol."""
+"""The words with which transports refuse an answer; a call gets them as an error of the protocol."""
 
 _CONNECTION_CLOSED = -32000
 _LOST = re.compile(r"Connection closed$|SSE stream |Reconnection failed|server answered a request with 202 Accepted$")
@@ -27,12 +27,12 @@ _OF_TRANSPORTS = (_CONNECTION_CLOSED, -32700)
 
 
 def quoted(text: str) -> str:
-    """What a server wrote, to be quoted in an error."""
+    """A server's text, fit to be quoted in an error."""
     return inert_line(text.strip()[:QUOTED])
 
 
 def is_lost(error: MCPError) -> bool:
-    """Whether an error of the protocol means that the connection is lost, and has to be made again."""
+    """Whether an error of the protocol means that the connection is lost and must be reopened."""
     return not is_too_large(error) and (
         (error.code == _CONNECTION_CLOSED and _LOST.match(error.message) is not None)
         or (error.code, error.message) == _SESSION_ENDED

@@ -36,7 +36,7 @@ def http_client(
     """
     # Compressed, an answer could be larger than its bytes.
     return httpx2.AsyncClient(
-        event_hooks={"response": [_limiting(largest)]},
+        event_hooks={"response": [_limit_response(largest)]},
         headers={**(headers or address.headers), "accept-encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
     )
@@ -74,7 +74,7 @@ def sse_streams(address: ServerAddress, largest: int) -> AbstractAsyncContextMan
     return sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client)
 
 
-def _limiting(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+def _limit_response(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
     """Makes an answer that is too large or compressed an error, and slows down a stream of too many events."""
 
     async def limit(response: httpx2.Response) -> None:

@@ -23,9 +23,9 @@ class TooLong:
 
     @property
     def answers(self) -> int | None:
-        """The id of the request that the line answers, which is at its start or its end; None if it is at neither."""
-        found = _ID_AT_START.match(self.start) or _ID_AT_END.search(self.end)
-        return int(found[1]) if found else None
+        """The id of the request that the line answers, read from its start or end; None if it is at neither."""
+        match = _ID_AT_START.match(self.start) or _ID_AT_END.search(self.end)
+        return int(match[1]) if match else None
 
 
 class LineSplitter:
@@ -42,11 +42,11 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
         """The lines that end in the next bytes of the stream, without their ends; empty ones are left out."""
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
+        *lines, rest = chunk.split(b"\n")
+        for part in lines:
             self._add(part)
             if self._size:
-                yield self._take()
+                yield self._take_line()
         self._add(rest)
 
     def _add(self, part: bytes) -> None:
@@ -58,8 +58,8 @@ class LineSplitter:
             line = b"".join(self._parts)
             self._parts = [line[:EDGE], line[EDGE:][-EDGE:]]
 
-    def _take(self) -> bytes | TooLong:
+    def _take_line(self) -> bytes | TooLong:
         line = b"".join(self._parts)
-        found = line if self._size <= self._longest else TooLong(line[:EDGE], line[EDGE:])
+        whole = line if self._size <= self._longest else TooLong(line[:EDGE], line[EDGE:])
         self._parts, self._size = [], 0
-        return found
+        return whole

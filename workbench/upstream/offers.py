@@ -1,4 +1,4 @@
-"""A server's tools as it lists them, checked: nothing in a list is taken on trust."""
+"""A server's tools as it lists them, checked: nothing in a list is trusted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONGEST_PROBLEM = 500
 
 @dataclass(frozen=True, slots=True)
 class ServerToolOffer:
-    """A tool of a server. What it says of itself is inert, and cut.
+    """A tool of a server. Its own texts are made inert, and cut.
 
     Args:
         name: as the server wrote it.
@@ -55,8 +55,8 @@ class Offers:
 
     Args:
         names: the name of each in the catalogue, with the name on the server.
-        problems: the first of the reasons; also of parts of tools that are left out.
-        left_out: how many tools are.
+        problems: the first reasons, also for parts of tools that are left out.
+        left_out: how many tools are left out.
     """
 
     tools: Mapping[str, ServerToolOffer] = field(default_factory=dict)
@@ -77,11 +77,11 @@ async def list_offers(client: Client, server: str) -> Offers:
     cursors: list[str | None] = [None]
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursors[-1], cache_mode="refresh")
-        said = page.meta or {}
+        meta = page.meta or {}
         is_again = page.next_cursor in cursors[1:]  # such as of a server that does not know what a cursor is
-        new = [tool for tool in page.tools if not (is_again and tool.name in tools)]
-        left_out += [*map(_cut, said.get(LEFT_OUT, ())), *await to_thread(_add_all, tools, new)]
-        notes += map(_cut, said.get(NOTES, ()))
+        new_tools = [tool for tool in page.tools if not (is_again and tool.name in tools)]
+        left_out += [*map(_cut, meta.get(LEFT_OUT, ())), *await to_thread(_add_all, tools, new_tools)]
+        notes += map(_cut, meta.get(NOTES, ()))
         if not page.next_cursor or is_again:
             break
         cursors.append(page.next_cursor)
@@ -96,12 +96,12 @@ def _cut(text: str) -> str:
 
 
 def _add_all(tools: dict[str, ServerToolOffer], page: Sequence[Tool]) -> list[str]:
-    """Add the tools of a page; why those that are left out are."""
+    """Add the tools of a page; return the reasons for those that are left out."""
     return [problem for tool in page if (problem := _add(tools, tool))]
 
 
 def _add(tools: dict[str, ServerToolOffer], tool: Tool) -> str | None:
-    """Add a tool; the reason if it is left out."""
+    """Add a tool; return the reason if it is left out."""
     name = inert_line(tool.name[:LONGEST_NAME])
     if not tool.name or len(tool.name) > LONGEST_NAME or name != tool.name:
         return f"the name {name!r} is empty, longer than {LONGEST_NAME} characters, or not printable"
@@ -140,7 +140,7 @@ def _why_unusable(schema: Mapping[str, Any]) -> str | None:
         return f"is larger than {LARGEST_SCHEMA:,} characters"
     if schema.get("type", "object") != "object":
         return "is not that of an object"
-    if foreign := _foreign_reference(schema):
+    if foreign := _find_foreign_reference(schema):
         return f"refers to {inert_line(foreign[:LONGEST_NAME])}, which is elsewhere"
     try:
         draft_of(schema)
@@ -149,13 +149,13 @@ def _why_unusable(schema: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _foreign_reference(schema: Any) -> str | None:
+def _find_foreign_reference(schema: Any) -> str | None:
     """A reference that does not begin with ``#``: following it would read a file or send a request."""
     if isinstance(schema, Mapping):
         for key in ("$ref", "$dynamicRef", "$recursiveRef"):
-            if isinstance(found := schema.get(key), str) and not found.startswith("#"):
-                return found
-        return next(filter(None, map(_foreign_reference, schema.values())), None)
+            if isinstance(reference := schema.get(key), str) and not reference.startswith("#"):
+                return reference
+        return next(filter(None, map(_find_foreign_reference, schema.values())), None)
     if isinstance(schema, list):
-        return next(filter(None, map(_foreign_reference, schema)), None)
+        return next(filter(None, map(_find_foreign_reference, schema)), None)
     return None

@@ -1,7 +1,7 @@
 """Messages to and from a program on its standard input and output.
 
-Other than the transport of the MCP package, it limits the length of a message, the rate of those that report progress,
-and what is kept of the log, and it ends the program with everything that it started.
+Unlike the transport of the MCP package, it limits the length of a message, the rate of progress reports and the size of
+the log, and it ends the program with everything that it started.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class LogTail:
-    """The end of what a program wrote to its standard error."""
+    """The end of a program's standard error."""
 
     def __init__(self) -> None:
         self._chunks: deque[bytes] = deque(maxlen=LOG_CHUNKS)
@@ -59,7 +59,7 @@ class LogTail:
 
     @property
     def text(self) -> str:
-        """What it wrote last."""
+        """The last bytes that it wrote, as text."""
         return b"".join(self._chunks).decode("utf-8", "replace")
 
 
@@ -132,7 +132,7 @@ async def _read(
                 for line in lines.feed(chunk):
                     if isinstance(line, bytes) and _is_report(line) and not reports.take(clock()):
                         continue
-                    if (message := _decoded(line, largest)) is not None:
+                    if (message := _decode(line, largest)) is not None:
                         await incoming.send(message)
     ended()
     while await stream.read(CHUNK):  # it must not wait for a reader while it ends
@@ -143,8 +143,8 @@ def _is_report(line: bytes) -> bool:
     return any(method in line[:_METHOD_WITHIN] for method in _REPORTS)
 
 
-def _decoded(line: bytes | TooLong, largest: int) -> SessionMessage | None:
-    """The message in a line; None for what is none, such as a program's own output."""
+def _decode(line: bytes | TooLong, largest: int) -> SessionMessage | None:
+    """The message in a line; None if it holds none, such as a program's own output."""
     from mcp.shared.message import SessionMessage
     from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
@@ -158,13 +158,12 @@ def _decoded(line: bytes | TooLong, largest: int) -> SessionMessage | None:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         log.debug("a line that is no message: %.200r", line)
-        answers = _answers(line)
+        answers = _answered_id(line)
         return None if answers is None else refused(answers, "its answer is not as the protocol says")
 
 
-def _answers(line: bytes) -> int | None:
-    """The id of the request that a line answers which is no message, such as with a result of null; None if it does
-    not."""
+def _answered_id(line: bytes) -> int | None:
+    """The id of the request that an invalid line answers, such as with a result of null; None if it answers none."""
     try:
         match json.loads(line):
             case {"jsonrpc": "2.0", "id": int() as id_, "result": _} | {

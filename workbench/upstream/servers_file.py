@@ -23,12 +23,12 @@ class ServersFile:
         self._known: tuple[object, ServerList] = (None, ServerList())
 
     def read(self) -> ServerList:
-        """The servers, from the cache if the file has not changed. Why a file cannot be used is among the problems."""
+        """The servers, cached until the file changes. If it cannot be used, `problems` says why."""
         signature = self._signature()
         if signature is None:
             return ServerList()
         if self._known[0] != signature:
-            self._known = (signature, self._parsed())
+            self._known = (signature, self._parse())
         return self._known[1]
 
     def preview(self, edit: Callable[[dict[str, Any]], None]) -> ServerList:
@@ -58,13 +58,13 @@ class ServersFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise _unusable(self.path, _reason(error)) from None
+            raise _unusable_error(self.path, _reason(error)) from None
         if problem := parsed(content).problems.get(""):
-            raise _unusable(self.path, problem)
-        found: dict[str, Any] = content
-        return found
+            raise _unusable_error(self.path, problem)
+        servers: dict[str, Any] = content
+        return servers
 
-    def _parsed(self) -> ServerList:
+    def _parse(self) -> ServerList:
         try:
             return parsed(json_safety.decode(atomic_file.read(self.path)))
         except (OSError, ValueError) as error:
@@ -72,15 +72,15 @@ class ServersFile:
 
     def _signature(self) -> object:
         try:
-            found = self.path.lstat()
+            status = self.path.lstat()
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _reason(error: Exception) -> str:
     return f"it cannot be read: {error.strerror or error}" if isinstance(error, OSError) else str(error)
 
 
-def _unusable(path: Path, reason: str) -> BadInput:
+def _unusable_error(path: Path, reason: str) -> BadInput:
     return BadInput("BAD_TOOL_SERVERS", f"{path} cannot be used: {reason}. Correct or remove it.", path=str(path))

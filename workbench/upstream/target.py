@@ -1,4 +1,4 @@
-"""What a connection leads to: a program that is started, or a server at a URL."""
+"""The target of a connection: a program that is started, or a server at a URL."""
 
 from __future__ import annotations
 

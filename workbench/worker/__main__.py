@@ -18,7 +18,7 @@ from workbench.worker.supervisor import Supervisor
 
 
 class _Inert(logging.Formatter):
-    """For the terminal in which a worker runs by hand: what its commands print is shown there."""
+    """Makes output inert for a terminal in which a worker runs by hand, which shows its commands' output."""
 
     def format(self, record: logging.LogRecord) -> str:
         return inert(super().format(record))
@@ -45,8 +45,8 @@ def run(config: WorkerConfig) -> int:
     if sys.stderr.isatty():
         for handler in logging.getLogger().handlers:
             handler.setFormatter(_Inert("%(asctime)s %(levelname)s %(message)s"))
-    for noisy in ("httpx2", "httpcore2", "mcp"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    for name in ("httpx2", "httpcore2", "mcp"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     return asyncio.run(work(config))
 
 

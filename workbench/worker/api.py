@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 class Api(ProjectConnection):
     """`await api.call("claim_task")`. An asynchronous context manager.
 
-    A call is repeated while the server is away, restarting or short of something, for `patience_seconds`; if no server
-    runs and the worker holds a task, until there is one; not if the project was removed. A fault inside the server is
-    passed on after a few tries: it may be the request that it fails on.
+    A call is repeated for `patience_seconds` while the server is away, restarting or short of something; while the
+    worker holds a task, until a server runs; never once the project is removed. A fault inside the server is raised
+    after a few tries, because the request may cause it.
     """
 
     def __init__(self, config: WorkerConfig) -> None:
@@ -39,9 +39,7 @@ class Api(ProjectConnection):
         """Whether the worker holds a task: calls then wait for the next server, however long it takes to come."""
 
     def server(self) -> str | None:
-        """What identifies the running server; None if none runs, as far as the project's file tells, and another can
-        come. It is always the same if there is no such file.
-        """
+        """An identifier of the running server, constant without a project's file; None while no server runs."""
         return self._project.nonce()
 
     def _may_repeat(self, name: str, error: WorkbenchError, tries: int, *, is_late: bool) -> bool:

@@ -1,4 +1,4 @@
-"""One attempt at a task: what its command gets, and how its end is understood.
+"""One attempt at a task: the input of its command, and the outcome that its exit means.
 
 The contract with the command: the task as JSON on standard input (or the prompt, if its profile asks for that), in
 `WORKBENCH_TASK_FILE` and, up to 100,000 bytes, in `WORKBENCH_TASK`; `WORKBENCH_TASK_ID`, `WORKBENCH_ATTEMPT` and
@@ -54,7 +54,7 @@ NOT_STARTED = "not started"
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     ok: bool
     result: Any = None
@@ -63,7 +63,7 @@ class AttemptOutcome:
     retryable: bool = True
     error_class: str | None = None
     notes: Sequence[str] = ()
-    """What is said of the result, in the output."""
+    """Lines about the result, added to the output."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class _Tail:
     @property
     def exception(self) -> str | None:
         """The class of the exception with which the program ended, if it said so."""
-        return next((found[1] for line in reversed(self.lines) if (found := _EXCEPTION.match(line))), None)
+        return next((match[1] for line in reversed(self.lines) if (match := _EXCEPTION.match(line))), None)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -95,7 +95,7 @@ class Worker:
     adopts_orphans: bool
     """See `ProcessTree`."""
     token: str | None = field(default=None, repr=False)
-    """The command's own, which ends with the attempt, if its profile passes one on."""
+    """The command's own token, valid for the attempt, if its profile passes one on."""
 
 
 def author(agent_id: str) -> CommitIdentity:
@@ -108,7 +108,7 @@ async def run(
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
-    What is secret is masked in what the command writes; see `_secrets`.
+    Secrets are masked in everything that the command writes; see `_secrets`.
 
     Args:
         task: the task as the server gave it.
@@ -121,12 +121,12 @@ async def run(
     try:
         mask = Mask(set(_secrets(worker)))
     except OSError as error:
-        return _not_started(error)
-    ended = await _run(worker, task, cwd, on_line, mask)
-    for note in ended.notes:
+        return _fail_to_start(error)
+    outcome = await _run(worker, task, cwd, on_line, mask)
+    for note in outcome.notes:
         on_line(mask.text(note))
-    result, artifacts = mask.data(ended.result), tuple(map(mask.text, ended.artifacts))
-    return replace(ended, result=result, artifacts=artifacts, error=mask.text(ended.error))
+    result, artifacts = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
+    return replace(outcome, result=result, artifacts=artifacts, error=mask.text(outcome.error))
 
 
 def _secrets(worker: Worker) -> Iterator[str]:
@@ -149,7 +149,7 @@ async def _run(
     on_line: Callable[[str], None],
     mask: Mask,
 ) -> AttemptOutcome:
-    """Run a task's command; what it writes is masked before anything is cut off, or half a secret could remain."""
+    """Run a task's command. Its output is masked before it is cut, or half a secret could remain."""
     if worker.config.profile.command is None and not task["run"]:
         return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
@@ -162,37 +162,37 @@ async def _run(
 
     with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as scratch_dir:
         try:
-            prepared = _prepare(worker, task, cwd, scratch_dir)
-            ended = await command.run(
-                prepared, keep, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
+            attempt_command = _prepare(worker, task, cwd, scratch_dir)
+            result = await command.run(
+                attempt_command, keep, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
             )
         except (OSError, ValueError) as error:
-            return _not_started(error)
-        if ended.status == 0 and ended.exceeded is None:
+            return _fail_to_start(error)
+        if result.status == 0 and result.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
-        refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), prepared.cwd)
-    return _failure(ended, tail, refusals)
+        refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), attempt_command.cwd)
+    return _failure(result, tail, refusals)
 
 
-def _not_started(error: Exception) -> AttemptOutcome:
+def _fail_to_start(error: Exception) -> AttemptOutcome:
     why = f"The command could not be started: {error}."
     return AttemptOutcome(False, error=why, retryable=False, error_class=NOT_STARTED)
 
 
-def _failure(ended: CommandResult, tail: _Tail, refusals: str) -> AttemptOutcome:
-    if ended.exceeded:
-        error = _explained(f"The command was ended: {ended.exceeded}.", tail, refusals)
+def _failure(result: CommandResult, tail: _Tail, refusals: str) -> AttemptOutcome:
+    if result.exceeded:
+        error = _explain(f"The command was ended: {result.exceeded}.", tail, refusals)
         return AttemptOutcome(False, error=error, error_class="LIMIT")
-    if ended.status in CANNOT_START:
-        error = _explained("The command could not be started", tail, refusals)
+    if result.status in CANNOT_START:
+        error = _explain("The command could not be started", tail, refusals)
         return AttemptOutcome(False, error=error, retryable=False, error_class=NOT_STARTED)
-    retry = " and asked to be tried again" if ended.status == EX_TEMPFAIL else ""
-    error = _explained(f"The command ended with status {ended.status}{retry}", tail, refusals)
-    ending = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
+    retry = " and asked to be tried again" if result.status == EX_TEMPFAIL else ""
+    error = _explain(f"The command ended with status {result.status}{retry}", tail, refusals)
+    ending = f"exit status {result.status}" if result.status >= 0 else f"signal {-result.status}"
     return AttemptOutcome(False, error=error, error_class=tail.exception or ending)
 
 
-def _explained(ending: str, tail: _Tail, refusals: str) -> str:
+def _explain(ending: str, tail: _Tail, refusals: str) -> str:
     """An error: how the command ended and its last line, mostly the cause; then why; then its output."""
     output = str(tail)[-OUTPUT_LIMIT:].strip("\n")
     cause = output.rpartition("\n")[2].strip()[:CAUSE_LIMIT]
@@ -306,46 +306,49 @@ def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask)
     """The outcome of a command that ended well, with the result that it wrote, which is not trusted."""
     try:
         content = scratch.read(scratch_dir, RESULT, RESULT_LIMIT)
-        return _without_result(profile, scratch_dir, tail, mask) if content is None else _parsed(content)
+        return _succeed_without_result(profile, scratch_dir, tail, mask) if content is None else _parse_answer(content)
     except (OSError, ValueError, RecursionError) as error:
         return AttemptOutcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
 
 
-def _without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> AttemptOutcome:
+def _succeed_without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> AttemptOutcome:
     text = str(tail) if profile.answer == "output" else ""
     if profile.answer_file:
         text = command.as_text(scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"") or text
     return AttemptOutcome(True, {"answer": mask.text(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
 
 
-def _parsed(content: bytes) -> AttemptOutcome:
+def _parse_answer(content: bytes) -> AttemptOutcome:
     """The answer of a command: an envelope, or the result itself, which is any other object."""
     decoded = json.loads(content.decode("utf-8-sig"))
     if not isinstance(decoded, dict):
         raise ValueError("it is not an object")
     left_out: list[str] = []
-    answer = _finite(decoded, "", left_out)
+    answer = _replace_non_finite(decoded, "", left_out)
     json_safety.check(answer)
     notes = (f"[the result has {', '.join(left_out)}, which JSON cannot say: null is recorded]",) if left_out else ()
     if not answer.keys() <= _ENVELOPE:
         return AttemptOutcome(True, answer, notes=notes)
     artifacts, result = answer.get("artifacts", []), answer.get("result")
-    if not (isinstance(artifacts, list) and all(isinstance(a, str) for a in artifacts)):
+    if not (isinstance(artifacts, list) and all(isinstance(item, str) for item in artifacts)):
         raise ValueError("artifacts is not a list of strings")
     if "metrics" in answer:
-        named = result if isinstance(result, dict) else {} if result is None else {"result": result}
-        result = {**named, "metrics": answer["metrics"]}
+        fields = result if isinstance(result, dict) else {} if result is None else {"result": result}
+        result = {**fields, "metrics": answer["metrics"]}
     return AttemptOutcome(True, result, tuple(artifacts), notes=notes)
 
 
-def _finite(value: Any, place: str, left_out: list[str]) -> Any:
-    """A JSON value with null for each number that is none, or infinite; these are noted, with their places."""
+def _replace_non_finite(value: Any, place: str, left_out: list[str]) -> Any:
+    """A JSON value with null for each NaN or infinity; `left_out` collects their places."""
     match value:
         case float() if not math.isfinite(value):
             left_out.append(f"{place} = {value}")
             return None
         case dict():
-            return {key: _finite(one, f"{place}.{key}" if place else key, left_out) for key, one in value.items()}
+            return {
+                key: _replace_non_finite(item, f"{place}.{key}" if place else key, left_out)
+                for key, item in value.items()
+            }
         case list():
-            return [_finite(one, f"{place}[{number}]", left_out) for number, one in enumerate(value)]
+            return [_replace_non_finite(item, f"{place}[{index}]", left_out) for index, item in enumerate(value)]
     return value

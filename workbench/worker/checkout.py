@@ -1,4 +1,4 @@
-"""The worktree that a worker works in: git runs in its box, and its commits are brought to the person's repository.
+"""The worktree that a worker works in: git runs in its box, and its commits are imported into the person's repository.
 
 Nothing in the worktree is trusted. Commits reach the person's repository only by `import_branch`, which computes every
 hash anew.
@@ -40,22 +40,22 @@ class WorkerCheckout:
         self._base = commit
 
     async def fetch_branches(self) -> None:
-        """Bring the person's branches to the worktree as they are now, to compare and merge with.
+        """Update the person's branches in the worktree, to compare and merge with.
 
-        What fails does not end the attempt: those branches stay as they were.
+        A failure does not end the attempt: those branches stay as they were.
         """
         try:
-            now = await asyncio.to_thread(lambda: self._repository().branches())
-            now.pop(self._worktree.branch, None)
-            fresh = {name: commit for name, commit in now.items() if self._known.get(name) != commit}
-            if fresh:
-                await self._git(lambda checkout: checkout.learn_branches(fresh))
-            self._known = now
+            commits = await asyncio.to_thread(lambda: self._repository().branches())
+            commits.pop(self._worktree.branch, None)
+            changes = {name: commit for name, commit in commits.items() if self._known.get(name) != commit}
+            if changes:
+                await self._git(lambda checkout: checkout.learn_branches(changes))
+            self._known = commits
         except WorkbenchError as error:  # such as a branch of the worktree's own that is in the way
             log.warning("some branches of the worktree are not up to date: %s", error.message)
 
     async def commit(self, message: str, author: CommitIdentity) -> str | None:
-        """Commit what is left uncommitted, and bring the branch to the person; its commit, if it has moved.
+        """Commit all changes and import the branch into the person's repository; its commit, if it has moved.
 
         Raises:
             Unavailable: ``GIT_FAILED``, …. WorkbenchError: ``IMPORT_REFUSED``, ``WORKTREE_ELSEWHERE``.
@@ -70,23 +70,23 @@ class WorkerCheckout:
             commit = repository.import_branch(checkout, branch, max_bytes=self._config.import_bytes)
         return commit if commit != self._base else None
 
-    async def missing(self, said: str) -> str:
-        """What the worktree has not, in words: submodules, and ignored files of the project that an output names."""
-        return await asyncio.to_thread(self._missing, said)
+    async def missing(self, output: str) -> str:
+        """A sentence about files that the worktree lacks: submodules, and ignored files that the output names."""
+        return await asyncio.to_thread(self._explain_missing, output)
 
-    def _missing(self, said: str) -> str:
+    def _explain_missing(self, output: str) -> str:
         try:
             repository, place = self._repository(), self._worktree.path
-            listed = repository.submodules(self._base) if self._base else ()
-            submodules = [path for path in listed if not os.path.lexists(place / path / ".git")]
-            ignored = surroundings.named(repository.ignored(), said, str(place))
+            paths = repository.submodules(self._base) if self._base else ()
+            submodules = [path for path in paths if not os.path.lexists(place / path / ".git")]
+            ignored = surroundings.named(repository.ignored(), output, str(place))
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)
             return ""
         return surroundings.of_worktree(submodules, [path for path in ignored if not os.path.lexists(place / path)])
 
     def _repository(self) -> Repository:
-        """The person's; opening it asks git several things."""
+        """The person's repository; opened once, because that takes several git commands."""
         if self._opened is None:
             self._opened = Repository.open(self._config.project)
         return self._opened
@@ -94,14 +94,14 @@ class WorkerCheckout:
     async def _git(self, work: Callable[[Checkout], T]) -> T:
         """Run git in a thread, one at a time. Cancelling waits until git has ended."""
         async with self._lock:
-            running = asyncio.ensure_future(asyncio.to_thread(self._in_box, work))
+            task = asyncio.ensure_future(asyncio.to_thread(self._run_in_box, work))
             try:
-                return await asyncio.shield(running)
+                return await asyncio.shield(task)
             except asyncio.CancelledError:
-                await asyncio.wait({running})
+                await asyncio.wait({task})
                 raise
 
-    def _in_box(self, work: Callable[[Checkout], T]) -> T:
+    def _run_in_box(self, work: Callable[[Checkout], T]) -> T:
         unverified.require_sound(self._worktree.git_dir)
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())

@@ -1,4 +1,4 @@
-"""Running one command: its output as it comes, how it ended, and none of its processes left behind."""
+"""Runs one command: passes on its output line by line, reports how it ended, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from workbench.confinement import BoxLimits
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_input
 
 DRAIN_SECONDS = 20.0
-"""How long output is read after the command has ended, if something still holds it open."""
+"""How long to read output after the command has ended, if another process holds it open."""
 LINE_LIMIT = 1_000_000
 TURN_SECONDS = 0.01
-"""How long lines that are there already are read before other work, such as a heartbeat, has its turn."""
+"""How long available lines are read before other work, such as a heartbeat, gets its turn."""
 SAMPLE_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is to run, and where.
+    """A command to run.
 
     Args:
         argv: the program and its arguments, the box's launcher in front.
         cwd: the directory it runs in.
         environment: its whole environment, to which a mark is added.
-        stdin: what it can read.
+        stdin: its standard input.
         limits: processor seconds, bytes of memory and seconds of the command with all it starts.
     """
 
@@ -65,9 +65,9 @@ async def run(command: Command, on_line: Callable[[str], None], *, grace: float,
         reading = asyncio.create_task(_read(output, on_line))
         try:
             try:
-                exceeded = await _until_ended(process, tree, command.limits)
+                exceeded = await _wait_for_end(process, tree, command.limits)
             finally:
-                await _uncancelled(_end(process, tree, grace))
+                await _complete_work(_end(process, tree, grace))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(reading, DRAIN_SECONDS)
         finally:
@@ -93,8 +93,8 @@ async def _start(
     return process, ProcessTree(ProcessRef.of_new(process.pid, mark), adopts_orphans=adopts_orphans)
 
 
-async def _until_ended(process: asyncio.subprocess.Process, tree: ProcessTree, limits: BoxLimits) -> str | None:
-    """Return when the command has ended, or when it exceeds a limit: which, in words."""
+async def _wait_for_end(process: asyncio.subprocess.Process, tree: ProcessTree, limits: BoxLimits) -> str | None:
+    """Wait until the command ends or exceeds a limit; return the limit, in words."""
     waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, limits))
     try:
         await asyncio.wait({waiting, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -105,11 +105,11 @@ async def _until_ended(process: asyncio.subprocess.Process, tree: ProcessTree, l
 
 
 async def _watch(tree: ProcessTree, limits: BoxLimits) -> str:
-    """Return when a limit is exceeded: which, in words."""
-    began, cpu_seconds = time.monotonic(), 0.0
+    """Wait until a limit is exceeded; return it, in words."""
+    started_at, cpu_seconds = time.monotonic(), 0.0
     while True:
         await asyncio.sleep(SAMPLE_SECONDS)
-        elapsed = time.monotonic() - began
+        elapsed = time.monotonic() - started_at
         if limits.wall_seconds is not None and elapsed > limits.wall_seconds:
             return f"it took longer than {limits.wall_seconds:g} s"
         if limits.cpu_seconds is None and limits.memory_bytes is None:
@@ -123,7 +123,7 @@ async def _watch(tree: ProcessTree, limits: BoxLimits) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process, tree: ProcessTree, grace: float) -> None:
-    """End the command if it runs, and what it left behind: that would keep its output open."""
+    """End the command if it runs, and the processes it left behind, which would keep its output open."""
     if process.returncode is None:
         await asyncio.to_thread(tree.terminate, grace)
     else:
@@ -131,22 +131,22 @@ async def _end(process: asyncio.subprocess.Process, tree: ProcessTree, grace: fl
     await process.wait()
 
 
-async def _uncancelled(work: Coroutine[Any, Any, None]) -> None:
-    """Do all of some work, however often this is cancelled meanwhile; then be cancelled."""
-    task, cancelled = asyncio.create_task(work), None
+async def _complete_work(work: Coroutine[Any, Any, None]) -> None:
+    """Complete `work`, however often this is cancelled meanwhile; then raise the cancellation."""
+    task, cancellation = asyncio.create_task(work), None
     while not task.done():
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
-            cancelled = error
+            cancellation = error
     task.result()
-    if cancelled:
-        raise cancelled
+    if cancellation:
+        raise cancellation
 
 
 @contextlib.asynccontextmanager
 async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
-    """A pipe of our own: unlike asyncio's, it is not waited for when the process has ended."""
+    """A pipe that, unlike asyncio's, nothing waits for once the process has ended."""
     source, sink = os.pipe()
     reader = asyncio.StreamReader(LINE_LIMIT)
     with os.fdopen(sink, "wb", 0) as stdout:
@@ -160,12 +160,12 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
 
 
 async def _read(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
-    until = time.monotonic() + TURN_SECONDS
+    deadline = time.monotonic() + TURN_SECONDS
     async for line in _lines(output):
         on_line(line)
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             await asyncio.sleep(0)
-            until = time.monotonic() + TURN_SECONDS
+            deadline = time.monotonic() + TURN_SECONDS
 
 
 async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
@@ -181,5 +181,5 @@ async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 def as_text(raw: bytes) -> str:
-    """What a program wrote, as a text that can be stored and sent: what is no UTF-8, and NUL, is replaced."""
+    """A program's output as text that can be stored and sent: invalid UTF-8 and NUL are replaced."""
     return raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,4 +1,4 @@
-"""What a command gets of the agent's definition: its program's configuration, or files.
+"""Passes the agent's definition to a command: as the configuration of its program, or as files.
 
 A program that Workbench can configure (`Profile.program`) gets the system prompt, the model, the provider and the MCP
 servers in its own way. Any other command finds the definition's files in the directory that `WORKBENCH_DEFINITION`
@@ -20,10 +20,10 @@ _FOLDER = "definition"
 def configuration(
     setup: AgentSetup | None, profile: Profile, scratch_dir: Path, files: Mapping[str, str]
 ) -> Configuration:
-    """What is added to a command for a definition.
+    """The arguments, files and variables that a definition adds to a command.
 
     Args:
-        files: what the profile writes to the scratch directory.
+        files: those that the profile writes to the scratch directory.
     """
     if setup is None:
         return Configuration(files={SYSTEM_PROMPT: ""} if profile.takes_system_prompt else {})

@@ -13,7 +13,7 @@ from workbench.errors import Refused, Unauthenticated, WorkbenchError
 from workbench.worker.api import RETRY_SECONDS
 
 LONGEST_TRY_SECONDS = 5.0
-"""How long an answer to a heartbeat is waited for, unless a third of the lease is longer."""
+"""How long to wait for the answer to a heartbeat, unless a third of the lease is longer."""
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class HeldTask:
 
     Args:
         task: as the server gave it.
-        asked_at: when it was asked for, on the event loop's clock: its lease began after that.
+        asked_at: when it was claimed, on the event loop's clock: its lease began later.
     """
 
     task: Mapping[str, Any]
@@ -38,7 +38,7 @@ class HeldTask:
     @property
     def lease_seconds(self) -> float:
         """How long the lease lasts from each renewal."""
-        claimed, expires = (datetime.fromisoformat(self.task[at]) for at in ("claimed_at", "lease_expires_at"))
+        claimed, expires = (datetime.fromisoformat(self.task[name]) for name in ("claimed_at", "lease_expires_at"))
         return (expires - claimed).total_seconds()
 
 
@@ -48,7 +48,7 @@ class Lease:
     Args:
         renew: renews it at the server; False if it is lost.
         every: seconds between renewals.
-        server: what identifies the running server; None if none runs that could end the lease.
+        server: an identifier of the running server; None if none runs that could end the lease.
     """
 
     def __init__(
@@ -73,17 +73,17 @@ class Lease:
         Between two servers, it does not end: the next one renews it when it starts.
         """
         while True:
-            await asyncio.sleep(min(self._pause(), self._left()))
-            if self._left() <= 0 and self._server() is not None:
+            await asyncio.sleep(min(self._pause(), self._remaining()))
+            if self._remaining() <= 0 and self._server() is not None:
                 return "it could not be renewed in time"
             if reason := await self._heartbeat():
                 return reason
 
     async def _heartbeat(self) -> str | None:
         """Try once to renew the lease; why it is lost, if it is."""
-        asked_at, asked = _now(), self._server()
+        asked_at, server = _now(), self._server()
         try:
-            async with asyncio.timeout(min(self._left(), max(LONGEST_TRY_SECONDS, self._seconds / 3))):
+            async with asyncio.timeout(min(self._remaining(), max(LONGEST_TRY_SECONDS, self._seconds / 3))):
                 if not await self._renew():
                     return "the server has given the task to another, or ended it"
         except (Unauthenticated, Refused) as error:
@@ -92,12 +92,12 @@ class Lease:
             if isinstance(error, WorkbenchError) and error.code == "LEASE_LOST":
                 return str(error)
             self._failures += 1
-            if self._server() is None or self._server() != asked:
+            if self._server() is None or self._server() != server:
                 self._ends_at = _now() + self._seconds
-            log.warning("a heartbeat failed: %s; the lease lasts for %.1f s", error or "no answer", self._left())
+            log.warning("a heartbeat failed: %s; the lease lasts for %.1f s", error or "no answer", self._remaining())
         except Exception:  # a heartbeat must not end because of a fault in itself
             self._failures += 1
-            log.exception("a heartbeat failed; the lease lasts for %.1f s", self._left())
+            log.exception("a heartbeat failed; the lease lasts for %.1f s", self._remaining())
         else:
             self._failures, self._ends_at = 0, asked_at + self._seconds
         return None
@@ -107,7 +107,7 @@ class Lease:
             return self._every
         return min(self._every, RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS)) - 1])
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         return max(0.0, self._ends_at - _now())
 
 

@@ -1,4 +1,4 @@
-"""What of the person's own a command gets: variables and files, and what of them is secret."""
+"""The person's variables and files that a command gets, and the secrets in them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def copied(profile: Profile) -> list[Path]:
 
 
 def secrets(profile: Profile, environment: Mapping[str, str], outright: Collection[str]) -> Iterator[str]:
-    """What is secret of the variables and the person's files that commands of an agent get. Blocks.
+    """The secrets in the variables and the person's files that an agent's commands get. Blocks.
 
     Args:
-        environment: the variables that it was spawned with.
-        outright: the names of those of them that are secret, whatever their name and form.
+        environment: the variables that the agent was spawned with.
+        outright: the names of variables that are secret, whatever their name and form.
     """
     yield from (environment[name] for name in outright if name in environment)
     for name, value in {**passed(profile), **environment}.items():

@@ -21,15 +21,15 @@ from typing import Any
 def call(name: str) -> None:
     """Import the function and call it."""
     task = json.load(sys.stdin)
-    here = Path.cwd()
-    sys.path[:0] = [str(here), str(here / "src")]
+    directory = Path.cwd()
+    sys.path[:0] = [str(directory), str(directory / "src")]
     module, _, path = name.partition(":")
     function: Any = importlib.import_module(module)
     for part in path.split("."):
         function = getattr(function, part)
     result = function(task)
     if inspect.isawaitable(result):
-        result = asyncio.run(_awaited(result))
+        result = asyncio.run(_wait_for(result))
     if result is not None:
         Path(os.environ["WORKBENCH_RESULT"]).write_text(_as_json(result), "utf-8")
 
@@ -48,7 +48,7 @@ def _as_json(result: Any) -> str:
         return json.dumps({"result": plain.Plain().of(result, "result")}, allow_nan=False)
 
 
-async def _awaited(result: Awaitable[Any]) -> Any:
+async def _wait_for(result: Awaitable[Any]) -> Any:
     return await result
 
 

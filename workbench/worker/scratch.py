@@ -1,4 +1,4 @@
-"""Scratch directories: a task's command writes what it likes there, so that nothing in them is trusted."""
+"""Scratch directories: a task's command may write anything there, so nothing in them is trusted."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def directory(parent: Path, name: str) -> Iterator[Path]:
-    """A new directory that is removed at the end, whatever is in it."""
-    made = _new(parent, name)
+    """A new directory that is removed at the end with all its content."""
+    path = _create(parent, name)
     try:
-        yield made
+        yield path
     finally:
-        if not remove_tree(made):
-            log.warning("%s cannot be removed completely", made)
+        if not remove_tree(path):
+            log.warning("%s cannot be removed completely", path)
 
 
-def _new(parent: Path, name: str) -> Path:
+def _create(parent: Path, name: str) -> Path:
     """A new directory, under another name if the one of an earlier attempt cannot be removed."""
-    made = parent / name
-    if remove_tree(made):
-        made.mkdir(mode=0o700)
-        return made
+    path = parent / name
+    if remove_tree(path):
+        path.mkdir(mode=0o700)
+        return path
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
 
 
@@ -59,15 +59,15 @@ def read(directory: Path, name: str, limit: int) -> bytes | None:
 
 def _read(folder: int, name: str, limit: int) -> bytes | None:
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a file")
     # Between `stat` and `open` it may become a link, which is not followed, or a pipe, which is not waited for.
-    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(opened, "rb") as file:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a file")
         content = file.read(limit + 1)
     if len(content) > limit:

@@ -26,30 +26,30 @@ class WorktreePlace:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Where the server is, the worker's identity there, where and how it works.
+    """The server, the worker's identity there, and where and how it works.
 
     Args:
         url: the server's address.
-        token: the worker's own secret, which it passes on to nothing: a command gets a token of its attempt.
+        token: the worker's own secret. It is passed to nothing: a command gets a token of its attempt.
         scratch: a directory of the worker's own; each task gets one in it, which is removed when the task has ended.
         box: what commands, and git, may touch; its scratch directory is replaced by the task's.
         project: the project's root.
         worktree: where it works, and whose changes it commits; None: in the scratch directory, without git.
         profile: how a task is run.
-        definition: what the agent is, if it was spawned with a definition; its secrets are in it.
-        function: what the profile `python` calls, as ``module:name``.
-        task_id: the one task it is for; None: whatever it can claim.
+        definition: the agent's definition with its secrets, if it was spawned with one.
+        function: the function that the profile `python` calls, as ``module:name``.
+        task_id: the only task it works on; None: any that it can claim.
         limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
-        missing: what this system does not enforce of the box, in words.
+        missing: parts of the box that this system does not enforce, in words.
         environment: variables for the commands.
-        secret_variables: the names of those of them that are secret, whatever their name and form.
+        secret_variables: the names of variables that are secret, whatever their name and form.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
         server_file: read again when the server is away: it may be restarted at another address.
         heartbeat_seconds: how often leases are renewed.
         patience_seconds: how long the worker waits for a server that is away, before it ends.
         grace_seconds: between SIGTERM and SIGKILL, when a command has to end.
         finish_grace_seconds: how long a command may run on after it has ended its attempt itself.
-        import_bytes: the most that is imported into the person's repository for one task.
+        import_bytes: the most bytes that are imported into the person's repository for one task.
     """
 
     url: str
@@ -88,7 +88,7 @@ class WorkerConfig:
         """The configuration that `as_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         worktree, server_file, definition = fields["worktree"], fields["server_file"], fields["definition"]
-        typed: dict[str, Any] = {
+        values: dict[str, Any] = {
             "box": Box.from_json(fields["box"]),
             "profile": Profile.model_validate(fields["profile"]),
             "limits": BoxLimits(**fields["limits"]),
@@ -98,7 +98,7 @@ class WorkerConfig:
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),
         }
-        return cls(**fields | typed)
+        return cls(**fields | values)
 
 
 def _worktree(fields: Mapping[str, str]) -> WorktreePlace:

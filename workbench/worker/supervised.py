@@ -1,6 +1,6 @@
 """One attempt under its supervisor: begun when its worktree is free, run under the lease, committed, and finished.
 
-The command may say itself how the attempt ends. That takes effect when the command has ended, or was asked to.
+The command may request how its attempt ends; that takes effect when the command exits or is ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from workbench.worker.startup import WorkerConfig
 from workbench.worker.writing import WorktreeWriter
 
 OCCUPIED_SECONDS = 0.5
-"""How often a worktree is tried that is occupied."""
+"""The pause between tries of an occupied worktree."""
 ERROR_LIMIT = 9_000
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class SupervisedAttempt:
     """One attempt, from its claim to its report.
 
     Args:
-        worker: who makes it; asked when it begins.
+        worker: returns the worker that makes it; called when it begins.
     """
 
     config: WorkerConfig
@@ -48,7 +48,7 @@ class SupervisedAttempt:
     worker: Callable[[], Awaitable[Worker]]
     _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     _requested: str | None = None
-    """How the command has ended the attempt, if it has."""
+    """The outcome that the command requested, if any."""
 
     async def make(self) -> None:
         """Make the attempt.
@@ -80,7 +80,7 @@ class SupervisedAttempt:
                 await _stop(keeping)
 
     async def _outcome(self, running: asyncio.Task[AttemptOutcome]) -> AttemptOutcome:
-        """How the command ended; if it was asked to end after it had ended the attempt itself, that does not matter."""
+        """The outcome of the command; a failure if it was ended because it ran on after it had ended the attempt."""
         try:
             return await running
         except asyncio.CancelledError:
@@ -123,35 +123,35 @@ class SupervisedAttempt:
             require_own_files(self.config.box, self.config.project, programs["PATH"])
 
     async def _begin(self, writer: WorktreeWriter) -> str | None:
-        """Begin, once nothing of another attempt is alive in the worktree; the server records what is waited for.
+        """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
 
         Returns the token of the command, if its profile passes one on.
         """
         place = self.config.worktree
-        where: dict[str, Any] = {"worktree": place.name} if place else {}
+        arguments: dict[str, Any] = {"worktree": place.name} if place else {}
         if self.config.profile.token:
-            where["with_token"] = True
+            arguments["with_token"] = True
         while True:
-            await _to_its_end(asyncio.to_thread(writer.enter))
+            await _complete_work(asyncio.to_thread(writer.enter))
             try:
-                begun = await self.api.call("begin_attempt", key=self._key, **where, **self.claim.attempt)
+                answer = await self.api.call("begin_attempt", key=self._key, **arguments, **self.claim.attempt)
             except Conflict as error:
                 if error.code != "WORKTREE_OCCUPIED":
                     raise
                 log.info("waiting: %s", error.message)
             else:
                 if self.checkout:
-                    self.checkout.begin(begun["base_commit"])
-                return cast(str | None, begun["token"])
+                    self.checkout.begin(answer["base_commit"])
+                return cast(str | None, answer["token"])
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
 
     # The lease.
 
     async def _keep_lease(self, running: asyncio.Task[AttemptOutcome]) -> None:
-        """Renew the lease as long as the command runs; end the command when it is lost, or it has ended the attempt."""
+        """Renew the lease while the command runs; end the command when the lease is lost or the attempt has ended."""
         lease = Lease(self.claim, self._renew, self.config.heartbeat_seconds, self.api.server)
-        lost, late = asyncio.create_task(lease.until_lost()), asyncio.create_task(self._until_late())
+        lost, late = asyncio.create_task(lease.until_lost()), asyncio.create_task(self._wait_until_late())
         try:
             await asyncio.wait({lost, late}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done():
@@ -166,11 +166,13 @@ class SupervisedAttempt:
     async def _renew(self) -> bool:
         work = await self.api.call("heartbeat_and_get_tasks", limit=1)
         task_id = self.claim.task["id"]
-        self._requested = next((one["outcome"] for one in work["finishing"] if one["task_id"] == task_id), None)
+        self._requested = next(
+            (request["outcome"] for request in work["finishing"] if request["task_id"] == task_id), None
+        )
         return task_id in {task["id"] for task in work["holding"]}
 
-    async def _until_late(self) -> None:
-        """Return when the command has run on for too long after it ended the attempt."""
+    async def _wait_until_late(self) -> None:
+        """Wait until the command has run on for too long after it ended the attempt."""
         while self._requested is None:
             await asyncio.sleep(min(1.0, self.config.finish_grace_seconds))
         log.info("task %s: its command says that it is %s", self.claim.task["id"], self._requested)
@@ -204,26 +206,26 @@ class SupervisedAttempt:
                 raise
             await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code))
 
-    async def _fail(self, outcome: AttemptOutcome, **more: Any) -> None:
-        facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **more}
+    async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
+        facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **details}
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
         await self.api.call("finish_attempt", outcome=outcome, key=self._key, **facts, **self.claim.attempt)
 
     async def _give_back(self) -> None:
-        """Tell the server that the command has ended, without success; the server keeps what it made."""
-        facts = {"outcome": "released", "reason": "the worker was stopped"}
+        """Tell the server that the command has ended without success; the server keeps its work."""
+        details = {"outcome": "released", "reason": "the worker was stopped"}
         with contextlib.suppress(WorkbenchError):
-            await self.api.call_once("finish_attempt", key=self._key, **facts, **self.claim.attempt)
+            await self.api.call_once("finish_attempt", key=self._key, **details, **self.claim.attempt)
 
     async def _leave_survivor(self, error: WorkbenchError) -> None:
-        """Fail the attempt whose command cannot be ended. The worker ends then: it starts nothing beside that one."""
+        """Fail the attempt whose command cannot be ended. The worker then ends, to start nothing beside it."""
         with contextlib.suppress(WorkbenchError):
             await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code), still_running=True)
 
     async def _commit(self) -> str | None:
-        """Commit what the command left; the newest commit of the attempt, if it made any."""
+        """Commit the command's changes; the newest commit of the attempt, if there is one."""
         if self.checkout is None:
             return None
         task = self.claim.task
@@ -231,8 +233,8 @@ class SupervisedAttempt:
         return await self.checkout.commit(message, author(self.name))
 
 
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do all of some work, even if this is cancelled meanwhile."""
+async def _complete_work(work: Coroutine[Any, Any, None]) -> None:
+    """Complete `work`, even if this is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -242,7 +244,7 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _stop(task: asyncio.Task[None]) -> None:
-    """Cancel a task of one's own, and wait until it has ended; how it failed, if it did, is logged."""
+    """Cancel a task and wait until it has ended; log its failure, if any."""
     task.cancel()
     (failure,) = await asyncio.gather(task, return_exceptions=True)
     if isinstance(failure, Exception):
@@ -250,6 +252,6 @@ async def _stop(task: asyncio.Task[None]) -> None:
 
 
 def _is_cancelled() -> bool:
-    """Whether it is this task itself that is cancelled, and not one that it waits for."""
+    """Whether this task itself is cancelled, not one that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

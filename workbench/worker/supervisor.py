@@ -19,7 +19,7 @@ from workbench.worker.supervised import SupervisedAttempt
 
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 2.0
-"""How often a task is tried that cannot be claimed yet."""
+"""The pause between tries of a task that cannot be claimed yet."""
 OVER = ("completed", "failed", "cancelled")
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Supervisor:
         self._persona: str | None = None
 
     def stop(self) -> None:
-        """Start nothing more, give back what is held, and end."""
+        """Start no more tasks, give back the one that is held, and end."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -53,23 +53,23 @@ class Supervisor:
                 revoked token.
         """
         async with Api(self._config) as self._api:
-            stopped = asyncio.create_task(self._stopping.wait())
-            working = asyncio.create_task(self._work())
-            await asyncio.wait({stopped, working}, return_when=asyncio.FIRST_COMPLETED)
-            stopped.cancel()
-            working.cancel()
+            stop = asyncio.create_task(self._stopping.wait())
+            work = asyncio.create_task(self._work())
+            await asyncio.wait({stop, work}, return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await working
+                await work
 
     async def _work(self) -> None:
         await self._wait_for_admission()
-        left = self._config.limits.tasks
-        while left is None or left > 0:
-            claim = await self._next()
+        remaining = self._config.limits.tasks
+        while remaining is None or remaining > 0:
+            claim = await self._next_task()
             if claim is None:
                 return
             await self._attempt(claim)
-            left = None if left is None else left - 1
+            remaining = None if remaining is None else remaining - 1
         log.info("made as many attempts as it may")
 
     async def _wait_for_admission(self) -> None:
@@ -85,13 +85,13 @@ class Supervisor:
 
     # Claiming.
 
-    async def _next(self) -> HeldTask | None:
+    async def _next_task(self) -> HeldTask | None:
         """The next task; None when there will be none."""
         if self._config.task_id is None:
-            return await self._any_task()
-        return await self._only_task(self._config.task_id)
+            return await self._claim_any()
+        return await self._claim_only(self._config.task_id)
 
-    async def _any_task(self) -> HeldTask:
+    async def _claim_any(self) -> HeldTask:
         while True:
             work = await self._api.call("heartbeat_and_get_tasks", wait_seconds=WAIT_SECONDS, limit=1)
             if work["holding"] or work["available"]:
@@ -99,7 +99,7 @@ class Supervisor:
                 if claim is not None:
                     return claim
 
-    async def _only_task(self, task_id: int) -> HeldTask | None:
+    async def _claim_only(self, task_id: int) -> HeldTask | None:
         """The one task of this worker, once it can be claimed; None when it is over or another agent has it."""
         while True:
             try:
@@ -113,9 +113,9 @@ class Supervisor:
                 return None
             await self._api.call("wait_for_task", task_id=task_id, until="changed", wait_seconds=POLL_SECONDS)
 
-    async def _claim(self, **which: int) -> HeldTask | None:
+    async def _claim(self, **arguments: int) -> HeldTask | None:
         asked_at = asyncio.get_running_loop().time()
-        task = (await self._api.call("claim_task", **which))["task"]
+        task = (await self._api.call("claim_task", **arguments))["task"]
         return None if task is None else HeldTask(task, asked_at)
 
     # One attempt.
@@ -124,7 +124,9 @@ class Supervisor:
         log.info("task %s, attempt %s: %s", claim.task["id"], claim.task["attempt"], claim.task["title"])
         self._api.holds_task = True
         try:
-            await SupervisedAttempt(self._config, self._api, self._checkout, claim, self._name, self._worker).make()
+            await SupervisedAttempt(
+                self._config, self._api, self._checkout, claim, self._name, self._load_worker
+            ).make()
         except WorkbenchError as error:
             if error.code != "LEASE_LOST":
                 raise
@@ -132,8 +134,8 @@ class Supervisor:
         finally:
             self._api.holds_task = False
 
-    async def _worker(self) -> Worker:
-        """Who makes the attempt, with the text of its persona as it is now."""
+    async def _load_worker(self) -> Worker:
+        """The worker that makes the attempt, with the current text of its persona."""
         text = ""
         if self._persona is not None:
             text = (await self._api.call("get_persona", persona_id=self._persona))["definition"]

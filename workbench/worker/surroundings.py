@@ -1,4 +1,4 @@
-"""What a failed command may have missed where it ran, in words that its error ends with."""
+"""Explains which files a failed command may have lacked where it ran; its error ends with the explanation."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def misses_something(outcome: AttemptOutcome) -> bool:
     return not outcome.ok and outcome.error_class != NOT_STARTED and _MISSES.search(outcome.error) is not None
 
 
-def named(paths: Iterable[str], said: str, place: str) -> list[str]:
+def named(paths: Iterable[str], output: str, place: str) -> list[str]:
     """The paths that an output names, relative or below a directory `place`."""
     begin = rf"(?:(?<![\w./-])(?:\./)?|{re.escape(place)}/)"
-    return [path for path in paths if re.search(rf"{begin}{re.escape(path)}(?![\w-])", said)]
+    return [path for path in paths if re.search(rf"{begin}{re.escape(path)}(?![\w-])", output)]
 
 
 def of_worktree(submodules: Sequence[str], ignored: Sequence[str]) -> str:
-    """What a worktree does not have: the files of submodules, and files that git ignores."""
-    said = []
+    """Sentences about what a worktree lacks: the files of submodules, and files that git ignores."""
+    sentences = []
     if submodules:
-        said.append(f"Worktrees do not have the files of submodules: {_some(submodules)}.")
+        sentences.append(f"Worktrees do not have the files of submodules: {_summarise(submodules)}.")
     if ignored:
-        said.append(f"Worktrees do not have what git ignores: the project has {_some(ignored)}.")
-    return " ".join(said)
+        sentences.append(f"Worktrees do not have what git ignores: the project has {_summarise(ignored)}.")
+    return " ".join(sentences)
 
 
-def _some(paths: Sequence[str]) -> str:
+def _summarise(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return ", ".join(paths[:_SHOWN]) + more

@@ -1,4 +1,4 @@
-"""Being the one writer of a worktree: this process holds its lock while it makes an attempt there."""
+"""The right to write in a worktree: this process holds its lock while it makes an attempt there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WorktreeWriter:
     """The right to write in a worktree for one attempt; a context manager, at whose end the lock is free.
 
     Args:
-        place: the worktree; None: none, and everything does nothing.
+        place: the worktree; None: there is none, and every method does nothing.
         task: the task as it was claimed.
     """
 
@@ -34,7 +34,7 @@ class WorktreeWriter:
         self._held.close()
 
     def enter(self) -> None:
-        """Try to become the writer, and end what a killed one left. Whether that succeeded, the server finds out.
+        """Try to become the writer, and end the processes of a killed one. The server checks whether it succeeded.
 
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
@@ -54,7 +54,7 @@ class WorktreeWriter:
         self._entered = True
 
     def leave(self) -> None:
-        """Nothing of the attempt runs any more."""
+        """Give up the right once no process of the attempt runs."""
         if self._lock is not None and self._entered:
             self._lock.forget()
         self._entered = False

@@ -1,8 +1,8 @@
 """Executes the runs of a sweep on a Dask cluster.
 
 - `cluster`: the cluster: one that runs, or one of this machine for the sweep
-- `worker`: what runs in each of its workers: the same `execute_run` as in a sweep without Dask
-- `executor`: hands runs to the workers, and hears from them
+- `worker`: the part in each of its workers: the same `execute_run` as in a sweep without Dask
+- `executor`: hands runs to the workers, and receives their reports
 
 The workers see the project's directory at the same path and reach its server, to which they report each run themselves.
 Dask decides which worker executes a run, and gives it to another one if that worker dies; the run's record decides

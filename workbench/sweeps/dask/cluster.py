@@ -62,7 +62,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
 
 
 async def _require_scheduler(address: str) -> None:
-    """Check that a scheduler answers: Dask's client waits for ever for one that takes a connection and says nothing.
+    """Check that a scheduler answers: Dask's client waits for ever for one that accepts a connection but is silent.
 
     Raises:
         OSError, ValueError.
@@ -71,14 +71,14 @@ async def _require_scheduler(address: str) -> None:
     from distributed.security import Security
 
     arguments = Security().get_connection_args("client")
-    async with asyncio.timeout(CONNECT_SECONDS), rpc(address, connection_args=arguments) as asked:
-        if (kind := (await asked.identity())["type"]) != "Scheduler":
+    async with asyncio.timeout(CONNECT_SECONDS), rpc(address, connection_args=arguments) as scheduler:
+        if (kind := (await scheduler.identity())["type"]) != "Scheduler":
             raise ValueError(f"it is the address of a {kind}")
 
 
 @contextmanager
 def _own_cluster(workers: int) -> Iterator[LocalCluster]:
-    """A cluster of processes of this machine, which nobody else can use: whoever reaches a scheduler runs any code.
+    """A cluster of processes of this machine that no other user can reach, because a scheduler runs anyone's code.
 
     An interrupt is for the sweep, which ends its runs: the workers begin with SIGINT blocked, until they ignore it.
     """
@@ -86,7 +86,7 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
 
     resource_tracker.ensure_running()  # it unblocks SIGINT in the thread that starts it
     with (
-        uninterrupted.sigint_blocked() as before,
+        uninterrupted.sigint_blocked() as mask,
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -97,5 +97,5 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
             silence_logs=logging.CRITICAL,
         ) as cluster,
     ):
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # raises an interrupt that came meanwhile
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # raises an interrupt that came meanwhile
         yield cluster

@@ -26,7 +26,7 @@ ANSWER_SECONDS = 10.0
 POLL_SECONDS = 1.0
 CHECK_SECONDS = 2.0
 LOST_SECONDS = 20.0
-"""How long a scheduler may not answer before the sweep ends."""
+"""How long a scheduler may be silent before the sweep ends."""
 WORKERLESS_SECONDS = 60.0
 """How long a cluster may be without workers before the sweep ends: new ones take time to start."""
 END_SECONDS = 10.0
@@ -42,7 +42,7 @@ class DaskExecutor:
         name: of the sweep's plugin in the workers.
 
     Attributes:
-        lost: why it can execute no more; None: it can.
+        lost: the reason why it cannot execute any more; None: it can.
     """
 
     def __init__(self, client: Client, call: SweepCall, job: SweepJob, name: str) -> None:
@@ -60,9 +60,9 @@ class DaskExecutor:
 
     def execute(self, run: PlannedRun, on_cell: OnCell) -> RunOutcome | None:
         """See `Executor`."""
-        with self._listening(run, on_cell):
+        with self._listen(run, on_cell):
             for _ in range(TRIES):
-                outcome = self._once(run)
+                outcome = self._submit(run)
                 if outcome is None or outcome.error is None or outcome.error.code != "RUN_RUNNING":
                     return outcome
                 # the worker that ran it has left the cluster, and runs somewhere that cannot be seen from here
@@ -85,23 +85,23 @@ class DaskExecutor:
     def ask_all(self) -> None:
         """See `Executor`."""
         self.cancelled = True
-        self._everywhere(worker.ask)
+        self._call_everywhere(worker.ask)
 
     def end_all(self) -> None:
         """See `Executor`."""
         self.cancelled = True
         self._give_up_at = time.monotonic() + END_SECONDS
-        self._everywhere(worker.end)
+        self._call_everywhere(worker.end)
 
     def on_event(self, event: tuple[float, Any]) -> None:
-        """Called with what workers tell of their cells."""
+        """Called with the workers' reports about cells."""
         number, done, cells = event[1]
         with self._lock:
             if (listener := self._listeners.get(number)) is not None:
                 listener(done, cells)
 
     @contextmanager
-    def _listening(self, run: PlannedRun, on_cell: OnCell) -> Iterator[None]:
+    def _listen(self, run: PlannedRun, on_cell: OnCell) -> Iterator[None]:
         with self._lock:
             self._listeners[run.number] = on_cell
         try:
@@ -110,33 +110,33 @@ class DaskExecutor:
             with self._lock:
                 del self._listeners[run.number]
 
-    def _once(self, run: PlannedRun) -> RunOutcome | None:
+    def _submit(self, run: PlannedRun) -> RunOutcome | None:
         """Let the cluster execute a run; it may begin it more than once if workers die."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        began = time.monotonic()
+        started_at = time.monotonic()
         task = f"{self._name}-{run.number}-{uuid4().hex}"
         try:
             future = self._client.submit(worker.execute, self._name, run, key=task, pure=False, retries=0)
-            outcome: RunOutcome | None = self._result(future)
+            outcome: RunOutcome | None = self._wait_for_result(future)
             return outcome
         except KilledWorker:
-            died = Unavailable(
+            worker_error = Unavailable(
                 "DASK_WORKER_LOST",
                 "The Dask workers that ran it died, one after the other. Run it again with --retry-failed.",
             )
-            return fail_run(self._call, self.job, run, died, time.monotonic() - began)
+            return fail_run(self._call, self.job, run, worker_error, time.monotonic() - started_at)
         except (FutureCancelledError, OSError):
-            self._lose(_lost())
+            self._lose(_lost_error())
         except WorkbenchError as error:
             self._lose(error)
         except Exception as defect:  # it must not end the other runs
-            failed = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
-            return fail_run(self._call, self.job, run, failed, time.monotonic() - began)
+            run_error = Unavailable("RUN_FAILED", f"The run failed: {defect!r}")
+            return fail_run(self._call, self.job, run, run_error, time.monotonic() - started_at)
         return None
 
-    def _result(self, future: Any) -> Any:
+    def _wait_for_result(self, future: Any) -> Any:
         """The result of a task; None if the sweep was cancelled and no answer comes."""
         try:
             while time.monotonic() < self._give_up_at:
@@ -151,7 +151,7 @@ class DaskExecutor:
             number = self._ask(self._client.scheduler.identity, n_workers=0)["n_workers"]
         except Exception:  # whatever the network does
             if time.monotonic() - self._answered > LOST_SECONDS:
-                self._lose(_lost())
+                self._lose(_lost_error())
             return
         self._answered = time.monotonic()
         if number:
@@ -168,7 +168,7 @@ class DaskExecutor:
     def _lose(self, error: WorkbenchError) -> None:
         self.lost = self.lost or error
 
-    def _everywhere(self, function: Callable[..., None]) -> None:
+    def _call_everywhere(self, function: Callable[..., None]) -> None:
         """Call a function in each worker that answers."""
         if self.lost is not None and self.lost.code == "DASK_LOST":
             return
@@ -183,7 +183,7 @@ class DaskExecutor:
 
 @contextmanager
 def on_cluster(client: Client, call: SweepCall, job: SweepJob, is_own: bool) -> Iterator[DaskExecutor]:
-    """An executor that uses a cluster, whose workers know the sweep for as long.
+    """An executor that uses a cluster, whose workers have the sweep's plugin meanwhile.
 
     Args:
         is_own: the cluster belongs to the sweep.
@@ -214,7 +214,7 @@ def on_cluster(client: Client, call: SweepCall, job: SweepJob, is_own: bool) -> 
                 answer(client, client.run, worker.clear, job, on_error="ignore", seconds=SETUP_SECONDS)
 
 
-def _lost() -> Unavailable:
+def _lost_error() -> Unavailable:
     return Unavailable(
         "DASK_LOST",
         "The connection to the Dask scheduler was lost. Once it is back, run the sweep again with --resume.",
@@ -222,7 +222,7 @@ def _lost() -> Unavailable:
 
 
 def answer(client: Client, function: Callable[..., Any], *args: Any, seconds: float, **options: Any) -> Any:
-    """Call a function of a client that asks the scheduler, and wait for the answer, but not longer.
+    """Call a function of a client that asks the scheduler, and wait at most `seconds` for the answer.
 
     Raises:
         TimeoutError: none came. Exception: what the function raises.

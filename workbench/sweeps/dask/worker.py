@@ -1,4 +1,4 @@
-"""What runs in a worker of a Dask cluster: the runs of a sweep, as in a sweep without Dask.
+"""The part of a sweep in a worker of a Dask cluster: it executes runs as in a sweep without Dask.
 
 Interrupting a sweep reaches its runs through `ask` and `end`. If the sweep itself was killed, Dask forgets its tasks,
 and the worker ends the runs. One that cannot do so, because it hangs, is ended with them: see `leftovers`.
@@ -32,7 +32,7 @@ from workbench.sweeps.watch import GRACE_SECONDS, Watch, end_marked
 
 PACKAGE = "workbench-agents"
 END_SECONDS = 10.0
-"""How long the end of runs is waited for when a sweep leaves a worker."""
+"""How long to wait for the end of runs when a sweep leaves a worker."""
 TICK_SECONDS = 0.05
 
 
@@ -71,7 +71,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
             self._unfit = error
 
     async def teardown(self, worker: Worker) -> None:
-        """Called by Dask when the sweep has ended, or another attempt of it begins: nothing of it runs on."""
+        """Called by Dask when the sweep has ended, or another attempt begins: end all its runs here."""
         await asyncio.to_thread(self._close)
 
     def require_fit(self) -> None:
@@ -121,19 +121,21 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         project = self._job.project
         if self._environment is not None:
             note_worker(self._job.outputs)
-        if (here := metadata.version(PACKAGE)) != self._version:
-            raise self._cannot(f"has Workbench {here}, and the sweep {self._version}. Install the same")
+        if (own_version := metadata.version(PACKAGE)) != self._version:
+            raise self._unfit_error(f"has Workbench {own_version}, and the sweep {self._version}. Install the same")
         if not self._job.outputs.is_dir():
-            raise self._cannot(f"does not see {project}. Share the project's directory, at the same path")
+            raise self._unfit_error(f"does not see {project}. Share the project's directory, at the same path")
         if asyncio.run(find_server(server_file(project))) is None:
-            raise self._cannot("does not reach the project's server. Let that listen on an address that it reaches")
+            raise self._unfit_error(
+                "does not reach the project's server. Let that listen on an address that it reaches"
+            )
         try:
             require_kernel(json.loads(self._job.text), self._job.notebook)
         except WorkbenchError as error:
-            raise self._cannot(f"cannot run the notebook. {error.message.rstrip('.')}") from None
+            raise self._unfit_error(f"cannot run the notebook. {error.message.rstrip('.')}") from None
         self._call.start()
 
-    def _cannot(self, why: str) -> Unavailable:
+    def _unfit_error(self, why: str) -> Unavailable:
         return Unavailable("DASK_WORKER_UNFIT", f"The Dask worker {self._worker.address} {why}.")
 
     def _is_wanted(self) -> bool:
@@ -155,7 +157,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         self._call.stop()
 
     def _wait(self, seconds: float) -> None:
-        """Wait until no run is under way, at most so long."""
+        """Wait until no run is under way, for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while self._tasks and time.monotonic() < deadline:
             time.sleep(TICK_SECONDS)
@@ -183,5 +185,5 @@ def end(name: str, dask_worker: Worker) -> None:
 
 
 def clear(job: SweepJob) -> None:
-    """Called in each worker once no run is under way: end what workers that were killed left on their machine."""
+    """Called in each worker once no run is under way: end the processes that killed workers left on the machine."""
     end_marked(job.mark)
