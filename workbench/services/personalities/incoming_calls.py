@@ -28,11 +28,10 @@ from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.content import masked
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.personalities import receiving, refusals
-from workbench.services.personalities.calls import permissions
-from workbench.services.personalities.calls.permissions import blocked
-from workbench.services.personalities.calls.progress import Send, reporting
-from workbench.services.personalities.exchange import handshake
+from workbench.services.personalities import refusals, trait_permissions
+from workbench.services.personalities.call_progress import Send, reporting
+from workbench.services.personalities.exchange import handshake, receiving
+from workbench.services.personalities.trait_permissions import blocked
 from workbench.services.tools import calls
 from workbench.services.tools.tool import PeerOrigin, Permission, ToolScope
 from workbench.store.queries import beside
@@ -118,7 +117,7 @@ async def _result(
         WorkbenchError: see `calls.call`.
     """
     node, name, received = str(sender), qualified(agent, trait), ctx.node.received_calls
-    rule = await permissions.require(ctx, node, name)
+    rule = await trait_permissions.require(ctx, node, name)
     _require_about(call, agent, trait)
     _require_fresh(call, ctx.store.now())
     received.admit(node, call.call_id, ctx.store.now())
@@ -189,7 +188,7 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: S
     """Call the tool, with the permission that the node has when it runs."""
 
     async def permission(ctx: Ctx) -> Permission:
-        return (await permissions.require(ctx, str(sender), name)).permission
+        return (await trait_permissions.require(ctx, str(sender), name)).permission
 
     caller = Caller(
         Level.WORKER,
