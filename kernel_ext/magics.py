@@ -22,7 +22,7 @@ from kernel_ext import kernel_status
 from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
 from workbench.errors import Conflict, Unavailable, WorkbenchError, unreadable_file
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.system.interpreter import importing
 
 if TYPE_CHECKING:

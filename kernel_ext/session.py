@@ -44,7 +44,7 @@ from workbench.functions.progress import progress
 from workbench.model import ServerInfo
 from workbench.present.graph import Graph
 from workbench.present.tables import Table, TablePage
-from workbench.rules.spelling import suggestion
+from workbench.rules.naming import suggestion
 from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
 from workbench.state.settings import Settings

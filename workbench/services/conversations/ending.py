@@ -13,7 +13,7 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.providers.frames import AnswerUsage, End
 from workbench.providers.running import AnswerEnding, RunningAnswer
-from workbench.rules.chat import endings
+from workbench.rules.chat import transcript as rules
 from workbench.rules.chat.transcript import FrameKind, Transcript
 from workbench.services.conversations import frames, messages
 from workbench.services.conversations.frames import NewFrame
@@ -144,6 +144,6 @@ def _last(conversation_id: str, message_id: str, outcome: AnswerOutcome, values:
         return NewFrame(FrameKind.ERROR, about | reason)
     usage = {name: values[name] for name in ("input_tokens", "output_tokens", "requests", "unmeasured", "cost_usd")}
     is_completed = outcome.state == "completed"
-    remark = endings.remark(outcome.end, outcome.cut_at, values["content"]) if is_completed else None
+    remark = rules.remark(outcome.end, outcome.cut_at, values["content"]) if is_completed else None
     ended = {"end": outcome.end, "cut_at": outcome.cut_at, "remark": remark, "usage": usage}
     return NewFrame(FrameKind.COMPLETE, about | ended)

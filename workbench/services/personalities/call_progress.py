@@ -13,8 +13,8 @@ from workbench.koi.envelope import signed
 from workbench.koi.identity import NodeIdentity
 from workbench.koi.payloads import LONGEST_MESSAGE, TraitProgress
 from workbench.ops import Ctx
-from workbench.rules.tools.progress import ProgressReceiver
 from workbench.rules.tools.results import shortened
+from workbench.rules.tools.surroundings import ProgressReceiver
 
 PAUSE_SECONDS = 0.5
 """Between two reports; of those in between, the last is sent."""

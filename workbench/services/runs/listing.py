@@ -10,8 +10,9 @@ from pydantic import Field
 from workbench.errors import BadInput
 from workbench.model import Json, Level, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.runs import comparison, conditions
-from workbench.rules.search import like_pattern
+from workbench.rules.naming import like_pattern
+from workbench.rules.runs import comparison
+from workbench.rules.runs.values import parse_condition
 from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.services.runs import metrics, sorting
 from workbench.services.runs.ending import settle_before_reading
@@ -82,7 +83,7 @@ async def list_runs(
 ) -> RunPage:
     """List runs of experiments, filtered and sorted. `search` searches names, notebooks and notes."""
     await settle_before_reading(ctx)
-    parsed = [conditions.parse(each) for each in where]
+    parsed = [parse_condition(each) for each in where]
     values = scope(ctx.caller) | {
         "sweep": sweep,
         "state": state,

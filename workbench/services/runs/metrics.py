@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from workbench.errors import BadInput
 from workbench.ops import Caller
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.services.runs.run import SQL, scope
 from workbench.store.base import Reader
 
