@@ -1,4 +1,7 @@
-"""Libraries that a cell needs for the first time."""
+"""Libraries that a cell needs for the first time.
+
+Alone: objects of every noun use it.
+"""
 
 from __future__ import annotations
 

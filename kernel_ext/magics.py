@@ -19,10 +19,10 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from kernel_ext import kernel_status
-from kernel_ext.bad_command import bad_command
 from kernel_ext.objects.queries import answer, query_options, split
+from kernel_ext.wording import bad_command
 from workbench.errors import Conflict, Unavailable, WorkbenchError, unreadable_file
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.system.interpreter import importing
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.interrupts import interruptible
 from kernel_ext.recorded import CellRecords
 from kernel_ext.result import Result
+from kernel_ext.wording import interruptible
 from workbench.recording import Recorder
 from workbench.rules.wire.arguments import plain
 

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernel_ext import answers, sweeps
-from kernel_ext.bad_command import bad_command
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
 from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.definitions import Definitions
 from kernel_ext.hosting import detached
 from kernel_ext.hosting.host import KernelHost, not_started
-from kernel_ext.interrupts import CALL_INTERRUPTED, interruptible
 from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
 from kernel_ext.objects.approvals import Approvals, Decided
 from kernel_ext.objects.events import Events
@@ -36,7 +34,7 @@ from kernel_ext.querying import Querying
 from kernel_ext.recording import Recording, RunCaller
 from kernel_ext.result import Result
 from kernel_ext.tools.notebook import NotebookTools
-from kernel_ext.wording import in_objects, worded
+from kernel_ext.wording import CALL_INTERRUPTED, bad_command, in_objects, interruptible, worded
 from workbench import cli
 from workbench.cli.client import ProjectClient
 from workbench.errors import BadInput, Interrupted, NotFound, WorkbenchError
@@ -44,7 +42,7 @@ from workbench.functions.progress import progress
 from workbench.model import ServerInfo
 from workbench.present.graph import Graph
 from workbench.present.tables import Table, TablePage
-from workbench.rules.spelling import suggestion
+from workbench.rules.naming import suggestion
 from workbench.rules.wire.arguments import plain
 from workbench.rules.wording import in_magics
 from workbench.state.settings import Settings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from workbench.cli.output import Note, Text
-from workbench.errors import WorkbenchError
+from workbench.errors import BadInput, Interrupted, WorkbenchError
 from workbench.present.tables import Table, TablePage
 from workbench.rules.wording import ALONE, in_magics
 
@@ -48,3 +49,26 @@ def in_objects(error: WorkbenchError) -> WorkbenchError:
     made = type(error)(error.code, message)
     made.details = error.details
     return made
+
+
+def bad_command(problem: str, advice: str) -> BadInput:
+    """The error, with a sentence about the problem; `advice` is what to run for help."""
+    return BadInput("BAD_COMMAND", f"{problem} Run `{advice}` for help.")
+
+
+CALL_INTERRUPTED = "CALL_INTERRUPTED"
+
+
+@contextmanager
+def interruptible(operation: str) -> Iterator[None]:
+    """Call an operation in the block: an interrupt is one line.
+
+    Raises:
+        Interrupted: ``CALL_INTERRUPTED``.
+    """
+    try:
+        yield
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(CALL_INTERRUPTED, f"{operation} was interrupted. What it has done stays done.") from None

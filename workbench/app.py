@@ -36,9 +36,9 @@ from workbench.services import SERVICES
 from workbench.services.access import authentication, personas, revocations
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
-from workbench.services.personalities import receiving
-from workbench.services.personalities.calls import incoming as trait_calls
-from workbench.services.personalities.network import operations as koi_network
+from workbench.services.personalities import incoming_calls as trait_calls
+from workbench.services.personalities import network as koi_network
+from workbench.services.personalities.exchange import receiving
 from workbench.services.processes import reattach, termination
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
@@ -262,7 +262,7 @@ class Workbench:
     async def answer_trait_call(
         self, agent: str, trait: str, raw: bytes, send: Callable[[bytes], Awaitable[None]] | None = None
     ) -> tuple[int, bytes]:
-        """Answer a call of another node; see `workbench.services.personalities.calls.incoming.answer`."""
+        """Answer a call of another node; see `workbench.services.personalities.incoming_calls.answer`."""
         return await trait_calls.answer(self._ctx, agent, trait, raw, send)
 
     async def identify(self, token: str) -> Caller:

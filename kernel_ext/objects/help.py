@@ -10,7 +10,7 @@ from workbench.model import Level
 from workbench.ops import collect
 from workbench.ops.operation import Op
 from workbench.present.tables import Table, TablePage
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.services import SERVICES
 
 WHO = {

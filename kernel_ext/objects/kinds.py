@@ -11,7 +11,7 @@ from kernel_ext.definition_sections import Missing, SectionCaller
 from kernel_ext.wording import in_objects
 from workbench.errors import NotFound, WorkbenchError
 from workbench.present.tables import Table
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 
 if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import BadInput, NotFound
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from workbench.cli.client import ProjectClient
 from workbench.cli.sweeps.connection import connected
 from workbench.process import is_running
 from workbench.process.marks import marked, marks_of, new_mark
-from workbench.rules.sweeps.marks import sweep_mark
+from workbench.rules.sweeps.grid import sweep_mark
 from workbench.state.settings import Settings
 from workbench.sweeps.watch import end_marked
 

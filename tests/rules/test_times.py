@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.legacy.source import parse_time
 from workbench.model import SECOND, iso
-from workbench.rules.clocks import was_set
-from workbench.rules.legacy_time import parse
+from workbench.services.tasks.expiry import was_set
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
@@ -62,7 +62,7 @@ def test_a_clock_that_moved_on_its_own_was_set_unless_it_is_a_matter_of_seconds(
     ],
 )
 def test_a_time_is_read_in_every_form_in_which_it_was_written(written: object, at: int) -> None:
-    assert parse(written) == at
+    assert parse_time(written) == at
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_time_is_read_in_every_form_in_which_it_was_written(written: object, a
     ],
 )
 def test_an_invalid_time_is_parsed_as_none(written: object) -> None:
-    assert parse(written) is None
+    assert parse_time(written) is None
 
 
 @given(TIMES, st.sampled_from(["T", " "]), st.sampled_from(["", " "]))
@@ -82,15 +82,15 @@ def test_a_time_in_iso_8601_is_read_exactly(time: datetime, between: str, before
     if time.tzinfo and before_zone:
         text = text[:-6] + before_zone + text[-6:]
     moment = time if time.tzinfo else time.replace(tzinfo=UTC)
-    assert parse(text) == (moment - EPOCH) // timedelta(microseconds=1)
+    assert parse_time(text) == (moment - EPOCH) // timedelta(microseconds=1)
 
 
 @given(st.integers(10**8, 10**10), st.sampled_from([1, 1_000, 1_000_000]))
 def test_a_number_is_read_in_seconds_milliseconds_and_microseconds(seconds: int, scale: int) -> None:
-    assert parse(seconds * scale) == seconds * SECOND
+    assert parse_time(seconds * scale) == seconds * SECOND
 
 
 @given(st.one_of(st.text(), st.integers(), st.floats(), st.binary(), st.none(), st.text("0123456789-:+ TZ.")))
 def test_any_parsed_time_can_be_shown(written: object) -> None:
-    at = parse(written)
+    at = parse_time(written)
     assert at is None or iso(at).endswith("Z")

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.given import refused
-from workbench.rules.naming import resolve_ref
-from workbench.rules.search import like_pattern, words
-from workbench.rules.spelling import LONGEST, similar
+from workbench.rules.naming import LONGEST, like_pattern, resolve_ref, similar, words
 from workbench.rules.wording import in_commands, in_magics
 
 

@@ -16,7 +16,7 @@ from workbench.cli.sweeps.running import run_sweep
 from workbench.present.tables import Table
 from workbench.process import is_running
 from workbench.process.marks import marks_of
-from workbench.rules.sweeps.marks import sweep_mark
+from workbench.rules.sweeps.grid import sweep_mark
 from workbench.state.settings import Settings
 from workbench.sweeps.job import SweepCall
 

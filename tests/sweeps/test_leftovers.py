@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from workbench.process.marks import marked
-from workbench.rules.sweeps.marks import sweep_mark
+from workbench.rules.sweeps.grid import sweep_mark
 from workbench.state.settings import Settings
 from workbench.sweeps import sockets
 from workbench.sweeps.leftovers import LOCK, end_leftovers, only_one

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from workbench.definition_files.directory import DefinitionDirectory
 from workbench.definition_files.journal import PRIVATE
 from workbench.definition_files.older import OlderDefinition, definition_at, is_listed
 from workbench.errors import BadInput, Conflict
 from workbench.present.inert import inert_line
-from workbench.rules.definitions import paths
+from workbench.rules.definitions.names import DEVICES
 
 DEPTH = 8
 """How deep definitions are searched below a directory."""
@@ -50,8 +51,8 @@ class Places:
         Raises:
             BadInput: ``INVALID_PATH``.
         """
-        if flaw := paths.flaw(path):
-            raise _invalid(path, flaw)
+        if problem := flaw(path):
+            raise _invalid(path, problem)
         # The real path is compared, by component: a link may lead there only from within the same roots.
         place = Path(os.path.realpath(self.base / path))
         if not any((or_root or place != root) and place.is_relative_to(root) for root in self.roots):
@@ -70,8 +71,8 @@ class Places:
         """
         place = self.resolve(path)
         for step in self._steps(place):
-            if not step.exists() and (flaw := paths.flaw_of_name(step.name)):
-                raise _invalid(path, f"{step.name!r}: {flaw}")
+            if not step.exists() and (problem := flaw_of_name(step.name)):
+                raise _invalid(path, f"{step.name!r}: {problem}")
             if definition_at(step):
                 other = "exists already. Choose another name or path"
                 within = "is another agent. Choose a path outside of it"
@@ -123,5 +124,36 @@ def _twin(place: Path) -> Path | None:
     return None
 
 
-def _invalid(path: str, flaw: str) -> BadInput:
-    return BadInput("INVALID_PATH", f"{inert_line(path[:_SHOWN])}: {flaw}.")
+def _invalid(path: str, problem: str) -> BadInput:
+    return BadInput("INVALID_PATH", f"{inert_line(path[:_SHOWN])}: {problem}.")
+
+
+PATH_LIMIT = 4_000
+NAME_LIMIT = 100
+_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9 ._-]*[A-Za-z0-9_-])?")
+
+
+def flaw(path: str) -> str | None:
+    """What is wrong with a path, wherever it leads; None if nothing is."""
+    flaws = {
+        "it is empty": not path,
+        f"it is longer than {PATH_LIMIT:,} characters": len(path) > PATH_LIMIT,
+        "it contains characters that cannot be shown": not path.isprintable(),
+        "its parts are separated by '/'": "\\" in path,
+        "it must not contain '..'": ".." in PurePosixPath(path).parts,
+    }
+    return next((reason for reason, found in flaws.items() if found), None)
+
+
+def flaw_of_name(name: str) -> str | None:
+    """What is wrong with the name of a new directory; None if nothing is.
+
+    Letters of other alphabets look like those of this one, and some file systems do not have all characters and names.
+    """
+    if len(name) > NAME_LIMIT:
+        return f"it is longer than {NAME_LIMIT} characters"
+    if not _NAME.fullmatch(name):
+        return "it consists of letters without accents, digits, '-', '_', and, inside, '.' and spaces"
+    if name.partition(".")[0].rstrip().lower() in DEVICES:
+        return "it is the name of a device on Windows"
+    return None

@@ -17,7 +17,7 @@ from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.rules.definitions.names import is_id
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 
 SNAPSHOTS = 300
 HEADS = 10_000

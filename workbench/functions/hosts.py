@@ -19,7 +19,7 @@ from pydantic import Field
 from workbench.errors import NotFound, Unavailable, WorkbenchError
 from workbench.model import Wire
 from workbench.process import has_ended
-from workbench.rules.tools.progress import ProgressReceiver
+from workbench.rules.tools.surroundings import ProgressReceiver
 
 WORKBENCH = "Workbench"
 """Who has a name that an operation has."""

@@ -7,16 +7,19 @@ value may be NULL or of a wrong type.
 from __future__ import annotations
 
 import json
+import math
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
-from workbench.rules import legacy_time
+from workbench.model import SECOND
 from workbench.rules.wire import json_safety
 from workbench.store.queries import Query, beside
 
@@ -107,7 +110,7 @@ class Old:
 
     def time(self, column: str) -> int | None:
         """Microseconds UTC; None for NULL and for what is not a time."""
-        return legacy_time.parse(self.row.get(column))
+        return parse_time(self.row.get(column))
 
     def object(self, column: str) -> str:
         """A JSON object; any other value is kept in one, under `legacy`."""
@@ -235,3 +238,41 @@ def _not_legacy(source: Path, why: str) -> WorkbenchError:
     return BadInput(
         "NOT_LEGACY", f"{source} is not a database of the old server: {why}. Give the path of that one.", reason=why
     )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = -62_135_596_800 * SECOND
+_LAST = 253_402_300_799 * SECOND  # leaves the last second for rounding
+_BEFORE_ZONE = re.compile(r"\s+(?=[+-]\d)")
+_NAMED_ZONE = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
+
+
+def parse_time(value: object) -> int | None:
+    """A time in microseconds UTC, or None if it is invalid or beyond what `model.iso` can show (years 1 to 9999).
+
+    Accepts ISO 8601 text with a ``T`` or a space, any fraction, with or without a zone, and numbers since the epoch:
+    seconds, or milliseconds or microseconds if they are too large for seconds. Text without a zone is UTC, as written
+    by SQLite's CURRENT_TIMESTAMP and `datetime.utcnow`.
+    """
+    at = None
+    if isinstance(value, str):
+        at = _from_text(value.strip())
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        at = _from_number(value)
+    return at if at is not None and _FIRST <= at <= _LAST else None
+
+
+def _from_text(text: str) -> int | None:
+    try:
+        read = datetime.fromisoformat(_BEFORE_ZONE.sub("", _NAMED_ZONE.sub("Z", text)))
+    except ValueError:
+        return None
+    aware = read if read.tzinfo else read.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def _from_number(number: float) -> int:
+    for scale, least in ((1, 1e14), (1_000, 1e11)):
+        if abs(number) >= least:
+            return int(number * scale)
+    return int(number * SECOND)

@@ -13,7 +13,7 @@ from workbench.ops.caller import Caller
 from workbench.ops.context import Ctx
 from workbench.ops.operation import Catalogue, Op
 from workbench.rules import access
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.rules.wire import json_safety
 
 

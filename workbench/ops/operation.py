@@ -19,8 +19,8 @@ from pydantic_core import ErrorDetails
 from workbench.errors import BadInput
 from workbench.model import Capability, Level, Wire
 from workbench.ops.caller import Caller
+from workbench.rules.naming import similar
 from workbench.rules.reasons import reason
-from workbench.rules.spelling import similar
 
 Fn = TypeVar("Fn", bound=Callable[..., Awaitable[BaseModel]])
 FIRST = 5

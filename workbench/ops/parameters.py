@@ -1,4 +1,7 @@
-"""Types of parameters that many operations take. Their descriptions tell an agent where it finds a value."""
+"""Types of parameters that many operations take. Their descriptions tell an agent where it finds a value.
+
+Alone: operations of every noun take them.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,16 @@
-"""Identifies a process by its pid and start time, because the system reuses pids."""
+"""Identifies a process: by its pid and start time, because the system reuses pids; and for others, perhaps on another
+machine, by a name by which they can tell whether it still runs.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 
 import psutil
 
@@ -47,3 +53,44 @@ def is_running(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
+
+
+def process_identity(pid: int | None = None) -> str:
+    """The name of a process of this machine, by default this one: ``<machine>/<pid>:<start time>``.
+
+    Raises:
+        psutil.NoSuchProcess: there is none with this pid.
+    """
+    process = psutil.Process(pid)
+    return f"{_machine()}/{process.pid}:{process.create_time()}"
+
+
+def has_ended(identity: str) -> bool | None:
+    """Whether the process with a name has ended; None if it cannot be seen from here."""
+    process = process_named(identity)
+    if process is None:
+        return None
+    found = process.find()
+    return found is None or not is_running(found)
+
+
+def process_named(identity: str) -> ProcessRef | None:
+    """The process with a name; None if it cannot be seen from here."""
+    machine, _, process = identity.rpartition("/")
+    if machine != _machine():
+        return None
+    pid, _, started = process.partition(":")
+    try:
+        return ProcessRef(int(pid), float(started or math.nan))
+    except ValueError:
+        return None
+
+
+@cache
+def _machine() -> str:
+    """This machine, and the container on it: within one, a pid means one process."""
+    try:
+        pids = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 (it is a name, not a path)
+    except OSError:
+        pids = ""
+    return f"{socket.gethostname()}{pids.removeprefix('pid')}"

@@ -7,7 +7,9 @@ first search; a process that adopts orphans finds that one too.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +22,6 @@ import psutil
 from workbench.errors import Unavailable
 from workbench.process.marks import marks_of, own_mark
 from workbench.process.reference import ProcessRef, is_running
-from workbench.process.subreaper import reap_orphans, reaped_cpu_seconds
 
 KILL_SECONDS = 5.0
 """How long processes may take to end after SIGKILL."""
@@ -246,3 +247,31 @@ def _survival_error(processes: Sequence[psutil.Process]) -> Unavailable:
         f"SIGKILL did not end {text}. `ps -o pid,stat,wchan -p {','.join(map(str, pids))}` shows what they wait for.",
         pids=pids,
     )
+
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of descendants whose own parents end; False where the system does not support that."""
+    if sys.platform != "linux":
+        return False
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def reap_orphans(*, except_pid: int) -> None:
+    """Reap the children that have ended.
+
+    Args:
+        except_pid: a child that was started here, not adopted; the code that started it waits for it.
+    """
+    for child in psutil.Process().children():
+        with suppress(ChildProcessError, psutil.Error):
+            if child.pid != except_pid and child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
+
+
+def reaped_cpu_seconds() -> float:
+    """Processor seconds of all reaped children of this process."""
+    times = psutil.Process().cpu_times()
+    return float(times.children_user + times.children_system)

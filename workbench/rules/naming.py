@@ -1,8 +1,11 @@
-"""Resolves a reference that may be an id or a name: an id takes precedence, and a name must be unique."""
+"""Finds what a text names: by an id or a name, where an id takes precedence and a name must be unique; suggests the
+names that a misspelt one may mean; turns search text into patterns of the database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, StringConstraints
@@ -47,3 +50,45 @@ def resolve_ref(found: Sequence[R], wanted: str, noun: str) -> R | None:
             candidates=candidates,
         )
     return found[0] if found else None
+
+
+LONGEST = 60
+"""Longer words get no suggestion: comparing them takes long, and no name is that long."""
+
+
+def similar(word: str, names: Iterable[str]) -> str:
+    """The names that a misspelt word may mean, as `a, b or c`; empty if there are none.
+
+    Names with the same parts in another order take precedence: `task_create` means `create_task`.
+    """
+    if len(word) > LONGEST:
+        return ""
+    known = sorted(set(names))
+    found = [name for name in known if _parts(name) == _parts(word)] or get_close_matches(word.lower(), known, n=3)
+    *others, last = found or [""]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def suggestion(word: str, names: Iterable[str]) -> str:
+    """A question before what there is, such as ``Did you mean waits? ``; empty if nothing is near."""
+    near = similar(word, names)
+    return f"Did you mean {near}? " if near else ""
+
+
+def _parts(name: str) -> list[str]:
+    return sorted(name.lower().replace("-", "_").split("_"))
+
+
+def like_pattern(text: str | None) -> str | None:
+    """The pattern for ``LIKE … ESCAPE '!'`` that matches values containing the text; None if it is blank."""
+    if text is None or not text.strip():
+        return None
+    escaped = "".join(f"!{char}" if char in "!%_" else char for char in text.strip())
+    return f"%{escaped}%"
+
+
+def words(text: str | None) -> str | None:
+    """The full-text query for all words of a text, each in quotes; None if it has none."""
+    plain = "".join(" " if char in '"\0' else char for char in text or "")
+    found = [word for word in plain.split() if any(char.isalnum() for char in word)]
+    return " ".join(f'"{word}"' for word in found) or None

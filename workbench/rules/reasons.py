@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 
 Context = Mapping[str, Any]
 

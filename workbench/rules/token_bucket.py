@@ -1,4 +1,7 @@
-"""Rate limiting by a token bucket."""
+"""Rate limiting by a token bucket.
+
+Alone: several layers limit rates with it.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
 from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import ApprovalId
-from workbench.rules.search import like_pattern
+from workbench.rules.naming import like_pattern
 from workbench.rules.secrets.executed import GivenData
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import Conflict, NotFound
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import SweepLimits
 from workbench.state.settings import Settings

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.rules.sweeps.grid import PlannedRun
-from workbench.rules.sweeps.marks import run_mark, sweep_mark
+from workbench.rules.sweeps.grid import PlannedRun, run_mark, sweep_mark
 from workbench.rules.sweeps.specification import SweepLimits
 
 

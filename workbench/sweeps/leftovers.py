@@ -18,7 +18,7 @@ import psutil
 from workbench.errors import Conflict, Unavailable
 from workbench.ops.duties import duty
 from workbench.process import MARK, process_identity, process_named
-from workbench.rules.sweeps.marks import sweep_mark
+from workbench.rules.sweeps.grid import sweep_mark
 from workbench.state.settings import Settings
 from workbench.sweeps.watch import end_marked
 from workbench.system import atomic_file, file_lock

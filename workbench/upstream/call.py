@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from workbench.present.inert import inert_line
-from workbench.rules.tools.progress import ProgressReceiver
+from workbench.rules.tools.surroundings import ProgressReceiver
 
 REPORT_SECONDS = 0.1
 """The least time between two reports that are passed on; the latest replaces those in between."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.client.retry import backoff
 from workbench.errors import WorkbenchError, first_within
 from workbench.rules.reasons import reason
-from workbench.rules.tools.progress import ProgressReceiver
+from workbench.rules.tools.surroundings import ProgressReceiver
 from workbench.upstream import errors
 from workbench.upstream.call import DECLINED, Ask, UpstreamCall, current
 from workbench.upstream.offers import Offers, list_offers

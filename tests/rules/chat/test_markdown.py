@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from workbench.rules.chat.markdown import escaped, harmless
+from workbench.services.conversations.export import escaped, harmless
 
 PIECES = [
     "<img src=x onerror=P(1)>",

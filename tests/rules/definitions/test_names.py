@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from workbench.definition_files.places import NAME_LIMIT, PATH_LIMIT, flaw, flaw_of_name
+from workbench.rules.definitions.layout import edited
 from workbench.rules.definitions.mcp_servers import McpServer
-from workbench.rules.definitions.minimal_edit import edited
+from workbench.rules.definitions.model import fill, placeholders
 from workbench.rules.definitions.names import EntryName, fitting, repeated
-from workbench.rules.definitions.paths import NAME_LIMIT, PATH_LIMIT, flaw, flaw_of_name
-from workbench.rules.definitions.templates import fill, placeholders
 
 NAME: TypeAdapter[str] = TypeAdapter(EntryName)
 LETTERS = "it consists of letters without accents, digits, '-', '_', and, inside, '.' and spaces"

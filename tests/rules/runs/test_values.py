@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.given import refused
 from workbench.errors import BadInput
-from workbench.rules.runs import conditions
+from workbench.rules.runs import values
 from workbench.rules.runs.comparison import lines
 from workbench.rules.runs.previews import CELL, COLUMNS, PICTURE_BYTES, ROWS, TEXT_BYTES, preview
 from workbench.rules.runs.values import Point, as_number, points, spelled
@@ -49,7 +49,7 @@ def test_a_list_holds_the_values_of_consecutive_steps() -> None:
     ],
 )
 def test_a_condition_is_a_name_a_relation_and_a_value(text: str, name: str, relation: str, value: Any) -> None:
-    found = conditions.parse(text)
+    found = values.parse_condition(text)
     assert (found["name"], found["relation"]) == (name, relation)
     assert (found["number"] if found["text"] is None else found["text"]) == value
     assert (found["number"] is None) != (found["text"] is None)
@@ -57,13 +57,13 @@ def test_a_condition_is_a_name_a_relation_and_a_value(text: str, name: str, rela
 
 def test_an_invalid_condition_is_refused_with_an_example() -> None:
     for text in ("loss", "<1", "loss<", "loss<low", "loss>nan", "a<b<3", "loss=>1", ""):
-        refused("BAD_CONDITION", conditions.parse, text)
+        refused("BAD_CONDITION", values.parse_condition, text)
 
 
 @given(st.text())
 def test_any_text_is_a_condition_or_refused(text: str) -> None:
     try:
-        found = conditions.parse(text)
+        found = values.parse_condition(text)
     except BadInput as error:
         assert error.code == "BAD_CONDITION"
     else:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.given import refused
 from workbench.errors import BadInput
-from workbench.rules.sweeps.grid import count, digest, grid, run_key
-from workbench.rules.sweeps.marks import run_mark, sweep_mark
+from workbench.rules.sweeps.grid import count, digest, grid, run_key, run_mark, sweep_mark
 from workbench.rules.sweeps.specification import (
     Specification,
     SweepLimits,

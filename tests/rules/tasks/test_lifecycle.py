@@ -15,7 +15,6 @@ from tests.given import refused
 from workbench.model import SECOND, OnFailure, TaskState
 from workbench.rules.tasks import artifacts
 from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
-from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.lifecycle import (
     DEAD,
     HELD,
@@ -27,6 +26,7 @@ from workbench.rules.tasks.lifecycle import (
     is_never_retried,
     step,
 )
+from workbench.services.tasks.creation import note_on_missing
 
 LIFE = """
              claim    start        complete   fail    release  expire  cancel     retry    reassign

@@ -15,7 +15,7 @@ from tests.providers.wire import Call, Step
 from tests.services.conversations.conftest import Chat
 from workbench.cli.chat.answer import Answer, ending
 from workbench.cli.chat.terminal import print_answer
-from workbench.rules.chat.endings import remark
+from workbench.rules.chat.transcript import remark
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 from tests.services.conversations.conftest import Chat, define
 from workbench.app import Workbench
 from workbench.errors import Conflict
-from workbench.services.conversations import recovery
+from workbench.services.conversations import ending
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
@@ -56,7 +56,7 @@ async def test_an_answer_declared_lost_by_another_server_is_interrupted(begin: B
     await chat.send("Count")
     await chat.until("tool_waiting")
     async with Workbench.open(settings) as successor:
-        await recovery.recover(successor._ctx)
+        await ending.recover(successor._ctx)
         answer = (await Chat(successor, chat.id).messages())[-1]
         assert (answer["state"], answer["content"]) == ("interrupted", "one two")
         assert (answer["requests"], answer["unmeasured"]) == (1, 1)

@@ -21,7 +21,8 @@ from workbench.koi.requests import BROADCAST
 from workbench.koi.rids import PERSONALITY
 from workbench.ops import Ctx
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import bundles, receiving
+from workbench.services.personalities import bundles
+from workbench.services.personalities.exchange import receiving
 from workbench.services.personalities.peers import rejections
 from workbench.services.personalities.peers import rows as peers
 from workbench.services.personalities.pipeline.run import Handled, handle

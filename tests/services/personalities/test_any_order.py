@@ -23,7 +23,8 @@ from workbench.koi.identity import load_or_create
 from workbench.koi.payloads import EventsPayload, KoiEvent
 from workbench.koi.requests import BROADCAST
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import bundles, receiving
+from workbench.services.personalities import bundles
+from workbench.services.personalities.exchange import receiving
 from workbench.services.personalities.pipeline import directory
 from workbench.state.settings import Settings
 

@@ -30,7 +30,7 @@ from workbench.koi.payloads import (
 from workbench.koi.requests import BROADCAST, RIDS
 from workbench.model import SECOND
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import receiving
+from workbench.services.personalities.exchange import receiving
 from workbench.services.personalities.pipeline import final
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]

@@ -14,7 +14,7 @@ from workbench.koi.envelope import signed
 from workbench.koi.payloads import EventsPayload
 from workbench.koi.requests import BROADCAST
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import receiving
+from workbench.services.personalities.exchange import receiving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 

@@ -13,7 +13,8 @@ from workbench.koi.nodes import EdgeStatus
 from workbench.koi.payloads import EventsPayload, KoiEvent, PollEvents
 from workbench.koi.requests import BROADCAST, POLL
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities import bundles, receiving
+from workbench.services.personalities import bundles
+from workbench.services.personalities.exchange import receiving
 from workbench.services.personalities.peers import outbox
 from workbench.services.personalities.pipeline import retention
 from workbench.services.personalities.pipeline.run import handle

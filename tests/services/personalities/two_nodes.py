@@ -17,8 +17,8 @@ from workbench.model import ServerInfo
 from workbench.ops import Ctx
 from workbench.rules.personalities.profile import PersonalityProfile, PersonalityTrait
 from workbench.rules.personalities.rid import AgentPersonality
-from workbench.services.personalities.own.publishing import DEFAULT_VERSION
 from workbench.services.personalities.pipeline.run import handle
+from workbench.services.personalities.publishing import DEFAULT_VERSION
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 

@@ -18,7 +18,7 @@ from workbench.analytics.reports import report
 from workbench.app import Workbench
 from workbench.model import SECOND
 from workbench.process import marked, process_identity
-from workbench.rules.sweeps.marks import run_mark
+from workbench.rules.sweeps.grid import run_mark
 from workbench.services.processes import samples
 from workbench.state.settings import Settings
 from workbench.store.queries import Query, beside

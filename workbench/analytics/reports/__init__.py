@@ -17,7 +17,7 @@ from workbench.analytics.reports.report import Report
 from workbench.analytics.reports.standard import STANDARD
 from workbench.analytics.results import as_frame
 from workbench.errors import BadInput
-from workbench.rules.spelling import suggestion
+from workbench.rules.naming import suggestion
 
 if TYPE_CHECKING:
     import duckdb

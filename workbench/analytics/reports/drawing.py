@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from workbench.analytics.reports import charts
 from workbench.analytics.reports.report import Report
 from workbench.errors import BadInput
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 
 if TYPE_CHECKING:
     import altair

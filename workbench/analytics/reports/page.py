@@ -1,4 +1,7 @@
-"""A report as a web page that needs no server and no network: the drawing and the table are in it."""
+"""A report as a web page that needs no server and no network: the drawing and the table are in it.
+
+Alone: its stylesheet lies beside it.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import NotFound
-from workbench.rules.spelling import suggestion
+from workbench.rules.naming import suggestion
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,5 +1,5 @@
 """Questions about the project: `sql`, `views`, `report`."""
 
-from workbench.cli.analysis import reports, sql, views
+from workbench.cli.analysis import reports, sql
 
-__all__ = ["reports", "sql", "views"]
+__all__ = ["reports", "sql"]

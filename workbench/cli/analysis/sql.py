@@ -1,4 +1,4 @@
-"""`sql`: a query of one project, or of several."""
+"""`sql`: questions about the project in SQL; `views`: what can be queried."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
 from workbench.cli.global_options import choose_project, root
 from workbench.cli.output import Note, Shown, pass_client
 from workbench.errors import BadInput
@@ -108,3 +109,21 @@ def named_value(given: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+@root.command("views")
+@click.argument("name", required=False, shell_complete=offers.views)
+def show_views(name: str | None) -> Shown:
+    """List the views that SQL queries use, or the columns of one. `sql` and `%%wsql` query them."""
+    from dataclasses import asdict
+
+    from workbench.analytics import views
+
+    if name is None:
+        found = views.described()
+        rows = [[view.name, len(view.columns), view.meaning] for view in found]
+        note = "`workbench views NAME` lists the columns of one."
+        return Table(["view", "columns", "what it has"], rows, data=[asdict(view) for view in found], note=note)
+    view = views.find(name)
+    rows = [[column.name, column.type.lower(), column.meaning] for column in view.columns]
+    return Table(["column", "type", "what it means"], rows, data=asdict(view), lead=view.meaning)

@@ -26,7 +26,7 @@ from workbench.cli.output import (
 )
 from workbench.errors import BadInput
 from workbench.present.tables import CellOutput, StateCell, Table, TablePage
-from workbench.rules.spelling import suggestion
+from workbench.rules.naming import suggestion
 
 NO_SWEEPS = "There are no sweeps yet. `workbench sweep NOTEBOOK -p NAME=VALUES` runs one."
 NO_RUNS = "There are no runs yet. wb.record(loss=0.1) in a notebook begins one."

@@ -11,13 +11,19 @@ import click
 from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client
-from workbench.cli.tools.group import tools
+from workbench.cli.global_options import root
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
 from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.errors import Unavailable
 from workbench.present.inert import inert, inert_line
 from workbench.present.tables import Table, TablePage, plain
 from workbench.rules.tools.content import as_text, has_pictures
+
+
+@root.group(cls=NounGroup)
+def tools() -> None:
+    """Tools that agents and models can call: list, show, call, calls, allow, cancel; servers."""
+
 
 DESCRIPTION = 80
 """Characters of a description, of arguments and of a result in a table."""

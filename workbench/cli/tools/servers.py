@@ -12,7 +12,7 @@ from workbench.cli.completion import offers
 from workbench.cli.definitions.group import as_yaml
 from workbench.cli.definitions.servers import config_options, configuration
 from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, Text, pass_client
-from workbench.cli.tools.group import tools
+from workbench.cli.tools.catalogue import tools
 from workbench.errors import NotFound
 from workbench.present.tables import Table
 

@@ -14,10 +14,17 @@ from workbench.errors import BadInput
 from workbench.rules.definitions import providers
 from workbench.rules.definitions.composition import system_prompt
 from workbench.rules.definitions.mcp_servers import HttpServer
-from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, ExportedTool, Include, Mode, PromptEntry
+from workbench.rules.definitions.model import (
+    DEFAULT_PROMPT,
+    Definition,
+    ExportedTool,
+    Include,
+    Mode,
+    PromptEntry,
+    placeholders,
+)
 from workbench.rules.definitions.secrets.of_servers import places
 from workbench.rules.definitions.secrets.written_out import written_out
-from workbench.rules.definitions.templates import placeholders
 from workbench.rules.secrets.forms import MASK
 
 LONG_PROMPT = 60_000

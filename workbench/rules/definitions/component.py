@@ -1,4 +1,7 @@
-"""The base of the parts of a definition, and of what there is to choose from for them."""
+"""The base of the parts of a definition, and of what there is to choose from for them.
+
+Alone: the parts of a definition and its model both build on it.
+"""
 
 from __future__ import annotations
 

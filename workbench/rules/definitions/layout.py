@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 from workbench.errors import BadInput
 from workbench.rules import front_matter
 from workbench.rules.definitions import former_settings
-from workbench.rules.definitions.minimal_edit import edited
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, DefinitionMetadata, PromptEntry, normal
 from workbench.rules.reasons import reason
+from workbench.rules.yaml_lines import is_same
 from workbench.rules.yaml_text import InvalidYaml, edit, load, write
 
 AGENT = "agent.yaml"
@@ -187,3 +187,36 @@ def invalid(file: str, reason: str, line: int | None = None) -> BadInput:
     where = f"{file}, line {line}" if line else file
     details = {"file": file} | ({"line": line} if line else {})
     return BadInput("INVALID_CONFIGURATION", f"{where}: {reason}.", **details)
+
+
+def edited(stated: Any, old: Any, new: Any, shortest: Any) -> Any:
+    """What a file shall state, as JSON values.
+
+    Args:
+        stated: what it states.
+        old: what that means, with all defaults.
+        new: what it shall mean, with all defaults.
+        shortest: what it shall mean, without defaults.
+    """
+    if is_same(old, new):
+        return stated
+    if isinstance(stated, dict) and isinstance(old, dict) and isinstance(new, dict):
+        return _mapping(stated, old, new, shortest)
+    if isinstance(stated, list) and isinstance(old, list) and isinstance(new, list) and len(stated) == len(old):
+        return [_item(stated, old, item, short) for item, short in zip(new, shortest, strict=True)]
+    return shortest
+
+
+def _mapping(stated: dict[str, Any], old: dict[str, Any], new: dict[str, Any], shortest: dict[str, Any]) -> Any:
+    kept = {
+        key: edited(value, old[key], new[key], shortest.get(key, {} if isinstance(new[key], dict) else new[key]))
+        for key, value in stated.items()
+        if key in old and key in new and (new[key] is not None or old[key] is None)
+    }
+    return kept | {key: value for key, value in shortest.items() if key not in kept}
+
+
+def _item(stated: list[Any], old: list[Any], item: Any, shortest: Any) -> Any:
+    """An item of a list as it is stated already, or without defaults."""
+    forms = (form for form, meaning in zip(stated, old, strict=True) if is_same(meaning, item))
+    return next(forms, shortest)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
@@ -20,7 +23,6 @@ from workbench.model import Json
 from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.names import DefinitionName, EntryName, repeated
-from workbench.rules.definitions.templates import placeholders
 from workbench.rules.naming import Name
 from workbench.rules.wire import json_safety
 from workbench.rules.wire.json_schema import draft_of
@@ -239,3 +241,25 @@ class Definition(Component):
         if twice := repeated(self.mcp_servers):
             raise ValueError(f"mcpServers: {', '.join(twice)} occurs twice; upper and lower case are the same")
         return self
+
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+
+
+def placeholders(template: str) -> set[str]:
+    """The names in braces."""
+    return set(_PLACEHOLDER.findall(template))
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """Replace each placeholder by its value, once: braces in values stay. Values other than text are JSON.
+
+    A placeholder without a value, such as that of an optional parameter, becomes empty.
+    """
+    return _PLACEHOLDER.sub(lambda found: _as_text(values.get(found[1])), template)
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,10 +1,11 @@
-"""The runs of a sweep: one for each combination of values and each repetition."""
+"""The runs of a sweep: one for each combination of values and each repetition; and the marks of their processes."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import product
 from math import prod
 from typing import Any
@@ -75,3 +76,25 @@ def digest(specification: Specification, content: str) -> str:
     """What two sweeps have in common exactly if they have the same runs in the same order."""
     facts = [content, [*specification.parameters.items()], [*specification.over.items()], specification.repeat]
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
+
+
+SWEEP_MARK = "sweep-"
+RUN_MARK = "run-"
+
+
+def sweep_mark(sweep: str, project: str) -> str:
+    """The mark of everything that a sweep of a project starts."""
+    return f"{SWEEP_MARK}{_digest(f'{project}:{sweep}')}"
+
+
+def run_mark(key: str, project: str) -> str:
+    """The mark of everything that a run starts, whichever try of it.
+
+    Args:
+        key: that of its record.
+    """
+    return f"{RUN_MARK}{_digest(f'{project}:{key}')}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import BadInput
+from workbench.rules.naming import similar
 from workbench.rules.runs.values import NOT_FINITE
-from workbench.rules.spelling import similar
 from workbench.rules.sweeps.values import bad_parameter
 
 TAG = "parameters"

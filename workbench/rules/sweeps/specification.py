@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.errors import BadInput
+from workbench.rules.naming import similar
 from workbench.rules.runs.values import spelled
-from workbench.rules.spelling import similar
 from workbench.rules.sweeps.values import assignment, bad_parameter, canonical, parse_scalar, parse_values, too_large
 from workbench.rules.yaml_text import InvalidYaml, load
 

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from workbench.rules.spelling import similar
+from workbench.rules.naming import similar
 from workbench.rules.wire.json_schema import draft_of
 
 SCHEMAS = 1_000

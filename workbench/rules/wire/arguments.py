@@ -1,4 +1,7 @@
-"""Arguments of operations, as they are sent."""
+"""Arguments of operations, as they are sent.
+
+Alone: `rules/plain.py` imports nothing of Workbench.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Differences of files as text."""
+"""Differences of files as text.
+
+Alone: commands and the MCP server show the same text.
+"""
 
 from __future__ import annotations
 

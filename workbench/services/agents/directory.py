@@ -12,7 +12,7 @@ from workbench.model import SECOND, Access, GrantedAccess, Level, Micros, Regist
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
-from workbench.rules.search import like_pattern
+from workbench.rules.naming import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Deleted, Limit
 from workbench.services.access import permissions

@@ -4,6 +4,6 @@ An answer is made by a task of the server, not by a connection. What comes of it
 it is sent, so a reader continues after the last one that it has.
 """
 
-from workbench.services.conversations import answers, conversations, export, frames, messages, recovery
+from workbench.services.conversations import answers, conversations, ending, export, frames, messages
 
-__all__ = ["answers", "conversations", "export", "frames", "messages", "recovery"]
+__all__ = ["answers", "conversations", "ending", "export", "frames", "messages"]

@@ -11,7 +11,7 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.chat.limits import require_left
 from workbench.rules.chat.transcript import FrameKind
-from workbench.services.conversations import frames, messages, recovery, run
+from workbench.services.conversations import ending, frames, messages, run
 from workbench.services.conversations.conversation import (
     SQL,
     ConversationId,
@@ -62,7 +62,7 @@ async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
 
     def change(tx: Tx) -> Stopped:
         require_conversation(tx, conversation_id)
-        recovery.settle_lost(tx, ctx, conversation_id)
+        ending.settle_lost(tx, ctx, conversation_id)
         return Stopped(message=messages.last_message(tx, conversation_id))
 
     return await ctx.write(change)

@@ -14,7 +14,7 @@ from workbench.model import LARGEST_INT, Level, Wire, uuid7
 from workbench.ops import Ctx, Ok, op
 from workbench.rules.chat.limits import ConversationLimits
 from workbench.rules.definitions.providers import provider_id
-from workbench.rules.search import like_pattern
+from workbench.rules.naming import like_pattern
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search
 from workbench.services.conversations.conversation import (

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx
+from workbench.ops.duties import recovers
 from workbench.providers.frames import AnswerUsage, End
 from workbench.providers.running import AnswerEnding, RunningAnswer
-from workbench.rules.chat import endings
+from workbench.rules.chat import transcript as rules
 from workbench.rules.chat.transcript import FrameKind, Transcript
-from workbench.services.conversations import frames, messages
+from workbench.services.conversations import ending, frames, messages
 from workbench.services.conversations.frames import NewFrame
 from workbench.services.conversations.recorder import FrameRecorder
 from workbench.store.base import Tx
@@ -144,6 +145,26 @@ def _last(conversation_id: str, message_id: str, outcome: AnswerOutcome, values:
         return NewFrame(FrameKind.ERROR, about | reason)
     usage = {name: values[name] for name in ("input_tokens", "output_tokens", "requests", "unmeasured", "cost_usd")}
     is_completed = outcome.state == "completed"
-    remark = endings.remark(outcome.end, outcome.cut_at, values["content"]) if is_completed else None
+    remark = rules.remark(outcome.end, outcome.cut_at, values["content"]) if is_completed else None
     ended = {"end": outcome.end, "cut_at": outcome.cut_at, "remark": remark, "usage": usage}
     return NewFrame(FrameKind.COMPLETE, about | ended)
+
+
+@recovers
+async def recover(ctx: Ctx) -> None:
+    """Record answers as interrupted that are running, but not here: now this server is the only one that makes any."""
+    await ctx.write(lambda tx: _settle(tx, ctx, None))
+
+
+def settle_lost(tx: Tx, ctx: Ctx, conversation_id: str) -> None:
+    """Record the answer of a conversation as interrupted, if it runs, but not here."""
+    _settle(tx, ctx, conversation_id)
+
+
+def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
+    for row in tx.all(messages.SQL.running):
+        conversation_id = row["conversation_id"]
+        if only in (None, conversation_id) and not ctx.answers.is_here(conversation_id):
+            made = messages.transcript_of(tx, row["id"])
+            asked = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
+            ending.ended(tx, conversation_id, row["id"], ending.interrupted(asked), made, [])

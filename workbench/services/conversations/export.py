@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from asyncio import to_thread
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -13,7 +14,6 @@ from workbench.model import Level, Wire, iso
 from workbench.ops import Ctx, op
 from workbench.present.inert import as_html, inert
 from workbench.providers.markup import as_markup
-from workbench.rules.chat.markdown import escaped, harmless
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.rules.tools.content import Picture, pictures
 from workbench.services.conversations import messages
@@ -164,3 +164,32 @@ def _notebook(conversation: ConversationInfo, found: list[TurnInfo], shown: Show
         cell.id = f"message-{number}"
     nbformat.validate(made)
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+_FENCE = re.compile(r"(`{3,})[^`]*")
+_PERHAPS_FENCE = re.compile(r"`{3}|~{3}")
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+
+
+def harmless(text: str) -> str:
+    """Markdown with its HTML as text, and links in place of images. Code in blocks that surely are ones stays."""
+    return "\n".join(_harmless(text.split("\n")))
+
+
+def _harmless(lines: list[str]) -> Iterator[str]:
+    fence, is_sure = "", True
+    for line in lines:
+        if fence:
+            fence = "" if re.fullmatch(rf" {{0,3}}{fence}`*[ \t]*", line) else fence
+            yield line
+        elif is_sure and (opened := _FENCE.fullmatch(line)):
+            fence = opened[1]
+            yield line
+        else:  # a fence that is not at the margin may be part of a list, and end with it
+            is_sure = is_sure and not _PERHAPS_FENCE.search(line)
+            yield line.replace("<", "&lt;").replace("![", "[")
+
+
+def escaped(text: str) -> str:
+    """A line of text as Markdown that shows exactly that."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(text.split()))

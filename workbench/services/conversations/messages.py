@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from workbench.model import LARGEST_INT, Level, Micros, Wire, uuid7
 from workbench.ops import Ctx, op
-from workbench.rules.chat import endings
+from workbench.rules.chat import transcript
 from workbench.rules.chat.transcript import Part, TextPart, ToolPart, Transcript
 from workbench.services.conversations import frames
 from workbench.services.conversations.conversation import ConversationId, require_conversation
@@ -133,7 +133,7 @@ def transcript_of(tx: Reader, message_id: str) -> Transcript:
 
 def _message(tx: Reader, row: Row) -> TurnInfo:
     values: dict[str, Any] = {name: row[name] for name in TurnInfo.model_fields.keys() & row.keys()}
-    remark = endings.remark(row["end"], row["cut_at"], row["content"]) if row["state"] == "completed" else None
+    remark = transcript.remark(row["end"], row["cut_at"], row["content"]) if row["state"] == "completed" else None
     include = None if row["include"] is None else json.loads(row["include"])
     return TurnInfo(**values | _content(tx, row) | {"remark": remark, "include": include})
 

@@ -16,7 +16,7 @@ from workbench.ops.duties import duty
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.secrets import written_out
-from workbench.rules.definitions.secrets.warnings import warnings_of
+from workbench.rules.definitions.secrets.written_out import warnings_of
 from workbench.services.definitions import tool_names, trust
 from workbench.services.definitions.operation import DefinitionChanged, validated
 from workbench.services.definitions.trust import DefinitionOrigin, Writing

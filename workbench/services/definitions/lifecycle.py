@@ -12,8 +12,7 @@ from workbench.model import iso, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, DefinitionMetadata, Mode, ModelSettings
 from workbench.rules.definitions.names import DefinitionName
-from workbench.rules.definitions.secrets.warnings import warnings_of
-from workbench.rules.definitions.secrets.written_out import masked
+from workbench.rules.definitions.secrets.written_out import masked, warnings_of
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import (
     AgentPath,

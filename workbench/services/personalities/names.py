@@ -16,8 +16,8 @@ from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.names import prefix
-from workbench.services.personalities.own import publishing
-from workbench.services.personalities.peers.operations import PeerRef, resolve
+from workbench.services.personalities import publishing
+from workbench.services.personalities.peers.directory import PeerRef, resolve
 from workbench.services.personalities.pipeline import owners
 from workbench.services.personalities.registry import PersonalityName
 from workbench.services.personalities.self_node import hash_of, own_hash

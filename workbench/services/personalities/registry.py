@@ -11,14 +11,13 @@ from pydantic import Field
 from workbench.errors import NotFound
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import Ctx, op
+from workbench.rules.naming import like_pattern, similar
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.differences import ProfileDifference, difference
 from workbench.rules.personalities.highlights import Highlight, highlights
 from workbench.rules.personalities.mcp_adapter import described
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import LONGEST_PART, AgentPersonality
-from workbench.rules.search import like_pattern
-from workbench.rules.spelling import similar
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
 from workbench.services.personalities.self_node import hash_of, own_hash

@@ -15,7 +15,7 @@ from workbench.ops import Ctx
 from workbench.ops.duties import duty
 from workbench.process import ProcessRef, ProcessTable, TreeUsage, process_named
 from workbench.process.tree import running_processes
-from workbench.rules.sweeps.marks import run_mark
+from workbench.rules.sweeps.grid import run_mark
 from workbench.services.processes.termination import process_of
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workbench.errors import BadInput
 from workbench.model import Json, Level, Wire
-from workbench.ops import Ctx, op
-from workbench.rules.runs import comparison, conditions
-from workbench.rules.search import like_pattern
+from workbench.ops import Caller, Ctx, op
+from workbench.rules.naming import like_pattern, similar
+from workbench.rules.runs import comparison
+from workbench.rules.runs.values import parse_condition
 from workbench.rules.wire.paging import Cursor, Limit, Search
-from workbench.services.runs import metrics, sorting
+from workbench.services.runs import sorting
 from workbench.services.runs.ending import settle_before_reading
 from workbench.services.runs.run import (
+    SQL,
     RunInfo,
     RunRef,
     State,
@@ -82,7 +85,7 @@ async def list_runs(
 ) -> RunPage:
     """List runs of experiments, filtered and sorted. `search` searches names, notebooks and notes."""
     await settle_before_reading(ctx)
-    parsed = [conditions.parse(each) for each in where]
+    parsed = [parse_condition(each) for each in where]
     values = scope(ctx.caller) | {
         "sweep": sweep,
         "state": state,
@@ -93,7 +96,7 @@ async def list_runs(
     }
 
     def question(tx: Reader) -> RunPage:
-        metrics.require(tx, ctx.caller, [*(each["name"] for each in parsed), *sorting.metric_of(sort)])
+        require(tx, ctx.caller, [*(each["name"] for each in parsed), *sorting.metric_of(sort)])
         rows, following = sorting.page(tx, values, sort, limit, cursor)
         return RunPage(runs=runs_of(tx, rows), next_cursor=following)
 
@@ -145,3 +148,29 @@ def _sections(run: WholeRun) -> comparison.Facts:
         "definitions": run.definitions,
         "environment": run.environment,
     }
+
+
+NAMED = 10
+"""How many metrics an error names."""
+
+
+def require(tx: Reader, caller: Caller, names: Iterable[str]) -> None:
+    """Refuse the name of a metric that no run has recorded: a misspelt condition would silently match nothing.
+
+    While no run has recorded any metric, every name passes.
+
+    Raises:
+        BadInput: ``UNKNOWN_METRIC``.
+    """
+    for name in dict.fromkeys(names):
+        if tx.one(SQL.has_metric, scope(caller), metric=name) is None:
+            known = [row["name"] for row in tx.all(SQL.metric_names, scope(caller))]
+            if known:
+                raise BadInput("UNKNOWN_METRIC", f"No run has recorded the metric {name!r}. {_hint(name, known)}")
+
+
+def _hint(name: str, known: list[str]) -> str:
+    if meant := similar(name, known):
+        return f"Did you mean {meant}?"
+    more = ", …" if len(known) > NAMED else ""
+    return f"Recorded are: {', '.join(known[:NAMED])}{more}."

@@ -12,7 +12,7 @@ from pydantic import Field
 from workbench.errors import BadInput, NotFound
 from workbench.model import Int64, Json, Level, Micros, Wire
 from workbench.ops import Caller
-from workbench.rules.runs import conditions
+from workbench.rules.runs import values
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -23,7 +23,7 @@ RunRef = Annotated[
     Int64 | Annotated[str, Field(min_length=1, max_length=200)],
     Field(description="The run's id, or its name if only one run has it; see list_runs."),
 ]
-MetricName = Annotated[str, Field(min_length=1, max_length=100, pattern=conditions.NAME)]
+MetricName = Annotated[str, Field(min_length=1, max_length=100, pattern=values.NAME)]
 MetricValue = float | str
 """A number, or a text; NaN, Infinity and -Infinity are texts."""
 

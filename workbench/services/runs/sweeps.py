@@ -10,7 +10,7 @@ from pydantic import Field
 from workbench.errors import Conflict, NotFound
 from workbench.model import LARGEST_INT, Json, Level, Micros, Wire
 from workbench.ops import Ctx, op
-from workbench.rules.search import like_pattern
+from workbench.rules.naming import like_pattern
 from workbench.rules.sweeps.specification import check_name
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit, Search

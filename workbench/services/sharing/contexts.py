@@ -15,7 +15,7 @@ from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
 from workbench.ops import SAID, Caller, Ctx, op
 from workbench.ops.parameters import ContextId
-from workbench.rules.search import words
+from workbench.rules.naming import words
 from workbench.rules.wire import paging
 from workbench.services.access import permissions
 from workbench.services.agents.rows import require_agent

@@ -14,8 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from workbench.errors import BadInput, Conflict
 from workbench.model import Access, Level, Wire, uuid7
 from workbench.ops import Caller
-from workbench.rules.naming import NOTHING, resolve_ref
-from workbench.rules.search import like_pattern
+from workbench.rules.naming import NOTHING, like_pattern, resolve_ref
 from workbench.rules.wire import paging
 from workbench.services.access import permissions
 from workbench.store.base import Reader, Row, Tx

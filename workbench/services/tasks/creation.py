@@ -15,7 +15,6 @@ from workbench.ops.parameters import PersonaId
 from workbench.rules import access
 from workbench.rules.secrets.executed import with_masks
 from workbench.rules.tasks import lifecycle
-from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
@@ -233,3 +232,18 @@ def _require_parent(tx: Reader, caller: Caller, task_id: int) -> None:
     depth = tx.one(SQL.depth, task_id=task_id)
     if depth and depth["n"] >= TREE_DEPTH:
         raise BadInput("TOO_DEEP", f"Task {task_id} has {TREE_DEPTH - 1} tasks above it. Make the new one its sibling.")
+
+
+LISTED = 5
+"""The most ids that a note lists."""
+
+
+def note_on_missing(ids: Sequence[int]) -> str | None:
+    """A note for the creator of tasks without a command; None if there are none."""
+    if not ids:
+        return None
+    if len(ids) == 1:
+        return f"Task {ids[0]} has no command (run): only an LLM agent or a person can do it."
+    more = len(ids) - LISTED
+    listed = ", ".join(map(str, ids[:LISTED])) + (f" and {more:,} more" if more > 0 else "")
+    return f"Tasks {listed} have no command (run): only an LLM agent or a person can do them."

@@ -1,4 +1,4 @@
-"""Ends leases that have run out, and pauses before retries."""
+"""Ends leases that have run out, and pauses before retries; tells when the host's clock was set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from workbench.model import SECOND
 from workbench.ops import SYSTEM, Ctx
-from workbench.rules import clocks
 from workbench.services.tasks.attempts import Failure, after_failure
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Tx
@@ -44,7 +43,7 @@ class LeaseWatch:
 
         def change(tx: Tx) -> int:
             ahead = self._ahead_at(tx.now)
-            if clocks.was_set(self._ahead, ahead):
+            if was_set(self._ahead, ahead):
                 log.warning("the clock was set by %+.0f s; leases are restarted", (ahead - self._ahead) / SECOND)
                 restart_leases(tx)
                 restart_pauses(tx)
@@ -60,8 +59,8 @@ class LeaseWatch:
         now = self._clock()
         ahead = self._ahead_at(now)
         over = due is not None and due <= now
-        was_set = clocks.was_set(self._ahead, ahead)
-        self._ahead = await ctx.of(SYSTEM).write(change) if over or was_set or stalled else ahead
+        clock_was_set = was_set(self._ahead, ahead)
+        self._ahead = await ctx.of(SYSTEM).write(change) if over or clock_was_set or stalled else ahead
 
     def _stalled(self) -> int:
         """How long the watch did not run, in microseconds; 0 if it ran as often as it should."""
@@ -110,3 +109,16 @@ def restart_leases(tx: Tx) -> None:
 def restart_pauses(tx: Tx) -> None:
     """End every pause, because the host's clock was set."""
     tx.run(SQL.mend_pauses, now=tx.now)
+
+
+STEP = 2 * SECOND
+"""More than a clock drifts between two readings."""
+
+
+def was_set(ahead_before: int, ahead: int) -> bool:
+    """Whether the host's clock was set between two readings.
+
+    Args:
+        ahead_before, ahead: how far it was ahead of a monotonic clock, in microseconds.
+    """
+    return abs(ahead - ahead_before) > STEP

@@ -14,8 +14,8 @@ from workbench.model import SECOND, iso
 from workbench.ops import Ctx
 from workbench.ops.duties import on_event
 from workbench.providers.frames import AnswerUsage
-from workbench.rules.tools.progress import ProgressReport
 from workbench.rules.tools.results import shortened
+from workbench.rules.tools.surroundings import ProgressReport
 from workbench.services.tools.tool import ToolInfo, ToolInvocation
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside

@@ -11,7 +11,7 @@ from workbench.errors import NotFound
 from workbench.model import Access, Capability, Level, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.definitions.model import Definition
-from workbench.rules.spelling import similar, suggestion
+from workbench.rules.naming import similar, suggestion
 from workbench.rules.tools.names import SEPARATOR
 from workbench.rules.tools.servers import NETWORK, RESERVED
 from workbench.services.access.authentication import OWN_TRAITS

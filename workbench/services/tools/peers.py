@@ -34,8 +34,8 @@ from workbench.present.inert import inert
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.tools.content import block_text
-from workbench.rules.tools.progress import ProgressReceiver
 from workbench.rules.tools.results import shortened
+from workbench.rules.tools.surroundings import ProgressReceiver
 from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.store.base import Row
 from workbench.store.queries import beside

@@ -10,8 +10,8 @@ from functools import partial
 from workbench.errors import WorkbenchError
 from workbench.ops import Ctx
 from workbench.present.inert import inert_line
-from workbench.rules.tools.progress import ProgressReceiver, ProgressReport
 from workbench.rules.tools.results import shortened
+from workbench.rules.tools.surroundings import ProgressReceiver, ProgressReport
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -10,7 +11,8 @@ from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, ExportedTool, ModelSettings, PromptEntry
 from workbench.rules.definitions.providers import PROVIDERS
 from workbench.rules.definitions.secrets.of_servers import Server, SpanPlace, rewritten
-from workbench.rules.definitions.secrets.references import parse
+from workbench.rules.definitions.secrets.references import parse, variable
+from workbench.rules.secrets.executed import warning_of
 from workbench.rules.secrets.forms import MASK, form_spans, has_form, is_secret_under, says_secret
 
 E = TypeVar("E", PromptEntry, ExportedTool)
@@ -203,3 +205,25 @@ def is_written_out(value: str, is_secret: bool) -> bool:
         is_secret: it is one by its key.
     """
     return bool(value and (is_secret or has_form(value)) and parse(value) is None)
+
+
+def warnings_of(after: Definition, before: Definition | None = None) -> list[str]:
+    """What is wrong with the secrets that a definition has written out, and what to do.
+
+    Args:
+        before: as it was: what it had then is not named again.
+    """
+    found = Counter(places(after)) - Counter(places(before) if before else ())
+    return list(dict.fromkeys(_warning(place) for place, _ in found))
+
+
+def warning(key: str, file: str) -> str:
+    """What is wrong with a secret that is written out, and what to do."""
+    return f"{key} is written out in {file}. Use a reference such as {variable(key)} instead."
+
+
+def _warning(place: str) -> str:
+    section, _, rest = place.partition(".")
+    if section in ("providers", "mcpServers"):
+        return warning(rest.partition(".")[2], "agent.yaml, and git would keep it")
+    return warning_of(place)

@@ -19,11 +19,12 @@ from workbench.rules.tasks.plan.model import (
     PlannedTask,
     Ticked,
     digest,
+    find_cycle,
+    in_order,
     open_tasks,
     with_secrets,
     without_secrets,
 )
-from workbench.rules.tasks.plan.order import find_cycle, in_order
 
 __all__ = [
     "Defaults",

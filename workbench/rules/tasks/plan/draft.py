@@ -13,8 +13,7 @@ from workbench.errors import BadInput
 from workbench.rules.access import check_worktree_name
 from workbench.rules.reasons import reason
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
-from workbench.rules.tasks.plan.model import LINE, Plan, PlannedTask, Ticked
-from workbench.rules.tasks.plan.order import find_cycle
+from workbench.rules.tasks.plan.model import LINE, Plan, PlannedTask, Ticked, find_cycle
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -1,4 +1,6 @@
-"""What this node does with each peer: greet it, agree on edges, send and fetch events, and compare what both know."""
+"""What this node does with each peer: greet it, agree on edges, send and fetch events, answer its requests, and compare
+what both know.
+"""
 
 from workbench.services.personalities.exchange import rounds
 

@@ -1,5 +1,5 @@
 """Peers: the nodes of the network that this one knows, and what is still to be sent to them."""
 
-from workbench.services.personalities.peers import operations
+from workbench.services.personalities.peers import directory
 
-__all__ = ["operations"]
+__all__ = ["directory"]

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from workbench.model import SECOND
 from workbench.ops import Ctx
 from workbench.rules.tasks import plan as rules
-from workbench.rules.tasks.commands import note_on_missing
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.changes import require_possible, revive
-from workbench.services.tasks.creation import add_task
+from workbench.services.tasks.creation import add_task, note_on_missing
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal
 from workbench.services.tasks.rows import require_row
 from workbench.services.tasks.task import TaskToCreate, bounded_json, warnings_of

@@ -16,8 +16,8 @@ from workbench.providers.answers import answer
 from workbench.providers.frames import Completed
 from workbench.providers.question import ModelQuestion
 from workbench.providers.tools import NoTools
-from workbench.rules.chat.endings import remark
-from workbench.rules.definitions import composition, templates
+from workbench.rules.chat.transcript import remark
+from workbench.rules.definitions import composition, model
 from workbench.rules.definitions.model import ExportedTool, Mode
 from workbench.rules.tools.names import SEPARATOR, qualified
 from workbench.services.definitions import changes, models, tool_names
@@ -109,7 +109,7 @@ async def _run(path: str, name: str, ctx: Ctx, call: ToolInvocation) -> ToolOutc
     ready = await models.ready(ctx, snapshot)
     question = ModelQuestion(
         instructions=composition.system_prompt(definition),
-        prompt=templates.fill(tool.prompt, {**call.arguments, "name": tool.name}),
+        prompt=model.fill(tool.prompt, {**call.arguments, "name": tool.name}),
         **models.sampling(definition),
     )
     try:

@@ -8,7 +8,9 @@ refusal is a coded error in a signed answer. What is refused is counted for the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -16,9 +18,11 @@ from typing import Any, TypeVar
 from rid_lib.types import KoiNetNode
 
 from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.functions.progress import CallReports, Report
 from workbench.koi.envelope import signed
+from workbench.koi.identity import NodeIdentity
 from workbench.koi.incoming import Incoming, opened
-from workbench.koi.payloads import ErrorResponse, TraitCall, TraitResult
+from workbench.koi.payloads import LONGEST_MESSAGE, ErrorResponse, TraitCall, TraitProgress, TraitResult
 from workbench.koi.received_calls import FRESH_SECONDS, replayed
 from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
@@ -27,15 +31,54 @@ from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.content import masked
 from workbench.rules.tools.names import qualified
-from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.personalities import receiving, refusals
-from workbench.services.personalities.calls import permissions
-from workbench.services.personalities.calls.permissions import blocked
-from workbench.services.personalities.calls.progress import Send, reporting
-from workbench.services.personalities.exchange import handshake
+from workbench.rules.tools.results import shortened
+from workbench.rules.tools.surroundings import ProgressReceiver, Surroundings
+from workbench.services.personalities import refusals, trait_permissions
+from workbench.services.personalities.exchange import handshake, receiving
+from workbench.services.personalities.trait_permissions import blocked
 from workbench.services.tools import calls
 from workbench.services.tools.tool import PeerOrigin, Permission, ToolScope
 from workbench.store.queries import beside
+
+PAUSE_SECONDS = 0.5
+"""Between two reports; of those in between, the last is sent."""
+
+Send = Callable[[bytes], Awaitable[None]]
+"""Sends an envelope."""
+
+
+@contextmanager
+def reporting(
+    ctx: Ctx, me: NodeIdentity, caller: KoiNetNode, call_id: str, send: Send | None
+) -> Iterator[ProgressReceiver | None]:
+    """What a tool reports to within the block: it is sent to the caller, signed, with secrets masked, without waiting.
+
+    Args:
+        send: None: the caller does not follow the call.
+    """
+    if send is None:
+        yield None
+        return
+    number = 0
+
+    async def pass_on(report: Report) -> None:
+        nonlocal number
+        number += 1
+        done, total, message = report
+        text = None if message is None else shortened(str(ctx.secrets.masked(message)), LONGEST_MESSAGE)
+        made = TraitProgress(call_id=call_id, number=number, progress=done, total=total, message=text)
+        await send(signed(me, made, caller))
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        if math.isfinite(progress) and (total is None or math.isfinite(total)):
+            reports.write((progress, total, message))
+
+    reports = CallReports(pass_on, PAUSE_SECONDS)
+    try:
+        yield note
+    finally:
+        reports.close()
+
 
 T = TypeVar("T")
 
@@ -118,7 +161,7 @@ async def _result(
         WorkbenchError: see `calls.call`.
     """
     node, name, received = str(sender), qualified(agent, trait), ctx.node.received_calls
-    rule = await permissions.require(ctx, node, name)
+    rule = await trait_permissions.require(ctx, node, name)
     _require_about(call, agent, trait)
     _require_fresh(call, ctx.store.now())
     received.admit(node, call.call_id, ctx.store.now())
@@ -189,7 +232,7 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: S
     """Call the tool, with the permission that the node has when it runs."""
 
     async def permission(ctx: Ctx) -> Permission:
-        return (await permissions.require(ctx, str(sender), name)).permission
+        return (await trait_permissions.require(ctx, str(sender), name)).permission
 
     caller = Caller(
         Level.WORKER,

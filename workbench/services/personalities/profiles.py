@@ -23,8 +23,8 @@ from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.personalities.traits import changed, parse, require_no_functions, require_room
 from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes as definitions
-from workbench.services.personalities.own import publishing
-from workbench.services.personalities.own.publishing import DEFAULT_VERSION, Own
+from workbench.services.personalities import publishing
+from workbench.services.personalities.publishing import DEFAULT_VERSION, Own
 from workbench.services.personalities.registry import no_personality
 from workbench.services.personalities.self_node import hash_of, own_hash
 from workbench.store.base import Reader, Row, Tx

@@ -19,10 +19,9 @@ from workbench.koi.peer_tasks import PeerTasks
 from workbench.koi.requests import PeerClient
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.services.personalities import self_node
+from workbench.services.personalities import membership, self_node
 from workbench.services.personalities.exchange import farewell, first_contact, handshake
-from workbench.services.personalities.network import membership
-from workbench.services.personalities.network.membership import NetworkMembership
+from workbench.services.personalities.membership import NetworkMembership
 from workbench.services.personalities.peers import outbox, rows
 from workbench.services.personalities.pipeline import directory, run
 from workbench.store.base import Reader, Tx

@@ -18,9 +18,8 @@ from workbench.present.inert import inert
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.secrets import masked_updates
 from workbench.rules.definitions.secrets.of_servers import written_out
-from workbench.rules.definitions.secrets.warnings import warning
-from workbench.rules.definitions.secrets.written_out import masked_server
-from workbench.rules.spelling import similar
+from workbench.rules.definitions.secrets.written_out import masked_server, warning
+from workbench.rules.naming import similar
 from workbench.rules.tools import servers as rules
 from workbench.rules.tools.servers import ServerList
 from workbench.services.definitions import tool_names, trust

@@ -1,7 +1,11 @@
-"""Answers the requests of other nodes: the five endpoints of KOI-net."""
+"""Answers the requests of other nodes: the five endpoints of KOI-net. A request without a date is accepted once:
+envelopes carry no time, and what a bundle's manifest dates cannot be undone by an old message, but polls and FORGET
+events without a manifest have no date, so each of their signatures counts once.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -9,8 +13,8 @@ from pydantic import ValidationError
 from rid_lib.types import KoiNetNode
 
 from workbench.errors import BadInput, Refused, Unavailable, WorkbenchError
-from workbench.koi.envelope import signed
-from workbench.koi.identity import belongs
+from workbench.koi.envelope import Envelope, signed
+from workbench.koi.identity import COORDINATE, belongs
 from workbench.koi.incoming import Incoming, received
 from workbench.koi.node import Presence
 from workbench.koi.nodes import NodeProfile
@@ -33,7 +37,7 @@ from workbench.ops import Ctx
 from workbench.services.personalities import bundles, refusals
 from workbench.services.personalities.exchange import polling, rounds
 from workbench.services.personalities.pipeline import run
-from workbench.services.personalities.receiving.replays import is_replayed
+from workbench.services.personalities.pipeline.rid import is_handshake
 from workbench.services.personalities.refusals import RefusalReason
 from workbench.services.personalities.refusals import RefusedEvent as Counted
 from workbench.store.base import Reader
@@ -238,3 +242,28 @@ _ANSWERS: Mapping[str, Callable[[Received, Payload], Awaitable[Payload | None]]]
     MANIFESTS: _fetch_manifests,
     BUNDLES: _fetch_bundles,
 }
+
+
+async def is_replayed(ctx: Ctx, envelope: Envelope) -> bool:
+    """Whether an envelope, whose signature was checked, was received before. It is noted if that matters."""
+    if not _is_undated(envelope):
+        return False
+    values = {"node": str(envelope.source_node), "mark": _mark(envelope.signature)}
+    return not await ctx.write(lambda tx: tx.run(SQL.use, values, now=tx.now))
+
+
+def _is_undated(envelope: Envelope) -> bool:
+    payload = envelope.payload
+    if isinstance(payload, PollEvents):
+        return True
+    if not isinstance(payload, EventsPayload):
+        return False
+    undated = {event.rid for event in payload.events if event.event_type is EventType.FORGET and event.manifest is None}
+    if is_handshake(payload.events, envelope.source_node):
+        undated.discard(envelope.source_node)
+    return bool(undated)
+
+
+def _mark(signature: str) -> str:
+    """The first of the two numbers of a signature. The second one has two forms that are both valid."""
+    return base64.b64decode(signature)[:COORDINATE].hex()

@@ -17,7 +17,7 @@ from workbench.model import Level
 from workbench.ops import Ctx, op
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
-from workbench.services.personalities.peers.operations import PeerDetails, PeerRef, get_peer, resolve
+from workbench.services.personalities.peers.directory import PeerDetails, PeerRef, get_peer, resolve
 from workbench.services.tools import lost_calls
 from workbench.services.tools.permission_requests import ONCE, PEER_KIND
 from workbench.services.tools.tool import Permission
