@@ -159,7 +159,7 @@ def test_an_agent_is_admitted_changed_and_deleted(serving: Kernel) -> None:
 
 
 SHOWN_LONG = """
-from kernel_ext.session import Session
+from kernel_ext.session import WorkbenchSession as Session
 
 asked, call = [], Session.call
 
