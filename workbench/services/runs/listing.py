@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput
 from workbench.model import Json, Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.runs import comparison, conditions
 from workbench.rules.search import like_pattern
 from workbench.rules.wire.paging import Cursor, Limit, Search
@@ -100,7 +100,7 @@ async def list_runs(
     return await ctx.read(question)
 
 
-@op(allow=Level.PLANNER, reads=True, tool=False)
+@op(allow=Level.PLANNER, reads=True, tool=False, command=Command("runs show RUN"))
 async def get_run(ctx: Ctx, run_id: RunRef) -> WholeRun:
     """Get a run with its series, artifacts, definitions, environment and notes."""
     await settle_before_reading(ctx)
