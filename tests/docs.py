@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from kernel_ext.objects import mistakes
-from tests import architecture, command_reference
+from tests import architecture, command_reference, declared_commands
 from tests.op_codes import EVERYWHERE, codes_of, parsed
 from workbench import errors
 from workbench.analytics import views
 from workbench.analytics.reports import STANDARD
 from workbench.ops import Op, collect
+from workbench.present import declared
 from workbench.rules.definitions import schema
 from workbench.services import SERVICES
 from workbench.services.personalities.refusals import RefusalReason
@@ -248,6 +249,7 @@ def _message(node: ast.expr) -> str:
 
 
 if __name__ == "__main__":
+    declared.FILE.write_text(declared_commands.data(), "utf-8")
     REFERENCE.write_text(reference(), "utf-8")
     for path in PARTS:
         path.write_text(page(path), "utf-8")

@@ -13,13 +13,14 @@ import pytest
 
 from kernel_ext.commands import tree
 from kernel_ext.magics import CELL_MAGICS
-from tests import architecture
+from tests import architecture, declared_commands
 from tests.docs import PARTS, REFERENCE, ROOT, SCHEMAS, emitted, error_codes, event_kinds, page, reference, schema_text
 from tests.notebooks.stored import NOTEBOOKS
 from workbench.analytics import views
 from workbench.analytics.reports import names
 from workbench.cli import cli
 from workbench.ops import collect
+from workbench.present import declared
 from workbench.services import SERVICES
 from workbench.state.settings import Settings
 
@@ -53,6 +54,10 @@ def test_the_reference_has_everything_that_can_be_called_typed_set_or_asked() ->
     assert {typed.split()[0] for typed in listed["Magics"]} == {"%workbench", *(f"%%{name}" for name in CELL_MAGICS)}
     assert listed["Events"] == {*event_kinds()}
     assert listed["Error codes"] == error_codes().keys()
+
+
+def test_the_declared_commands_are_those_of_the_operations_as_they_are() -> None:
+    assert declared.FILE.read_text("utf-8") == declared_commands.data(), "run `make docs`"
 
 
 def test_the_published_schemas_are_made_from_the_code_as_it_is() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind, got_by
 from kernel_ext.objects.rows import Listing, Row
 from kernel_ext.result import Result
-from workbench.cli.agents import NO_AGENTS, agent_table
-from workbench.cli.personas import NO_PERSONAS, persona_table
+from workbench.present.declared import empty_of, table_of
 from workbench.present.tables import Table, TablePage
 from workbench.rules.wire.arguments import plain
 
@@ -128,8 +128,8 @@ Agent._KIND = ObjectKind(
     "list_agents",
     "agents",
     "agent_id",
-    agent_table,
-    NO_AGENTS,
+    partial(table_of, "list_agents"),
+    empty_of("list_agents"),
     got_by("get_agent", "agent_id"),
     first={"limit": PAGE},
     words={"session": "session_id", "team": "team_id"},
@@ -175,7 +175,13 @@ class Personas(Listing[Persona]):
 
 
 Persona._KIND = ObjectKind(
-    Persona, "get_personas", "personas", "id", persona_table, NO_PERSONAS, got_by("get_persona", "persona_id")
+    Persona,
+    "get_personas",
+    "personas",
+    "id",
+    partial(table_of, "get_personas"),
+    empty_of("get_personas"),
+    got_by("get_persona", "persona_id"),
 )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from kernel_ext.objects.artifacts import TaskArtifacts
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.progress import wait_for_task
 from kernel_ext.objects.rows import Listing, Row, Rows
-from workbench.cli.tasks import NO_PLANS, plan_table, task_table
+from workbench.cli.tasks import task_table
 from workbench.errors import BadInput, NotFound
+from workbench.present.declared import empty_of, table_of
 from workbench.present.graph import NO_TASKS, Graph
 from workbench.present.tables import Table, TablePage
 
@@ -226,4 +228,6 @@ def _plan(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     raise NotFound("PLAN_NOT_FOUND", f"There is no plan {key!r}.")
 
 
-Plan._KIND = ObjectKind(Plan, "list_plans", "plans", "plan", plan_table, NO_PLANS, _plan, tab="tasks")
+Plan._KIND = ObjectKind(
+    Plan, "list_plans", "plans", "plan", partial(table_of, "list_plans"), empty_of("list_plans"), _plan, tab="tasks"
+)

@@ -14,7 +14,8 @@ from tests.docs import ROOT
 from workbench import errors
 from workbench.cli import cli
 from workbench.ops import collect
-from workbench.rules.wording import COMMANDS, in_commands
+from workbench.present.declared import commands_of_operations
+from workbench.rules.wording import HAND_WRITTEN, commands, in_commands
 from workbench.services import SERVICES
 
 ERRORS = {cls.__name__ for cls in errors.WorkbenchError.__subclasses__()}
@@ -71,8 +72,13 @@ def test_quoted_words_in_an_error_are_not_reworded() -> None:
 
 
 def test_commands_named_in_errors_exist() -> None:
-    assert COMMANDS.keys() - collect(SERVICES).keys() == set()
-    assert [command for command in COMMANDS.values() if not exists(command)] == []
+    assert commands().keys() - collect(SERVICES).keys() == set()
+    assert [command for command in commands().values() if not exists(command)] == []
+
+
+def test_no_row_repeats_what_an_operation_declares() -> None:
+    declared = commands_of_operations()
+    assert {name for name, command in HAND_WRITTEN.items() if declared.get(name) == command} == set()
 
 
 def exists(command: str) -> bool:

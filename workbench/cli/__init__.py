@@ -21,7 +21,6 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     agents,
     analysis,
     approvals,
-    call,
     chat,
     contexts,
     data,
@@ -29,6 +28,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     doctor,
     integration,
     koi,
+    operations,
     personas,
     processes,
     project,
@@ -43,8 +43,9 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     worktrees,
 )
 from workbench.cli.analysis.sql import named_projects, named_value
-from workbench.cli.call import parse_arguments
 from workbench.cli.global_options import CommandGroup, root, with_global_options
+from workbench.cli.operations.call import parse_arguments
+from workbench.cli.operations.declared import add_declared
 from workbench.cli.output import MORE, Note, PartialFailure, Shown, Text, discard_output, interruption, write_out
 from workbench.cli.personas import saved
 from workbench.cli.tasks import planned
@@ -69,6 +70,7 @@ __all__ = [
     "saved",
 ]
 
+add_declared(root)
 COMMANDS = tuple(root.commands.values())
 """Every command, without the options of `root`."""
 cli = with_global_options(root)

@@ -11,6 +11,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, choices, grant_options
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, drop_none, enumerated, pass_client
 from workbench.present.tables import Table
 
@@ -20,17 +21,14 @@ def rules() -> None:
     """Rules that admit agents: list, add, remove."""
 
 
-@rules.command("list")
-@pass_client
-def list_rules(client: OperatorClient) -> Shown:
-    """List the rules."""
-    found = client.call("list_admission_rules")["rules"]
+@view("AdmissionRules")
+def _rules(found: dict[str, Any]) -> Shown:
     rows = [
         [r["name"], r["pattern"], "you, on this machine" if r["loopback_only"] else "anywhere", _grants(r)]
-        for r in found
+        for r in found["rules"]
     ]
     heads = ["rule", "admits names like", "from", "as"]
-    return Table(heads, rows, "There are no rules: you admit every agent yourself.", found)
+    return Table(heads, rows, "There are no rules: you admit every agent yourself.", found["rules"])
 
 
 @rules.command("add")
@@ -47,24 +45,13 @@ def add_rule(client: OperatorClient, name: str, pattern: str, anywhere: bool, **
     return Note(f"Rule {name} admits agents named {pattern} {whose}.", made)
 
 
-@rules.command("remove")
-@click.argument("name")
-@pass_client
-def remove_rule(client: OperatorClient, name: str) -> Shown:
-    """Remove a rule. Agents that it admitted stay."""
-    return Note(f"Removed rule {name}.", client.call("remove_admission_rule", name=name))
-
-
 @root.group(cls=NounGroup)
 def allowlist() -> None:
     """The allowlist of agents: list, add, remove."""
 
 
-@allowlist.command("list")
-@pass_client
-def list_allowed(client: OperatorClient) -> Shown:
-    """List the allowed ids."""
-    made = client.call("list_allowlist")
+@view("AllowlistIds")
+def _allowlist(made: dict[str, Any]) -> Shown:
     rows = [[one, "the setting allowed_agents" if one in made["fixed"] else made["path"]] for one in made["ids"]]
     return Table(["agent", "from"], rows, "The allowlist is empty: every agent may act.", made)
 
@@ -94,29 +81,11 @@ def agent_tools_group() -> None:
     """What agents are granted, read and write: list, enable, disable, edit."""
 
 
-@agent_tools_group.command("list")
-@pass_client
-def list_tools(client: OperatorClient) -> Shown:
-    """List the tools and what each permits."""
-    found = client.call("list_agent_tools")["agent_tools"]
+@view("AgentTools")
+def _agent_tools(made: dict[str, Any]) -> Shown:
+    found = made["agent_tools"]
     rows = [[one["id"], "on" if one["enabled"] else "off", *_rights(one), one["description"]] for one in found]
     return Table(["tool", "is", "reads", "writes", "description"], rows, data=found)
-
-
-@agent_tools_group.command("enable")
-@click.argument("tool_id", metavar="TOOL")
-@pass_client
-def enable(client: OperatorClient, tool_id: str) -> Shown:
-    """Switch a tool on for all agents that have it."""
-    return Note(f"{tool_id} is switched on.", client.call("update_agent_tool", tool_id=tool_id, enabled=True))
-
-
-@agent_tools_group.command("disable")
-@click.argument("tool_id", metavar="TOOL")
-@pass_client
-def disable(client: OperatorClient, tool_id: str) -> Shown:
-    """Switch a tool off for all agents, whatever they were granted."""
-    return Note(f"{tool_id} is switched off.", client.call("update_agent_tool", tool_id=tool_id, enabled=False))
 
 
 @agent_tools_group.command("edit")

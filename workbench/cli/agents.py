@@ -21,55 +21,16 @@ from workbench.cli.output import (
     Text,
     drop_none,
     enumerated,
-    listing,
-    page_table,
     pass_client,
-    without_empty,
 )
 from workbench.present.tables import Table, TablePage
 
-COLUMNS = {
-    "agent_id": "agent",
-    "name": "name",
-    "registration_status": "registration",
-    "presence": "presence",
-    "persona_id": "persona",
-    "definition": "definition",
-    "role": "role",
-    "tool": "tool",
-    "access_level": "access",
-    "session": "session",
-    "team": "team",
-    "worktree": "worktree",
-    "parent": "spawned by",
-}
 NEWEST_EVENTS = 20
-NO_AGENTS = "No agent has registered yet."
 
 
 @root.group(cls=NounGroup)
 def agents() -> None:
     """Agents: list, show, grant, move, delete, restore, …"""
-
-
-@agents.command("list")
-@click.option("--status", "state", default=None, help="Only agents in this state.")
-@click.option(
-    "--session", "session_id", default=None, help="Only agents of this session.", shell_complete=offers.sessions
-)
-@click.option("--team", "team_id", default=None, help="Only agents of this team.", shell_complete=offers.teams)
-@listing
-@pass_client
-def list_agents(client: OperatorClient, state: str | None, **options: Any) -> Shown:
-    """List the agents."""
-    found = client.call("list_agents", **drop_none(status=state, **options))
-    columns = without_empty(COLUMNS, "definition", found["agents"])
-    return page_table(found, "agents", columns, NO_AGENTS)
-
-
-def agent_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
-    """A table of agents with their grants."""
-    return Table.of(found, without_empty(COLUMNS, "definition", found), empty)
 
 
 @root.command()
@@ -134,27 +95,6 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
 
 
 @root.command()
-@click.argument("agent_id", shell_complete=offers.agents)
-@pass_client
-def token(client: OperatorClient, agent_id: str) -> Shown:
-    """Issue a new token for an agent. It is printed once; the old one stops working."""
-    made = client.call("issue_token", agent_id=agent_id)
-    return Text(made["token"], made)
-
-
-@root.command()
-@click.argument("agent_id", shell_complete=offers.agents)
-@click.option("--reason", default="", help="Recorded in the history.")
-@pass_client
-def revoke(client: OperatorClient, agent_id: str, reason: str) -> Shown:
-    """Revoke an agent."""
-    return Note(
-        f"Revoked {agent_id}; its token no longer works.",
-        client.call("revoke_agent", agent_id=agent_id, reason=reason),
-    )
-
-
-@root.command()
 @click.argument("agent_id", required=False, shell_complete=offers.agents)
 @click.option("--client", "program", metavar="NAME", default=None, help="Only for claude-code, codex, gemini, mcp, …")
 @pass_client
@@ -191,7 +131,7 @@ def restore_agents(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
 
 
 agents.add_command(agent, "show")
-for command in (agent_history, grant, move, token, revoke):
+for command in (agent_history, grant, move):
     agents.add_command(command)
 
 

@@ -8,8 +8,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Fn, JsonObject, Note, NounGroup, Shown, Text, drop_none, enumerated, pass_client
-from workbench.cli.spaces import add_delete_and_restore
+from workbench.cli.output import Fn, JsonObject, Note, NounGroup, Shown, drop_none, enumerated, pass_client
 from workbench.errors import BadInput
 from workbench.present.tables import Table
 
@@ -55,15 +54,6 @@ def search_contexts(client: OperatorClient, words: str, limit: int, **chosen: An
     return _read(client, limit, search=words, **chosen)
 
 
-@contexts.command("show")
-@click.argument("context_id")
-@pass_client
-def show_context(client: OperatorClient, context_id: str) -> Shown:
-    """Print one context."""
-    found = client.call("get_context", context_id=context_id)
-    return Text(f"{found['title']}\n\n{found['content']}", found)
-
-
 def content_options(command: Fn) -> Fn:
     """Give a command the options for what a context says."""
     metadata = click.option("--metadata", type=JsonObject(), default=None, help="An object in JSON.")
@@ -95,9 +85,6 @@ def edit_context(client: OperatorClient, context_id: str, title: str | None, **g
         raise click.UsageError("Give --title, --content, --file or --metadata.")
     made = client.call("update_context", context_id=context_id, **changes)
     return Note(f"Changed the {enumerated([*changes])} of {made['title'] or context_id}.", made)
-
-
-add_delete_and_restore(contexts, "context", "a context")
 
 
 def _content(content: str | None, file: TextIO | None, metadata: dict[str, Any] | None) -> dict[str, Any]:

@@ -32,22 +32,6 @@ def integrate(client: OperatorClient, name: str, target_branch: str | None, fast
     return Note("\n".join([" ".join([first, *_sentences(asked)]), *asked["decides"]]), asked)
 
 
-@root.command()
-@click.argument("task_id", type=int, shell_complete=offers.tasks)
-@click.argument("attempt", type=int)
-@click.option(
-    "--worktree", "worktree_name", default=None, help="Where to merge it first; by default the attempt's worktree."
-)
-@pass_client
-def adopt(client: OperatorClient, task_id: int, attempt: int, worktree_name: str | None) -> Shown:
-    """Use what an attempt made although it did not complete its task; `approve` then merges it."""
-    made = client.call("adopt_attempt", task_id=task_id, attempt=attempt, **drop_none(worktree_name=worktree_name))
-    text = f"{made['worktree']} has the work of attempt {attempt} at task {task_id}."
-    return Note(
-        f"{text} To merge it into {made['target_branch']}, run `workbench approve {made['approval_id']}`.", made
-    )
-
-
 @root.command("request-changes")
 @click.argument("name", shell_complete=offers.worktrees)
 @click.option("--note", "-m", default="", help="What to change, about all of it.")

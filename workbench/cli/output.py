@@ -185,14 +185,6 @@ def size(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def listing(command: Fn) -> Fn:
-    """Give a command the options of every list: `search`, `deleted`, `limit`."""
-    limit = click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most this many (default: 200).")
-    deleted = click.option("--deleted", is_flag=True, default=None, help="List the deleted ones instead.")
-    search = click.option("--search", metavar="TEXT", default=None, help="Only those that match.")
-    return search(deleted(limit(command)))
-
-
 def without_empty(columns: Mapping[str, str], name: str, items: Iterable[Mapping[str, Any]]) -> Mapping[str, str]:
     """The columns; without the one of a field that has no value in any item."""
     return columns if any(item.get(name) for item in items) else {key: columns[key] for key in columns if key != name}

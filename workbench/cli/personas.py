@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, Shown, Text, pass_client
+from workbench.cli.output import Note, NounGroup, Shown, pass_client
 from workbench.errors import BadInput
-from workbench.present.tables import Table
-
-NO_PERSONAS = "There are no personas."
-VERSIONS = {
-    "saved_at": "saved",
-    "saved_by": "by",
-    "source": "source",
-    "name": "name",
-    "role": "role",
-    "sha256": "sha256",
-}
 
 
 @root.group(cls=NounGroup)
@@ -34,36 +21,6 @@ def personas() -> None:
     with a definition takes the persona that the definition names. `define from-persona` turns a persona into a
     definition.
     """
-
-
-@personas.command("list")
-@pass_client
-def list_personas(client: OperatorClient) -> Shown:
-    """List the personas."""
-    return persona_table(client.call("get_personas")["personas"], NO_PERSONAS)
-
-
-def persona_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
-    """Personas and their roles."""
-    return Table.of(found, {"id": "id", "name": "name", "role": "role"}, empty)
-
-
-@personas.command("show")
-@click.argument("persona_id", shell_complete=offers.personas)
-@pass_client
-def show_persona(client: OperatorClient, persona_id: str) -> Shown:
-    """Print the instructions of a persona."""
-    found = client.call("get_persona", persona_id=persona_id)
-    return Text(found["definition"], found)
-
-
-@personas.command("versions")
-@click.argument("persona_id", shell_complete=offers.personas)
-@pass_client
-def list_versions(client: OperatorClient, persona_id: str) -> Shown:
-    """List the versions of a persona, newest first."""
-    found = client.call("list_persona_versions", persona_id=persona_id)["versions"]
-    return Table.of(found, VERSIONS, "There are no versions.")
 
 
 @personas.command("save")

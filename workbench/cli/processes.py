@@ -18,6 +18,7 @@ from workbench.cli.completion import offers
 from workbench.cli.definitions.group import DefinitionTarget
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, without_empty
 from workbench.present.tables import Table
 from workbench.system.tree_removal import remove_tree
@@ -202,21 +203,9 @@ def restart(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
     return Note(said, made[0] if len(made) == 1 else made)
 
 
-@root.command()
-@click.argument("agent_id", shell_complete=offers.agents)
-@click.option("--reason", default="", help="Recorded in the history.")
-@pass_client
-def terminate(client: OperatorClient, agent_id: str, reason: str) -> Shown:
-    """End an agent's process and everything it started."""
-    return Note(f"Ended {agent_id}.", client.call("terminate_agent", agent_id=agent_id, reason=reason))
-
-
-@root.command()
-@pass_client
-def profiles(client: OperatorClient) -> Shown:
-    """List the profiles, and what each lacks here."""
-    found = client.call("list_profiles")["profiles"]
-    rows = [one | {"lacks": ", ".join(one["needs"])} for one in found]
+@view("Profiles")
+def _profiles(found: dict[str, Any]) -> Shown:
+    rows = [one | {"lacks": ", ".join(one["needs"])} for one in found["profiles"]]
     return Table.of(rows, {"name": "profile", "summary": "what it does", "source": "from", "lacks": "lacks"}, "")
 
 

@@ -41,7 +41,6 @@ ATTEMPTS = {
     "work": "work",
     "error_message": "error",
 }
-PLANS = ("plan", "tasks", "completed", "failed", "cancelled", "open")
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
@@ -49,7 +48,6 @@ EVENTS_PAGE = 1_000
 NEAR = 20
 """The most other tasks on one line."""
 NO_MATCH = "No task matches."
-NO_PLANS = "There are no plans. `workbench plan FILE` creates one."
 FACTS = {
     ("failed", "completed_at"): "ended_at",
     ("cancelled", "completed_at"): "ended_at",
@@ -230,18 +228,6 @@ def _end_of_log(client: OperatorClient, task_id: int, wanted: int) -> list[dict[
 
 
 @root.command()
-@pass_client
-def plans(client: OperatorClient) -> Shown:
-    """List the plans and their progress."""
-    return plan_table(client.call("list_plans")["plans"], NO_PLANS)
-
-
-def plan_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
-    """A table of plans and their progress."""
-    return Table.of(found, {name: name for name in PLANS}, empty)
-
-
-@root.command()
 @click.option("--plan", default=None, help="Only tasks of this plan.", shell_complete=offers.plans)
 @pass_client
 def graph(client: OperatorClient, plan: str | None) -> Shown:
@@ -298,15 +284,6 @@ def _recreate_worktree(client: OperatorClient, task_id: int) -> None:
         client.call("create_worktree", name=name, branch_name=closed["branch_name"])
 
 
-@root.command(context_settings={"ignore_unknown_options": True})
-@click.argument("task_id", type=int, shell_complete=offers.tasks)
-@click.argument("number", type=int)
-@pass_client
-def priority(client: OperatorClient, task_id: int, number: int) -> Shown:
-    """Set a task's priority. Tasks with a higher NUMBER are claimed first."""
-    return Note(f"Task {task_id} has priority {number}.", client.call("set_priority", task_id=task_id, priority=number))
-
-
 @root.command()
 @click.argument("task_id", type=int, shell_complete=offers.tasks)
 @click.argument("agent_id", metavar="AGENT|none", shell_complete=offers.agents)
@@ -348,19 +325,6 @@ def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_
     if not dry_run:
         client.create_project()
     return planned(client.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
-
-
-@root.command("export-plan")
-@click.argument("name", shell_complete=offers.plans)
-@click.option(
-    "--format", "form", type=click.Choice(["yaml", "markdown"]), default="yaml", show_default=True, help="The format."
-)
-@click.option("--tick", is_flag=True, help="Tick completed tasks (Markdown).")
-@pass_client
-def export_plan(client: OperatorClient, name: str, form: str, tick: bool) -> Shown:
-    """Print a plan as text that `plan` reads. Comments are lost."""
-    made = client.call("export_plan", plan=name, format=form, tick=tick)
-    return Text(made["text"], made)
 
 
 def planned(made: Mapping[str, Any], dry_run: bool = False) -> Table:

@@ -15,6 +15,7 @@ from workbench.cli.approvals import decider
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.present.tables import Table, TablePage
 from workbench.rules.integration import OPEN, WorktreeState, not_now
@@ -167,12 +168,9 @@ def create(client: OperatorClient, name: str, branch_name: str | None, source_br
     return Note(f"{text} {_without(made['empty_submodules'])}".rstrip(), made)
 
 
-@worktrees.command("update")
-@click.argument("name", shell_complete=offers.worktrees)
-@pass_client
-def update(client: OperatorClient, name: str) -> Shown:
-    """Merge the target branch into a worktree."""
-    made = client.call("update_worktree", worktree_name=name)
+@view("Updated")
+def _updated(made: dict[str, Any]) -> Shown:
+    name = made["worktree"]
     if made["conflicts"]:
         text = f"Nothing was changed; these files conflict: {', '.join(made['conflicts'])}."
         return Note(f"{text} `workbench worktrees resolve {name}` shows how to resolve them.", made)
@@ -203,25 +201,15 @@ def _resolving(made: Mapping[str, Any]) -> str:
     }[made["state"]]
 
 
-@root.command()
-@click.argument("name", shell_complete=offers.worktrees)
-@click.option("--reason", default="", help="Recorded in the history.")
-@click.option("--delete-branch", is_flag=True, help="Delete its branch as well.")
-@click.option("--force", is_flag=True, help="Discard also what exists nowhere else; it is saved as a bundle first.")
-@pass_client
-def discard(client: OperatorClient, name: str, reason: str, delete_branch: bool, force: bool) -> Shown:
-    """Discard a worktree; its branch is kept."""
-    made = client.call("discard_worktree", worktree_name=name, reason=reason, delete_branch=delete_branch, force=force)
+@view("Discarded")
+def _discarded(made: dict[str, Any]) -> Shown:
     kept = f"the branch {made['branch_name']} is {'kept' if made['branch_kept'] else 'deleted'}"
     saved = f" What existed nowhere else is saved in {made['bundle']}." if made["bundle"] else ""
-    return Note(f"Discarded {name}; {kept}.{saved}", made)
+    return Note(f"Discarded {made['name']}; {kept}.{saved}", made)
 
 
-@worktrees.command("conflicts")
-@pass_client
-def conflicts(client: OperatorClient) -> Shown:
-    """List predicted conflicts, between worktrees and with their targets."""
-    found = client.call("list_conflicts")
+@view("ConflictsPredicted")
+def _conflicts(found: dict[str, Any]) -> Shown:
     rows = [[pair["one"], pair["other"], ", ".join(pair["files"])] for pair in found["pairs"]]
     return Table(["worktree", "with", "files"], rows, "No conflicts are predicted.", found)
 
@@ -278,4 +266,3 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 worktrees.add_command(integration.integrate)
 worktrees.add_command(integration.requested_changes)
-worktrees.add_command(discard)

@@ -1,9 +1,11 @@
-"""Operations: their callers (`caller`), their definition (`operation`), what they get (`context`), and `dispatch`."""
+"""Operations: their callers (`caller`), their definition (`operation`), how they are shown
+(`presentation`), what they get (`context`), and `dispatch`."""
 
 from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller
 from workbench.ops.context import Ctx
 from workbench.ops.dispatch import authorise, dispatch
 from workbench.ops.operation import SAID, Catalogue, Ok, Op, collect, first_problems, functions_of, op, problems_of
+from workbench.ops.presentation import Columns, Command
 
 __all__ = [
     "ANONYMOUS",
@@ -12,6 +14,8 @@ __all__ = [
     "SYSTEM",
     "Caller",
     "Catalogue",
+    "Columns",
+    "Command",
     "Ctx",
     "Ok",
     "Op",

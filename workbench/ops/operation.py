@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, get_type_hints
@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 from workbench.errors import BadInput
 from workbench.model import Capability, Level, Wire
 from workbench.ops.caller import Caller
+from workbench.ops.presentation import Command
 from workbench.rules.naming import similar
 from workbench.rules.reasons import reason
 
@@ -67,6 +68,7 @@ class Op:
     requires: Capability | None = None
     invalid: str = "INVALID_ARGUMENTS"
     attended: bool = False
+    commands: tuple[Command, ...] = field(default=(), compare=False)
 
     def permits(self, caller: Caller) -> bool:
         """Whether a caller may call it."""
@@ -189,6 +191,7 @@ def op(
     requires: Capability | None = None,
     invalid: str = "INVALID_ARGUMENTS",
     attended: bool = False,
+    command: Command | tuple[Command, ...] = (),
 ) -> Callable[[Fn], Fn]:
     """Make a coroutine function `(ctx: Ctx, …) -> Wire` an operation of its own name.
 
@@ -201,10 +204,14 @@ def op(
         requires: what a caller needs besides the level.
         invalid: the code of the error for arguments that it does not take.
         attended: it may take any time, and is cancelled when its caller leaves.
+        command: the commands that are one call of it.
     """
+    commands = (command,) if isinstance(command, Command) else command
 
     def mark(fn: Fn) -> Fn:
-        fn.op = Op(fn.__name__, fn, allow, reads, destructive, needs_server, tool, requires, invalid, attended)  # type: ignore[attr-defined]
+        fn.op = Op(  # type: ignore[attr-defined]
+            fn.__name__, fn, allow, reads, destructive, needs_server, tool, requires, invalid, attended, commands
+        )
         return fn
 
     return mark

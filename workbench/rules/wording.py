@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 
-COMMANDS: Mapping[str, str] = {
+from workbench.present.declared import commands_of_operations
+
+HAND_WRITTEN: Mapping[str, str] = {
     "add_admission_rule": "rules add",
     "add_dependency": "depend",
-    "adopt_attempt": "adopt",
     "agent_add_mcp_server": "define servers add",
     "agent_add_reference": "define references add",
     "agent_add_rule": "define rules add",
@@ -68,82 +70,51 @@ COMMANDS: Mapping[str, str] = {
     "allow_agent": "allowlist add",
     "approve_many": "approve",
     "assign_agents": "move",
-    "block_peer": "koi block",
     "call_tool": "tools call",
     "cancel_task": "cancel",
-    "cancel_tool_call": "tools cancel",
     "connection_instructions": "connect",
     "create_plan": "plan",
-    "create_project": "projects add",
-    "create_session": "sessions add",
-    "create_team": "teams add",
     "create_worktree": "worktrees create",
     "delete_agent": "agents delete",
-    "delete_context": "contexts delete",
     "delete_conversation": "conversations delete",
     "delete_project": "projects delete",
     "delete_session": "sessions delete",
-    "delete_team": "teams delete",
     "disallow_agent": "allowlist remove",
-    "discard_worktree": "discard",
     "enlist_worker": "worker",
     "export_conversation": "conversations export",
     "end_run": "runs end",
-    "export_plan": "export-plan",
     "get_agent": "agent",
     "get_agent_history": "history",
     "get_agent_process_info": "ps",
     "get_approval": "approvals",
     "get_attempt_diff": "task",
     "get_confinement": "doctor",
-    "get_context": "contexts show",
     "get_managed_agents": "ps",
     "get_network": "koi",
     "get_peer": "koi peers",
     "get_performance": "performance",
-    "get_persona": "personas show",
-    "get_personality": "personalities show",
-    "get_personas": "personas",
     "get_requested_changes": "worktrees changes",
-    "get_run": "runs show",
     "get_task": "task",
     "get_task_artifact": "task",
     "get_task_graph": "graph",
     "get_task_logs": "task",
-    "get_tool": "tools show",
     "get_tool_call": "tools calls",
     "get_worktree_diff": "worktrees diff",
     "get_worktree_status": "worktrees",
     "import_records": "import",
     "integrate_worktree": "integrate",
-    "issue_token": "token",
-    "join_network": "koi join",
-    "leave_network": "koi leave",
-    "list_admission_rules": "rules",
-    "list_agent_tools": "agent-tools",
-    "list_agents": "agents",
-    "list_allowlist": "allowlist",
     "list_approvals": "approvals",
     "list_closed_worktrees": "worktrees --all",
-    "list_conflicts": "worktrees conflicts",
-    "list_conversations": "conversations",
     "list_decided_approvals": "approvals --all",
     "list_events": "events",
     "list_messages": "conversations show",
     "list_newest_events": "events",
     "list_peers": "koi peers",
-    "list_persona_versions": "personas versions",
     "list_personalities": "personalities",
-    "list_personality_changes": "personalities history",
-    "list_plans": "plans",
-    "list_profiles": "profiles",
-    "list_projects": "projects",
     "list_runs": "runs",
     "list_saved_views": "call list_saved_views",
-    "list_sessions": "sessions",
     "list_sweeps": "runs sweeps",
     "list_tasks": "tasks",
-    "list_teams": "teams",
     "list_tool_calls": "tools calls",
     "list_tool_permissions": "tools allow",
     "list_tool_servers": "tools servers",
@@ -154,40 +125,25 @@ COMMANDS: Mapping[str, str] = {
     "registration_status": "call registration_status",
     "reject_many": "reject",
     "release_personality_name": "personalities release",
-    "remove_admission_rule": "rules remove",
     "remove_dependency": "depend --remove",
     "resolve_worktree": "worktrees resolve",
     "request_changes": "request-changes",
     "restart_agent": "restart",
     "restore_agent": "agents restore",
-    "restore_context": "contexts restore",
-    "restore_project": "projects restore",
-    "restore_session": "sessions restore",
-    "restore_team": "teams restore",
     "retry_answer": "conversations retry",
     "retry_task": "retry",
-    "revoke_agent": "revoke",
     "save_persona": "personas save",
     "send_message": "chat",
     "set_peer_permission": "koi allow",
-    "set_priority": "priority",
     "set_tool_permission": "tools allow",
     "spawn_agent": "spawn",
-    "stop_answer": "conversations stop",
-    "terminate_agent": "terminate",
-    "unblock_peer": "koi unblock",
     "update_agent": "grant",
     "update_agent_tool": "agent-tools edit",
     "update_context": "contexts edit",
     "update_conversation": "call update_conversation",
-    "update_project": "projects edit",
-    "update_session": "sessions edit",
-    "update_team": "teams edit",
     "update_traits": "personalities set",
-    "update_worktree": "worktrees update",
-    "withdraw_personality": "personalities withdraw",
 }
-"""The commands that run an operation."""
+"""The commands that run an operation, where it declares none, or where another is meant."""
 
 _Words = str | Callable[[re.Match[str]], str]
 _PHRASES: tuple[tuple[re.Pattern[str], _Words], ...] = (
@@ -206,14 +162,25 @@ is a part of a path or the name of a field, was given by a person and stays."""
 _QUOTED_OR_NAME = re.compile(rf"`([a-z]+(?:_[a-z]+)+)`|{ALONE[0]}([a-z]+(?:_[a-z]+)+){ALONE[1]}")
 
 
-def in_commands(message: str, program: str = "workbench") -> str:
-    """A message of an operation, with commands in place of the operations and arguments that it names."""
+@cache
+def commands() -> Mapping[str, str]:
+    """The commands that run an operation."""
+    return {**commands_of_operations(), **HAND_WRITTEN}
+
+
+def in_commands(message: str, program: str = "workbench", known: Mapping[str, str] | None = None) -> str:
+    """A message of an operation, with commands in place of the operations and arguments that it names.
+
+    Args:
+        known: the commands of operations; by default all.
+    """
+    names = commands() if known is None else known
     for pattern, words in _PHRASES:
         message = pattern.sub(words, message)
     message = message.replace("{program}", program)
     if program.startswith("%"):
         message = in_magics(message)
-    return _QUOTED_OR_NAME.sub(lambda found: _command(found, program), message)
+    return _QUOTED_OR_NAME.sub(lambda found: _command(found, program, names), message)
 
 
 def in_magics(text: str) -> str:
@@ -221,7 +188,7 @@ def in_magics(text: str) -> str:
     return _SHELL_COMMAND.sub("`%workbench ", text)
 
 
-def _command(found: re.Match[str], program: str) -> str:
+def _command(found: re.Match[str], program: str, known: Mapping[str, str]) -> str:
     name = found[1] or found[2]
-    command = COMMANDS.get(name)
+    command = known.get(name)
     return f"`{program} {command}`" if command else found[0]

@@ -17,6 +17,7 @@ from workbench.cli.chat.terminal import print_answer
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.operations.declared import view
 from workbench.cli.output import (
     Fn,
     Note,
@@ -25,7 +26,6 @@ from workbench.cli.output import (
     Text,
     confirmed,
     counted,
-    drop_none,
     output_unwritable,
     pass_client,
 )
@@ -84,13 +84,8 @@ def conversations() -> None:
     """Conversations with models: list, show, retry, stop, rename, export, delete. `chat` begins and continues them."""
 
 
-@conversations.command("list")
-@click.option("--search", metavar="TEXT", default=None, help="Only those whose title or definition matches.")
-@click.option("--limit", type=click.IntRange(1, 500), default=None, help="At most this many (default: 50).")
-@pass_client
-def list_conversations(client: OperatorClient, **options: Any) -> Shown:
-    """List the conversations, the one that was continued last first."""
-    found = client.call("list_conversations", **drop_none(**options))
+@view("Conversations")
+def _conversations(found: dict[str, Any]) -> Shown:
     rows = [one | _facts(one) for one in found["conversations"]]
     note = "There are more; --limit or --search shows them." if found["next_cursor"] else ""
     return Table.of(rows, COLUMNS, "There are no conversations. `workbench chat` begins one.", found, note)
@@ -111,24 +106,6 @@ def retry(client: OperatorClient, conversation_id: str) -> Shown:
     """Ask the last question of a conversation again, and print the answer."""
     print_answer(client, Answer.retried(client, conversation_id))
     return None
-
-
-@conversations.command()
-@target
-@pass_client
-def stop(client: OperatorClient, conversation_id: str) -> Shown:
-    """Stop the answer that is being made."""
-    return Note("No answer is being made now.", client.call("stop_answer", conversation_id=conversation_id))
-
-
-@conversations.command()
-@target
-@click.argument("title")
-@pass_client
-def rename(client: OperatorClient, conversation_id: str, title: str) -> Shown:
-    """Give a conversation another title."""
-    made = client.call("update_conversation", conversation_id=conversation_id, title=title)
-    return Note(f"{conversation_id} is now {made['title']!r}.", made)
 
 
 @conversations.command()

@@ -9,7 +9,8 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, confirmed, counted, drop_none, pass_client
+from workbench.cli.operations.declared import view
+from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_client
 from workbench.present.inert import inert, inert_line
 from workbench.present.tables import Table
 from workbench.rules.personalities.addresses import node_label
@@ -21,33 +22,7 @@ OFFLINE = "It takes part while the servers run: `workbench serve`, or `%workbenc
 @click.pass_context
 def koi(ctx: click.Context) -> Shown:
     """The KOI network: status, join, leave, peers, block, unblock, allow; coordinator, agent, demo."""
-    return None if ctx.invoked_subcommand else ctx.invoke(status)
-
-
-@koi.command()
-@pass_client
-def status(client: OperatorClient) -> Shown:
-    """Show whether this project takes part in a network, as which node, and whom it knows."""
-    return _network(client.call("get_network"))
-
-
-@koi.command()
-@click.argument("first_contact", metavar="[URL]", required=False)
-@click.option("--rid", "first_contact_rid", metavar="RID", help="Who has to answer there.")
-@click.option("--name", metavar="NAME", help="The name of this node.")
-@pass_client
-def join(client: OperatorClient, **given: str | None) -> Shown:
-    """Take part in a KOI network: contact the node at URL first, or wait until others contact this one."""
-    return _network(client.call("join_network", **drop_none(**given)))
-
-
-@koi.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_client
-def leave(client: OperatorClient, yes: bool) -> Shown:
-    """Leave the network: other nodes forget this one and its personalities."""
-    confirmed("Other nodes will forget this project's personalities.", yes)
-    return _network(client.call("leave_network"))
+    return None if ctx.invoked_subcommand else ctx.invoke(koi.commands["status"])
 
 
 @koi.command()
@@ -63,24 +38,6 @@ def peers(client: OperatorClient, peer: str | None) -> Shown:
         **{"personalities": "personalities", "waiting": "waiting", "refused": "refused", "last_seen": "last seen"},
     }
     return Table.of(found, columns, "No other node is known.")
-
-
-@koi.command()
-@click.argument("peer", shell_complete=offers.peers)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_client
-def block(client: OperatorClient, peer: str, yes: bool) -> Shown:
-    """Block a node: accept nothing from it, send it nothing, and drop what it has published."""
-    confirmed(f"What {peer} has published will be dropped.", yes)
-    return _peer(client.call("block_peer", peer=peer))
-
-
-@koi.command()
-@click.argument("peer", shell_complete=offers.peers)
-@pass_client
-def unblock(client: OperatorClient, peer: str) -> Shown:
-    """Unblock a node."""
-    return _peer(client.call("unblock_peer", peer=peer))
 
 
 @koi.command()
@@ -103,6 +60,7 @@ def allow(client: OperatorClient, peer: str, trait: str, permission: str, calls_
     )
 
 
+@view("Network")
 def _network(found: dict[str, Any]) -> Shown:
     if not found["joined"]:
         text = "This project takes no part in a KOI network. `workbench koi join URL` joins the one of a node."
@@ -123,6 +81,7 @@ def _personalities(number: int) -> str:
     return f"{number:,} {'personality' if number == 1 else 'personalities'}"
 
 
+@view("PeerDetails")
 def _peer(found: dict[str, Any]) -> Shown:
     peer = found["peer"]
     rows = [["refused", one["code"], one["count"], inert_line(one["last_reason"])] for one in found["refusals"]]

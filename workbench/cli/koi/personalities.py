@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.operations.call import parse_arguments
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, confirmed, drop_none, page_table, pass_client
 from workbench.present.inert import inert_line
 from workbench.present.tables import Table, plain
@@ -43,13 +44,8 @@ def list_personalities(client: OperatorClient, **only: Any) -> Shown:
     return replace(table, lead=f"Not published yet: {', '.join(waiting)}." if waiting else "")
 
 
-@personalities.command("show")
-@click.argument("name", shell_complete=offers.personalities)
-@click.option("--version", default=None, help="This version; default: the latest.")
-@pass_client
-def show_personality(client: OperatorClient, name: str, version: str | None) -> Shown:
-    """Show the traits of an agent, and where its personality comes from."""
-    found = client.call("get_personality", name=name, **drop_none(version=version))
+@view("Personality")
+def _personality(found: dict[str, Any]) -> Shown:
     rows = [
         [one["name"], "tool" if one["is_callable"] else one["type"], _described(one)]
         for one in found["profile"]["traits"]
@@ -67,14 +63,8 @@ def show_personality(client: OperatorClient, name: str, version: str | None) -> 
     return Table(["trait", "type", "value or description"], rows, "It has no traits.", found, note=note, lead=lead)
 
 
-@personalities.command("history")
-@click.argument("name", shell_complete=offers.personalities)
-@click.option("--version", default=None, help="Only this version.")
-@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="At most this many.")
-@pass_client
-def personality_history(client: OperatorClient, name: str, version: str | None, limit: int) -> Shown:
-    """List how a personality has changed, the newest change first."""
-    found = client.call("list_personality_changes", name=name, limit=limit, **drop_none(version=version))
+@view("PersonalityChanges")
+def _history(found: dict[str, Any]) -> Shown:
     rows = [
         [one["at"], one["event_type"], one["version"], one["origin_name"], _changes(one["difference"])]
         for one in found["changes"]
@@ -112,16 +102,6 @@ def set_traits(client: OperatorClient, name: str, traits: Sequence[str]) -> Show
     """Change or add traits of one of this project's personalities."""
     made = client.call("update_traits", name=name, traits=parse_arguments(traits))
     return Note(f"The traits of {name} are changed.", made)
-
-
-@personalities.command("withdraw")
-@click.argument("name", shell_complete=offers.personalities)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_client
-def withdraw_personality(client: OperatorClient, name: str, yes: bool) -> Shown:
-    """Withdraw one of this project's personalities from the network."""
-    confirmed(f"{name} and its tools will no longer be on the network.", yes)
-    return Note(f"{name} is withdrawn.", client.call("withdraw_personality", name=name))
 
 
 @personalities.command("release")

@@ -13,6 +13,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.operations.declared import view
 from workbench.cli.output import (
     Note,
     NounGroup,
@@ -171,14 +172,7 @@ def _cut(text: str, letters: int = LETTERS) -> str:
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
-@runs.command("show")
-@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
-@pass_client
-def show_run(client: OperatorClient, ref: str) -> Shown:
-    """Show one run: parameters, metrics, artifacts, definitions, environment and notes."""
-    return run_page(client.call("get_run", run_id=ref))
-
-
+@view("WholeRun")
 def run_page(run: Mapping[str, Any]) -> TablePage:
     """All of a run."""
     about = [["state", StateCell.of(run["state"])], ["took", duration(run)], ["tags", ", ".join(run["tags"])]]
@@ -292,16 +286,6 @@ def tag(client: OperatorClient, ref: str, tags: tuple[str, ...]) -> Shown:
     made = client.call("update_run", run_id=ref, add_tags=added, remove_tags=removed)
     named = f"the tags {', '.join(made['tags'])}" if made["tags"] else "no tags"
     return Note(f"Run {made['id']} has {named}.", made)
-
-
-@runs.command("note")
-@click.argument("ref", metavar="RUN", shell_complete=offers.runs)
-@click.argument("text")
-@pass_client
-def note(client: OperatorClient, ref: str, text: str) -> Shown:
-    """Set the notes of a run, in Markdown."""
-    made = client.call("update_run", run_id=ref, notes=text)
-    return Note(f"The notes of run {made['id']} are saved.", made)
 
 
 @runs.command("end")

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from workbench.cli.call import parse_arguments
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client
+from workbench.cli.operations.call import parse_arguments
+from workbench.cli.operations.declared import view
+from workbench.cli.output import NounGroup, Shown, Text, drop_none, pass_client
 from workbench.cli.tools.schemas import arguments_table, result_table
 from workbench.errors import Unavailable
 from workbench.present.inert import inert, inert_line
@@ -45,14 +46,7 @@ def list_tools(client: OperatorClient, words: tuple[str, ...], **only: str | Non
     return Table(["tool", "from", "does", "description"], rows, "There is no such tool.", found)
 
 
-@tools.command("show")
-@click.argument("name", shell_complete=offers.tools)
-@pass_client
-def show_tool(client: OperatorClient, name: str) -> Shown:
-    """Show what a tool does, takes and returns; with --json, the JSON Schemas of both."""
-    return tool_page(client.call("get_tool", name=name))
-
-
+@view("ToolDetails")
 def tool_page(tool: Mapping[str, Any]) -> TablePage:
     """What a tool does, takes and returns."""
     problem = [f"It cannot be called now: {tool['problem']}."] if tool["problem"] else []
@@ -132,15 +126,6 @@ def allow_tool(client: OperatorClient, name: str | None, permission: str | None)
         raise click.UsageError("Give always, ask, never or default.")
     chosen = None if permission == NO_DECISION else permission
     return _permissions(client.call("set_tool_permission", name=name, permission=chosen)["permissions"])
-
-
-@tools.command("cancel")
-@click.argument("call_id", metavar="CALL")
-@pass_client
-def cancel_call(client: OperatorClient, call_id: str) -> Shown:
-    """Cancel a call that waits or runs."""
-    made = client.call("cancel_tool_call", call_id=call_id)
-    return Note(f"{made['tool_name']} is {made['state']}.", made)
 
 
 def _permissions(found: list[dict[str, Any]]) -> Table:

@@ -11,6 +11,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.definitions.group import as_yaml
 from workbench.cli.definitions.servers import config_options, configuration
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, Text, pass_client
 from workbench.cli.tools.catalogue import tools
 from workbench.errors import NotFound
@@ -96,38 +97,6 @@ def update_tool_server(client: OperatorClient, name: str, **given: Any) -> Shown
     return _changed(client.call("update_tool_server", name=name, config=configuration(**given)))
 
 
-@servers.command("enable")
-@click.argument("name", shell_complete=offers.tool_servers)
-@pass_client
-def enable_tool_server(client: OperatorClient, name: str) -> Shown:
-    """Switch a server on."""
-    return _changed(client.call("update_tool_server", name=name, enabled=True))
-
-
-@servers.command("disable")
-@click.argument("name", shell_complete=offers.tool_servers)
-@pass_client
-def disable_tool_server(client: OperatorClient, name: str) -> Shown:
-    """Switch a server off; its configuration stays."""
-    return _changed(client.call("update_tool_server", name=name, enabled=False))
-
-
-@servers.command("restart")
-@click.argument("name", shell_complete=offers.tool_servers)
-@pass_client
-def restart_tool_server(client: OperatorClient, name: str) -> Shown:
-    """Connect to a server anew: its program is started again, with its secrets read anew."""
-    return _changed(client.call("restart_tool_server", name=name))
-
-
-@servers.command("remove")
-@click.argument("name", shell_complete=offers.tool_servers)
-@pass_client
-def remove_tool_server(client: OperatorClient, name: str) -> Shown:
-    """Remove a server and its configuration."""
-    return Note(f"Removed {name}.", client.call("remove_tool_server", name=name))
-
-
 def _server(client: OperatorClient, name: str) -> dict[str, Any]:
     found: list[dict[str, Any]] = client.call("list_tool_servers")["servers"]
     for one in found:
@@ -137,6 +106,7 @@ def _server(client: OperatorClient, name: str) -> dict[str, Any]:
     raise NotFound("TOOL_SERVER_NOT_FOUND", f"There is no MCP server {name}. The servers: {names}.")
 
 
+@view("ToolServer")
 def _changed(one: dict[str, Any]) -> Shown:
     warnings = "".join(f"\n{warning}" for warning in [*one["warnings"], *_of_tools(one)])
     if one["state"] == "ready":

@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Mapping[str, Any])
 
 Search = Annotated[str | None, Field(max_length=200, description="Part of a name or description.")]
 Deleted = Annotated[bool, Field(description="List the deleted ones instead.")]
-Limit = Annotated[int, Field(ge=1, le=500, description="At most this many; the rest follows with cursor.")]
+Limit = Annotated[int, Field(ge=1, le=500, description="At most this many.")]
 Cursor = Annotated[str | None, Field(description="Where to continue: next_cursor of the previous page.")]
 
 _DIGEST = 6

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules import access
 from workbench.store.queries import beside
 
@@ -25,7 +25,7 @@ class AllowlistIds(Wire):
     path: str
 
 
-@op(allow=Level.OPERATOR, reads=True)
+@op(allow=Level.OPERATOR, reads=True, command=Command("allowlist list"))
 async def list_allowlist(ctx: Ctx) -> AllowlistIds:
     """List the ids on the allowlist. If it is empty, every agent may act."""
     return _current(ctx)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.errors import NotFound, Refused
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Command, Ctx, op
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -45,14 +45,32 @@ class AgentTools(Wire):
     agent_tools: list[AgentTool]
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command=Command("agent-tools list"))
 async def list_agent_tools(ctx: Ctx) -> AgentTools:
     """List the tools that agents can be granted, with their permissions."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
     return AgentTools(agent_tools=[_agent_tool(row) for row in rows])
 
 
-@op(allow=Level.OPERATOR)
+@op(
+    allow=Level.OPERATOR,
+    command=(
+        Command(
+            "agent-tools enable TOOL",
+            "{tool_id} is switched on.",
+            options=(),
+            fixed={"enabled": True},
+            help="Switch a tool on for all agents that have it.",
+        ),
+        Command(
+            "agent-tools disable TOOL",
+            "{tool_id} is switched off.",
+            options=(),
+            fixed={"enabled": False},
+            help="Switch a tool off for all agents, whatever they were granted.",
+        ),
+    ),
+)
 async def update_agent_tool(
     ctx: Ctx,
     tool_id: Annotated[str, Field(description="read, write or register; see list_agent_tools.")],

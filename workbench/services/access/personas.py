@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from workbench.errors import BadInput, NotFound
 from workbench.model import SECOND, Level, Micros, Role, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Columns, Command, Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
 from workbench.rules.secrets.executed import warnings_about
@@ -62,11 +62,17 @@ class PersonaVersion(Wire):
 class PersonaVersions(Wire):
     """The versions of one persona, newest first."""
 
+    SHOWN: ClassVar = Columns(
+        "versions", "saved_at=saved saved_by=by source name role sha256", "There are no versions."
+    )
+
     versions: list[PersonaVersion]
 
 
 class PersonaPage(Wire):
     """Personas by id."""
+
+    SHOWN: ClassVar = Columns("personas", "id name role", "There are no personas.")
 
     personas: list[PersonaSummary]
 
@@ -77,20 +83,20 @@ class SavedPersona(PersonaInfo):
     warnings: list[str]
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command=Command("personas list"))
 async def get_personas(ctx: Ctx) -> PersonaPage:
     """List the personas."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
     return PersonaPage(personas=[PersonaSummary(id=r["id"], name=r["name"], role=r["role"]) for r in rows])
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command=Command("personas show PERSONA_ID", prints="{definition}"))
 async def get_persona(ctx: Ctx, persona_id: PersonaId) -> PersonaInfo:
     """Get a persona with the instructions for its agents."""
     return await ctx.read(lambda tx: require_persona(tx, persona_id))
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command=Command("personas versions PERSONA_ID"))
 async def list_persona_versions(ctx: Ctx, persona_id: PersonaId) -> PersonaVersions:
     """List the versions of a persona, newest first, with their SHA-256."""
 

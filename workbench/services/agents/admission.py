@@ -12,7 +12,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Ctx, Ok, op
+from workbench.ops import Caller, Command, Ctx, Ok, op
 from workbench.process import connected_user
 from workbench.process.connected_user import TELLS
 from workbench.rules import access
@@ -73,13 +73,13 @@ async def add_admission_rule(
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, reads=True)
+@op(allow=Level.OPERATOR, reads=True, command=Command("rules list"))
 async def list_admission_rules(ctx: Ctx) -> AdmissionRules:
     """List the rules that admit agents without asking, in the order in which they are tried."""
     return AdmissionRules(rules=await ctx.read(_all))
 
 
-@op(allow=Level.OPERATOR, destructive=True)
+@op(allow=Level.OPERATOR, destructive=True, command=Command("rules remove NAME", "Removed rule {name}."))
 async def remove_admission_rule(
     ctx: Ctx, name: Annotated[str, Field(description="The rule's name; see list_admission_rules.")]
 ) -> Ok:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.services.agents import grants
@@ -48,7 +48,7 @@ async def assign_agents(
     return AgentList(agents=await _change(ctx, agent_ids, changes, reason))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("token AGENT_ID", prints="{token}", also="agents token"))
 async def issue_token(ctx: Ctx, agent_id: AgentId) -> IssuedToken:
     """Issue a new token to an agent. The previous token stops working, and its connections are closed."""
     token = access.new_token("wba")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from workbench.model import SECOND, Access, GrantedAccess, Level, Micros, Registration, Role, SelfTools, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Columns, Command, Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.rules.naming import like_pattern
@@ -73,6 +73,14 @@ class AgentInfo(Wire):
 class AgentPage(Wire):
     """Agents, oldest first. `next_cursor` is null on the last page."""
 
+    SHOWN: ClassVar = Columns(
+        "agents",
+        "agent_id=agent name registration_status=registration presence persona_id=persona definition role tool "
+        "access_level=access session team worktree parent=spawned_by",
+        "No agent has registered yet.",
+        sparse="definition",
+    )
+
     agents: list[AgentInfo]
     total: int
     next_cursor: str | None
@@ -96,7 +104,7 @@ class AgentFilter:
     since: int | None = None
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command=Command("agents list"))
 async def list_agents(
     ctx: Ctx,
     status: Annotated[Registration | None, Field(description="Only agents in this state.")] = None,

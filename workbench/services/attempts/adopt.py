@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.integration import OPEN, WorktreeAction
 from workbench.services.attempts.work import AttemptNumber, require_kept
@@ -30,7 +30,15 @@ class Adopted(Wire):
     target_branch: str
 
 
-@op(allow=Level.PLANNER)
+@op(
+    allow=Level.PLANNER,
+    command=Command(
+        "adopt TASK_ID ATTEMPT",
+        "{worktree} has the work of attempt {attempt} at task {task_id}. "
+        "To merge it into {target_branch}, run `workbench approve {approval_id}`.",
+        names={"worktree": "worktree_name"},
+    ),
+)
 async def adopt_attempt(
     ctx: Ctx,
     task_id: TaskId,

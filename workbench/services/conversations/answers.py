@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.chat.limits import require_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.services.conversations import ending, frames, messages, run
@@ -52,7 +52,12 @@ async def send_message(ctx: Ctx, conversation_id: ConversationId, content: Conte
     return await ctx.repositories.shielded(_send(ctx, conversation_id, content))
 
 
-@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    needs_server=True,
+    tool=False,
+    command=Command("conversations stop CONVERSATION", "No answer is being made now."),
+)
 async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
     """Stop the answer that is being made, with the tools that it runs; what has come of it stays.
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, NotFound
 from workbench.model import LARGEST_INT, Level, Wire, uuid7
-from workbench.ops import Ctx, Ok, op
+from workbench.ops import Command, Ctx, Ok, op
 from workbench.rules.chat.limits import ConversationLimits
 from workbench.rules.definitions.providers import provider_id
 from workbench.rules.naming import like_pattern
@@ -105,7 +105,7 @@ async def get_conversation(ctx: Ctx, conversation_id: ConversationId) -> Convers
     return await ctx.read(lambda tx: require_conversation(tx, conversation_id))
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("conversations list"))
 async def list_conversations(
     ctx: Ctx, search: Search = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Conversations:
@@ -117,7 +117,16 @@ async def list_conversations(
     return Conversations(conversations=[conversation_of(row) for row in shown], next_cursor=following)
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command(
+        "conversations rename CONVERSATION TITLE",
+        "{conversation_id} is now {title!r}.",
+        options=(),
+        help="Give a conversation another title.",
+    ),
+)
 async def update_conversation(
     ctx: Ctx,
     conversation_id: ConversationId,

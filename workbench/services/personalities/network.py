@@ -18,7 +18,7 @@ from workbench.koi.payloads import EventType, KoiEvent
 from workbench.koi.peer_tasks import PeerTasks
 from workbench.koi.requests import PeerClient
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.services.personalities import membership, self_node
 from workbench.services.personalities.exchange import farewell, first_contact, handshake
 from workbench.services.personalities.membership import NetworkMembership
@@ -80,7 +80,7 @@ class Network(Wire):
     edges: list[Edge]
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("koi status"))
 async def get_network(ctx: Ctx) -> Network:
     """Show this project's node on the KOI network: its RID and address, its edges, and what waits to be sent."""
     chosen = await membership.of(ctx)
@@ -102,7 +102,15 @@ async def get_network(ctx: Ctx) -> Network:
     )
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command(
+        "koi join [URL]",
+        names={"URL": "first_contact", "rid": "first_contact_rid"},
+        help="Take part in a KOI network: contact the node at URL first, or wait until others contact this one.",
+    ),
+)
 async def join_network(
     ctx: Ctx,
     first_contact: Url | None = None,
@@ -110,7 +118,8 @@ async def join_network(
         str | None, Field(max_length=300, description="Who it has to be. Omit it: the node that is found there first.")
     ] = None,
     name: Annotated[
-        str | None, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="Of this node. Omit it: the setting koi_name.")
+        str | None,
+        Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="Name of this node. Omit it: the setting koi_name."),
     ] = None,
 ) -> Network:
     """Take part in a KOI network: publish this project's personalities, and learn of those of others."""
@@ -126,7 +135,11 @@ async def join_network(
     return await get_network(ctx)
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command("koi leave", asks="Other nodes will forget this project's personalities."),
+)
 async def leave_network(ctx: Ctx) -> Network:
     """Leave the KOI network: withdraw this project's personalities there, and forget those of others."""
     presence = ctx.node.presence

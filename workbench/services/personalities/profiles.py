@@ -15,7 +15,7 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
 from workbench.koi.rids import PERSONALITY
 from workbench.model import Capability, Json, Level, Wire
-from workbench.ops import SAID, Ctx, Ok, op
+from workbench.ops import SAID, Command, Ctx, Ok, op
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.composition import compose
 from workbench.rules.personalities.profile import PersonalityTrait
@@ -143,7 +143,16 @@ async def update_traits(
     return await _published(ctx, change)
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command(
+        "personalities withdraw NAME",
+        "{name} is withdrawn.",
+        asks="{name} and its tools will no longer be on the network.",
+        offers={"name": "personalities"},
+    ),
+)
 async def withdraw_personality(ctx: Ctx, name: OwnName) -> Ok:
     """Withdraw the profile of an agent: the network forgets it. No other node can take its name."""
     functions = publishing.bound(ctx).get(name, ())

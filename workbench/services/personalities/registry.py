@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.errors import NotFound
 from workbench.model import LARGEST_INT, Level, Micros, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.naming import like_pattern, similar
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.differences import ProfileDifference, difference
@@ -152,11 +152,18 @@ async def list_personalities(
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("personalities show NAME", offers={"name": "personalities"}),
+)
 async def get_personality(
     ctx: Ctx,
     name: PersonalityName,
-    version: Annotated[str | None, Field(max_length=LONGEST_PART, description="The version; null: the latest.")] = None,
+    version: Annotated[
+        str | None, Field(max_length=LONGEST_PART, description="This version; by default the latest.")
+    ] = None,
 ) -> Personality:
     """Get the profile of an agent on the network: its traits, its tools and where it comes from."""
     me = await own_hash(ctx)
@@ -177,7 +184,12 @@ async def get_personality(
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("personalities history NAME", offers={"name": "personalities"}),
+)
 async def list_personality_changes(
     ctx: Ctx,
     name: PersonalityName,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.model import Level
-from workbench.ops import SAID, Ctx, Ok, op
+from workbench.ops import SAID, Command, Ctx, Ok, op
 from workbench.ops.parameters import AgentId
 from workbench.services.agents.directory import AgentInfo, agent_by_uid, agent_of
 from workbench.services.agents.rows import require_agent
@@ -26,7 +26,7 @@ SQL = beside(__file__)
 Reason = Annotated[str, SAID, Field(max_length=1_000, description="Recorded in the agent's history.")]
 
 
-@op(allow=Level.PLANNER, destructive=True)
+@op(allow=Level.PLANNER, destructive=True, command=Command("terminate AGENT_ID", "Ended {agent_id}."))
 async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Terminate an agent's process and everything it started, and release its tasks."""
     row = await ctx.read(lambda tx: require_agent(tx, agent_id))
@@ -36,7 +36,11 @@ async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> A
     return await ctx.read(lambda tx: agent_of(ctx, require_agent(tx, agent_id)))
 
 
-@op(allow=Level.OPERATOR, destructive=True)
+@op(
+    allow=Level.OPERATOR,
+    destructive=True,
+    command=Command("revoke AGENT_ID", "Revoked {agent_id}; its token no longer works.", also="agents revoke"),
+)
 async def revoke_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Revoke an agent's admission: its token stops working at once, its process is ended, its tasks are released."""
     because = reason or "the agent was revoked"

@@ -13,7 +13,7 @@ from typing import Literal
 from workbench.drivers import PROGRAMS, Fit, fit
 from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
@@ -43,7 +43,7 @@ class Profiles(Wire):
     profiles: list[ProfileSummary]
 
 
-@op(allow=Level.PLANNER, reads=True)
+@op(allow=Level.PLANNER, reads=True, command=Command("profiles"))
 async def list_profiles(ctx: Ctx) -> Profiles:
     """List the profiles that spawn_agent accepts, and what each needs that is not installed or set here."""
     return Profiles(profiles=await asyncio.to_thread(_all, ctx.settings))

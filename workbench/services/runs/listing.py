@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput
 from workbench.model import Json, Level, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Command, Ctx, op
 from workbench.rules.naming import like_pattern, similar
 from workbench.rules.runs import comparison
 from workbench.rules.runs.values import parse_condition
@@ -103,7 +103,7 @@ async def list_runs(
     return await ctx.read(question)
 
 
-@op(allow=Level.PLANNER, reads=True, tool=False)
+@op(allow=Level.PLANNER, reads=True, tool=False, command=Command("runs show RUN"))
 async def get_run(ctx: Ctx, run_id: RunRef) -> WholeRun:
     """Get a run with its series, artifacts, definitions, environment and notes."""
     await settle_before_reading(ctx)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import Level
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.naming import Name
 from workbench.services.runs.run import RunInfo, RunRef, WholeRun, find, runs_of, whole_run
 from workbench.store.base import Row, Tx
@@ -21,7 +21,17 @@ Tag = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\s,\x00-\x
 Tags = Annotated[list[Tag], Field(max_length=100, description="Tags: words without spaces and commas.")]
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command(
+        "runs note RUN TEXT",
+        "The notes of run {id} are saved.",
+        names={"TEXT": "notes"},
+        options=(),
+        help="Set the notes of a run, in Markdown.",
+    ),
+)
 async def update_run(
     ctx: Ctx,
     run_id: RunRef,

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
-from workbench.ops import SAID, Caller, Ctx, op
+from workbench.ops import SAID, Caller, Command, Ctx, op
 from workbench.ops.parameters import ContextId
 from workbench.rules.naming import words
 from workbench.rules.wire import paging
@@ -79,7 +79,7 @@ class Filters(Wire):
     sequence_after: Annotated[int | None, Field(ge=0, lt=_BEYOND)] = None
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command=Command("contexts show CONTEXT_ID", prints="{title}\n\n{content}"))
 async def get_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Get a context that is visible to you, with its whole text."""
 
@@ -113,7 +113,11 @@ async def update_context(
     return await ctx.write(change)
 
 
-@op(allow=Level.WORKER, tool=False)
+@op(
+    allow=Level.WORKER,
+    tool=False,
+    command=Command("contexts delete CONTEXT_ID", "Deleted {context_id}. `contexts restore {id}` brings it back."),
+)
 async def delete_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Delete a context that you wrote. Its number is not reused; restore_context restores it."""
 
@@ -126,7 +130,7 @@ async def delete_context(ctx: Ctx, context_id: ContextId) -> Context:
     return await ctx.write(change)
 
 
-@op(allow=Level.WORKER, tool=False)
+@op(allow=Level.WORKER, tool=False, command=Command("contexts restore CONTEXT_ID", "Restored {context_id}."))
 async def restore_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Restore a deleted context with its number."""
 

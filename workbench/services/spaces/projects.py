@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from workbench.errors import NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Columns, Command, Ctx, op
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -37,6 +37,12 @@ class Project(Wire):
 class Projects(Wire):
     """Projects, oldest first. `next_cursor` is null on the last page."""
 
+    SHOWN: ClassVar = Columns(
+        "projects",
+        "id name=project description sessions created_at=created deleted_at=deleted",
+        "There are no projects. `workbench projects add NAME` creates one.",
+    )
+
     projects: list[Project]
     total: int
     next_cursor: str | None
@@ -52,7 +58,7 @@ PROJECT = SpaceKind(
 )
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("projects add NAME", "Created the project {name}; its id is {id}."))
 async def create_project(ctx: Ctx, name: Name, description: Description = "") -> Project:
     """Create a project. Names are unique among projects that are not deleted."""
     return await ctx.write(lambda tx: space.create(tx, PROJECT, None, name, description))
@@ -69,7 +75,7 @@ async def get_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command=Command("projects list"))
 async def list_projects(
     ctx: Ctx,
     search: Search = None,
@@ -81,7 +87,7 @@ async def list_projects(
     return await ctx.read(lambda tx: page(tx, ctx.caller, SpaceFilter(search, deleted), limit, cursor))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=space.edits("project"))
 async def update_project(
     ctx: Ctx, project_id: ProjectRef, name: Name | None = None, description: Description | None = None
 ) -> Project:
@@ -95,7 +101,7 @@ async def delete_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     return await ctx.write(lambda tx: space.delete(tx, PROJECT, require_project(tx, project_id)))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("projects restore PROJECT_ID", "Restored {project_id}."))
 async def restore_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     """Restore a deleted project with its sessions, teams and contexts."""
     return await ctx.write(lambda tx: space.restore(tx, PROJECT, require_project(tx, project_id, deleted=True)))

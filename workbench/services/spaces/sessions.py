@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from workbench.errors import NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Columns, Command, Ctx, op
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -43,6 +43,12 @@ class SessionInfo(Wire):
 class Sessions(Wire):
     """Sessions, oldest first. `next_cursor` is null on the last page."""
 
+    SHOWN: ClassVar = Columns(
+        "sessions",
+        "id name=session project teams agents contexts created_at=created deleted_at=deleted",
+        "There are no sessions. `workbench sessions add PROJECT NAME` creates one.",
+    )
+
     sessions: list[SessionInfo]
     total: int
     next_cursor: str | None
@@ -58,7 +64,9 @@ SESSION = SpaceKind(
 )
 
 
-@op(allow=Level.OPERATOR)
+@op(
+    allow=Level.OPERATOR, command=Command("sessions add PROJECT_ID NAME", "Created the session {name}; its id is {id}.")
+)
 async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, description: Description = "") -> SessionInfo:
     """Create a session in a project. Names are unique among the project's sessions that are not deleted."""
     return await ctx.write(
@@ -77,7 +85,7 @@ async def get_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command=Command("sessions list", names={"in": "project_id"}))
 async def list_sessions(
     ctx: Ctx,
     project_id: Annotated[str | None, Field(description="Only sessions of this project (id or name).")] = None,
@@ -91,7 +99,7 @@ async def list_sessions(
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, project_id))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=space.edits("session"))
 async def update_session(
     ctx: Ctx, session_id: SessionRef, name: Name | None = None, description: Description | None = None
 ) -> SessionInfo:
@@ -105,7 +113,7 @@ async def delete_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     return await ctx.write(lambda tx: space.delete(tx, SESSION, require_session(tx, session_id)))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("sessions restore SESSION_ID", "Restored {session_id}."))
 async def restore_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Restore a deleted session with its teams, agents and contexts."""
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from workbench.errors import BadInput, Conflict
 from workbench.model import Access, Level, Wire, uuid7
-from workbench.ops import Caller
+from workbench.ops import Caller, Command
 from workbench.rules.naming import NOTHING, like_pattern, resolve_ref
 from workbench.rules.wire import paging
 from workbench.services.access import permissions
@@ -65,6 +65,17 @@ class SpacePage(Generic[M]):
     spaces: Sequence[M]
     total: int
     next_cursor: str | None
+
+
+def edits(noun: str) -> tuple[Command, ...]:
+    """The commands that change a space of a kind."""
+    ref = f"{noun}_id"
+    changed = f"Changed the {{changed}} of the {noun} {{name}}."
+    renamed = f"The {noun} is now named {{name}}."
+    return (
+        Command(f"{noun}s edit {ref.upper()}", changed),
+        Command(f"{noun}s rename {ref.upper()} NAME", renamed, options=(), help=f"Rename a {noun}."),
+    )
 
 
 def find(

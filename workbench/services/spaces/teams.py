@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from workbench.errors import NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Columns, Command, Ctx, op
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -22,7 +22,7 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 TeamRef = Annotated[str, Field(description="Id or name.")]
-IntoSession = Annotated[str | None, Field(description="Its session (id or name); null for none.")]
+IntoSession = Annotated[str | None, Field(description="Its session (id or name), or none.")]
 
 
 class Team(Wire):
@@ -42,6 +42,12 @@ class Team(Wire):
 class Teams(Wire):
     """Teams, oldest first. `next_cursor` is null on the last page."""
 
+    SHOWN: ClassVar = Columns(
+        "teams",
+        "id name=team session description agents created_at=created deleted_at=deleted",
+        "There are no teams. `workbench teams add NAME --session SESSION` creates one.",
+    )
+
     teams: list[Team]
     total: int
     next_cursor: str | None
@@ -57,7 +63,7 @@ TEAM = SpaceKind(
 )
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("teams add NAME", "Created the team {name}; its id is {id}."))
 async def create_team(ctx: Ctx, name: Name, session_id: IntoSession = None, description: Description = "") -> Team:
     """Create a team. Names are unique among the teams of a session, or without one, that are not deleted."""
     return await ctx.write(lambda tx: space.create(tx, TEAM, _session(tx, session_id), name, description))
@@ -74,7 +80,7 @@ async def get_team(ctx: Ctx, team_id: TeamRef) -> Team:
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command=Command("teams list"))
 async def list_teams(
     ctx: Ctx,
     session_id: Annotated[str | None, Field(description="Only teams of this session (id or name).")] = None,
@@ -88,7 +94,7 @@ async def list_teams(
     return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, session_id))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=space.edits("team"))
 async def update_team(
     ctx: Ctx, team_id: TeamRef, name: Name | None = None, description: Description | None = None
 ) -> Team:
@@ -96,9 +102,9 @@ async def update_team(
     return await ctx.write(lambda tx: space.update(tx, TEAM, require_team(tx, team_id), name, description))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("teams move TEAM_ID SESSION_ID", "Moved {team_id}."))
 async def move_team(ctx: Ctx, team_id: TeamRef, session_id: IntoSession) -> Team:
-    """Move a team and its members to a session, or to none with null."""
+    """Move a team and its members to a session, or to none."""
 
     def change(tx: Tx) -> Team:
         row = require_team(tx, team_id)
@@ -113,13 +119,16 @@ async def move_team(ctx: Ctx, team_id: TeamRef, session_id: IntoSession) -> Team
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR)
+@op(
+    allow=Level.OPERATOR,
+    command=Command("teams delete TEAM_ID", "Deleted {team_id}. `teams restore {id}` brings it back."),
+)
 async def delete_team(ctx: Ctx, team_id: TeamRef) -> Team:
     """Delete a team. Its members stay in their session; restore_team restores the team with its members."""
     return await ctx.write(lambda tx: space.delete(tx, TEAM, require_team(tx, team_id)))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command=Command("teams restore TEAM_ID", "Restored {team_id}."))
 async def restore_team(ctx: Ctx, team_id: TeamRef) -> Team:
     """Restore a deleted team with the agents that are still its members."""
 

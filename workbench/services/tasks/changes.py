@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import Int64, Level, OnFailure, TaskState
-from workbench.ops import SAID, Caller, Ctx, op
+from workbench.ops import SAID, Caller, Command, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TaskAction
@@ -209,7 +209,10 @@ async def reassign_task(
     return await ctx.write(change)
 
 
-@op(allow=Level.PLANNER)
+@op(
+    allow=Level.PLANNER,
+    command=Command("priority TASK_ID NUMBER", "Task {task_id} has priority {priority}.", names={"NUMBER": "priority"}),
+)
 async def set_priority(ctx: Ctx, task_id: TaskId, priority: Priority) -> TaskInfo:
     """Set the priority of your task. Tasks with a higher priority are claimed first."""
 

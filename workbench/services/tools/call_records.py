@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict, NotFound
 from workbench.model import Capability, Int64, Json, Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Command, Ctx, op
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
 from workbench.services.tools import call_log, lost_calls
@@ -139,7 +139,12 @@ def result_of(tx: Reader, call_id: str) -> Any:
     return json.loads(row["result"]) if row is not None and row["result"] else None
 
 
-@op(allow=Level.WORKER, requires=Capability.TOOLS, tool=False)
+@op(
+    allow=Level.WORKER,
+    requires=Capability.TOOLS,
+    tool=False,
+    command=Command("tools cancel CALL", "{tool_name} is {state}."),
+)
 async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
     """Cancel a call of a tool that waits or runs, in whichever process. Its caller gets TOOL_CANCELLED."""
     row = await ctx.read(lambda tx: _require(tx, ctx.caller, call_id))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import NotFound
 from workbench.model import Access, Capability, Level, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Caller, Command, Ctx, op
 from workbench.rules.definitions.model import Definition
 from workbench.rules.naming import similar, suggestion
 from workbench.rules.tools.names import SEPARATOR
@@ -89,7 +89,12 @@ async def list_tools(
     return ToolList(tools=[ToolSummary(**_summary(tool)) for tool in found])
 
 
-@op(allow=Level.READ, reads=True, requires=Capability.TOOLS)
+@op(
+    allow=Level.READ,
+    reads=True,
+    requires=Capability.TOOLS,
+    command=Command("tools show NAME", offers={"name": "tools"}),
+)
 async def get_tool(ctx: Ctx, name: ToolName) -> ToolDetails:
     """Get a tool with the JSON Schemas of its arguments and its result."""
     tool = await find(ctx, ToolScope(ctx.caller), name)

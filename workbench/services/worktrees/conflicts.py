@@ -7,7 +7,7 @@ from typing import Any
 from workbench.git import Repository
 from workbench.git.predictions import Branches, PredictedConflict, Scan
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.ops.duties import duty
 from workbench.services.worktrees.imports import import_new_commits
 from workbench.services.worktrees.rows import open_worktrees
@@ -35,7 +35,7 @@ class ConflictsPredicted(Wire):
     checked_at: Micros
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command=Command("worktrees conflicts"))
 async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
     """List the predicted conflicts of the active worktrees with each other and with their targets, with the files."""
     found = await _import_and_scan(ctx)

@@ -11,7 +11,7 @@ from pydantic import Field
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
-from workbench.ops import SAID, Ctx, op
+from workbench.ops import SAID, Command, Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.processes import termination
@@ -48,7 +48,11 @@ class Discarded(WorktreeInfo):
     bundle: str | None
 
 
-@op(allow=Level.PLANNER, destructive=True)
+@op(
+    allow=Level.PLANNER,
+    destructive=True,
+    command=Command("discard NAME", names={"NAME": "worktree_name"}, also="worktrees discard"),
+)
 async def discard_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,

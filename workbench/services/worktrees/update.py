@@ -10,7 +10,7 @@ from typing import Any
 from workbench.errors import Conflict, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
@@ -34,7 +34,7 @@ class Updated(Wire):
     conflicts: list[str]
 
 
-@op(allow=Level.PLANNER)
+@op(allow=Level.PLANNER, command=Command("worktrees update NAME", names={"NAME": "worktree_name"}))
 async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
     """Merge the target branch into a worktree. On conflicts, list the files and change nothing."""
     return await ctx.repositories.shielded(_update(ctx, worktree_name))

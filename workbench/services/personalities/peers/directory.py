@@ -10,7 +10,7 @@ from workbench.errors import BadInput, NotFound
 from workbench.koi import rids
 from workbench.koi.nodes import EdgeStatus, NodeType
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.peers import outbox, rejections, rows
@@ -113,7 +113,11 @@ async def get_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
     return await ctx.read(lambda tx: _details(tx, resolve(tx, peer), _me(ctx)))
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command("koi block PEER", asks="What {peer} has published will be dropped."),
+)
 async def block_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
     """Block a node: accept nothing from it, send nothing to it, and drop what it has published."""
     rid, dropped = await ctx.write(lambda tx: _block(tx, resolve(tx, peer)))
@@ -122,7 +126,7 @@ async def block_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
     return await get_peer(ctx, rid)
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(allow=Level.OPERATOR, tool=False, command=Command("koi unblock PEER"))
 async def unblock_peer(ctx: Ctx, peer: PeerRef) -> PeerDetails:
     """Unblock a node. What it has published is fetched again."""
     rid = await ctx.write(lambda tx: _unblock(tx, resolve(tx, peer)))

@@ -6,13 +6,13 @@ A plan is stored as its tasks; of its text, only a hash of the content is stored
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from workbench.errors import BadInput, NotFound
 from workbench.model import Level, TaskState, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Columns, Command, Ctx, op
 from workbench.rules.tasks import plan as rules
 from workbench.services.tasks.plans.apply import apply_proposal
 from workbench.services.tasks.plans.proposal import (
@@ -52,6 +52,10 @@ class PlanSummary(Wire):
 
 class PlanPage(Wire):
     """Plans, oldest first."""
+
+    SHOWN: ClassVar = Columns(
+        "plans", "plan tasks completed failed cancelled open", "There are no plans. `workbench plan FILE` creates one."
+    )
 
     plans: list[PlanSummary]
 
@@ -101,14 +105,19 @@ async def create_plan(
     return await ctx.write(lambda tx: apply_proposal(tx, ctx, make_proposal(tx)))
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command=Command("plans"))
 async def list_plans(ctx: Ctx) -> PlanPage:
     """List the plans of this project and their progress."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list, task_scope(tx, ctx.caller)))
     return PlanPage(plans=[PlanSummary(**row) for row in rows])
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("export-plan NAME", names={"NAME": "plan"}, prints="{text}"),
+)
 async def export_plan(
     ctx: Ctx,
     plan: Annotated[str, Field(description="Its name; see list_plans.")],

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from workbench.definition_files import Snapshot
 from workbench.errors import Conflict, NotFound
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op, problems_of
+from workbench.ops import Command, Ctx, op, problems_of
 from workbench.ops.operation import invalid_arguments
 from workbench.present.inert import inert
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
@@ -39,6 +39,8 @@ Config = Annotated[
 SHOWN_LINE = 300
 _TEXTS = ("args", "env", "url", "headers")
 State = Literal["ready", "starting", "failed", "stopped", "disabled", "untrusted", "refused", "invalid"]
+SERVERS = {"name": "tool_servers"}
+"""What completion offers for the name of a server."""
 
 
 class ToolServer(Wire):
@@ -111,7 +113,21 @@ async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
     return await _change(ctx, name, add)
 
 
-@op(allow=Level.OPERATOR)
+@op(
+    allow=Level.OPERATOR,
+    command=(
+        Command(
+            "tools servers enable NAME", options=(), fixed={"enabled": True}, offers=SERVERS, help="Switch a server on."
+        ),
+        Command(
+            "tools servers disable NAME",
+            options=(),
+            fixed={"enabled": False},
+            offers=SERVERS,
+            help="Switch a server off; its configuration stays.",
+        ),
+    ),
+)
 async def update_tool_server(
     ctx: Ctx,
     name: Name,
@@ -135,7 +151,11 @@ async def update_tool_server(
     return await _change(ctx, name, update, rewrites=config is not None)
 
 
-@op(allow=Level.OPERATOR, destructive=True)
+@op(
+    allow=Level.OPERATOR,
+    destructive=True,
+    command=Command("tools servers remove NAME", "Removed {name}.", offers=SERVERS),
+)
 async def remove_tool_server(ctx: Ctx, name: Name) -> RemovedToolServer:
     """Use the tools of an MCP server no more, and remove its configuration."""
 
@@ -148,7 +168,7 @@ async def remove_tool_server(ctx: Ctx, name: Name) -> RemovedToolServer:
     return RemovedToolServer(name=name)
 
 
-@op(allow=Level.OPERATOR, needs_server=True)
+@op(allow=Level.OPERATOR, needs_server=True, command=Command("tools servers restart NAME", offers=SERVERS))
 async def restart_tool_server(ctx: Ctx, name: Name) -> ToolServer:
     """Disconnect from an MCP server and connect again; its program is ended and started, with its secrets read anew."""
     found = await project.read(ctx)
