@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.ops import Ctx
 from workbench.ops.duties import recovers
 from workbench.providers.frames import AnswerUsage
-from workbench.services.conversations import ending, messages
+from workbench.services.conversations import ending, turns
 from workbench.store.base import Tx
 
 
@@ -21,9 +21,9 @@ def settle_lost(tx: Tx, ctx: Ctx, conversation_id: str) -> None:
 
 
 def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
-    for row in tx.all(messages.SQL.running):
+    for row in tx.all(turns.SQL.running):
         conversation_id = row["conversation_id"]
         if only in (None, conversation_id) and not ctx.answers.is_here(conversation_id):
-            made = messages.transcript_of(tx, row["id"])
+            made = turns.transcript_of(tx, row["id"])
             asked = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
             ending.ended(tx, conversation_id, row["id"], ending.interrupted(asked), made, [])
