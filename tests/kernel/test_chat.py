@@ -186,12 +186,12 @@ def test_a_tool_is_asked_for_in_the_page_and_the_cell_says_what_was_decided(runn
 
 APPROVE = """
 import threading
-from kernel_ext.panels.question import Question
-asked, display = threading.Event(), Question._ipython_display_
+from kernel_ext.panels.question import CellQuestion
+asked, display = threading.Event(), CellQuestion._ipython_display_
 def displayed(self):
     display(self)
     asked.set()
-Question._ipython_display_ = displayed
+CellQuestion._ipython_display_ = displayed
 def approve():
     asked.wait()
     [one] = wb.call("list_approvals", kind="tool_call")["approvals"]
