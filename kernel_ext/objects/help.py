@@ -28,7 +28,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "runs": ("runs",),
     "definitions": ("definitions",),
     "tools": ("tools",),
-    "chat": ("chat",),
+    "chat": ("conversations",),
     "personalities": ("personalities",),
     "spaces": ("spaces",),
     "sharing": ("sharing", "insight"),
