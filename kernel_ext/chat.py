@@ -51,7 +51,7 @@ class ShownAnswer(Answer):
 
 
 class Chat(Fixed):
-    """A conversation with the agent of a definition, or with a model. A cell shows its messages."""
+    """A conversation with the agent of a definition, or with a model. A cell shows its turns."""
 
     id: str
 
@@ -69,15 +69,15 @@ class Chat(Fixed):
         return self._notebook.call("get_conversation", conversation_id=self.id)
 
     @property
-    def messages(self) -> Sequence[Mapping[str, Any]]:
-        """Its newest messages, oldest first."""
-        return list(self._notebook.call("list_messages", conversation_id=self.id)["messages"])
+    def turns(self) -> Sequence[Mapping[str, Any]]:
+        """Its newest turns, oldest first."""
+        return list(self._notebook.call("list_turns", conversation_id=self.id)["turns"])
 
     def ask(self, question: str) -> ShownAnswer:
         """Ask something, and show the answer as it comes. An interrupt of the cell stops it.
 
         Raises:
-            WorkbenchError: the answer failed, or what the operation send_message raises.
+            WorkbenchError: the answer failed, or what the operation ask raises.
         """
         return self.send(question).show()
 
@@ -85,7 +85,7 @@ class Chat(Fixed):
         """Ask something without waiting for the answer; its `show` or `wait` does.
 
         Raises:
-            WorkbenchError: what the operation send_message raises.
+            WorkbenchError: what the operation ask raises.
         """
         return ShownAnswer.asked(self._notebook, self.id, question)
 
@@ -115,7 +115,7 @@ class Chat(Fixed):
         return str(self._notebook.call("export_conversation", conversation_id=self.id, format=format)["content"])
 
     def delete(self) -> None:
-        """Delete it with its messages. The calls of its tools stay recorded."""
+        """Delete it with its turns. The calls of its tools stay recorded."""
         self._notebook.call("delete_conversation", conversation_id=self.id)
 
     def __repr__(self) -> str:

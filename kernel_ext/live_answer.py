@@ -56,7 +56,7 @@ def show(notebook: LiveNotebook, answer: Answer) -> None:
         return
     live = _Live(notebook, answer) if has_frontend() else None
     try:
-        while answer.message is None:
+        while answer.turn is None:
             answer.read(live.wait_seconds if live else READ_SECONDS)
             if live:
                 live.refresh()

@@ -73,7 +73,7 @@ WORDS = {
     "runs": "_runs?$|_sweeps?$|^(record_metrics|add_run_artifact|get_run_artifact|get_run_series)$",
     "spawning": "spawn|restart_agent|enlist_worker|unattended",
     "attempts": "attempt|^get_task_artifact$",
-    "conversations": "conversation|message|answer|frames",
+    "conversations": "conversation|message|answer|frames|^ask$|turn",
     "definitions": "^agent_|_(rule|reference)s?$",
     "personalities": "personalit|_(network|peers?|traits|peer_permission)$",
     "tools": "tool",

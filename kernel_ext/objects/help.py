@@ -10,7 +10,7 @@ from workbench.model import Level
 from workbench.ops import collect
 from workbench.ops.operation import Op
 from workbench.present.tables import Table, TablePage
-from workbench.rules.naming import similar
+from workbench.rules.naming import suggestion
 from workbench.services import SERVICES
 
 WHO = {
@@ -28,7 +28,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "runs": ("runs",),
     "definitions": ("definitions",),
     "tools": ("tools",),
-    "chat": ("chat",),
+    "chat": ("conversations",),
     "personalities": ("personalities",),
     "spaces": ("spaces",),
     "sharing": ("sharing", "insight"),
@@ -58,8 +58,7 @@ def described(name: str | None) -> Table | TablePage:
         note = f'wb.help("{subjects[name][0].name}") describes the first of them.'
         return Table(["operation", "who may call it", "what it does"], rows, note=note)
     if name not in operations:
-        near = similar(name, [*operations, *subjects])
-        hint = f"Did you mean {near}?" if near else "wb.help() lists the subjects."
+        hint = suggestion(name, [*operations, *subjects]).rstrip() or "wb.help() lists the subjects."
         raise NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. {hint}")
     return _page(operations[name])
 

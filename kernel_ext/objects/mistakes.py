@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import BadInput, NotFound
-from workbench.rules.naming import similar
+from workbench.rules.naming import suggestion
 
 T = TypeVar("T")
 
@@ -77,8 +77,8 @@ def public(of: object) -> list[str]:
 def unknown_field(of: str, name: object, known: Iterable[str]) -> UnknownField:
     """The error for a field that does not exist, such as ``A task has no field 'titel'. Did you mean title?``."""
     names = list(known)
-    near = similar(name, names) if isinstance(name, str) else ""
-    hint = f"Did you mean {near}?" if near else f"There are {', '.join(names)}."
+    near = suggestion(name, names).rstrip() if isinstance(name, str) else ""
+    hint = near or f"There are {', '.join(names)}."
     return UnknownField("UNKNOWN_FIELD", f"{of} has no field {name!r}. {hint}")
 
 

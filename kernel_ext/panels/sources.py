@@ -213,7 +213,7 @@ SLOW = (
 If one cannot be read, its row with the empty id holds the error: `{"id": "", "error": …}`.
 """
 
-_OTHER_KINDS = frozenset({"answer.*", "message.*", "run.*", "sweep.*"})
+_OTHER_KINDS = frozenset({"answer.*", "turn.*", "run.*", "sweep.*"})
 """Events that change no table, but what the page reads by itself: answers in conversations, runs and sweeps. Calls of
 tools have `tool.*`, as permissions have."""
 

@@ -205,9 +205,9 @@ class _Recording:
         await self.at(380)
         definition = define(self.settings, SCRIPT)
         made = await self.workbench.call("create_conversation", definition=definition)
-        sent = await self.workbench.call("send_message", conversation_id=made["id"], content="Two and two?")
+        sent = await self.workbench.call("ask", conversation_id=made["id"], content="Two and two?")
         state = "running"
         while state == "running":
-            page = await self.workbench.call("list_messages", conversation_id=made["id"])
-            state = next(one["state"] for one in page["messages"] if one["id"] == sent["answer"]["id"])
+            page = await self.workbench.call("list_turns", conversation_id=made["id"])
+            state = next(one["state"] for one in page["turns"] if one["id"] == sent["answer"]["id"])
             await asyncio.sleep(0.01)

@@ -204,7 +204,7 @@ def talked(project: Project) -> None:
     conversation = project.operate(
         "create_conversation", definition="./agents/planner", title="Plan the count", tools=["*", "workbench"]
     )
-    project.operate("send_message", conversation_id=conversation["id"], content="Who can count?\nPlan it.")
+    project.operate("ask", conversation_id=conversation["id"], content="Who can count?\nPlan it.")
     project.operate("add_tool_server", name="hub", config={"command": "false", "args": []})
 
 

@@ -40,7 +40,7 @@ async def test_the_next_server_finds_every_frame_that_a_reader_had(project: Proj
     path = define(settings, WORDS)
     for _ in range(ROUNDS):
         conversation = (await project.call("create_conversation", definition=path))["id"]
-        await project.call("send_message", conversation_id=conversation, content="Count")
+        await project.call("ask", conversation_id=conversation, content="Count")
         had = await read(project, conversation, 0, project.random.randint(2, 30))
         await asyncio.to_thread(kill, project)
         project.serve(Victim.SERVER)
@@ -48,10 +48,10 @@ async def test_the_next_server_finds_every_frame_that_a_reader_had(project: Proj
         frames = had + rest
         assert [frame["number"] for frame in frames] == list(range(1, len(frames) + 1))
         assert (frames[-1]["type"], frames[-1]["data"]["code"]) == ("error", "ANSWER_INTERRUPTED")
-        answer = (await project.call("list_messages", conversation_id=conversation))["messages"][-1]
+        answer = (await project.call("list_turns", conversation_id=conversation))["turns"][-1]
         text = "".join(frame["data"]["content"] for frame in frames if frame["type"] == "token")
         assert (answer["state"], answer["content"]) == ("interrupted", text)
-        await project.call("retry_answer", conversation_id=conversation, message_id=answer["id"])
+        await project.call("retry_answer", conversation_id=conversation, turn_id=answer["id"])
         await project.call("stop_answer", conversation_id=conversation)
 
 

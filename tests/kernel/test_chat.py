@@ -63,7 +63,7 @@ def test_a_cell_shows_the_answer_and_continues_the_conversation(running: Kernel)
     assert running.run("%%chat assistant\nAnd now?") == "Still fine."
     assert running.run("%%chat -o last\nAnd now?") == "It is *fine*."
     assert running.run("last.text, last.state") == "('It is *fine*.', 'completed')"
-    assert running.run("len(wb.chats.open(None).messages)") == "6"
+    assert running.run("len(wb.chats.open(None).turns)") == "6"
 
 
 def test_in_a_batch_run_the_answer_is_one_output(running: Kernel) -> None:
@@ -101,8 +101,8 @@ def test_an_interrupt_stops_the_answer_and_keeps_what_came(running: Kernel, fron
         text, error = running.attempt("chat.ask('Count')")
     assert str(error).startswith("Interrupted: ANSWER_STOPPED: ")
     assert "The answer was stopped." in text
-    assert running.run("chat.messages[-1]['state']") == "'stopped'"
-    kept = running.run("chat.messages[-1]['content']").strip("'")
+    assert running.run("chat.turns[-1]['state']") == "'stopped'"
+    kept = running.run("chat.turns[-1]['content']").strip("'")
     assert kept.startswith("one")
     assert not kept.endswith("five")
     assert running.run("chat.info['answer_id'] is None") == "True"
@@ -111,7 +111,7 @@ def test_an_interrupt_stops_the_answer_and_keeps_what_came(running: Kernel, fron
 INTERRUPT = """
 import signal, threading, time
 def interrupt():
-    while not (chat.messages and chat.messages[-1]["content"].startswith("one")):
+    while not (chat.turns and chat.turns[-1]["content"].startswith("one")):
         time.sleep(0.02)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 threading.Thread(target=interrupt, daemon=True).start()
@@ -122,7 +122,7 @@ def test_an_answer_that_fails_fails_the_cell_with_its_code(running: Kernel) -> N
     error = running.error("%%chat --model openai:gpt-x\nHello")
     assert "INVALID_CONFIGURATION: " in error or "SECRET" in error
     running.run("keyless = wb.chats.open(None)")
-    assert running.run("keyless.messages[-1]['state']") == "'failed'"
+    assert running.run("keyless.turns[-1]['state']") == "'failed'"
     assert "✗" not in running.run("keyless")
 
 
@@ -145,13 +145,13 @@ def test_a_conversation_is_an_object(running: Kernel) -> None:
     assert running.run("talk.ask('How is it?')") == "It is *fine*."
     assert running.run("talk").splitlines() == ["Weather", "", "> How is it?", "", "It is *fine*."]
     assert running.run("talk.retry().text").endswith("'It is *fine*.'")
-    assert running.run("len(talk.messages)") == "2"
+    assert running.run("len(talk.turns)") == "2"
     assert running.run("talk.update(title='Climate').info['title']") == "'Climate'"
     assert "It is *fine*." in running.run("print(talk.export())")
     assert running.run("import json; len(json.loads(talk.export('notebook'))['cells']) > 1") == "True"
     assert "Climate" in running.run("%workbench conversations")
     running.run("talk.delete()")
-    assert running.fail("talk.messages")["evalue"].startswith("CONVERSATION_NOT_FOUND: ")
+    assert running.fail("talk.turns")["evalue"].startswith("CONVERSATION_NOT_FOUND: ")
 
 
 def test_the_command_asks_too_and_a_deleted_conversation_is_begun_again(running: Kernel) -> None:
@@ -186,12 +186,12 @@ def test_a_chat_cell_shows_the_decision_on_a_tool_call(running: Kernel) -> None:
 
 APPROVE = """
 import threading
-from kernel_ext.panels.question import Question
-asked, display = threading.Event(), Question._ipython_display_
+from kernel_ext.panels.question import CellQuestion
+asked, display = threading.Event(), CellQuestion._ipython_display_
 def displayed(self):
     display(self)
     asked.set()
-Question._ipython_display_ = displayed
+CellQuestion._ipython_display_ = displayed
 def approve():
     asked.wait()
     [one] = wb.call("list_approvals", kind="tool_call")["approvals"]

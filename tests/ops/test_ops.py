@@ -69,7 +69,7 @@ operator   create_session update_session delete_session restore_session
 operator   create_team update_team move_team delete_team restore_team
 operator   agent_revoke_trust
 operator   create_conversation list_conversations get_conversation update_conversation delete_conversation
-operator   send_message stop_answer retry_answer list_messages read_frames export_conversation
+operator   ask stop_answer retry_answer list_turns read_frames export_conversation
 operator   update_agent_tool list_tool_permissions set_tool_permission
 operator   list_peers get_peer block_peer unblock_peer set_peer_permission get_network join_network leave_network
 operator   publish_personality withdraw_personality get_own_personality release_personality_name
@@ -218,6 +218,8 @@ async def test_an_unknown_operation_gets_those_that_may_be_meant(workbench: Work
         error = await given.refusal(workbench.dispatch(caller, "aprove", {}))
         assert error.code == "UNKNOWN_OPERATION"
         assert ("Did you mean approve" in error.message) is may
+        former = await given.refusal(workbench.dispatch(caller, "send_message", {}))
+        assert former.message.startswith("There is no operation 'send_message'. It is now ask. GET /api/ops ") is may
 
 
 @pytest.mark.anyio
@@ -347,7 +349,7 @@ async def test_dispatch_permits_each_level_the_operations_of_the_table(workbench
 async def test_operations_that_need_the_servers_are_refused_without_them(workbench: Workbench) -> None:
     found = [op.name for op in CATALOGUE.values() if op.needs_server]
     hosts = ["finish_tool_call", "offer_tools", "report_tool_progress", "take_tool_calls", "withdraw_tools"]
-    chat = ["retry_answer", "send_message", "stop_answer"]
+    chat = ["ask", "retry_answer", "stop_answer"]
     others = ["connection_instructions", "enlist_worker", "restart_agent", "restart_tool_server", "spawn_agent"]
     assert found == sorted([*others, *chat, *hosts])
     error = await given.refusal(workbench.call("spawn_agent", persona_id="implementer"))

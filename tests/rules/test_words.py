@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.given import refused
-from workbench.rules.naming import LONGEST, like_pattern, resolve_ref, similar, words
+from workbench.rules.naming import FORMER_NAMES, LONGEST, like_pattern, resolve_ref, similar, suggestion, words
 from workbench.rules.wording import in_commands, in_magics
 
 
@@ -93,6 +93,12 @@ def test_an_id_goes_before_a_name_and_a_name_means_the_only_one_that_has_it() ->
 def test_the_nearest_names_are_suggested(word: str, meant: str) -> None:
     assert similar(word, NAMES) == meant
     assert similar(word, []) == ""
+
+
+def test_a_former_name_is_answered_with_the_present_one() -> None:
+    assert suggestion("send_message", ["send_images", "ask"]) == "It is now ask. "
+    assert suggestion("send_message", ["send_images"]) == "Did you mean send_images? ", "the caller may not call it"
+    assert FORMER_NAMES.keys().isdisjoint(FORMER_NAMES.values())
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,8 @@ class _Making:
 
     async def _conversation(self) -> None:
         made = await self.call("create_conversation", model="test:echo", title="Talk")
-        await self.call("send_message", conversation_id=made["id"], content="Two and two?")
-        while (await self.call("list_messages", conversation_id=made["id"]))["messages"][-1]["state"] == "running":
+        await self.call("ask", conversation_id=made["id"], content="Two and two?")
+        while (await self.call("list_turns", conversation_id=made["id"]))["turns"][-1]["state"] == "running":
             await asyncio.sleep(0.01)
 
     async def _runs(self) -> None:

@@ -124,6 +124,16 @@ async def test_every_table_has_rows_and_they_are_read(saved: Saved) -> None:
         series = await workbench.call("get_run_series", run_id=run["id"])
         assert [point[1] for point in series["series"][0]["points"]] == [0.5, 0.25]
         assert (await workbench.call("read"))["data"]
+        (talk,) = (await workbench.call("list_conversations"))["conversations"]
+        asked, answer = (await workbench.call("list_turns", conversation_id=talk["id"]))["turns"]
+        frames = (await workbench.call("read_frames", conversation_id=talk["id"]))["frames"]
+        assert {frame["turn_id"] for frame in frames} == {asked["id"], answer["id"]}
+        sent = (await workbench.call("list_events", kinds=["turn.*", "answer.*"]))["events"]
+        assert [(event["kind"], event["data"]["turn_id"]) for event in sent] == [
+            ("turn.sent", asked["id"]),
+            ("answer.started", answer["id"]),
+            ("answer.ended", answer["id"]),
+        ]
     assert Settings.load(saved.settings.project).koi_retry_base_seconds == 8.0
     notebook = nbformat.read(saved.settings.project / "panel.ipynb", as_version=4)
     nbformat.validate(notebook)
@@ -144,9 +154,9 @@ async def test_people_and_agents_of_a_saved_project_continue(saved: Saved) -> No
         (asked,) = (await call("list_approvals", kind="registration"))["approvals"]
         await call("approve", approval_id=asked["id"], choices={"agent_id": "newcomer"})
         (talk,) = (await call("list_conversations"))["conversations"]
-        sent = await call("send_message", conversation_id=talk["id"], content="And three?")
-        page = await call("list_messages", conversation_id=talk["id"])
-        assert sent["answer"]["id"] in [message["id"] for message in page["messages"]]
+        sent = await call("ask", conversation_id=talk["id"], content="And three?")
+        page = await call("list_turns", conversation_id=talk["id"])
+        assert sent["answer"]["id"] in [turn["id"] for turn in page["turns"]]
         made = await served.workbench.dispatch(ANONYMOUS, "register", {"name": "worker", "persona_id": "implementer"})
         await call("approve", approval_id=made["approval_id"], choices={"agent_id": "worker"})
         task = await call("create_task", title="New", persona_id="implementer", run="true", assigned_agent_id="worker")

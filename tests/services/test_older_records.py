@@ -32,7 +32,7 @@ COLUMNS = {
     "task_status": ("result_data", "artifacts", "error_message"),
     "attempt_work": ("requested_end", "problem"),
     "tool_calls": ("arguments", "result", "progress_message"),
-    "messages": ("content", "parts", "history", "error"),
+    "turns": ("content", "parts", "history", "error"),
     "chat_frames": ("data",),
     "contexts": ("title", "content", "metadata"),
     "agents": ("capabilities",),
@@ -100,7 +100,7 @@ def _fill(db: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None:
 
 def _some(table: str, name: str, kind: str) -> str:
     chosen = {"role": "assistant", "state": "completed", "status": "discarded", "level": "info", "source": "local"}
-    state = {"attempt_work": "over", "messages": "completed", "runs": "completed"}
+    state = {"attempt_work": "over", "turns": "completed", "runs": "completed"}
     if name == "state":
         return state.get(table, chosen[name])
     return chosen.get(name, "1")

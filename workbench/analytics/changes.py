@@ -24,7 +24,7 @@ Keys = Mapping[str, frozenset[str]]
 Rows = Sequence[tuple[Any, ...]]
 NAMED: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Iterable[Any]]]] = {
     "plan": ("task", lambda data: data.get("tasks", {}).values()),
-    "conversation": ("message", lambda data: [data[name] for name in ("message_id", "replaces") if name in data]),
+    "conversation": ("turn", lambda data: [data[name] for name in ("turn_id", "replaces") if name in data]),
 }
 """Events about a noun that name rows of another mirror in their data: its noun, and what the keys are."""
 

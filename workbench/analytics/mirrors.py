@@ -255,7 +255,7 @@ MIRRORS = (
         "id",
     ),
     Mirror(
-        "raw_messages",
+        "raw_turns",
         {
             "id": "VARCHAR",
             "conversation_id": "VARCHAR",
@@ -279,8 +279,8 @@ MIRRORS = (
             "created_us": "BIGINT",
             "ended_us": "BIGINT",
         },
-        SQL.messages,
-        "message",
+        SQL.turns,
+        "turn",
         "id",
         deleted="conversation.deleted",
         owner="conversation_id",

@@ -90,14 +90,14 @@ FROM conversations c LEFT JOIN definitions d ON d.id = c.definition_id
 WHERE CAST(:keys AS TEXT) IS NULL OR c.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY c.id;
 
--- name: messages
-SELECT m.id, m.conversation_id, m.number, m.role, m.state,
-    CASE WHEN length(m.content) <= 20000 THEN m.content END AS content, m.model, m.definition_hash, m.prompt_hash,
-    m.include, m.end_reason, m.cut_at, m.error_code, m.input_tokens, m.output_tokens, m.requests, m.unmeasured, m.cost_usd, m.replaced_at IS NOT NULL AS replaced,
-    m.created_at AS created_us, m.ended_at AS ended_us
-FROM messages m
-WHERE CAST(:keys AS TEXT) IS NULL OR m.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
-ORDER BY m.conversation_id, m.number;
+-- name: turns
+SELECT t.id, t.conversation_id, t.number, t.role, t.state,
+    CASE WHEN length(t.content) <= 20000 THEN t.content END AS content, t.model, t.definition_hash, t.prompt_hash,
+    t.include, t.end_reason, t.cut_at, t.error_code, t.input_tokens, t.output_tokens, t.requests, t.unmeasured, t.cost_usd, t.replaced_at IS NOT NULL AS replaced,
+    t.created_at AS created_us, t.ended_at AS ended_us
+FROM turns t
+WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY t.conversation_id, t.number;
 
 -- name: personalities
 SELECT p.name || '/' || p.version AS reference, p.rid, p.name, p.version, p.owner, b.origin, b.sha256, p.tools, b.contents,

@@ -13,7 +13,7 @@ from workbench.ops.caller import Caller
 from workbench.ops.context import Ctx
 from workbench.ops.operation import Catalogue, Op
 from workbench.rules import access
-from workbench.rules.naming import similar
+from workbench.rules.naming import suggestion
 from workbench.rules.wire import json_safety
 
 
@@ -57,10 +57,10 @@ def _without_secrets(ctx: Ctx, value: Any) -> Any:
 
 
 def _unknown(catalogue: Catalogue, caller: Caller, name: str) -> NotFound:
-    meant = similar(name, (op.name for op in catalogue.values() if op.permits(caller)))
-    question = f" Did you mean {meant}?" if meant else ""
+    hint = suggestion(name, (op.name for op in catalogue.values() if op.permits(caller)))
     return NotFound(
-        "UNKNOWN_OPERATION", f"There is no operation {name!r}.{question} GET /api/ops lists those you may call."
+        "UNKNOWN_OPERATION",
+        f"There is no operation {name!r}. {hint}".rstrip() + " GET /api/ops lists those you may call.",
     )
 
 

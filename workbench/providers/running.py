@@ -32,7 +32,7 @@ class RunningAnswer:
     """
 
     conversation_id: str
-    message_id: str
+    turn_id: str
     task: asyncio.Task[None] | None = None
     ending: AnswerEnding | None = None
     is_begun: bool = False
@@ -59,9 +59,9 @@ class RunningAnswers:
 
     def start(self, running: RunningAnswer, work: Coroutine[Any, Any, None]) -> None:
         """Make an answer in a task. The coroutine handles all its errors, and looks at `ending` when it begins."""
-        running.task = asyncio.create_task(work, name=f"answer {running.message_id}")
-        self._answers[running.message_id] = running
-        running.task.add_done_callback(lambda task: self._answers.pop(running.message_id, None))
+        running.task = asyncio.create_task(work, name=f"answer {running.turn_id}")
+        self._answers[running.turn_id] = running
+        running.task.add_done_callback(lambda task: self._answers.pop(running.turn_id, None))
         held = ExitStack()
         held.enter_context(self.beginning(running.conversation_id))
         running.task.add_done_callback(lambda task: held.close())

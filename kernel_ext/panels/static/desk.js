@@ -813,9 +813,9 @@ stop),f(this.hint,e?"The answer is being made. You can write the next message me
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
 `).length;this.text.rows=Math.min(gp,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
-if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("send_message",{conversation_id:t,content:e},this.send,"Sen\
-ding…")&&this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.
-value=""),this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var Ui={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
+if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("ask",{conversation_id:t,content:e},this.send,"Sending…")&&
+this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.value=""),
+this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var Ui={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
 none:{label:"No tools",names:[]}},Hi={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
 onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},yp={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
 ion"},Je=class{constructor(t,e,s){this.conversation=e,this.tables=t.store.tables,this.onDone=s,this.requests=new y(t),this.controls=this.make(this.tables,e);let n=e?
@@ -835,20 +835,20 @@ submit,"Saving…");n?this.onDone(n):this.mark(this.requests.error)}mark(t){for(
 t?.details?.problems?.[0]?.field??"").split("."),s=yp[t?.code]??e.find(n=>n in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].
 focus())}};function vp(i){let t=JSON.stringify([...i].sort());return Object.keys(Ui).find(e=>JSON.stringify(Ui[e].names)===t)??""}function Oh({definitions:i}){let t=[
 ...i.values()].filter(({name:e})=>e).map(({id:e,name:s})=>[e,s]);return[["","None: a model alone"],...t.sort(([,e],[,s])=>e<s?-1:1)]}var Ch={token:"text",thinking:"thinking"},Ah={tool_start:()=>"running",tool_waiting:()=>"waiting",tool_progress:()=>"running",tool_complete:({is_error:i})=>i?"f\
-ailed":"completed"},_p=new Set(["complete","error"]),As=class{constructor(){this.messages=[],this.after=0,this.before=null}takePage({messages:t,last_frame:e,next_before:s}){
-let n=t[0]?.number??0,o=this.messages.filter(({number:r})=>r<n);o.length||(this.before=s),this.messages=[...o,...t],this.after=e}takeEarlier({messages:t,next_before:e}){
-this.messages=[...t,...this.messages],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let n=s!==null&&!this.message(s);for(let o of t){let r=this.
-message(o.message_id);!r||_p.has(o.type)?n=!0:kp(r,o)}return this.after=e,n}message(t){return this.messages.find(e=>e.id===t)}get running(){return this.messages.
-find(({state:t})=>t==="running")}};function kp(i,{type:t,data:e}){t in Ch?$p(i,Ch[t],e.content):t in Ah&&xp(i,{...e,state:Ah[t](e)}),i.notice=t==="retry"?e.message??
-"The provider failed, and is asked again.":void 0}function $p(i,t,e){let s=i.parts.at(-1);s?.type===t?s.text+=e:i.parts.push({type:t,text:e})}function xp(i,t){let e=i.
-parts.find(({type:s,call_id:n})=>s==="tool"&&n===t.call_id);e?Object.assign(e,Sp(t)):i.parts.push({type:"tool",source:"local",...t})}function Sp(i){return Object.
-fromEntries(Object.entries(i).filter(([,t])=>t!=null))}var Ep=30,Tp=20,Nh=50,zi=class{constructor(t,e,s,n){this.onChange=s,this.requests=new y(t),this.id=null,this.transcript=new As;let o=r=>this.requests.showError(
+ailed":"completed"},_p=new Set(["complete","error"]),As=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
+let n=t[0]?.number??0,o=this.turns.filter(({number:r})=>r<n);o.length||(this.before=s),this.turns=[...o,...t],this.after=e}takeEarlier({turns:t,next_before:e}){
+this.turns=[...t,...this.turns],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let n=s!==null&&!this.turn(s);for(let o of t){let r=this.turn(o.turn_id);
+!r||_p.has(o.type)?n=!0:kp(r,o)}return this.after=e,n}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
+function kp(i,{type:t,data:e}){t in Ch?$p(i,Ch[t],e.content):t in Ah&&xp(i,{...e,state:Ah[t](e)}),i.notice=t==="retry"?e.message??"The provider failed, and is a\
+sked again.":void 0}function $p(i,t,e){let s=i.parts.at(-1);s?.type===t?s.text+=e:i.parts.push({type:t,text:e})}function xp(i,t){let e=i.parts.find(({type:s,call_id:n})=>s===
+"tool"&&n===t.call_id);e?Object.assign(e,Sp(t)):i.parts.push({type:"tool",source:"local",...t})}function Sp(i){return Object.fromEntries(Object.entries(i).filter(
+([,t])=>t!=null))}var Ep=30,Tp=20,Nh=50,zi=class{constructor(t,e,s,n){this.onChange=s,this.requests=new y(t),this.id=null,this.transcript=new As;let o=r=>this.requests.showError(
 r);this.polling=new rt(e,Ep,()=>this.follow(),o,n)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new As,
 this.requests.clearError(),this.now()}now(){this.polling.runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,
 s=this.send("read_frames",{after:e.after,wait_seconds:Tp}),n=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(n)?await this.
-read(t):n.frames.length&&this.onChange())}async read(t){let e=await this.send("list_messages",{limit:Nh});t===this.id&&(this.transcript.takePage(e),this.isRead=
-!0,this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,s=await this.send("list_messages",{before:e.before,limit:Nh});t===
-this.id&&s.messages.at(-1)?.number<e.messages[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){return this.requests.send(t,{conversation_id:this.id,...e})}};var Op={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function Ye(i){return(await qh(i,"highlight")).highlight}async function Vi(i){return(await qh(i,
+read(t):n.frames.length&&this.onChange())}async read(t){let e=await this.send("list_turns",{limit:Nh});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,
+this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,s=await this.send("list_turns",{before:e.before,limit:Nh});t===this.
+id&&s.turns.at(-1)?.number<e.turns[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){return this.requests.send(t,{conversation_id:this.id,...e})}};var Op={highlight:"308838d1d8b3",markdown:"06f76993d632"};async function Ye(i){return(await qh(i,"highlight")).highlight}async function Vi(i){return(await qh(i,
 "markdown")).parse}function qh(i,t){let e=Symbol.for(`workbench.${t}.${Op[t]}`);return globalThis[e]??=Cp(i,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}
 async function Cp(i,t){let e=await i.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/javascript"}));try{return await import(s)}finally{URL.revokeObjectURL(
 s)}}var Ap=/^(https?|mailto):/i,Np="wb-markdown-heading",Xe=class{constructor(t,e){this.announce=e,this.text="",this.clear(),this.element=a("div",{class:"wb-markdow\
@@ -955,12 +955,12 @@ let{tool_input:t,tool_result:e}=this.part,s=JSON.stringify([t,e]);if(s===this.dr
 t),"Copy the arguments",n))];e!=null&&o.push(M("Result",Tt(Mh(e),"Copy the result",n))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function Mh(i){
 try{return JSON.stringify(JSON.parse(i),null,2)}catch{return i}}var Wp={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},Qi=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=a("div",{class:"wb-label"},e==="user"?"You":""),this.content=a("div",{class:"wb-stack"}),this.note=a("div",{class:"wb-message",hidden:!0}),this.usage=
-a("span",{class:"wb-label"}),this.retry=p("Try again","wb-link",()=>s(this.retry)),this.end=a("div",{class:"wb-line wb-message-end"},this.usage,this.retry);let n=[
-this.who,this.content,this.note,this.end];this.element=a("li",{class:`wb-chat-message wb-from-${e}`},...n),this.elements=[this.element]}show(t,e){this.message=t,
-t.parts.forEach((r,l)=>this.showPart(r,l));for(let{element:r}of this.parts.splice(t.parts.length))r.remove();if(this.role==="user"){this.end.hidden=!0;return}let{
-state:s,model:n,definition:o}=t;f(this.who,o??n??"Answer"),this.drawNote(t),f(this.usage,s==="running"?"":Hp(t)),this.retry.hidden=!e||s==="running",this.end.hidden=
-this.retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let n={type:t.type,...Kp[t.type==="text"&&this.
-role==="user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(n.element):this.content.append(n.element),this.parts[e]=n,n.show(t)}drawNote({state:t,parts:e,
+a("span",{class:"wb-label"}),this.retry=p("Try again","wb-link",()=>s(this.retry)),this.end=a("div",{class:"wb-line wb-turn-end"},this.usage,this.retry);let n=[
+this.who,this.content,this.note,this.end];this.element=a("li",{class:`wb-chat-turn wb-from-${e}`},...n),this.elements=[this.element]}show(t,e){this.turn=t,t.parts.
+forEach((r,l)=>this.showPart(r,l));for(let{element:r}of this.parts.splice(t.parts.length))r.remove();if(this.role==="user"){this.end.hidden=!0;return}let{state:s,
+model:n,definition:o}=t;f(this.who,o??n??"Answer"),this.drawNote(t),f(this.usage,s==="running"?"":Hp(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
+retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let n={type:t.type,...Kp[t.type==="text"&&this.role===
+"user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(n.element):this.content.append(n.element),this.parts[e]=n,n.show(t)}drawNote({state:t,parts:e,
 notice:s,remark:n,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,n,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let h=s??n??Wp[t]??(t==="runni\
 ng"&&!e.length?"Waiting for the model…":null),c=t==="failed";this.note.hidden=!c&&h===null,this.note.classList.toggle("wb-error",c);let u=c?Lt({code:o,message:r??
 "The answer failed."}):[A(t==="running"?"in_progress":"cancelled"),h];this.note.replaceChildren(...u.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.
@@ -971,27 +971,27 @@ show:e=>t.show(e)}}};function Hp({model:i,input_tokens:t,output_tokens:e,cost_us
 filter(Boolean).join(", "),r=typeof s=="number"?`$${s.toFixed(s<.1?4:2)}`:null;return[i,o,r].filter(Boolean).join(" · ")}var Up=40,zp={markdown:"Markdown",notebook:"Notebook"},Vp={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
 ay recorded."},Zi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new y(t);let n=S("conversation");this.title=a("h4",{class:"wb-pane-title wb-cut",
 id:n,tabindex:-1}),this.facts=a("span",{class:"wb-muted wb-grow wb-cut"}),this.box=a("div",{}),this.earlier=p("Show earlier messages","wb-link",()=>this.showEarlier()),
-this.list=a("ol",{class:"wb-messages"}),this.empty=a("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
+this.list=a("ol",{class:"wb-turns"}),this.empty=a("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
 "aria-label":"Messages"};this.scroll=a("div",o,this.earlier,this.empty,this.list),this.composer=new Ki(t,()=>{this.isAtEnd=!0,this.following.now()}),this.element=
 a("section",{class:"wb-conversation wb-stack","aria-labelledby":n,hidden:!0}),this.following=new zi(t,this.element,()=>this.draw(),s),this.views=new et(this.list,
 l=>this.view(l),{onRemove:l=>l.stop()});let r=[this.requests.errorBox,this.following.requests.errorBox];this.element.append(this.head(),this.box,...r,this.scroll,
 this.composer.element)}head(){let t=(o,r)=>p(o,"wb-link wb-quiet",r);this.settings=t("Settings…",()=>this.openSettings()),this.remove=t("Delete…",()=>this.askDelete());
 let e=Object.entries(zp).map(([o,r])=>p(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=p("×","wb-close",this.on.close,"Close the conversation"),n=a(
 "div",{class:"wb-line"},...e,this.settings,this.remove);return a("div",{class:"wb-pane-head"},this.title,this.facts,n,s)}view(t){let{role:e}=this.following.transcript.
-message(t);return new Qi(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.
-box.replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=
-!0,this.following.begin(null)}update(t,e,s){let n=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,f(this.title,t.title||"New conversatio\
-n"),f(this.facts,Gp(t)),this.updateViews(e,s),n&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(
-t,!!this.following.transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<Up,n=t.
-messages.at(-1)?.id;this.views.show(t.messages.map(({id:o})=>o),(o,r)=>o.show({...t.message(r),definition:this.row?.definition},r===n)),this.earlier.hidden=t.before===
-null,this.empty.hidden=t.messages.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,
-e=t.scrollHeight-t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){
-let s={conversation_id:this.row.id,message_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){
-let t=new Je(this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.
-row;ft(this.box,this.remove,{...Vp,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&
-this.on.deleted(t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&Hs(e.filename,e.media_type,e.
-content)}focus(){this.composer.focus()}};function Gp({definition:i,model:t,usage:e}){let{input_tokens:s,output_tokens:n,cost_usd:o}=e,r=s===null&&n===null?null:
-g((s??0)+(n??0),"token"),l=o===null?null:`$${o.toFixed(2)}`;return[i,t,r,l].filter(Boolean).join(" · ")}var Jp=6,tn=class{constructor(t,e,s,n){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=S("chat"),r={close:()=>this.
+turn(t);return new Qi(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.box.
+replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=!0,this.
+following.begin(null)}update(t,e,s){let n=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,f(this.title,t.title||"New conversation"),f(this.
+facts,Gp(t)),this.updateViews(e,s),n&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
+transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<Up,n=t.turns.at(-1)?.id;this.
+views.show(t.turns.map(({id:o})=>o),(o,r)=>o.show({...t.turn(r),definition:this.row?.definition},r===n)),this.earlier.hidden=t.before===null,this.empty.hidden=t.
+turns.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,e=t.scrollHeight-
+t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){let s={
+conversation_id:this.row.id,turn_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){let t=new Je(
+this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.row;ft(this.
+box,this.remove,{...Vp,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
+t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&Hs(e.filename,e.media_type,e.content)}focus(){
+this.composer.focus()}};function Gp({definition:i,model:t,usage:e}){let{input_tokens:s,output_tokens:n,cost_usd:o}=e,r=s===null&&n===null?null:g((s??0)+(n??0),"\
+token"),l=o===null?null:`$${o.toFixed(2)}`;return[i,t,r,l].filter(Boolean).join(" · ")}var Jp=6,tn=class{constructor(t,e,s,n){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.form=null;let o=S("chat"),r={close:()=>this.
 close(),deleted:u=>this.onDeleted(u)};this.conversation=new Zi(this.desk,r,n),this.formBox=a("div",{}),this.empty=a("p",{class:"wb-empty",hidden:!0});let l=p("N\
 ew conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ",l);let h={
 keydown:u=>ee(u,this.list)};this.list=a("ul",{class:"wb-conversations","aria-label":"Conversations",on:h}),this.rows=new et(this.list,u=>this.row(u));let c=a("d\

@@ -45,7 +45,7 @@ async def test_a_question_is_answered_and_the_conversation_continued(
     ran = await command("chat", "assistant", "How is it?")
     assert (ran.status, ran.out, ran.err) == (0, "It is fine.\n", "")
     [found] = data(await command("--json", "conversations"))["conversations"]
-    assert (found["title"], found["definition"], found["messages"]) == ("How is it?", "assistant", 2)
+    assert (found["title"], found["definition"], found["turns"]) == ("How is it?", "assistant", 2)
     assert (await command("chat", "--continue", found["id"], "And now?")).out == "Still fine.\n"
     shown = await command("conversations", "show", found["id"])
     assert shown.out == "How is it?\n\n> How is it?\n\nIt is fine.\n\n> And now?\n\nStill fine.\n"
@@ -134,7 +134,7 @@ async def test_a_person_at_a_terminal_asks_again_and_again(
     first, second = [("It is fine.", ""), ("> ", "And now?\n")], [("Still fine.", ""), ("> ", END)]
     await talk(settings, [], ("> ", "How is it?\n"), *first, *second)
     [found] = (await served.workbench.call("list_conversations"))["conversations"]
-    assert found["messages"] == 4
+    assert found["turns"] == 4
 
 
 async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
@@ -143,9 +143,9 @@ async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
     await assistant(SLOW)
     await talk(settings, [], ("> ", "Count\n"), ("one", None), ("Stopped.", ""), ("> ", END))
     [found] = (await served.workbench.call("list_conversations"))["conversations"]
-    messages = (await served.workbench.call("list_messages", conversation_id=found["id"]))["messages"]
-    assert messages[-1]["state"] == "stopped"
-    assert messages[-1]["content"].startswith("one")
+    turns = (await served.workbench.call("list_turns", conversation_id=found["id"]))["turns"]
+    assert turns[-1]["state"] == "stopped"
+    assert turns[-1]["content"].startswith("one")
 
 
 CALLING = [{"calls": [{"tool": "small__add", "input": {"a": 1, "b": 2}}]}, {"say": "Done."}]

@@ -59,7 +59,7 @@ def test_anything_else_is_refused_with_a_reason(text: str) -> None:
 
 
 def test_a_frame_has_the_fields_of_its_message_and_its_number() -> None:
-    stored = {"number": 3, "message_id": "m", "type": "token", "data": {"content": "Hi"}, "at": "2026-01-01T00:00:00Z"}
+    stored = {"number": 3, "turn_id": "m", "type": "token", "data": {"content": "Hi"}, "at": "2026-01-01T00:00:00Z"}
     about = {"conversation_id": "c", "message_id": "m", "number": 3}
     assert chat_message.frame("c", stored) == {"type": "token", "content": "Hi", **about}
 

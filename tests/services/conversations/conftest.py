@@ -25,8 +25,8 @@ class Chat:
         return await self.workbench.call(name, conversation_id=self.id, **arguments)
 
     async def send(self, content: str) -> dict[str, Any]:
-        """Send a message without waiting for the answer."""
-        return await self.call("send_message", content=content)
+        """Ask something without waiting for the answer."""
+        return await self.call("ask", content=content)
 
     async def until(self, *types: str) -> list[dict[str, Any]]:
         """The next frames, up to one of some types."""
@@ -41,19 +41,19 @@ class Chat:
         return await self.until("complete", "error")
 
     async def ask(self, content: str) -> dict[str, Any]:
-        """Send a message and wait for its answer."""
+        """Ask something and wait for its answer."""
         await self.send(content)
         await self.ended()
-        return (await self.messages())[-1]
+        return (await self.turns())[-1]
 
     async def retry(self, **more: Any) -> dict[str, Any]:
         """Retry the last answer; the new one."""
         await self.call("retry_answer", **more)
         await self.ended()
-        return (await self.messages())[-1]
+        return (await self.turns())[-1]
 
-    async def messages(self, **more: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (await self.call("list_messages", **more))["messages"]
+    async def turns(self, **more: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.call("list_turns", **more))["turns"]
         return found
 
 

@@ -1,4 +1,4 @@
-"""A message is answered by a task of the server; its frames are stored before any reader gets them."""
+"""A question is answered by a task of the server; its frames are stored before any reader gets them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def test_messages_are_answered_and_the_frames_are_numbered_without_gaps(be
     text = "".join(frame["data"]["content"] for frame in frames if frame["type"] == "token")
     assert (text, frames[-1]["type"]) == ("Hello to you.", "complete")
     assert frames[-1]["data"]["message_id"] == sent["answer"]["id"]
-    mine, answer = await chat.messages()
+    mine, answer = await chat.turns()
     assert (mine["role"], mine["state"], mine["content"]) == ("user", "sent", "Hi!\nReally.")
     assert (answer["state"], answer["content"], answer["model"]) == ("completed", "Hello to you.", "test:script")
     assert answer["parts"] == [{"type": "text", "text": "Hello to you."}]
     assert (await chat.ask("And then?"))["content"] == "Second."
     conversation = await chat.call("get_conversation")
-    assert (conversation["title"], conversation["messages"], conversation["answer_id"]) == ("Hi!", 4, None)
+    assert (conversation["title"], conversation["turns"], conversation["answer_id"]) == ("Hi!", 4, None)
     assert conversation["usage"]["answers"] == 2
 
 
@@ -46,11 +46,11 @@ async def test_a_second_message_waits_until_the_answer_to_the_first_has_ended_or
     await chat.until("message")
     with pytest.raises(Conflict, match="ANSWER_RUNNING") as caught:
         await chat.send("Quicker")
-    assert caught.value.details == {"message_id": sent["answer"]["id"]}
-    stopped = (await chat.call("stop_answer"))["message"]
+    assert caught.value.details == {"turn_id": sent["answer"]["id"]}
+    stopped = (await chat.call("stop_answer"))["turn"]
     assert stopped["state"] == "stopped"
     assert (await chat.ended())[-1]["data"]["state"] == "stopped"
-    assert (await chat.call("stop_answer"))["message"]["id"] == stopped["id"]
+    assert (await chat.call("stop_answer"))["turn"]["id"] == stopped["id"]
 
 
 async def test_only_one_of_two_concurrent_messages_is_accepted(begin: Begin) -> None:
@@ -58,7 +58,7 @@ async def test_only_one_of_two_concurrent_messages_is_accepted(begin: Begin) -> 
     results = await asyncio.gather(chat.send("One"), chat.send("Two"), return_exceptions=True)
     assert sorted(isinstance(result, Conflict) for result in results) == [False, True]
     await chat.ended()
-    assert len(await chat.messages()) == 2
+    assert len(await chat.turns()) == 2
 
 
 async def test_a_conversation_that_is_deleted_ends_its_answer_and_its_readers(begin: Begin) -> None:
@@ -73,7 +73,7 @@ async def test_a_conversation_that_is_deleted_ends_its_answer_and_its_readers(be
     assert not chat.workbench._ctx.answers.is_here(chat.id)
 
 
-async def test_an_export_has_the_messages_and_the_calls_and_nothing_that_acts_on_a_terminal(begin: Begin) -> None:
+async def test_an_export_has_the_turns_and_the_calls_and_nothing_that_acts_on_a_terminal(begin: Begin) -> None:
     chat = await begin(SCRIPT, tools=["workbench"])
     await chat.ask("Which tasks?")
     found = await chat.call("export_conversation")

@@ -38,7 +38,7 @@ class Read:
         self.found = {"frames": frames, "next_after": frames[-1]["number"], "answer_id": None}
 
     def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        return self.found if name == "read_frames" else {"messages": [self.answer]}
+        return self.found if name == "read_frames" else {"turns": [self.answer]}
 
 
 def printed(caller: Read) -> str:
@@ -83,7 +83,7 @@ async def stopped(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply
         await chat.send("Count")
         await chat.until("token")
         await chat.call("stop_answer")
-        return chat, (await chat.messages())[-1]
+        return chat, (await chat.turns())[-1]
 
 
 async def test_a_stopped_answer_counts_a_request_of_unknown_usage(

@@ -49,7 +49,7 @@ async def test_a_conversation_beyond_its_turns_takes_no_message_until_the_limit_
     assert (usage["cost_usd"], usage["unpriced"], usage["requests"]) == (None, 1, 1)
     with pytest.raises(Conflict, match="CHAT_LIMIT"):
         await chat.send("Two")
-    assert len(await chat.messages()) == 2
+    assert len(await chat.turns()) == 2
     await chat.call("update_conversation", limits={"turns": 2})
     assert (await chat.ask("Two"))["state"] == "completed"
 

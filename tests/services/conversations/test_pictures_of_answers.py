@@ -27,7 +27,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0" + base64.b64decode("-/AIza" + "Sy3" * 12 + "+/", "-
 """A picture whose base64 has what looks like the key of a provider."""
 DATA = base64.b64encode(PNG).decode()
 ADDRESS, WORDS = f"data:image/png;base64,{DATA}", f"a picture of {len(PNG)} bytes, image/png"
-HISTORY = Query("history", "SELECT history FROM messages WHERE history IS NOT NULL")
+HISTORY = Query("history", "SELECT history FROM turns WHERE history IS NOT NULL")
 SCHEMA = {"type": "object", "properties": {"key": {"type": "string", "format": "password"}}}
 
 
@@ -46,7 +46,7 @@ async def chat(begin: Begin, shelf: Shelf) -> Chat:
 
 
 async def part_of(chat: Chat) -> ToolPart:
-    [part] = [part for part in (await chat.messages())[-1]["parts"] if part["type"] == "tool"]
+    [part] = [part for part in (await chat.turns())[-1]["parts"] if part["type"] == "tool"]
     return ToolPart(**part)
 
 

@@ -1,4 +1,4 @@
-"""Messages can be queried with SQL, while the conversation goes on."""
+"""Turns can be queried with SQL, while the conversation goes on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.analytics.mirrors import TABLES
 
 pytestmark = pytest.mark.anyio
 
-QUERY = "SELECT conversation, definition, number, role, state, content, replaced FROM messages ORDER BY number"
+QUERY = "SELECT conversation, definition, number, role, state, content, replaced FROM turns ORDER BY number"
 
 
 async def test_messages_are_followed_until_their_conversation_is_deleted(begin: Callable[..., Any]) -> None:
@@ -31,15 +31,15 @@ async def test_messages_are_followed_until_their_conversation_is_deleted(begin: 
     assert await rows() == []
 
 
-async def test_each_event_of_a_conversation_reads_the_messages_it_is_about(begin: Callable[..., Any]) -> None:
+async def test_each_event_of_a_conversation_reads_the_turns_it_is_about(begin: Callable[..., Any]) -> None:
     live, chat = Live(), await begin([{"say": "Hello."}])
 
     async def numbers() -> list[int]:
-        """The numbers of the messages that a refresh reads."""
+        """The numbers of the turns that a refresh reads."""
         news = await refresh(live, chat.workbench.store)
         live.replica.apply(news)
-        number = list(TABLES["raw_messages"]).index("number")
-        return [row[number] for row in news.rows["raw_messages"]]
+        number = list(TABLES["raw_turns"]).index("number")
+        return [row[number] for row in news.rows["raw_turns"]]
 
     await numbers()
     for sent in (1, 3, 5):

@@ -22,10 +22,10 @@ Begin = Callable[..., Any]
 SLOW = {"say": "one two three four", "pause": 20}
 
 
-async def state(workbench: Workbench, message_id: str) -> str | None:
+async def state(workbench: Workbench, turn_id: str) -> str | None:
     """The history that is kept with an answer."""
-    query = Query("history", "SELECT history FROM messages WHERE id = :id")
-    [row] = await workbench.store.read(lambda tx: tx.all(query, {"id": message_id}))
+    query = Query("history", "SELECT history FROM turns WHERE id = :id")
+    [row] = await workbench.store.read(lambda tx: tx.all(query, {"id": turn_id}))
     found: str | None = row["history"]
     return found
 
@@ -38,16 +38,16 @@ async def test_an_answer_whose_server_stops_is_interrupted_and_can_be_retried(se
             chat = Chat(workbench, made["id"])
             await chat.send("Count")
             await chat.until("message")
-        answer = (await chat.messages())[-1]
+        answer = (await chat.turns())[-1]
         assert (answer["state"], answer["error_code"]) == ("interrupted", "ANSWER_INTERRUPTED")
         define(settings, [{"say": "Quickly."}])
         async with Servers(workbench) as servers:
             await servers.start(0)
             await chat.ended()
-            await chat.retry(message_id=answer["id"])
-            assert [message["content"] for message in await chat.messages()] == ["Count", "Quickly."]
-            everything = await chat.messages(replaced=True)
-            assert [message["state"] for message in everything] == ["sent", "interrupted", "completed"]
+            await chat.retry(turn_id=answer["id"])
+            assert [turn["content"] for turn in await chat.turns()] == ["Count", "Quickly."]
+            everything = await chat.turns(replaced=True)
+            assert [turn["state"] for turn in everything] == ["sent", "interrupted", "completed"]
             assert everything[1]["replaced_at"]
 
 
@@ -57,14 +57,14 @@ async def test_an_answer_declared_lost_by_another_server_is_interrupted(begin: B
     await chat.until("tool_waiting")
     async with Workbench.open(settings) as successor:
         await ending.recover(successor._ctx)
-        answer = (await Chat(successor, chat.id).messages())[-1]
+        answer = (await Chat(successor, chat.id).turns())[-1]
         assert (answer["state"], answer["content"]) == ("interrupted", "one two")
         assert (answer["requests"], answer["unmeasured"]) == (1, 1)
         assert [part["type"] for part in answer["parts"]] == ["text", "tool"]
         assert answer["parts"][1]["state"] == "cancelled"
         assert (await chat.ended())[-1]["data"]["code"] == "ANSWER_INTERRUPTED"
     await chat.call("stop_answer")
-    assert (await chat.messages())[-1]["state"] == "interrupted"
+    assert (await chat.turns())[-1]["state"] == "interrupted"
 
 
 async def test_the_history_keeps_the_calls_of_a_stopped_answer(begin: Begin, settings: Settings) -> None:
@@ -82,7 +82,7 @@ async def test_a_history_of_another_version_of_the_engine_is_rebuilt(begin: Begi
     chat = await begin([{"say": "First."}, {"say": "Second."}])
     await chat.ask("One")
     old = json.dumps({"version": "another", "messages": [1]})
-    await chat.workbench.store.write(lambda tx: tx.run(Query("age", "UPDATE messages SET history = :old"), old=old))
+    await chat.workbench.store.write(lambda tx: tx.run(Query("age", "UPDATE turns SET history = :old"), old=old))
     answer = await chat.ask("Two")
     assert (answer["state"], answer["content"]) == ("completed", "Second.")
 
@@ -95,9 +95,9 @@ async def test_only_the_last_answer_can_be_retried_and_only_its_history_is_kept(
         await chat.retry()
     answers = [(await chat.ask("One"))["id"], (await chat.ask("Two"))["id"]]
     with pytest.raises(Conflict, match="NOTHING_TO_RETRY"):
-        await chat.retry(message_id=answers[0])
+        await chat.retry(turn_id=answers[0])
     answers[1] = (await chat.retry())["id"]
-    assert [message["content"] for message in await chat.messages()] == ["One", "First.", "Two", "Second."]
+    assert [turn["content"] for turn in await chat.turns()] == ["One", "First.", "Two", "Second."]
     third = await chat.ask("Three")
     assert third["content"] == "Third."
     kept = [await state(chat.workbench, answer) is not None for answer in (*answers, third["id"])]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 KEY = "sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
 MINE = "hunter2-of-the-person"
-ANSWERS = Query("answers", "SELECT content, parts, history FROM messages WHERE role = 'assistant'")
+ANSWERS = Query("answers", "SELECT content, parts, history FROM turns WHERE role = 'assistant'")
 
 
 async def test_an_answer_is_recorded_without_secrets(served: Served, begin: Callable[..., Any]) -> None:
@@ -26,7 +26,7 @@ async def test_an_answer_is_recorded_without_secrets(served: Served, begin: Call
     frames = await chat.ended()
     text = "".join(frame["data"]["content"] for frame in frames if frame["type"] == "token")
     assert text == f"Use {MASK} or {MASK}, please."
-    mine, answer = await chat.messages()
+    mine, answer = await chat.turns()
     assert (mine["content"], answer["content"]) == (f"Is it {MINE}?", text)
     stored = await served.workbench.store.read(lambda tx: [dict(row) for row in tx.all(ANSWERS)])
     history = json.loads(stored[0]["history"])

@@ -34,14 +34,14 @@ def of_type(frames: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 async def tool_part(chat: Chat) -> dict[str, Any]:
-    """The only call of the last message."""
-    [found] = [part for part in (await chat.messages())[-1]["parts"] if part["type"] == "tool"]
+    """The only call of the last turn."""
+    [found] = [part for part in (await chat.turns())[-1]["parts"] if part["type"] == "tool"]
     part: dict[str, Any] = found
     return part
 
 
 async def asked(chat: Chat, kind: str, until: str = "complete") -> dict[str, Any]:
-    """Send a message; the only frame of a kind, up to one that is waited for."""
+    """Ask something; the only frame of a kind, up to one that is waited for."""
     await chat.send("Do it.")
     [frame] = of_type(await chat.until(until), kind)
     return dict(frame)
@@ -63,7 +63,7 @@ async def test_an_operation_that_reads_is_called_if_the_conversation_asks_for_wo
 async def test_a_conversation_is_offered_chosen_operations_but_never_the_operators(
     begin: Begin,
 ) -> None:
-    operators = ("approve", "agent_create", "send_message", "update_agent")
+    operators = ("approve", "agent_create", "ask", "update_agent")
     called = [("list_tasks", {}), *((name, {"tools": ["workbench"]}) for name in operators)]
     for name, choices in called:
         chat = await begin(calling(name), **choices)

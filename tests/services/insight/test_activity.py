@@ -21,7 +21,7 @@ from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
-GROWING = ("events", "tasks", "task_status", "task_attempts", "approvals", "tool_calls", "messages")
+GROWING = ("events", "tasks", "task_status", "task_attempts", "approvals", "tool_calls", "turns")
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ CALL = Query(
 )
 ANSWER = Query(
     "answer",
-    "INSERT INTO messages (id, conversation_id, number, role, state, content, input_tokens, output_tokens, "
+    "INSERT INTO turns (id, conversation_id, number, role, state, content, input_tokens, output_tokens, "
     "cost_usd, created_at) VALUES (:id, :of, 1, 'assistant', 'completed', '', 700, 30, 0.25, :at)",
 )
 

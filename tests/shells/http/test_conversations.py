@@ -23,7 +23,7 @@ async def data(request: Any) -> Any:
 async def test_a_conversation_is_held_over_http(operator: httpx2.AsyncClient) -> None:
     made = await data(operator.post("/api/conversations", json={"model": "test:echo", "title": "Penguins"}))
     here = f"/api/conversations/{made['id']}"
-    sent = await data(operator.post(f"{here}/messages", json={"content": "Good morning"}))
+    sent = await data(operator.post(f"{here}/turns", json={"content": "Good morning"}))
     assert sent["answer"]["state"] == "running"
     kinds: list[str] = []
     after = 0
@@ -32,7 +32,7 @@ async def test_a_conversation_is_held_over_http(operator: httpx2.AsyncClient) ->
         kinds += [frame["type"] for frame in page["frames"]]
         after = page["next_after"]
     assert kinds[0] == "message"
-    [asked, answer] = (await data(operator.get(f"{here}/messages")))["messages"]
+    [asked, answer] = (await data(operator.get(f"{here}/turns")))["turns"]
     assert (asked["content"], answer["content"]) == ("Good morning", "You said: Good morning")
     assert (await data(operator.patch(here, json={"title": "Birds"})))["title"] == "Birds"
     exported = await data(operator.get(f"{here}/export?format=markdown"))
@@ -49,13 +49,13 @@ async def test_messages_and_conversations_are_read_page_by_page(operator: httpx2
     assert [row["title"] for row in first.json() + second.json()] == ["2", "1", "0"]
     here = f"/api/conversations/{made['id']}"
     for _ in range(2):
-        await data(operator.post(f"{here}/messages", json={"content": "Hello"}))
+        await data(operator.post(f"{here}/turns", json={"content": "Hello"}))
         while (await data(operator.get(here)))["answer_id"] is not None:
             last = (await data(operator.get(here)))["last_frame"]
             await data(operator.get(f"{here}/frames?after={last}&wait_seconds=1"))
-    newest = await data(operator.get(f"{here}/messages?limit=3"))
-    oldest = await data(operator.get(f"{here}/messages?limit=3&before={newest['next_before']}"))
-    roles = [message["role"] for message in oldest["messages"] + newest["messages"]]
+    newest = await data(operator.get(f"{here}/turns?limit=3"))
+    oldest = await data(operator.get(f"{here}/turns?limit=3&before={newest['next_before']}"))
+    roles = [turn["role"] for turn in oldest["turns"] + newest["turns"]]
     assert roles == ["user", "assistant", "user", "assistant"]
     assert oldest["next_before"] is None
 
@@ -63,11 +63,11 @@ async def test_messages_and_conversations_are_read_page_by_page(operator: httpx2
 async def test_an_answer_is_stopped_and_asked_for_again_over_http(operator: httpx2.AsyncClient) -> None:
     made = await data(operator.post("/api/conversations", json={"model": "test:echo"}))
     here = f"/api/conversations/{made['id']}"
-    assert await data(operator.post(f"{here}/stop")) == {"message": None}
+    assert await data(operator.post(f"{here}/stop")) == {"turn": None}
     assert error_of(await operator.post(f"{here}/retry")) == (409, "NOTHING_TO_RETRY")
-    sent = await data(operator.post(f"{here}/messages", json={"content": "Hello"}))
+    sent = await data(operator.post(f"{here}/turns", json={"content": "Hello"}))
     stopped = await data(operator.post(f"{here}/stop"))
-    assert stopped["message"]["id"] == sent["answer"]["id"]
-    again = await data(operator.post(f"{here}/retry", json={"message_id": sent["answer"]["id"]}))
+    assert stopped["turn"]["id"] == sent["answer"]["id"]
+    again = await data(operator.post(f"{here}/retry", json={"turn_id": sent["answer"]["id"]}))
     assert again["id"] != sent["answer"]["id"]
-    assert error_of(await operator.post(f"{here}/messages", json={"content": " "})) == (400, "INVALID_ARGUMENTS")
+    assert error_of(await operator.post(f"{here}/turns", json={"content": " "})) == (400, "INVALID_ARGUMENTS")

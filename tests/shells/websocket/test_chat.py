@@ -179,7 +179,7 @@ async def test_an_answer_is_completed_without_its_reader(client: Clients, begin:
     while not of(frames, "complete"):
         page = await served.workbench.call("read_frames", conversation_id=conversation, wait_seconds=10)
         frames = page["frames"]
-    [message] = (await served.workbench.call("list_messages", conversation_id=conversation, limit=1))["messages"]
+    [message] = (await served.workbench.call("list_turns", conversation_id=conversation, limit=1))["turns"]
     assert (message["state"], message["content"]) == ("completed", "One two three.")
 
 

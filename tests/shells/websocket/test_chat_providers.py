@@ -99,7 +99,7 @@ async def test_a_refusal_has_a_code_and_no_secret(
         conversation = await begin(served, OPENAI_CHAT)
         heard = await (await client()).ask(conversation)
     assert (heard[-1]["type"], heard[-1]["code"]) == ("error", code)
-    shown = await served.workbench.call("list_messages", conversation_id=conversation)
+    shown = await served.workbench.call("list_turns", conversation_id=conversation)
     events = await served.workbench.call("list_events", limit=1_000)
     assert KEY not in json.dumps([heard, shown, events])
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]

@@ -34,7 +34,7 @@ VIEWS = (
     "lineage",
     "failures",
     "tool_calls",
-    "messages",
+    "turns",
     "processes",
     "process_samples",
     "sessions",

@@ -29,17 +29,17 @@ class ConversationCaller(Protocol):
 class Answer:
     """An answer of a conversation.
 
-    `message` is what list_messages says about it, once it has ended: its state, error and usage.
+    `turn` is what list_turns says about it, once it has ended: its state, error and usage.
 
     Args:
-        started: the answer, as send_message or retry_answer returned it.
+        started: the answer, as ask or retry_answer returned it.
         after: the number of the conversation's last frame before it.
     """
 
     def __init__(self, caller: ConversationCaller, started: Mapping[str, Any], after: int) -> None:
         self.conversation_id: str = started["conversation_id"]
         self.id: str = started["id"]
-        self.message: Mapping[str, Any] | None = None
+        self.turn: Mapping[str, Any] | None = None
         self._caller = caller
         self._after = after
         self._transcript = Transcript()
@@ -50,10 +50,10 @@ class Answer:
         """Ask something in a conversation.
 
         Raises:
-            WorkbenchError: what the operation send_message raises.
+            WorkbenchError: what the operation ask raises.
         """
         after = _last_frame(caller, conversation_id)
-        sent = caller.call("send_message", conversation_id=conversation_id, content=question)
+        sent = caller.call("ask", conversation_id=conversation_id, content=question)
         return cls(caller, sent["answer"], after)
 
     @classmethod
@@ -74,7 +74,7 @@ class Answer:
     @property
     def parts(self) -> Sequence[TextPart | ToolPart]:
         """The text and the calls of tools so far, in order."""
-        return self._transcript.parts(ended=self.message is not None)
+        return self._transcript.parts(ended=self.turn is not None)
 
     @property
     def tool_calls(self) -> list[ToolPart]:
@@ -84,7 +84,7 @@ class Answer:
     @property
     def state(self) -> str:
         """``running``, ``completed``, ``stopped``, ``interrupted`` or ``failed``."""
-        return "running" if self.message is None else str(self.message["state"])
+        return "running" if self.turn is None else str(self.turn["state"])
 
     def read(self, wait_seconds: float = 0.0) -> list[Frame]:
         """The frames that have come since the last read; waits for a first one.
@@ -96,12 +96,12 @@ class Answer:
             "read_frames", conversation_id=self.conversation_id, after=self._after, wait_seconds=wait_seconds
         )
         self._after = found["next_after"]
-        frames = [frame for frame in found["frames"] if frame["message_id"] == self.id]
+        frames = [frame for frame in found["frames"] if frame["turn_id"] == self.id]
         for frame in frames:
             self._transcript.add(frame["type"], frame["data"])
         has_end = any(frame["type"] in (FrameKind.COMPLETE, FrameKind.ERROR) for frame in frames)
         if has_end or (not found["frames"] and found["answer_id"] != self.id):
-            self.message = self._read_message()
+            self.turn = self._read_turn()
         return frames
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ class Answer:
         Raises:
             WorkbenchError: see `read`, and what the operation stop_answer raises.
         """
-        if self.message is None:
+        if self.turn is None:
             self._caller.call("stop_answer", conversation_id=self.conversation_id)
             self.wait()
 
@@ -120,22 +120,20 @@ class Answer:
         Raises:
             WorkbenchError: see `read`.
         """
-        while self.message is None:
+        while self.turn is None:
             self.read(wait_seconds=20)
         return self
 
     @property
     def failure(self) -> WorkbenchError | None:
         """Why it failed, or was interrupted by the end of the server."""
-        if self.message is None or self.state in ("completed", "stopped"):
+        if self.turn is None or self.state in ("completed", "stopped"):
             return None
-        return Unavailable(
-            self.message["error_code"] or "ANSWER_INTERRUPTED", self.message["error"] or "It was cut off."
-        )
+        return Unavailable(self.turn["error_code"] or "ANSWER_INTERRUPTED", self.turn["error"] or "It was cut off.")
 
     def ending(self) -> str:
         """How it ended, unless it was completed whole."""
-        return ending(self.message) if self.message else ""
+        return ending(self.turn) if self.turn else ""
 
     def plain(self) -> str:
         """It for a terminal."""
@@ -153,18 +151,18 @@ class Answer:
     def __repr__(self) -> str:
         return self.plain()
 
-    def _read_message(self) -> Mapping[str, Any]:
-        found = self._caller.call("list_messages", conversation_id=self.conversation_id, replaced=True)
-        return next(message for message in found["messages"] if message["id"] == self.id)
+    def _read_turn(self) -> Mapping[str, Any]:
+        found = self._caller.call("list_turns", conversation_id=self.conversation_id, replaced=True)
+        return next(turn for turn in found["turns"] if turn["id"] == self.id)
 
 
-def ending(message: Frame) -> str:
-    """How the answer of a message ended, unless it was completed whole or is being made."""
-    if message["state"] in ("running", "completed"):
-        return message["remark"] or ""
-    if message["error_code"]:
-        return f"{message['error_code']}: {message['error']}"
-    return f"The answer was {message['state']}."
+def ending(turn: Frame) -> str:
+    """How the answer of a turn ended, unless it was completed whole or is being made."""
+    if turn["state"] in ("running", "completed"):
+        return turn["remark"] or ""
+    if turn["error_code"]:
+        return f"{turn['error_code']}: {turn['error']}"
+    return f"The answer was {turn['state']}."
 
 
 def _last_frame(caller: ConversationCaller, conversation_id: str) -> int:

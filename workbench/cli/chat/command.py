@@ -115,7 +115,7 @@ def _answered(client: OperatorClient, conversation_id: str, question: str, *, as
     answer.wait()
     if answer.failure is not None:
         raise answer.failure
-    return Text(answer.plain(), answer.message)
+    return Text(answer.plain(), answer.turn)
 
 
 def _questions() -> Iterator[str]:

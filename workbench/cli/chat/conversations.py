@@ -37,7 +37,7 @@ COLUMNS = {
     "id": "conversation",
     "title": "title",
     "with": "with",
-    "messages": "messages",
+    "turns": "turns",
     "used": "tokens",
     "cost": "cost",
     "updated_at": "changed",
@@ -45,7 +45,7 @@ COLUMNS = {
 PARTS: TypeAdapter[list[Any]] = TypeAdapter(list[Part])
 FORMATS = ("markdown", "notebook")
 MOST = 500
-"""The most messages that are shown; an export has all."""
+"""The most turns that are shown; an export has all."""
 
 
 target: Callable[[Fn], Fn] = click.argument(
@@ -56,7 +56,7 @@ target: Callable[[Fn], Fn] = click.argument(
 
 @dataclass(frozen=True, repr=False)
 class ShownConversation(Text):
-    """A conversation as it is shown: its messages, oldest first."""
+    """A conversation as it is shown: its turns, oldest first."""
 
     markup: str = ""
 
@@ -65,18 +65,18 @@ class ShownConversation(Text):
 
 
 def read_conversation(caller: ConversationCaller, conversation_id: str) -> ShownConversation:
-    """A conversation with its newest messages.
+    """A conversation with its newest turns.
 
     Raises:
         NotFound: ``CONVERSATION_NOT_FOUND``.
     """
     about = caller.call("get_conversation", conversation_id=conversation_id)
-    messages = caller.call("list_messages", conversation_id=conversation_id, limit=MOST)["messages"]
+    turns = caller.call("list_turns", conversation_id=conversation_id, limit=MOST)["turns"]
     title = about["title"] or "An empty conversation"
-    text = "\n\n".join([title, *map(_message_text, messages)])
+    text = "\n\n".join([title, *map(_turn_text, turns)])
     pictures = Pictures(caller.call)
-    markup = f"<h4>{as_html(title)}</h4>" + "".join(_message_html(message, pictures) for message in messages)
-    return ShownConversation(text, {**about, "messages": messages}, markup=markup)
+    markup = f"<h4>{as_html(title)}</h4>" + "".join(_turn_html(turn, pictures) for turn in turns)
+    return ShownConversation(text, {**about, "turns": turns}, markup=markup)
 
 
 @root.group(cls=NounGroup)
@@ -95,7 +95,7 @@ def _conversations(found: dict[str, Any]) -> Shown:
 @target
 @pass_client
 def show_conversation(client: OperatorClient, conversation_id: str) -> Shown:
-    """Show the messages of a conversation."""
+    """Show the turns of a conversation."""
     return read_conversation(client, conversation_id)
 
 
@@ -135,8 +135,8 @@ def export(client: OperatorClient, conversation_id: str, form: str | None, outpu
 @click.option("--yes", is_flag=True, help="Delete without a question.")
 @pass_client
 def delete(client: OperatorClient, conversation_ids: tuple[str, ...], yes: bool) -> Shown:
-    """Delete conversations with their messages. The calls of their tools stay recorded."""
-    confirmed(f"{counted(len(conversation_ids), 'conversation')} and all messages will be deleted.", yes)
+    """Delete conversations with their turns. The calls of their tools stay recorded."""
+    confirmed(f"{counted(len(conversation_ids), 'conversation')} and all turns will be deleted.", yes)
     made = [client.call("delete_conversation", conversation_id=one) for one in conversation_ids]
     return Note(f"Deleted {counted(len(made), 'conversation')}.", made)
 
@@ -152,15 +152,15 @@ def _facts(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _message_text(message: Mapping[str, Any]) -> str:
-    if message["role"] == "user":
-        return "\n".join(f"> {line}" for line in message["content"].splitlines())
-    lines = [*map(as_text, PARTS.validate_python(message["parts"])), ending(message)]
+def _turn_text(turn: Mapping[str, Any]) -> str:
+    if turn["role"] == "user":
+        return "\n".join(f"> {line}" for line in turn["content"].splitlines())
+    lines = [*map(as_text, PARTS.validate_python(turn["parts"])), ending(turn)]
     return "\n".join(filter(None, lines))
 
 
-def _message_html(message: Mapping[str, Any], pictures: Pictures) -> str:
-    if message["role"] == "user":
-        return f'<blockquote style="white-space: pre-wrap">{as_html(message["content"])}</blockquote>'
-    end = f"<p><em>{as_html(ending(message))}</em></p>" if ending(message) else ""
-    return "".join(as_page(part, pictures.of(part)) for part in PARTS.validate_python(message["parts"])) + end
+def _turn_html(turn: Mapping[str, Any], pictures: Pictures) -> str:
+    if turn["role"] == "user":
+        return f'<blockquote style="white-space: pre-wrap">{as_html(turn["content"])}</blockquote>'
+    end = f"<p><em>{as_html(ending(turn))}</em></p>" if ending(turn) else ""
+    return "".join(as_page(part, pictures.of(part)) for part in PARTS.validate_python(turn["parts"])) + end

@@ -70,7 +70,7 @@ def print_answer(caller: ConversationCaller, answer: Answer) -> None:
     """
     printer = Printer(answer)
     try:
-        while answer.message is None:
+        while answer.turn is None:
             for frame in answer.read(READ_SECONDS):
                 printer.show(frame)
                 if frame["type"] == FrameKind.TOOL_WAITING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -32,10 +31,10 @@ def call_op(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Sh
 def _unknown(name: str) -> NotFound:
     """The error for a name that no operation has, with the names like it."""
     from workbench.ops import collect
+    from workbench.rules.naming import suggestion
     from workbench.services import SERVICES
 
-    near = " or ".join(get_close_matches(name, collect(SERVICES)))
-    hint = f"Did you mean {near}? " if near else ""
+    hint = suggestion(name, collect(SERVICES))
     return NotFound("UNKNOWN_OPERATION", f"There is no operation {name!r}. {hint}docs/reference.md lists them.")
 
 

@@ -1,1 +1,1 @@
-"""Pure rules about conversations: what their messages consist of, and their limits."""
+"""Pure rules about conversations: what their turns consist of, and their limits."""

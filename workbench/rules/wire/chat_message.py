@@ -116,7 +116,7 @@ def _bad(why: str) -> BadInput:
 
 def frame(conversation_id: str, found: Mapping[str, Any]) -> Message:
     """A frame of a conversation, with the number after which a later connection continues."""
-    about = {"conversation_id": conversation_id, "message_id": found["message_id"], "number": found["number"]}
+    about = {"conversation_id": conversation_id, "message_id": found["turn_id"], "number": found["number"]}
     return {**found["data"], **about, "type": found["type"]}
 
 

@@ -1,4 +1,4 @@
-"""Asking: a message is sent, its answer is begun, stopped, and retried."""
+"""Asking: a question is put, its answer is begun, stopped, and retried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.model import Level, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.rules.chat.limits import require_left
 from workbench.rules.chat.transcript import FrameKind
-from workbench.services.conversations import ending, frames, messages, run
+from workbench.services.conversations import ending, frames, run, turns
 from workbench.services.conversations.conversation import (
     SQL,
     ConversationId,
@@ -20,7 +20,7 @@ from workbench.services.conversations.conversation import (
     spent,
 )
 from workbench.services.conversations.frames import NewFrame
-from workbench.services.conversations.messages import TurnInfo
+from workbench.services.conversations.turns import TurnInfo
 from workbench.store.base import Tx
 
 TITLE_LENGTH = 60
@@ -29,27 +29,27 @@ Content = Annotated[str, Field(min_length=1, max_length=200_000, description="Wh
 
 
 class Stopped(Wire):
-    """The last message of the conversation, null if it has none."""
+    """The last turn of the conversation, null if it has none."""
 
-    message: TurnInfo | None
+    turn: TurnInfo | None
 
 
-class Sent(Wire):
-    """A message that was sent, and its answer, which is being made; read_frames follows it."""
+class Exchange(Wire):
+    """A turn of yours, and its answer, which is being made; read_frames follows it."""
 
-    message: TurnInfo
+    turn: TurnInfo
     answer: TurnInfo
 
 
 @op(allow=Level.OPERATOR, needs_server=True, tool=False)
-async def send_message(ctx: Ctx, conversation_id: ConversationId, content: Content) -> Sent:
-    """Write a message in a conversation; its answer is begun. read_frames follows the answer, stop_answer stops it.
+async def ask(ctx: Ctx, conversation_id: ConversationId, content: Content) -> Exchange:
+    """Ask something in a conversation; its answer is begun. read_frames follows the answer, stop_answer stops it.
 
     What keeps the answer from being made, such as a key that is missing, ends it with a code; retry_answer tries again.
     """
     if not content.strip():
         raise BadInput("INVALID_ARGUMENTS", "The message is empty.", problems=[])
-    return await ctx.repositories.shielded(_send(ctx, conversation_id, content))
+    return await ctx.repositories.shielded(_ask(ctx, conversation_id, content))
 
 
 @op(
@@ -68,7 +68,7 @@ async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
     def change(tx: Tx) -> Stopped:
         require_conversation(tx, conversation_id)
         ending.settle_lost(tx, ctx, conversation_id)
-        return Stopped(message=messages.last_message(tx, conversation_id))
+        return Stopped(turn=turns.last_turn(tx, conversation_id))
 
     return await ctx.write(change)
 
@@ -77,23 +77,23 @@ async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
 async def retry_answer(
     ctx: Ctx,
     conversation_id: ConversationId,
-    message_id: Annotated[
+    turn_id: Annotated[
         str | None,
-        Field(description="The answer to replace, if it still is the last message; null: whichever that is."),
+        Field(description="The answer to replace, if it still is the last turn; null: whichever that is."),
     ] = None,
 ) -> TurnInfo:
-    """Ask the last question again. The new answer replaces the last one, which list_messages with `replaced` shows."""
-    return await ctx.repositories.shielded(_retry(ctx, conversation_id, message_id))
+    """Ask the last question again. The new answer replaces the last one, which list_turns with `replaced` shows."""
+    return await ctx.repositories.shielded(_retry(ctx, conversation_id, turn_id))
 
 
-async def _send(ctx: Ctx, conversation_id: str, content: str) -> Sent:
-    def change(tx: Tx) -> Sent:
+async def _ask(ctx: Ctx, conversation_id: str, content: str) -> Exchange:
+    def change(tx: Tx) -> Exchange:
         _require_ready(require_conversation(tx, conversation_id))
-        sent = messages.add(tx, conversation_id, "user", content)
+        sent = turns.add(tx, conversation_id, "user", content)
         frames.add(tx, conversation_id, sent, [NewFrame(FrameKind.MESSAGE, {"content": content})])
-        tx.emit("message.sent", f"conversation:{conversation_id}", message_id=sent)
+        tx.emit("turn.sent", f"conversation:{conversation_id}", turn_id=sent)
         answer = _begin(tx, ctx, conversation_id, _title(content))
-        return Sent(message=messages.require_message(tx, sent), answer=answer)
+        return Exchange(turn=turns.require_turn(tx, sent), answer=answer)
 
     with ctx.answers.beginning(conversation_id):
         made = await ctx.write(change)
@@ -102,15 +102,15 @@ async def _send(ctx: Ctx, conversation_id: str, content: str) -> Sent:
     return made
 
 
-async def _retry(ctx: Ctx, conversation_id: str, message_id: str | None) -> TurnInfo:
+async def _retry(ctx: Ctx, conversation_id: str, turn_id: str | None) -> TurnInfo:
     def change(tx: Tx) -> TurnInfo:
         _require_ready(require_conversation(tx, conversation_id))
-        last = messages.last_message(tx, conversation_id)
-        if last is None or message_id not in (None, last.id):
-            raise Conflict("NOTHING_TO_RETRY", "This is not the last message of the conversation. Read it again.")
+        last = turns.last_turn(tx, conversation_id)
+        if last is None or turn_id not in (None, last.id):
+            raise Conflict("NOTHING_TO_RETRY", "This is not the last turn of the conversation. Read it again.")
         replaces = last.id if last.role == "assistant" else None
         if replaces:
-            tx.run(messages.SQL.replace, id=replaces, now=tx.now)
+            tx.run(turns.SQL.replace, id=replaces, now=tx.now)
         return _begin(tx, ctx, conversation_id, "", replaces)
 
     with ctx.answers.beginning(conversation_id):
@@ -127,11 +127,11 @@ def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | N
         replaces: the id of the answer whose place it takes.
     """
     assert ctx.server is not None
-    answer = messages.add(tx, conversation_id, "assistant", "", ctx.server.nonce)
+    answer = turns.add(tx, conversation_id, "assistant", "", ctx.server.nonce)
     tx.run(SQL.touch, id=conversation_id, title=title, now=tx.now)
-    about = {"message_id": answer, **({"replaces": replaces} if replaces else {})}
+    about = {"turn_id": answer, **({"replaces": replaces} if replaces else {})}
     tx.emit("answer.started", f"conversation:{conversation_id}", **about)
-    return messages.require_message(tx, answer)
+    return turns.require_turn(tx, answer)
 
 
 def _require_ready(conversation: ConversationInfo) -> None:
@@ -144,12 +144,12 @@ def _require_ready(conversation: ConversationInfo) -> None:
         raise Conflict(
             "ANSWER_RUNNING",
             "An answer is being made in this conversation. Wait for it, or stop it with stop_answer.",
-            message_id=conversation.answer_id,
+            turn_id=conversation.answer_id,
         )
     require_left(conversation.limits, spent(conversation.usage))
 
 
 def _title(content: str) -> str:
-    """The title of a conversation that begins with a message: its first line, as far as there is room."""
+    """The title of a conversation that begins with a question: its first line, as far as there is room."""
     line = content.strip().splitlines()[0]
     return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"

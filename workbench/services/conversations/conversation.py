@@ -52,7 +52,7 @@ class ConversationInfo(Wire):
     include: list[str]
     tools: list[str]
     limits: ConversationLimits
-    messages: int
+    turns: int
     answer_id: str | None
     last_frame: int
     usage: ConversationUsage

@@ -1,19 +1,19 @@
 -- part: columns
 SELECT c.id, c.title, d.name AS definition, c.definition_id, c.definition_path, c.model, c.include, c.tools, c.limits,
     c.frames, c.created_at, c.updated_at,
-    (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id AND m.replaced_at IS NULL) AS messages,
-    (SELECT m.id FROM messages m WHERE m.conversation_id = c.id AND m.state = 'running') AS answer_id,
-    (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id AND m.role = 'assistant') AS answers,
-    (SELECT SUM(m.input_tokens) FROM messages m WHERE m.conversation_id = c.id) AS input_tokens,
-    (SELECT SUM(m.output_tokens) FROM messages m WHERE m.conversation_id = c.id) AS output_tokens,
-    (SELECT SUM(m.requests) FROM messages m WHERE m.conversation_id = c.id) AS requests,
-    (SELECT SUM(m.cost_usd) FROM messages m WHERE m.conversation_id = c.id) AS cost_usd,
-    (SELECT COUNT(*) FROM messages m
-        WHERE m.conversation_id = c.id AND m.requests > 0
-            AND (m.input_tokens IS NULL OR m.unmeasured > 0)) AS unmeasured,
-    (SELECT COUNT(*) FROM messages m
-        WHERE m.conversation_id = c.id AND m.requests > 0 AND m.cost_usd IS NULL
-            AND (m.state = 'completed' OR m.requests > COALESCE(m.unmeasured, 0))) AS unpriced
+    (SELECT COUNT(*) FROM turns t WHERE t.conversation_id = c.id AND t.replaced_at IS NULL) AS turns,
+    (SELECT t.id FROM turns t WHERE t.conversation_id = c.id AND t.state = 'running') AS answer_id,
+    (SELECT COUNT(*) FROM turns t WHERE t.conversation_id = c.id AND t.role = 'assistant') AS answers,
+    (SELECT SUM(t.input_tokens) FROM turns t WHERE t.conversation_id = c.id) AS input_tokens,
+    (SELECT SUM(t.output_tokens) FROM turns t WHERE t.conversation_id = c.id) AS output_tokens,
+    (SELECT SUM(t.requests) FROM turns t WHERE t.conversation_id = c.id) AS requests,
+    (SELECT SUM(t.cost_usd) FROM turns t WHERE t.conversation_id = c.id) AS cost_usd,
+    (SELECT COUNT(*) FROM turns t
+        WHERE t.conversation_id = c.id AND t.requests > 0
+            AND (t.input_tokens IS NULL OR t.unmeasured > 0)) AS unmeasured,
+    (SELECT COUNT(*) FROM turns t
+        WHERE t.conversation_id = c.id AND t.requests > 0 AND t.cost_usd IS NULL
+            AND (t.state = 'completed' OR t.requests > COALESCE(t.unmeasured, 0))) AS unpriced
 FROM conversations c
 LEFT JOIN definitions d ON d.id = c.definition_id
 
@@ -44,8 +44,8 @@ UPDATE conversations SET updated_at = :now, title = CASE WHEN title = '' THEN :t
 -- name: delete_frames
 DELETE FROM chat_frames WHERE conversation_id = :id;
 
--- name: delete_messages
-DELETE FROM messages WHERE conversation_id = :id;
+-- name: delete_turns
+DELETE FROM turns WHERE conversation_id = :id;
 
 -- name: delete
 DELETE FROM conversations WHERE id = :id;

@@ -31,7 +31,7 @@ from workbench.store.base import Tx
 ALL_TOOLS = "*"
 
 Title = Annotated[
-    str, Field(max_length=200, description="What it is about; empty: the beginning of its first message.")
+    str, Field(max_length=200, description="What it is about; empty: the beginning of its first question.")
 ]
 DefinitionTarget = Annotated[
     str | None,
@@ -73,7 +73,7 @@ async def create_conversation(
     include: Include = [],
     limits: Limits = ConversationLimits(),
 ) -> ConversationInfo:
-    """Begin a conversation with the agent of a definition, or with a model alone. send_message asks it something.
+    """Begin a conversation with the agent of a definition, or with a model alone; ask puts a question to it.
 
     Each answer takes the definition as it is then. Without a definition, the configuration of the model's provider is
     read from environment variables of the server, such as ANTHROPIC_API_KEY.
@@ -101,7 +101,7 @@ async def create_conversation(
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
 async def get_conversation(ctx: Ctx, conversation_id: ConversationId) -> ConversationInfo:
-    """Get a conversation: its definition, limits, and what it has used. list_messages reads its messages."""
+    """Get a conversation: its definition, limits, and what it has used. list_turns reads its turns."""
     return await ctx.read(lambda tx: require_conversation(tx, conversation_id))
 
 
@@ -163,11 +163,11 @@ async def update_conversation(
 
 @op(allow=Level.OPERATOR, destructive=True, tool=False)
 async def delete_conversation(ctx: Ctx, conversation_id: ConversationId) -> Ok:
-    """Delete a conversation with its messages; its answer is stopped if one is being made. Tool calls stay recorded."""
+    """Delete a conversation with its turns; its answer is stopped if one is being made. Tool calls stay recorded."""
 
     def change(tx: Tx) -> None:
         require_conversation(tx, conversation_id)
-        for query in (SQL.delete_frames, SQL.delete_messages, SQL.delete):
+        for query in (SQL.delete_frames, SQL.delete_turns, SQL.delete):
             tx.run(query, id=conversation_id)
         tx.emit("conversation.deleted", f"conversation:{conversation_id}")
 

@@ -16,7 +16,7 @@ from workbench.providers.frames import AnswerUsage, End
 from workbench.providers.running import AnswerEnding, RunningAnswer
 from workbench.rules.chat import transcript as rules
 from workbench.rules.chat.transcript import FrameKind, Transcript
-from workbench.services.conversations import ending, frames, messages
+from workbench.services.conversations import frames, turns
 from workbench.services.conversations.frames import NewFrame
 from workbench.services.conversations.recorder import FrameRecorder
 from workbench.store.base import Tx
@@ -64,11 +64,11 @@ def from_outside(running: RunningAnswer, usage: AnswerUsage | None) -> AnswerOut
 
 async def record(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, outcome: AnswerOutcome) -> None:
     """Record how an answer ended. While the store fails, it is tried again, for a minute."""
-    rest, conversation_id, message_id = recorder.take(), running.conversation_id, running.message_id
+    rest, conversation_id, turn_id = recorder.take(), running.conversation_id, running.turn_id
     known = replace(outcome, history=without_secrets(ctx.secrets, outcome.history))
 
     def change(tx: Tx) -> None:
-        ended(tx, conversation_id, message_id, known, recorder.transcript, rest)
+        ended(tx, conversation_id, turn_id, known, recorder.transcript, rest)
 
     for attempt in range(1, TRIES + 1):
         try:
@@ -76,7 +76,7 @@ async def record(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, outc
             break
         except Unavailable as error:
             if attempt == TRIES or running.ending is AnswerEnding.INTERRUPTED:
-                log.error("the end of the answer %s could not be recorded: %s", message_id, error)
+                log.error("the end of the answer %s could not be recorded: %s", turn_id, error)
                 return
             await asyncio.sleep(PAUSE_SECONDS)
     ctx.answers.wake(conversation_id)
@@ -106,7 +106,7 @@ def _masked(known: KnownSecrets, written: Any) -> Any:
 def ended(
     tx: Tx,
     conversation_id: str,
-    message_id: str,
+    turn_id: str,
     outcome: AnswerOutcome,
     transcript: Transcript,
     rest: list[NewFrame],
@@ -116,7 +116,7 @@ def ended(
     values = {
         "state": outcome.state,
         "content": transcript.text,
-        "parts": messages.PARTS.dump_json(transcript.parts(ended=True)).decode(),
+        "parts": turns.PARTS.dump_json(transcript.parts(ended=True)).decode(),
         "history": json.dumps(outcome.history) if outcome.history is not None else None,
         "error_code": outcome.error.code if outcome.error else None,
         "error": outcome.error.message if outcome.error else None,
@@ -128,18 +128,18 @@ def ended(
         "end": outcome.end,
         "cut_at": outcome.cut_at,
     }
-    if not tx.run(messages.SQL.end, values, id=message_id, now=tx.now):
+    if not tx.run(turns.SQL.end, values, id=turn_id, now=tx.now):
         return
-    frames.add(tx, conversation_id, message_id, [*rest, _last(conversation_id, message_id, outcome, values)])
+    frames.add(tx, conversation_id, turn_id, [*rest, _last(conversation_id, turn_id, outcome, values)])
     tx.run(SQL.forget_histories, conversation=conversation_id)
     tx.run(SQL.touch, conversation=conversation_id, now=tx.now)
     about = {name: values[name] for name in ("state", "error_code", "input_tokens", "output_tokens", "cost_usd")}
-    tx.emit("answer.ended", f"conversation:{conversation_id}", message_id=message_id, **about)
+    tx.emit("answer.ended", f"conversation:{conversation_id}", turn_id=turn_id, **about)
 
 
-def _last(conversation_id: str, message_id: str, outcome: AnswerOutcome, values: Mapping[str, Any]) -> NewFrame:
+def _last(conversation_id: str, turn_id: str, outcome: AnswerOutcome, values: Mapping[str, Any]) -> NewFrame:
     """The frame that ends an answer."""
-    about = {"message_id": message_id, "conversation_id": conversation_id, "state": outcome.state}
+    about = {"message_id": turn_id, "conversation_id": conversation_id, "state": outcome.state}
     if outcome.error is not None:
         reason = {"code": outcome.error.code, "message": outcome.error.message, "details": outcome.error.details}
         return NewFrame(FrameKind.ERROR, about | reason)
@@ -162,9 +162,9 @@ def settle_lost(tx: Tx, ctx: Ctx, conversation_id: str) -> None:
 
 
 def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
-    for row in tx.all(messages.SQL.running):
+    for row in tx.all(turns.SQL.running):
         conversation_id = row["conversation_id"]
         if only in (None, conversation_id) and not ctx.answers.is_here(conversation_id):
-            made = messages.transcript_of(tx, row["id"])
+            made = turns.transcript_of(tx, row["id"])
             asked = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
-            ending.ended(tx, conversation_id, row["id"], ending.interrupted(asked), made, [])
+            ended(tx, conversation_id, row["id"], interrupted(asked), made, [])

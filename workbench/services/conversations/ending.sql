@@ -1,7 +1,7 @@
 -- name: forget_histories
-UPDATE messages SET history = NULL
+UPDATE turns SET history = NULL
 WHERE conversation_id = :conversation AND history IS NOT NULL AND id NOT IN (
-    SELECT id FROM messages
+    SELECT id FROM turns
     WHERE conversation_id = :conversation AND history IS NOT NULL AND replaced_at IS NULL
     ORDER BY number DESC LIMIT 2
 );

@@ -16,9 +16,9 @@ from workbench.present.inert import as_html, inert
 from workbench.providers.markup import as_markup
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.rules.tools.content import Picture, pictures
-from workbench.services.conversations import messages
+from workbench.services.conversations import turns
 from workbench.services.conversations.conversation import ConversationId, ConversationInfo, require_conversation
-from workbench.services.conversations.messages import TurnInfo
+from workbench.services.conversations.turns import TurnInfo
 from workbench.services.tools import call_records
 from workbench.store.base import Reader
 
@@ -28,7 +28,7 @@ Shown = dict[str, list[Picture]]
 """The pictures that are shown, by the id of the record of the call that returned them."""
 Format = Annotated[
     Literal["markdown", "notebook"],
-    Field(description="notebook: a Jupyter notebook, in which each of your messages is a cell."),
+    Field(description="notebook: a Jupyter notebook, in which each of your questions is a cell."),
 ]
 
 
@@ -47,7 +47,7 @@ async def export_conversation(
     """Export a conversation with its tool calls, as they are shown: without secrets. Replaced answers are left out."""
 
     def question(tx: Reader) -> tuple[ConversationInfo, list[TurnInfo], Shown]:
-        found = messages.all_messages(tx, conversation_id)
+        found = turns.all_turns(tx, conversation_id)
         return require_conversation(tx, conversation_id), found, _pictures(tx, found)
 
     conversation, found, shown = await ctx.read(question)
@@ -64,7 +64,7 @@ def _pictures(tx: Reader, found: list[TurnInfo]) -> Shown:
     """The pictures that tools returned, the first ones as far as a file has room for them."""
     shown: Shown = {}
     left = MOST_BYTES
-    for part in (part for message in found for part in message.parts):
+    for part in (part for turn in found for part in turn.parts):
         if isinstance(part, ToolPart) and part.pictures and part.record_id is not None:
             kept = shown[part.record_id] = []
             for one in pictures(call_records.result_of(tx, part.record_id)):
@@ -76,9 +76,9 @@ def _pictures(tx: Reader, found: list[TurnInfo]) -> Shown:
 
 def _markdown(conversation: ConversationInfo, found: list[TurnInfo], shown: Shown) -> str:
     sections = [_heading(conversation)]
-    for message in found:
-        author = "You" if message.role == "user" else _author(conversation, message)
-        sections += [f"## {author}", _inert(message.content) if message.role == "user" else _answer(message, shown)]
+    for turn in found:
+        author = "You" if turn.role == "user" else _author(conversation, turn)
+        sections += [f"## {author}", _inert(turn.content) if turn.role == "user" else _answer(turn, shown)]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
@@ -87,24 +87,24 @@ def _heading(conversation: ConversationInfo) -> str:
     return f"# {title}\n\nBegun {iso(conversation.created_at)}."
 
 
-def _author(conversation: ConversationInfo, message: TurnInfo) -> str:
-    names = (conversation.definition, message.model)
+def _author(conversation: ConversationInfo, turn: TurnInfo) -> str:
+    names = (conversation.definition, turn.model)
     return ", ".join(escaped(inert(name)) for name in names if name) or "Answer"
 
 
-def _answer(message: TurnInfo, shown: Shown) -> str:
+def _answer(turn: TurnInfo, shown: Shown) -> str:
     """An answer in Markdown, with its tool calls between the text, and how it ended unless that was by itself."""
-    sections = [_text(part) if isinstance(part, TextPart) else _call(part, shown) for part in message.parts]
-    sections += [f"*{_inert(ending)}*" for ending in _ending(message)]
+    sections = [_text(part) if isinstance(part, TextPart) else _call(part, shown) for part in turn.parts]
+    sections += [f"*{_inert(ending)}*" for ending in _ending(turn)]
     return "\n\n".join(section for section in sections if section)
 
 
-def _ending(message: TurnInfo) -> Iterator[str]:
-    if message.remark:
-        yield message.remark
-    if message.state != "completed":
-        reason = f": {message.error_code}: {message.error or ''}" if message.error_code else ""
-        yield f"This answer is {message.state}{reason}"
+def _ending(turn: TurnInfo) -> Iterator[str]:
+    if turn.remark:
+        yield turn.remark
+    if turn.state != "completed":
+        reason = f": {turn.error_code}: {turn.error or ''}" if turn.error_code else ""
+        yield f"This answer is {turn.state}{reason}"
 
 
 def _text(part: TextPart) -> str:
@@ -122,13 +122,13 @@ def _call(part: ToolPart, shown: Shown) -> str:
     return f"**{name}** ({part.source}, {part.state}):\n\n{arguments}{result}{images}"
 
 
-def _page(message: TurnInfo, shown: Shown) -> str:
+def _page(turn: TurnInfo, shown: Shown) -> str:
     """An answer as HTML, as a live cell shows it; its Markdown would be made HTML by whoever opens the notebook."""
     sections = [
         as_markup(part.text if part.type == "text" else "") if isinstance(part, TextPart) else _card(part, shown)
-        for part in message.parts
+        for part in turn.parts
     ]
-    return "\n".join([*sections, *(f"<p><em>{as_html(ending)}</em></p>" for ending in _ending(message))])
+    return "\n".join([*sections, *(f"<p><em>{as_html(ending)}</em></p>" for ending in _ending(turn))])
 
 
 def _card(part: ToolPart, shown: Shown) -> str:
@@ -148,20 +148,20 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def _notebook(conversation: ConversationInfo, found: list[TurnInfo], shown: Shown) -> str:
-    """A notebook: a cell of Markdown for the title, and a cell of `%%chat` for each message with its answer."""
+    """A notebook: a cell of Markdown for the title, and a cell of `%%chat` for each question with its answer."""
     import nbformat
     from nbformat import v4
 
     made: Any = v4.new_notebook(cells=[v4.new_markdown_cell(_heading(conversation))])
-    for message in found:
-        if message.role == "user":
-            made.cells.append(v4.new_code_cell(f"%%chat\n{inert(message.content)}"))
+    for turn in found:
+        if turn.role == "user":
+            made.cells.append(v4.new_code_cell(f"%%chat\n{inert(turn.content)}"))
         else:
-            data = {"text/html": _page(message, shown), "text/plain": _answer(message, {})}
+            data = {"text/html": _page(turn, shown), "text/plain": _answer(turn, {})}
             output = v4.new_output("display_data", data=data)
             made.cells[-1].outputs.append(output)
     for number, cell in enumerate(made.cells):
-        cell.id = f"message-{number}"
+        cell.id = f"turn-{number}"
     nbformat.validate(made)
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 

@@ -26,14 +26,14 @@ POLL_SECONDS = 0.1
 class ChatFrame(Wire):
     """A frame. `data` has the fields of the message of this type that /ws/chat sends.
 
-    `message`: the person wrote a message (content). `token`, `thinking`: a piece of text (content). `retry`: the
+    `message`: the person asked something (content). `token`, `thinking`: a piece of text (content). `retry`: the
     provider failed and is asked again. `tool_start` (call_id, tool_name, tool_input, source), `tool_waiting`
     (approval_id), `tool_progress` (progress, total, message), `tool_complete` (tool_result, is_error): the call of a
     tool. `complete` and `error` (code, message) end an answer.
     """
 
     number: int
-    message_id: str
+    turn_id: str
     type: FrameKind
     data: dict[str, Any]
     at: Micros
@@ -61,7 +61,7 @@ async def read_frames(
     conversation_id: ConversationId,
     after: Annotated[
         int,
-        Field(ge=0, le=LARGEST_INT, description="Only frames with a larger number; see last_frame of list_messages."),
+        Field(ge=0, le=LARGEST_INT, description="Only frames with a larger number; see last_frame of list_turns."),
     ] = 0,
     limit: Annotated[int, Field(ge=1, le=10_000, description="At most this many.")] = 1_000,
     wait_seconds: Annotated[float, Field(ge=0, description="How long to wait for a first frame.")] = 0,
@@ -96,7 +96,7 @@ def _page(tx: Reader, conversation_id: str, after: int, limit: int) -> Frames:
     found = [
         ChatFrame(
             number=row["number"],
-            message_id=row["message_id"],
+            turn_id=row["turn_id"],
             type=row["kind"],
             data=json.loads(row["data"]),
             at=row["at"],
@@ -106,28 +106,28 @@ def _page(tx: Reader, conversation_id: str, after: int, limit: int) -> Frames:
     return Frames(frames=found, next_after=found[-1].number if found else after, answer_id=conversation.answer_id)
 
 
-def of_message(tx: Reader, message_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The frames of a message, oldest first: kind and data."""
-    for row in tx.all(SQL.of_message, message=message_id):
+def of_turn(tx: Reader, turn_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The frames of a turn, oldest first: kind and data."""
+    for row in tx.all(SQL.of_turn, turn=turn_id):
         yield row["kind"], json.loads(row["data"])
 
 
-def append(tx: Tx, conversation_id: str, message_id: str, made: Sequence[NewFrame]) -> None:
+def append(tx: Tx, conversation_id: str, turn_id: str, made: Sequence[NewFrame]) -> None:
     """Store frames of an answer that is being made.
 
     Raises:
         Conflict: ``ANSWER_ENDED``: it has ended meanwhile, or its conversation was deleted.
     """
-    if tx.one(SQL.is_running, message=message_id) is None:
+    if tx.one(SQL.is_running, turn=turn_id) is None:
         raise Conflict("ANSWER_ENDED", "The answer has ended. Read its conversation again.")
-    add(tx, conversation_id, message_id, made)
+    add(tx, conversation_id, turn_id, made)
 
 
-def add(tx: Tx, conversation_id: str, message_id: str, made: Sequence[NewFrame]) -> None:
+def add(tx: Tx, conversation_id: str, turn_id: str, made: Sequence[NewFrame]) -> None:
     """Store frames of a conversation, which must exist."""
     row = tx.one(SQL.count, conversation=conversation_id, count=len(made))
     assert row is not None
-    about = {"conversation": conversation_id, "message": message_id, "now": tx.now}
+    about = {"conversation": conversation_id, "turn": turn_id, "now": tx.now}
     first = int(row["frames"]) - len(made) + 1
     tx.many(
         SQL.add,

@@ -1,9 +1,9 @@
 -- name: after
-SELECT number, message_id, kind, data, at FROM chat_frames
+SELECT number, turn_id, kind, data, at FROM chat_frames
 WHERE conversation_id = :conversation AND number > :after ORDER BY number LIMIT :limit;
 
--- name: of_message
-SELECT kind, data FROM chat_frames WHERE message_id = :message ORDER BY number;
+-- name: of_turn
+SELECT kind, data FROM chat_frames WHERE turn_id = :turn ORDER BY number;
 
 -- name: count
 UPDATE conversations SET frames = frames + :count
@@ -11,8 +11,8 @@ WHERE id = :conversation
 RETURNING frames;
 
 -- name: is_running
-SELECT 1 AS yes FROM messages WHERE id = :message AND state = 'running';
+SELECT 1 AS yes FROM turns WHERE id = :turn AND state = 'running';
 
 -- name: add
-INSERT INTO chat_frames (conversation_id, number, message_id, kind, data, at)
-VALUES (:conversation, :number, :message, :kind, :data, :now);
+INSERT INTO chat_frames (conversation_id, number, turn_id, kind, data, at)
+VALUES (:conversation, :number, :turn, :kind, :data, :now);

@@ -1,4 +1,4 @@
-"""What a model is asked: the last message, and the conversation before it."""
+"""What a model is asked: the last question, and the conversation before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SQL = beside(__file__)
 
 @dataclass(frozen=True, slots=True)
 class QuestionExchange:
-    """A message of the person, and what is known of its answer."""
+    """A question of the person, and what is known of its answer."""
 
     prompt: str
     frames: Sequence[Frame]
@@ -29,7 +29,7 @@ class Past:
     """What precedes an answer.
 
     Args:
-        prompt: the message to answer.
+        prompt: the question to answer.
         history: the newest history that the engine kept; None if there is none.
         exchanges: those since then, oldest first: their answers were stopped, failed, or were interrupted.
     """
@@ -39,14 +39,14 @@ class Past:
     exchanges: Sequence[QuestionExchange]
 
 
-def past(tx: Reader, conversation_id: str, message_id: str, *, anew: bool = False) -> Past:
+def past(tx: Reader, conversation_id: str, turn_id: str, *, anew: bool = False) -> Past:
     """What precedes an answer. Answers that were replaced are left out.
 
     Args:
         anew: without what the engine kept, which another version of it may have written.
     """
     made: list[tuple[str, Row | None]] = []
-    for row in tx.all(SQL.before, conversation=conversation_id, message=message_id):
+    for row in tx.all(SQL.before, conversation=conversation_id, turn=turn_id):
         if row["role"] == "user":
             made.append((row["content"], None))
         else:
@@ -79,8 +79,8 @@ def _exchange(tx: Reader, content: str, answer: Row | None) -> QuestionExchange:
     return QuestionExchange(content, list(_engine_frames(tx, answer["id"])) if answer else [])
 
 
-def _engine_frames(tx: Reader, message_id: str) -> Iterator[Frame]:
-    for kind, data in frames.of_message(tx, message_id):
+def _engine_frames(tx: Reader, turn_id: str) -> Iterator[Frame]:
+    for kind, data in frames.of_turn(tx, turn_id):
         match kind:
             case FrameKind.TOKEN:
                 yield Token(data["content"])

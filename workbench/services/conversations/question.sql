@@ -1,5 +1,5 @@
 -- name: before
-SELECT m.id, m.role, m.content, m.history FROM messages m
-WHERE m.conversation_id = :conversation AND m.replaced_at IS NULL
-  AND m.number < (SELECT number FROM messages WHERE id = :message)
-ORDER BY m.number;
+SELECT t.id, t.role, t.content, t.history FROM turns t
+WHERE t.conversation_id = :conversation AND t.replaced_at IS NULL
+  AND t.number < (SELECT number FROM turns WHERE id = :turn)
+ORDER BY t.number;

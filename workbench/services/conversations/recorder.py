@@ -89,6 +89,6 @@ class FrameRecorder:
             self._running.cancel()
 
     async def _append(self, made: list[NewFrame]) -> None:
-        conversation_id, message_id = self._running.conversation_id, self._running.message_id
-        await self._ctx.write(lambda tx: frames.append(tx, conversation_id, message_id, made))
+        conversation_id, turn_id = self._running.conversation_id, self._running.turn_id
+        await self._ctx.write(lambda tx: frames.append(tx, conversation_id, turn_id, made))
         self._ctx.answers.wake(conversation_id)

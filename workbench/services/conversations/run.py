@@ -29,7 +29,7 @@ from workbench.providers.running import AnswerEnding, RunningAnswer
 from workbench.rules.chat.limits import money_left, tokens_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.rules.definitions import composition
-from workbench.services.conversations import ending, messages, question
+from workbench.services.conversations import ending, question, turns
 from workbench.services.conversations.conversation import ConversationInfo, require_conversation, spent
 from workbench.services.conversations.deadline import Deadline
 from workbench.services.conversations.ending import AnswerOutcome
@@ -46,9 +46,9 @@ LONGEST = 30 * 86_400.0
 log = logging.getLogger(__name__)
 
 
-def start(ctx: Ctx, conversation_id: str, message_id: str) -> None:
+def start(ctx: Ctx, conversation_id: str, turn_id: str) -> None:
     """Make an answer in a task of its own. Its row says that it is running."""
-    running = RunningAnswer(conversation_id, message_id)
+    running = RunningAnswer(conversation_id, turn_id)
     ctx.answers.start(running, _make(ctx, running))
 
 
@@ -75,7 +75,7 @@ async def _outcome(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder) ->
     except WorkbenchError as error:
         return AnswerOutcome("failed", made.usage, error=error)
     except Exception:
-        log.exception("the answer %s failed", running.message_id)
+        log.exception("the answer %s failed", running.turn_id)
         failure = Unavailable("CHAT_FAILED", "The answer failed; the server's log says why. Try again.")
         return AnswerOutcome("failed", made.usage, error=failure)
     return ending.from_outside(running, made.usage)
@@ -106,13 +106,13 @@ class _Answer:
         ready = await models.ready(ctx, snapshot, conversation.model)
         instructions = _instructions(conversation, snapshot)
         known = {
-            "id": self.running.message_id,
+            "id": self.running.turn_id,
             "model": ready.choice.name,
             "hash": snapshot.hash if snapshot else None,
             "prompt_hash": composition.text_hash(instructions) if snapshot else None,
             "include": json.dumps(sorted(conversation.include)) if snapshot else None,
         }
-        await ctx.write(lambda tx: tx.run(messages.SQL.note_model, known))
+        await ctx.write(lambda tx: tx.run(turns.SQL.note_model, known))
         await load(ready.choice)
         deadline = Deadline(conversation.limits.seconds or SECONDS)
         tools = ConversationTools(ctx, conversation, snapshot, self.recorder, deadline)
@@ -146,8 +146,8 @@ class _Answer:
         Args:
             anew: without the history that the engine kept.
         """
-        conversation_id, message_id = self.running.conversation_id, self.running.message_id
-        known = await self.ctx.read(lambda tx: question.past(tx, conversation_id, message_id, anew=anew))
+        conversation_id, turn_id = self.running.conversation_id, self.running.turn_id
+        known = await self.ctx.read(lambda tx: question.past(tx, conversation_id, turn_id, anew=anew))
         definition = snapshot.definition if snapshot else None
         return ModelQuestion(
             instructions=_instructions(conversation, snapshot),

@@ -43,7 +43,7 @@ WHERE decided_at >= :since AND status <> 'pending' AND person IS NULL AND (statu
 -- name: counted
 SELECT
     (SELECT COUNT(*) FROM tool_calls WHERE id >= :first) AS calls,
-    (SELECT COUNT(*) FROM messages WHERE id >= :first AND role = 'assistant') AS answers;
+    (SELECT COUNT(*) FROM turns WHERE id >= :first AND role = 'assistant') AS answers;
 
 -- name: stream
 -- The attempts that are under way, and those that ended last.
@@ -85,6 +85,6 @@ WHERE id >= :first ORDER BY id DESC LIMIT :most;
 SELECT (created_at - CAST(:since AS {{big}})) / CAST(:width AS {{big}}) AS place, COUNT(*) AS answers,
     SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens, SUM(cost_usd) AS cost_usd
 FROM (
-    SELECT created_at, input_tokens, output_tokens, cost_usd FROM messages
+    SELECT created_at, input_tokens, output_tokens, cost_usd FROM turns
     WHERE id >= :first AND role = 'assistant' ORDER BY id DESC LIMIT :most
 ) AS latest WHERE created_at >= :since GROUP BY 1;

@@ -9,7 +9,7 @@ UPDATE task_status SET result_data = masked(result_data), artifacts = masked(art
 UPDATE attempt_work SET requested_end = masked(requested_end), problem = masked(problem);
 UPDATE tool_calls SET arguments = masked(arguments), result = masked(result),
     progress_message = masked(progress_message);
-UPDATE messages SET content = masked(content), parts = masked(parts), history = history(history), error = masked(error)
+UPDATE turns SET content = masked(content), parts = masked(parts), history = history(history), error = masked(error)
 WHERE role = 'assistant';
 UPDATE chat_frames SET data = masked(data);
 UPDATE contexts SET title = masked(title), content = masked(content), metadata = masked(metadata);

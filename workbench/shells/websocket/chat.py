@@ -106,16 +106,16 @@ class ChatConnection:
                 await self._ask("stop_answer", command.conversation_id)
                 return SocketReply(chat_message.done(command, "stop"))
         after = await self._last_frame(command.conversation_id)
-        answer = await self._ask("retry_answer", command.conversation_id, message_id=command.message_id)
+        answer = await self._ask("retry_answer", command.conversation_id, turn_id=command.message_id)
         self._begin(command.conversation_id, after)
         return SocketReply(chat_message.done(command, "retry", answer_id=answer["id"]))
 
     async def _say(self, command: Say) -> SocketReply:
         """Send a message, and follow its conversation from there if it is not followed."""
         after = await self._last_frame(command.conversation_id)
-        sent = await self._ask("send_message", command.conversation_id, content=command.content)
+        asked = await self._ask("ask", command.conversation_id, content=command.content)
         self._begin(command.conversation_id, after)
-        ids = {"message_id": sent["message"]["id"], "answer_id": sent["answer"]["id"]}
+        ids = {"message_id": asked["turn"]["id"], "answer_id": asked["answer"]["id"]}
         return SocketReply(chat_message.done(command, "message", **ids))
 
     async def _subscribe(self, command: Subscribe) -> SocketReply:

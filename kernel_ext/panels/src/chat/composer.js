@@ -8,7 +8,7 @@ const HINT = "Enter sends, Shift+Enter starts a new line.";
 const MOST_LINES = 12;
 
 export class Composer {
-  /** @param {any} desk @param {() => void} onSent a message was sent, or an answer stopped */
+  /** @param {any} desk @param {() => void} onSent a question was asked, or an answer stopped */
   constructor(desk, onSent) {
     this.onSent = onSent;
     this.requests = new RequestRunner(desk);
@@ -93,7 +93,7 @@ export class Composer {
     if (!this.canSend || this.requests.busy) return;
     const { id } = this;
     const content = this.text.value;
-    const outcome = await this.requests.run("send_message", { conversation_id: id, content }, this.send, "Sending…");
+    const outcome = await this.requests.run("ask", { conversation_id: id, content }, this.send, "Sending…");
     if (outcome && this.drafts.get(id) === content) this.clear(id);
     this.onSent();
     this.update(this.enabled, this.isAnswering);

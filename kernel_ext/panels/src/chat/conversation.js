@@ -1,4 +1,4 @@
-/** One conversation, opened: its head, its messages as they come, and where the person writes. */
+/** One conversation, opened: its head, its turns as they come, and where the person writes. */
 
 import { askIn } from "../lib/confirm.js";
 import { button, download } from "../lib/controls.js";
@@ -9,7 +9,7 @@ import { RequestRunner } from "../link/request_runner.js";
 import { Composer } from "./composer.js";
 import { ConversationForm } from "./conversation_form.js";
 import { Following } from "./following.js";
-import { MessageView } from "./message.js";
+import { TurnView } from "./turn.js";
 
 /** So near to its end the transcript follows what comes. */
 const NEAR_PX = 40;
@@ -29,7 +29,7 @@ export class Conversation {
     this.facts = h("span", { class: "wb-muted wb-grow wb-cut" });
     this.box = h("div", {});
     this.earlier = button("Show earlier messages", "wb-link", () => this.showEarlier());
-    this.list = h("ol", { class: "wb-messages" });
+    this.list = h("ol", { class: "wb-turns" });
     this.empty = h("p", { class: "wb-empty", hidden: true }, "Nothing is written yet.");
     const scroll = { class: "wb-transcript", role: "log", tabindex: 0, "aria-label": "Messages" };
     this.scroll = h("div", scroll, this.earlier, this.empty, this.list);
@@ -57,8 +57,8 @@ export class Conversation {
   }
 
   view(id) {
-    const { role } = this.following.transcript.message(id);
-    return new MessageView(this.desk, role, (pressed) => this.retry(id, pressed));
+    const { role } = this.following.transcript.turn(id);
+    return new TurnView(this.desk, role, (pressed) => this.retry(id, pressed));
   }
 
   /** Show a conversation. @param {any} row */
@@ -102,13 +102,13 @@ export class Conversation {
     const { transcript } = this.following;
     const { scroll } = this;
     const isAtEnd = this.isAtEnd || scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < NEAR_PX;
-    const last = transcript.messages.at(-1)?.id;
+    const last = transcript.turns.at(-1)?.id;
     this.views.show(
-      transcript.messages.map(({ id }) => id),
-      (view, id) => view.show({ ...transcript.message(id), definition: this.row?.definition }, id === last),
+      transcript.turns.map(({ id }) => id),
+      (view, id) => view.show({ ...transcript.turn(id), definition: this.row?.definition }, id === last),
     );
     this.earlier.hidden = transcript.before === null;
-    this.empty.hidden = transcript.messages.length > 0;
+    this.empty.hidden = transcript.turns.length > 0;
     this.updateViews(this.enabled, Date.now());
     if (isAtEnd) scroll.scrollTop = scroll.scrollHeight;
     this.isAtEnd = false;
@@ -122,12 +122,12 @@ export class Conversation {
     } catch (error) {
       return this.requests.showError(error);
     }
-    scroll.scrollTop = scroll.scrollHeight - below; // the messages in view stay where they are
+    scroll.scrollTop = scroll.scrollHeight - below; // the turns in view stay where they are
     return scroll.focus();
   }
 
   async retry(id, pressed) {
-    const args = { conversation_id: this.row.id, message_id: id };
+    const args = { conversation_id: this.row.id, turn_id: id };
     await this.requests.run("retry_answer", args, pressed, "Asking again…");
     this.isAtEnd = true;
     this.following.now();

@@ -1,4 +1,4 @@
-/** Follows a conversation while it is on screen: its messages, and the frames of the answer that is being made. */
+/** Follows a conversation while it is on screen: its turns, and the frames of the answer that is being made. */
 
 import { VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
@@ -13,7 +13,7 @@ export class Following {
   /**
    * @param {any} desk
    * @param {HTMLElement} element that shows the conversation
-   * @param {() => void} onChange messages have come
+   * @param {() => void} onChange turns have come
    * @param {AbortSignal} signal
    */
   constructor(desk, element, onChange, signal) {
@@ -42,7 +42,7 @@ export class Following {
     this.polling.runNow();
   }
 
-  /** Read its messages, or wait for the next frames. */
+  /** Read its turns, or wait for the next frames. */
   async follow() {
     const { id } = this;
     if (!id) return;
@@ -57,7 +57,7 @@ export class Following {
   }
 
   async read(id) {
-    const page = await this.send("list_messages", { limit: PAGE });
+    const page = await this.send("list_turns", { limit: PAGE });
     if (id !== this.id) return;
     this.transcript.takePage(page);
     this.isRead = true;
@@ -65,11 +65,11 @@ export class Following {
     this.onChange();
   }
 
-  /** Read the messages before those that are known. */
+  /** Read the turns before those that are known. */
   async readEarlier() {
     const { id, transcript } = this;
-    const page = await this.send("list_messages", { before: transcript.before, limit: PAGE });
-    if (id === this.id && page.messages.at(-1)?.number < transcript.messages[0]?.number) transcript.takeEarlier(page);
+    const page = await this.send("list_turns", { before: transcript.before, limit: PAGE });
+    if (id === this.id && page.turns.at(-1)?.number < transcript.turns[0]?.number) transcript.takeEarlier(page);
     this.onChange();
   }
 

@@ -9,6 +9,6 @@ SELECT {{name}} AS compared, count(*) AS created,
     coalesce((SELECT sum(seconds) FROM {{project}}waits WHERE waits_for = 'agent'), 0) AS agent_s,
     coalesce((SELECT sum(seconds) FROM {{project}}waits WHERE waits_for = 'person'), 0) AS person_s,
     coalesce((SELECT sum(seconds) FROM {{project}}waits WHERE waits_for = 'retry'), 0) AS retry_s,
-    (SELECT count(*) FROM {{project}}agents) AS agents, (SELECT sum(cost_usd) FROM {{project}}messages) AS cost_usd,
+    (SELECT count(*) FROM {{project}}agents) AS agents, (SELECT sum(cost_usd) FROM {{project}}turns) AS cost_usd,
     CASE WHEN count(*) FILTER (WHERE completed_at IS NULL) = 0 THEN epoch(max(completed_at) - min(created_at)) END AS whole_s
 FROM {{project}}tasks HAVING count(*) > 0

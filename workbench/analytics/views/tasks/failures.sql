@@ -7,8 +7,8 @@ UNION ALL
 SELECT 'tool call', coalesce(c.error_code, c.state), make_timestamptz(c.ended_us), a.agent, c.task_id, c.tool_name
 FROM raw_tool_calls c LEFT JOIN raw_agents a ON a.id = c.agent_uid WHERE c.state IN ('failed', 'interrupted')
 UNION ALL
-SELECT 'answer', coalesce(m.error_code, m.state), make_timestamptz(m.ended_us), NULL, NULL, c.title
-FROM raw_messages m LEFT JOIN raw_conversations c ON c.id = m.conversation_id WHERE m.state IN ('failed', 'interrupted')
+SELECT 'answer', coalesce(t.error_code, t.state), make_timestamptz(t.ended_us), NULL, NULL, c.title
+FROM raw_turns t LEFT JOIN raw_conversations c ON c.id = t.conversation_id WHERE t.state IN ('failed', 'interrupted')
 UNION ALL
 SELECT 'gate', g.state, g.ended_at, NULL, NULL, g.command FROM gates g WHERE g.state <> 'passed'
 UNION ALL

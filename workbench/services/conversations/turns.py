@@ -1,4 +1,4 @@
-"""The messages of conversations: what the person wrote, and the answers with their text and calls of tools."""
+"""The turns of conversations: what the person wrote, and the answers with their text and calls of tools."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SQL = beside(__file__)
 PARTS: TypeAdapter[list[TextPart | ToolPart]] = TypeAdapter(list[Part])
 
 Role = Literal["user", "assistant"]
-MessageState = Literal["sent", "running", "completed", "stopped", "interrupted", "failed"]
+TurnState = Literal["sent", "running", "completed", "stopped", "interrupted", "failed"]
 
 
 class TurnInfo(Wire):
-    """A message.
+    """A turn: one contribution to a conversation.
 
     What you wrote has the role `user` and the state `sent`. An answer has the role `assistant`: it is `running`, until
     it is `completed`, `stopped` by you, `interrupted` by the end of the server, or `failed` with `error_code` and
@@ -39,7 +39,7 @@ class TurnInfo(Wire):
     conversation_id: str
     number: int
     role: Role
-    state: MessageState
+    state: TurnState
     content: str
     parts: list[Part]
     model: str | None
@@ -61,77 +61,77 @@ class TurnInfo(Wire):
     replaced_at: Micros | None
 
 
-class Messages(Wire):
-    """Messages, oldest first. For those before them pass `next_before` as `before`, until it is null.
+class Turns(Wire):
+    """Turns, oldest first. For those before them pass `next_before` as `before`, until it is null.
 
-    `last_frame`: the messages contain the frames up to this number; pass it to read_frames as `after`.
+    `last_frame`: the turns contain the frames up to this number; pass it to read_frames as `after`.
     """
 
-    messages: list[TurnInfo]
+    turns: list[TurnInfo]
     next_before: int | None
     last_frame: int
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
-async def list_messages(
+async def list_turns(
     ctx: Ctx,
     conversation_id: ConversationId,
     before: Annotated[
-        int | None, Field(ge=0, le=LARGEST_INT, description="Only messages with a smaller number; null: the newest.")
+        int | None, Field(ge=0, le=LARGEST_INT, description="Only turns with a smaller number; null: the newest.")
     ] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 100,
     replaced: Annotated[bool, Field(description="Also answers that another one replaced.")] = False,
-) -> Messages:
-    """List the newest messages of a conversation, the newest last. An answer that is being made is as far as it is."""
+) -> Turns:
+    """List the newest turns of a conversation, the newest last. An answer that is being made is as far as it is."""
     newest = LARGEST_INT if before is None else before
     where = {"conversation": conversation_id, "before": newest, "replaced": int(replaced), "limit": limit + 1}
 
-    def question(tx: Reader) -> Messages:
+    def question(tx: Reader) -> Turns:
         conversation = require_conversation(tx, conversation_id)
         rows = tx.all(SQL.page_before, where)
-        shown = [_message(tx, row) for row in rows[limit - 1 :: -1]]
+        shown = [_turn(tx, row) for row in rows[limit - 1 :: -1]]
         following = shown[0].number if len(rows) > limit else None
-        return Messages(messages=shown, next_before=following, last_frame=conversation.last_frame)
+        return Turns(turns=shown, next_before=following, last_frame=conversation.last_frame)
 
     return await ctx.read(question)
 
 
-def require_message(tx: Reader, message_id: str) -> TurnInfo:
-    """A message that exists."""
-    row = tx.one(SQL.get, id=message_id)
+def require_turn(tx: Reader, turn_id: str) -> TurnInfo:
+    """A turn that exists."""
+    row = tx.one(SQL.get, id=turn_id)
     assert row is not None
-    return _message(tx, row)
+    return _turn(tx, row)
 
 
-def last_message(tx: Reader, conversation_id: str) -> TurnInfo | None:
-    """The newest message of a conversation that is not replaced."""
+def last_turn(tx: Reader, conversation_id: str) -> TurnInfo | None:
+    """The newest turn of a conversation that is not replaced."""
     row = tx.one(SQL.last, conversation=conversation_id)
-    return _message(tx, row) if row else None
+    return _turn(tx, row) if row else None
 
 
-def all_messages(tx: Reader, conversation_id: str) -> list[TurnInfo]:
-    """The messages of a conversation that are not replaced, oldest first."""
+def all_turns(tx: Reader, conversation_id: str) -> list[TurnInfo]:
+    """The turns of a conversation that are not replaced, oldest first."""
     where = {"conversation": conversation_id, "before": LARGEST_INT, "replaced": 0, "limit": LARGEST_INT}
-    return [_message(tx, row) for row in reversed(tx.all(SQL.page_before, where))]
+    return [_turn(tx, row) for row in reversed(tx.all(SQL.page_before, where))]
 
 
 def add(tx: Tx, conversation_id: str, role: Role, content: str, server: str | None = None) -> str:
-    """Add a message, an answer as running; its id."""
+    """Add a turn, an answer as running; its id."""
     made, state = str(uuid7(tx.now)), "running" if role == "assistant" else "sent"
     values = {"id": made, "conversation": conversation_id, "role": role, "state": state, "content": content}
     tx.run(SQL.add, values, server=server, now=tx.now)
     return made
 
 
-def transcript_of(tx: Reader, message_id: str) -> Transcript:
+def transcript_of(tx: Reader, turn_id: str) -> Transcript:
     """What has come of an answer so far."""
     made = Transcript()
-    for kind, data in frames.of_message(tx, message_id):
+    for kind, data in frames.of_turn(tx, turn_id):
         made.add(kind, data)
     return made
 
 
-def _message(tx: Reader, row: Row) -> TurnInfo:
+def _turn(tx: Reader, row: Row) -> TurnInfo:
     values: dict[str, Any] = {name: row[name] for name in TurnInfo.model_fields.keys() & row.keys()}
     remark = transcript.remark(row["end"], row["cut_at"], row["content"]) if row["state"] == "completed" else None
     include = None if row["include"] is None else json.loads(row["include"])
@@ -139,7 +139,7 @@ def _message(tx: Reader, row: Row) -> TurnInfo:
 
 
 def _content(tx: Reader, row: Row) -> dict[str, Any]:
-    """The text and the parts of a message; those of an answer that is being made are in its frames."""
+    """The text and the parts of a turn; those of an answer that is being made are in its frames."""
     if row["state"] == "running":
         made = transcript_of(tx, row["id"])
         return {"content": made.text, "parts": made.parts(ended=False)}

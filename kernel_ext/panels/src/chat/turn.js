@@ -1,4 +1,4 @@
-/** One message: what the person wrote, or an answer with its text, what the model thinks, and its calls of tools. */
+/** One turn: what the person wrote, or an answer with its text, what the model thinks, and its calls of tools. */
 
 import { errorContent } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
@@ -13,7 +13,7 @@ const ENDINGS = {
   interrupted: "Workbench ended before the answer did.",
 };
 
-export class MessageView {
+export class TurnView {
   /** @param {any} desk @param {"user"|"assistant"} role @param {(button: HTMLElement) => void} onRetry */
   constructor(desk, role, onRetry) {
     this.desk = desk;
@@ -25,25 +25,25 @@ export class MessageView {
     this.note = h("div", { class: "wb-message", hidden: true });
     this.usage = h("span", { class: "wb-label" });
     this.retry = button("Try again", "wb-link", () => onRetry(this.retry));
-    this.end = h("div", { class: "wb-line wb-message-end" }, this.usage, this.retry);
+    this.end = h("div", { class: "wb-line wb-turn-end" }, this.usage, this.retry);
     const parts = [this.who, this.content, this.note, this.end];
-    this.element = h("li", { class: `wb-chat-message wb-from-${role}` }, ...parts);
+    this.element = h("li", { class: `wb-chat-turn wb-from-${role}` }, ...parts);
     this.elements = [this.element];
   }
 
-  /** @param {import("./transcript.js").Message} message @param {boolean} isLast whether it is the last of the conversation */
-  show(message, isLast) {
-    this.message = message;
-    message.parts.forEach((part, at) => this.showPart(part, at));
-    for (const { element } of this.parts.splice(message.parts.length)) element.remove();
+  /** @param {import("./transcript.js").Turn} turn @param {boolean} isLast whether it is the last of the conversation */
+  show(turn, isLast) {
+    this.turn = turn;
+    turn.parts.forEach((part, at) => this.showPart(part, at));
+    for (const { element } of this.parts.splice(turn.parts.length)) element.remove();
     if (this.role === "user") {
       this.end.hidden = true;
       return;
     }
-    const { state, model, definition } = message;
+    const { state, model, definition } = turn;
     setText(this.who, definition ?? model ?? "Answer");
-    this.drawNote(message);
-    setText(this.usage, state === "running" ? "" : usageText(message));
+    this.drawNote(turn);
+    setText(this.usage, state === "running" ? "" : usageText(turn));
     this.retry.hidden = !isLast || state === "running";
     this.end.hidden = this.retry.hidden && !this.usage.textContent;
   }
@@ -75,7 +75,7 @@ export class MessageView {
     this.note.replaceChildren(...content.filter(Boolean));
   }
 
-  /** Bring up to date what is not part of the message: the questions about its tools. */
+  /** Bring up to date what is not part of the turn: the questions about its tools. */
   update(enabled, now) {
     for (const { card } of this.parts) card?.update(enabled, now);
   }
