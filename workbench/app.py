@@ -389,7 +389,7 @@ class Workbench:
 
     async def _repeat(self, duty: Duty) -> None:
         pause = min(duty.seconds, SPACING_SECONDS) if duty.wakes else duty.seconds
-        with self.feed.changed() if duty.wakes else nullcontext() as change:
+        with self.feed.changed(is_inner=True) if duty.wakes else nullcontext() as change:
             if change is not None:
                 self._wakened[duty.name] = change
             while True:

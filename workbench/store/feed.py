@@ -162,7 +162,8 @@ def _slow_reader_error() -> Unavailable:
 class FeedSignal:
     """Signals that a matching event has happened, without the event itself, so that it cannot overflow."""
 
-    def __init__(self, subject: str | None) -> None:
+    def __init__(self, subject: str | None, *, is_inner: bool = False) -> None:
+        self.is_inner = is_inner
         self._subject = subject
         self._newest = 0
         self._news = asyncio.Event()
@@ -224,13 +225,19 @@ class Feed:
 
     @property
     def readers(self) -> int:
-        """The number of its current followers."""
-        return len(self._patterns)
+        """The number of its current followers, without those of Workbench itself."""
+        return len(self._outer)
 
     @property
     def patterns(self) -> frozenset[str]:
-        """The patterns that are followed now: ``*``, ``<noun>.*`` and kinds."""
-        return frozenset(pattern for patterns in self._patterns.values() for pattern in patterns)
+        """The patterns that these follow now: ``*``, ``<noun>.*`` and kinds."""
+        return frozenset(pattern for patterns in self._outer for pattern in patterns)
+
+    @property
+    def _outer(self) -> list[tuple[str, ...]]:
+        return [
+            patterns for one, patterns in self._patterns.items() if not (isinstance(one, FeedSignal) and one.is_inner)
+        ]
 
     def committed(self, events: Sequence[Row]) -> None:
         """Accept the events of a commit of this process, in order; callable from any thread."""
@@ -281,12 +288,12 @@ class Feed:
             self._leave(subscription)
 
     @contextmanager
-    def changed(self, *kinds: str, subject: str | None = None) -> Iterator[FeedSignal]:
+    def changed(self, *kinds: str, subject: str | None = None, is_inner: bool = False) -> Iterator[FeedSignal]:
         """Get a `FeedSignal` that events of `kinds`, about one subject or any, wake.
 
         Read the state together with `last_event_id`, then wait for a change `after` that event.
         """
-        change = FeedSignal(subject)
+        change = FeedSignal(subject, is_inner=is_inner)
         self._follow(change, kinds)
         try:
             yield change

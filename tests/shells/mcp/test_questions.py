@@ -161,16 +161,16 @@ async def test_calls_that_wait_for_answers_are_limited_and_end_after_a_time(
             mine.set()
         raise AssertionError
 
-    tools.offer("ask", ask)
+    tools.offer("inquire", ask)
     async with session(served, ada.token, elicitation_callback=Person()) as client:
-        await first_question(client, "ask")
+        await first_question(client, "inquire")
         monkeypatch.setattr(questions, "SECONDS_TO_ANSWER", 0.01)
-        await first_question(client, "ask")
+        await first_question(client, "inquire")
         await ended[1].wait()
         assert not ended[0].is_set()
         monkeypatch.setattr(questions, "MOST_WAITING", 1)
         with pytest.raises(MCPError) as failure:
-            await first_question(client, "ask")
+            await first_question(client, "inquire")
         assert failure.value.data["code"] == "TOO_MANY_QUESTIONS"
         await ended[2].wait()
         await served.workbench.call("revoke_agent", agent_id="ada")
