@@ -40,12 +40,12 @@ class Querying:
 
     @property
     def host(self) -> KernelHost:
-        """See `Session.host`."""
+        """See `WorkbenchSession.host`."""
         raise NotImplementedError
 
     @property
     def settings(self) -> Settings:
-        """See `Session.settings`."""
+        """See `WorkbenchSession.settings`."""
         raise NotImplementedError
 
     def _forget_queries(self) -> None:

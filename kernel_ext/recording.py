@@ -78,7 +78,7 @@ class RunCaller:
 
     @property
     def host(self) -> KernelHost:
-        """See `Session.host`."""
+        """See `WorkbenchSession.host`."""
         return self._notebook.host
 
     def call(self, name: str, /, **arguments: Any) -> Result:
@@ -91,9 +91,9 @@ class RunCaller:
             return Result(self._operate(name, **plain(name, arguments)))
 
     def panel(self, tab: str = "", *, alone: bool = False, dock: bool = False) -> Desk:
-        """See `Session.panel`."""
+        """See `WorkbenchSession.panel`."""
         return self._notebook.panel(tab, alone=alone, dock=dock)
 
     def run(self, words: list[str], /) -> Any:
-        """See `Session.run`."""
+        """See `WorkbenchSession.run`."""
         return self._notebook.run(words)

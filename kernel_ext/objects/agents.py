@@ -193,7 +193,7 @@ class NotebookAgent:
         self._token = token
 
     def call(self, name: str, /, **arguments: Any) -> Result:
-        """Run an operation as this agent. See `Session.call`.
+        """Run an operation as this agent. See `WorkbenchSession.call`.
 
         Raises:
             WorkbenchError: what the operation raises.

@@ -46,7 +46,7 @@ class Asked(Protocol):
     """A notebook's session, as queries use it."""
 
     def sql(self, query: str, **options: Any) -> Any:
-        """See `Session.sql`."""
+        """See `WorkbenchSession.sql`."""
         ...
 
 
@@ -88,7 +88,7 @@ def answer(session: Asked, chosen: Namespace, query: str, variables: MutableMapp
         variables: those of the notebook: its DataFrames are tables, and `out` becomes one of them.
 
     Raises:
-        UsageError: the options do not fit together. Others: see `Session.sql`.
+        UsageError: the options do not fit together. Others: see `WorkbenchSession.sql`.
     """
     from workbench.analytics.reports.drawing import Drawing
     from workbench.cli import named_projects, named_value

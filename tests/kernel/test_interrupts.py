@@ -77,7 +77,7 @@ def assert_it_starts_and_stops(kernel: Kernel, repository: Path) -> None:
     assert_nothing_is_left(kernel, repository)
 
 
-@pytest.mark.parametrize("moment", [*MOMENTS, "Session.start", "KernelHost.start", "LoopThread.start"])
+@pytest.mark.parametrize("moment", [*MOMENTS, "WorkbenchSession.start", "KernelHost.start", "LoopThread.start"])
 def test_an_interrupted_start_leaves_nothing(prepared: Kernel, repository: Path, moment: str) -> None:
     prepared.run(f"armed[:] = [{MOMENTS[moment]!r}]" if moment in MOMENTS else f"interrupt_in({moment!r})")
     assert_it_is_interrupted(prepared, f'%workbench start --project "{repository}" --port 0')

@@ -244,13 +244,13 @@ def test_a_function_reports_its_progress(kernel: Kernel) -> None:
 from workbench.ops import OPERATOR
 from workbench.services.tools import calls
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.tools.tool import Scope
+from workbench.services.tools.tool import ToolScope
 heard, reports = threading.Event(), []
 async def note(*report):
     reports.append(report)
     heard.set()
 """)
-    call = "calls.call(wb.host.workbench._ctx, Scope(OPERATOR), 'steps', {}, Surroundings(progress=note))"
+    call = "calls.call(wb.host.workbench._ctx, ToolScope(OPERATOR), 'steps', {}, Surroundings(progress=note))"
     assert kernel.run(f"wb.host.wait({call}).outcome.structured, reports") == (
         "({'result': 'done'}, [(1.0, 2.0, 'half')])"
     )

@@ -32,7 +32,7 @@ async def test_a_conversation_goes_on_after_an_interruption() -> None:
 IMPORTS = """
 import asyncio, sys, time
 from workbench.providers import answers
-from workbench.providers.question import Question
+from workbench.providers.question import ModelQuestion
 from workbench.providers.tools import NoTools
 
 assert "pydantic_ai" not in sys.modules
@@ -45,7 +45,7 @@ async def main():
             await asyncio.sleep(0.005)
             ticks += 1
     ticking = asyncio.create_task(tick())
-    frames = answers.answer(answers.Choice("test:x", {}, {}), Question("", "Hello"), NoTools())
+    frames = answers.answer(answers.ModelChoice("test:x", {}, {}), ModelQuestion("", "Hello"), NoTools())
     await anext(frames)
     assert "pydantic_ai" in sys.modules
     assert ticks > 3, ticks
@@ -56,17 +56,17 @@ asyncio.run(main())
 ABSENT = """
 import asyncio, sys
 from workbench.providers import answers
-from workbench.providers.question import Question
+from workbench.providers.question import ModelQuestion
 from workbench.providers.tools import NoTools
 from workbench.errors import Unavailable
 
 sys.modules[sys.argv[1]] = None
 
 async def main():
-    choice = answers.Choice(sys.argv[2], {"ANTHROPIC_API_KEY": "k"}, {})
+    choice = answers.ModelChoice(sys.argv[2], {"ANTHROPIC_API_KEY": "k"}, {})
     error = None
     try:
-        await anext(answers.answer(choice, Question("", "Hello"), NoTools()))
+        await anext(answers.answer(choice, ModelQuestion("", "Hello"), NoTools()))
     except Unavailable as caught:
         error = caught
     assert error and error.code == "CHAT_NOT_INSTALLED", error

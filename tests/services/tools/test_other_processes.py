@@ -22,7 +22,7 @@ from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR
 from workbench.services.tools.calls import call
-from workbench.services.tools.tool import Scope
+from workbench.services.tools.tool import ToolScope
 from workbench.state.settings import Settings
 
 WAITS = {"name": "list_events", "arguments": {"after": 1_000_000, "wait_seconds": 30}}
@@ -32,7 +32,7 @@ async def main():
 """
 DIES = """
         async with workbench.feed.subscribe("approval.requested", "tool.started") as events:
-            model = Scope(OPERATOR, conversation_id="c")
+            model = ToolScope(OPERATOR, conversation_id="c")
             wanted = {"title": "One", "persona_id": "tester"}
             asking = asyncio.create_task(call(workbench._ctx, model, "create_task", wanted))
             running = asyncio.create_task(workbench.call("call_tool", **WAITS))

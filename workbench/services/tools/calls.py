@@ -131,7 +131,7 @@ async def _admitted(
 
     Raises:
         NotFound: ``UNKNOWN_TOOL``. Unavailable: ``TOOL_UNAVAILABLE``. BadInput: ``INVALID_ARGUMENTS``.
-        Refused: ``TOOL_FORBIDDEN``, and what `Origin.permission` raises.
+        Refused: ``TOOL_FORBIDDEN``, and what `PeerOrigin.permission` raises.
     """
     tool = await catalogue.find(ctx, scope, name)
     if not tool.can_be_called:
@@ -207,7 +207,7 @@ async def _present(ctx: Ctx, asked: ToolInfo, made: ToolInvocation) -> ToolInfo:
 
     Raises:
         Unauthenticated: ``INVALID_TOKEN``. NotFound: ``UNKNOWN_TOOL``. Conflict: ``TOOL_CHANGED``.
-        Refused: ``TOOL_FORBIDDEN``, and what `Origin.permission` raises.
+        Refused: ``TOOL_FORBIDDEN``, and what `PeerOrigin.permission` raises.
     """
     caller = made.scope.caller
     if caller.agent is not None:
