@@ -53,7 +53,8 @@ async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_s
     pinned = hub.rid
     await hub.stop()
     (hub.project / ".aiswarm" / "koi" / "key.pem").unlink()
-    (hub.project / ".aiswarm" / "coordination.db").unlink()
+    for name in ("coordination.db", "coordination.acknowledged"):
+        (hub.project / ".aiswarm" / name).unlink()
     other = await network("hub")
     await ada.publish("scout")
 
