@@ -32,6 +32,8 @@ ATTEMPTS = Query(
     "FROM task_attempts x JOIN agents a ON a.id = x.agent_id",
 )
 EVENTS = Query("events", "SELECT kind, subject, actor FROM events WHERE kind IN ('task.claimed', 'task.completed')")
+MORE_ROUNDS = 4
+"""On a busy machine, one process may have taken everything before the other gets its turn."""
 
 
 # One of the processes.
@@ -93,11 +95,15 @@ async def run(child: Any, workbench: Workbench, how: str, teams: list[list[str]]
     return [json.loads(await asyncio.to_thread(process.stdout.readline)) for process in processes]
 
 
+def competed(took: list[dict[str, list[int]]]) -> bool:
+    """Whether each process took something."""
+    return all(any(process.values()) for process in took)
+
+
 async def check(workbench: Workbench, took: list[dict[str, list[int]]], ids: list[int], outcome: str | None) -> None:
     """Every task was taken once, by whoever says so, and the store tells the same story."""
     by_task = [(task_id, agent) for process in took for agent, mine in process.items() for task_id in mine]
     assert sorted(task_id for task_id, _ in by_task) == ids
-    assert [process for process in took if not any(process.values())] == []
     attempts, events = await workbench.store.read(lambda tx: (tx.all(ATTEMPTS), tx.all(EVENTS)))
     assert sorted((row["task_id"], row["agent"]) for row in attempts) == sorted(by_task)
     assert {(row["attempt"], row["outcome"]) for row in attempts} == {(1, outcome)}
@@ -115,12 +121,16 @@ async def test_two_processes_that_claim_at_once_never_get_the_same_task(
 ) -> None:
     took: list[dict[str, list[int]]] = []
     ids: list[int] = []
-    for round_ in range(rounds):
+    for round_ in range(rounds + MORE_ROUNDS):
         names = [[f"r{round_}-p{process}-a{agent}" for agent in range(agents)] for process in range(2)]
         teams = [[(await admit(name)).token for name in team] for team in names]
         new = await pile(workbench, size)
         ids += new
-        took += await run(child, workbench, "claim", teams, new)
+        now = await run(child, workbench, "claim", teams, new)
+        took += now
+        if round_ + 1 >= rounds and competed(now):
+            break
+    assert competed(now)
     await check(workbench, took, ids, None)
 
 
@@ -137,7 +147,9 @@ async def test_agents_of_several_processes_complete_every_task_once(
     names = [[f"p{process}-a{agent}" for agent in range(agents)] for process in range(processes)]
     teams = [[(await admit(name)).token for name in team] for team in names]
     ids = await pile(workbench, size)
-    await check(workbench, await run(child, workbench, "complete", teams, ids), ids, "completed")
+    took = await run(child, workbench, "complete", teams, ids)
+    assert competed(took)
+    await check(workbench, took, ids, "completed")
     assert (await workbench.call("get_task_tree"))["counts"] == {"completed": size}
 
 
