@@ -91,6 +91,7 @@ def test_every_failure_has_a_code(run: Type, tmp_path: Path, monkeypatch: pytest
     assert run("status").err.startswith("BAD_SETTINGS: WORKBENCH_PORT: ")
 
 
+@pytest.mark.long
 def test_an_unwritable_output_is_a_coded_error_and_a_closed_pipe_is_none(run: Type) -> None:
     run("projects", "add", "Lab")
     reader, writer = os.pipe()

@@ -298,6 +298,7 @@ record(2)
 """
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("is_served", "said", "values"), [(True, b"", [0.0, 1.0, 2.0]), (False, b"FORKED\n", [0.0, 2.0])]

@@ -24,6 +24,7 @@ def repository(repository: Path, tmp_path: Path, request: pytest.FixtureRequest)
     return tmp_path / "linked"
 
 
+@pytest.mark.long
 async def test_work_is_integrated_and_adopted_in_a_linked_project(
     served: Served, settle: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
