@@ -192,6 +192,10 @@ def without_empty(columns: Mapping[str, str], name: str, items: Iterable[Mapping
 
 def page_table(page: Mapping[str, Any], noun: str, columns: Mapping[str, str], empty: str) -> Table:
     """One page of a list operation as a table, with a note if there are more."""
-    items: Sequence[Mapping[str, Any]] = page[noun]
-    left = page.get("total", len(items)) - len(items)
-    return Table.of(items, columns, empty, note=f"{MORE} and {left:,} more" if left > 0 else "")
+    return Table.of(page[noun], columns, empty, note=more_note(page, noun))
+
+
+def more_note(page: Mapping[str, Any], rows: str) -> str:
+    """The note below one page of a list operation, whose field `rows` has the items; empty if that is all."""
+    left = page.get("total", len(page[rows])) - len(page[rows])
+    return f"{MORE} and {left:,} more" if left > 0 else ""

@@ -10,7 +10,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.grants import NOTHING
-from workbench.cli.output import MORE, Note, Shown, Text, confirmed, drop_none, pass_client
+from workbench.cli.output import Note, Shown, Text, confirmed, drop_none, more_note, pass_client
 from workbench.present.declared import declared, table_of
 
 TYPES: Mapping[str, type] = {"integer": int, "number": float, "string": str, "boolean": bool}
@@ -68,9 +68,8 @@ def _shown(row: Mapping[str, Any], made: dict[str, Any], given: Mapping[str, Any
     if "view" in row:
         return _VIEWS[row["view"]](made)
     if "table" in row:
-        items = made[row["table"]["rows"]]
-        left = made.get("total", len(items)) - len(items)
-        return table_of(row["operation"], items, note=f"{MORE} and {left:,} more" if left > 0 else "")
+        rows = row["table"]["rows"]
+        return table_of(row["operation"], made[rows], note=more_note(made, rows))
     fields = {**given, **{name: value for name, value in made.items() if not isinstance(value, dict | list)}}
     if "prints" in row:
         return Text(row["prints"].format_map(fields), made)
