@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,12 +44,11 @@ from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
 from workbench.services.tools import refused_calls
-from workbench.services.tools.tool import ToolInfo, ToolKind, ToolOutcome
-from workbench.services.tools.tool import ToolScope as ToolScope
+from workbench.services.tools.tool import ToolInfo, ToolKind, ToolOutcome, ToolScope
 from workbench.services.worktrees import kept_work
 from workbench.state.root import OpenedState
 from workbench.state.settings import Settings
-from workbench.store.feed import Feed, FeedSignal
+from workbench.store.feed import Feed
 from workbench.store.sqlite import SqliteStore, open_store
 from workbench.sweeps import leftovers
 from workbench.trust import state_directory
@@ -124,7 +123,6 @@ class Workbench:
         lease_ends = Duty("ending leases", 0.25, self.leases.end_due, serving=False)
         self.duties = {duty.name: duty for duty in (lease_ends, *duties.periodic(settings))}
         """Periodic work. Each duty is supervised separately, so none waits for another."""
-        self._wakened: dict[str, FeedSignal] = {}
 
     @classmethod
     @asynccontextmanager
@@ -362,8 +360,7 @@ class Workbench:
         if server is not None:
             self._ctx.upstreams.open()
             await koi_network.opened(self._ctx)
-            for change in self._wakened.values():
-                change.wake()
+            self.feed.wake()
         else:
             await koi_network.closed(self._ctx)
             await self._ctx.answers.interrupt_all()
@@ -388,21 +385,25 @@ class Workbench:
         self._ctx.processes.release()
 
     async def _repeat(self, duty: Duty) -> None:
-        pause = min(duty.seconds, SPACING_SECONDS) if duty.wakes else duty.seconds
-        with self.feed.changed(is_inner=True) if duty.wakes else nullcontext() as change:
-            if change is not None:
-                self._wakened[duty.name] = change
-            while True:
-                if change is None:
-                    await asyncio.sleep(pause)
-                else:
-                    await change.next(pause)
-                began = time.monotonic()
-                if (self.server is not None or not duty.serving) and not self._state.has_moved():
-                    await duty.perform(self._ctx)
-                pause = duty.pause(time.monotonic() - began)
-                if change is not None:
+        if duty.wakes:
+            with self.feed.changed(is_inner=True) as change:
+
+                async def wait(pause: float) -> None:
                     await asyncio.sleep(SPACING_SECONDS)
+                    await change.next(pause)
+
+                await self._repeat_after(wait, duty, 0.0)
+        else:
+            await self._repeat_after(asyncio.sleep, duty, duty.seconds)
+
+    async def _repeat_after(self, wait: Callable[[float], Awaitable[None]], duty: Duty, pause: float) -> None:
+        """Perform a duty after each wait for a pause."""
+        while True:
+            await wait(pause)
+            began = time.monotonic()
+            if (self.server is not None or not duty.serving) and not self._state.has_moved():
+                await duty.perform(self._ctx)
+            pause = duty.pause(time.monotonic() - began)
 
 
 async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:

@@ -16,7 +16,6 @@ from workbench.ops.context import Ctx
 from workbench.ops.operation import functions_of
 
 if TYPE_CHECKING:
-    from workbench.git import Repository
     from workbench.model import FeedEvent
     from workbench.state.settings import Settings
 
@@ -24,7 +23,6 @@ LONGEST_PAUSE_SECONDS = 10.0
 SPACING_SECONDS = 0.25
 
 Work = Callable[[Ctx], Awaitable[None]]
-Repair = Callable[[Ctx, "Repository"], Awaitable[None]]
 Seconds = float | Callable[["Settings"], float]
 F = TypeVar("F", bound=Callable[..., Any])
 

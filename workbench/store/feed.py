@@ -239,6 +239,12 @@ class Feed:
             patterns for one, patterns in self._patterns.items() if not (isinstance(one, FeedSignal) and one.is_inner)
         ]
 
+    def wake(self) -> None:
+        """End the waits of Workbench itself for the next event."""
+        for follower in self._patterns:
+            if isinstance(follower, FeedSignal) and follower.is_inner:
+                follower.wake()
+
     def committed(self, events: Sequence[Row]) -> None:
         """Accept the events of a commit of this process, in order; callable from any thread."""
         self._committed.append(events)
@@ -353,7 +359,7 @@ class Feed:
             await self.begin()
         while self._committed:
             if not self._hand_over_own():
-                if not self._patterns:  # what other processes did in between can wait for the poll
+                if not self.readers:  # what other processes did in between can wait for the poll
                     break
                 await self._read_new()
         if self._is_due():
