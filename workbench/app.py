@@ -25,7 +25,7 @@ from workbench.koi.directory import PersonalityDirectory
 from workbench.koi.node import Node
 from workbench.model import SECOND, Capability, Level, ServerInfo, wall_clock
 from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dispatch, functions_of
-from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, Role
+from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, DutyRole
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
 from workbench.providers.running import RunningAnswers
@@ -110,16 +110,16 @@ class Workbench:
             tool_hosts=ToolHosts(),
             node=Node(),
             decision_handlers=_decision_handlers(modules),
-            approval_refreshers=duties.all(Role.REFRESHES_APPROVALS),
-            repairs=duties.all(Role.REPAIRS),
+            approval_refreshers=duties.all(DutyRole.REFRESHES_APPROVALS),
+            repairs=duties.all(DutyRole.REPAIRS),
             require_tools=tool_catalogue.require_known,
         )
         self.leases = task_expiry.LeaseWatch(store.now, steady)
         for listener, kinds in duties.events():
             self.feed.on_event(lambda event, listener=listener: listener(self._ctx, event), *kinds)  # type: ignore[misc]
-        for note in duties.all(Role.ON_FOREIGN):
+        for note in duties.all(DutyRole.ON_FOREIGN):
             self.feed.on_foreign(lambda events, note=note: note(self._ctx, events))  # type: ignore[misc]
-        self._prepare, self._recover = duties.all(Role.PREPARES), duties.all(Role.RECOVERS)
+        self._prepare, self._recover = duties.all(DutyRole.PREPARES), duties.all(DutyRole.RECOVERS)
         lease_ends = Duty("ending leases", 0.25, self.leases.end_due, serving=False)
         self.duties = {duty.name: duty for duty in (lease_ends, *duties.periodic(settings))}
         """Periodic work. Each duty is supervised separately, so none waits for another."""

@@ -20,7 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.store import backups, mark
 from workbench.store.examination import require_whole
 from workbench.store.log_sync import log_of
-from workbench.store.mark import Mark, mark_file, read_mark
+from workbench.store.mark import StoreMark, mark_file, read_mark
 from workbench.store.snapshot import read_snapshot
 from workbench.store.sqlite import SqliteStore, open_store
 from workbench.system import atomic_file
@@ -49,7 +49,7 @@ async def _killed(place: Path) -> None:
             if number == NOTES // 2:
                 backups.back_up(store.path, NOW)
             await store.write(say(str(number)))
-        await given.until(lambda: (read_mark(store.path) or Mark(0, 0, 0)).event == NOTES)
+        await given.until(lambda: (read_mark(store.path) or StoreMark(0, 0, 0)).event == NOTES)
         shutil.copytree(place / "open", place / "killed")
 
 
@@ -227,7 +227,7 @@ async def test_the_mark_lags_behind_by_a_second_and_is_exact_once_the_store_is_c
             await store.write(say(str(number)))
         assert len(written) == 1  # when it was opened
         monkeypatch.undo()
-    assert (read_mark(tmp_path / STORE) or Mark(0, 0, 0)).event == 10
+    assert (read_mark(tmp_path / STORE) or StoreMark(0, 0, 0)).event == 10
     mark_file(tmp_path / STORE).write_text("[]")
     opens(tmp_path / STORE)  # a mark that cannot be read says nothing
 

@@ -30,7 +30,7 @@ Operations = Callable[..., Awaitable[dict[str, Any]]]
 log = logging.getLogger(__name__)
 
 
-class Client(Protocol):
+class ServerClient(Protocol):
     """A client of one server."""
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
@@ -40,7 +40,7 @@ class Client(Protocol):
     async def __aexit__(self, *_: object) -> None: ...
 
 
-class Store(Protocol):
+class OfflineStore(Protocol):
     """Runs operations without a server; closed once there is one."""
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
@@ -82,8 +82,8 @@ class ProjectConnection:
         url: str = "",
         token: str | None = None,
         *,
-        connect: Callable[[str, str | None], Client] = HttpClient,
-        store: Store | None = None,
+        connect: Callable[[str, str | None], ServerClient] = HttpClient,
+        store: OfflineStore | None = None,
         serve: Serve | None = None,
         patience: float = 0.0,
         pauses: Sequence[float] = (0.0,),

@@ -15,7 +15,7 @@ from workbench.functions.output import CallLog
 from workbench.functions.runner import FunctionCancelled
 from workbench.rules.reasons import reason
 from workbench.rules.tools.function import FunctionTool
-from workbench.rules.tools.returned import ToolAnswer
+from workbench.rules.tools.returned import ReturnedValue
 
 MESSAGE_LIMIT = 2_000
 
@@ -30,13 +30,13 @@ def runnable(
         limit: the most bytes of a result; rows: see `Returned.answer`.
     """
 
-    def call() -> ToolAnswer | WorkbenchError:
+    def call() -> ReturnedValue | WorkbenchError:
         try:
             return tool.returned.answer(tool.fn(**_bound(tool, arguments)), limit, rows)
         except BaseException as error:  # also an exit: it is the function's
             return failure(error, log)
 
-    async def call_async() -> ToolAnswer | WorkbenchError:
+    async def call_async() -> ReturnedValue | WorkbenchError:
         try:
             result = tool.fn(**_bound(tool, arguments))
             return tool.returned.answer(await result if inspect.isawaitable(result) else result, limit, rows)

@@ -24,7 +24,7 @@ from workbench.functions.runner import FunctionCancelled, FunctionRunner
 from workbench.process import process_identity
 from workbench.rules.secrets.mask import Mask
 from workbench.rules.tools.masking import marked
-from workbench.rules.tools.returned import ToolAnswer
+from workbench.rules.tools.returned import ReturnedValue
 from workbench.state.settings import Settings
 
 WAIT_SECONDS = 20.0
@@ -165,14 +165,16 @@ class ToolHost:
         self._reasons.pop(call_id, None)
         del self._running[call_id]
 
-    async def _answer(self, tool: str, arguments: dict[str, Any], calls: output.CallLog) -> ToolAnswer | WorkbenchError:
+    async def _answer(
+        self, tool: str, arguments: dict[str, Any], calls: output.CallLog
+    ) -> ReturnedValue | WorkbenchError:
         function = self._functions.get(tool)
         if function is None:
             return NotFound("UNKNOWN_TOOL", f"{tool} is no longer offered by the process that had it.")
         fn = runnable(function.tool, arguments, calls, self._most_bytes, self._settings.max_tool_rows)
         try:
             with output.printing_to(calls):
-                answer: ToolAnswer | WorkbenchError = await self._runner.run(
+                answer: ReturnedValue | WorkbenchError = await self._runner.run(
                     fn, {}, function.seconds or self._settings.tool_seconds
                 )
                 return answer
@@ -186,7 +188,7 @@ class ToolHost:
         done, total, message = report
         await self._call("report_tool_progress", call_id=call_id, progress=done, total=total, message=message)
 
-    async def _finish(self, call_id: str, answer: ToolAnswer | WorkbenchError) -> None:
+    async def _finish(self, call_id: str, answer: ReturnedValue | WorkbenchError) -> None:
         """Send an answer until the server has it. A call stays among those that run until then, so that it is not
         given out again."""
         for pause in backoff():
@@ -218,7 +220,7 @@ class ToolHost:
         return self._settings.tool_logs
 
 
-def _sent(answer: ToolAnswer | WorkbenchError) -> dict[str, Any]:
+def _sent(answer: ReturnedValue | WorkbenchError) -> dict[str, Any]:
     if isinstance(answer, WorkbenchError):
         return {"error": answer.as_dict()}
     return {"answer": answer.model_dump(mode="json")}

@@ -52,7 +52,7 @@ class Duty:
         return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
 
 
-class Role(Enum):
+class DutyRole(Enum):
     """What a marked function is called for."""
 
     DUTY = auto()
@@ -64,17 +64,17 @@ class Role(Enum):
     ON_FOREIGN = auto()
 
 
-class Mark(NamedTuple):
+class MarkedFunction(NamedTuple):
     """One role of a function, and what was said about it."""
 
-    role: Role
+    role: DutyRole
     fn: Callable[..., Any]
     about: Any = None
 
 
-def _marking(role: Role, about: Any = None) -> Callable[[F], F]:
+def _marking(role: DutyRole, about: Any = None) -> Callable[[F], F]:
     def mark(fn: F) -> F:
-        fn.marks = (*getattr(fn, "marks", ()), Mark(role, fn, about))  # type: ignore[attr-defined]
+        fn.marks = (*getattr(fn, "marks", ()), MarkedFunction(role, fn, about))  # type: ignore[attr-defined]
         return fn
 
     return mark
@@ -84,23 +84,23 @@ def duty(
     name: str, seconds: Seconds, *, serving: bool = True, share: float = 1.0, wakes: bool = False
 ) -> Callable[[F], F]:
     """Perform `(ctx)` periodically; see `Duty`. The pause may depend on the settings."""
-    return _marking(Role.DUTY, (name, seconds, serving, share, wakes))
+    return _marking(DutyRole.DUTY, (name, seconds, serving, share, wakes))
 
 
 def on_event(*kinds: str) -> Callable[[F], F]:
     """Call `(ctx, event)` for each event of these kinds that becomes visible."""
-    return _marking(Role.ON_EVENT, kinds)
+    return _marking(DutyRole.ON_EVENT, kinds)
 
 
-prepares = _marking(Role.PREPARES)
+prepares = _marking(DutyRole.PREPARES)
 """Run `(ctx)` once when the project is opened, before anything else."""
-recovers = _marking(Role.RECOVERS)
+recovers = _marking(DutyRole.RECOVERS)
 """Run `(ctx)` before the servers run: it cleans up what a crash left."""
-repairs = _marking(Role.REPAIRS)
+repairs = _marking(DutyRole.REPAIRS)
 """Run `(ctx, repository)` before each exclusive use of the repository: it finishes or undoes what a crash left."""
-refreshes_approvals = _marking(Role.REFRESHES_APPROVALS)
+refreshes_approvals = _marking(DutyRole.REFRESHES_APPROVALS)
 """Run `(ctx)` before pending approvals are shown: it brings them up to date, and logs its failures."""
-on_foreign = _marking(Role.ON_FOREIGN)
+on_foreign = _marking(DutyRole.ON_FOREIGN)
 """Call `(ctx, events)` for what other processes have changed."""
 
 
@@ -108,20 +108,20 @@ on_foreign = _marking(Role.ON_FOREIGN)
 class Duties:
     """What some services have marked, in the order in which they are listed."""
 
-    marks: Sequence[Mark]
+    marks: Sequence[MarkedFunction]
 
     @classmethod
     def of(cls, services: Iterable[ModuleType]) -> Duties:
         """Collect the marks of services."""
         return cls([mark for fn in functions_of(services) for mark in getattr(fn, "marks", ())])
 
-    def all(self, role: Role) -> list[Callable[..., Any]]:
+    def all(self, role: DutyRole) -> list[Callable[..., Any]]:
         """The functions in a role."""
         return [mark.fn for mark in self.marks if mark.role is role]
 
     def periodic(self, settings: Settings) -> list[Duty]:
         """The duties of a project."""
-        about = [(mark.fn, *mark.about) for mark in self.marks if mark.role is Role.DUTY]
+        about = [(mark.fn, *mark.about) for mark in self.marks if mark.role is DutyRole.DUTY]
         return [
             Duty(name, seconds(settings) if callable(seconds) else seconds, fn, serving, share, wakes)
             for fn, name, seconds, serving, share, wakes in about
@@ -129,4 +129,4 @@ class Duties:
 
     def events(self) -> list[tuple[Callable[[Ctx, FeedEvent], None], Sequence[str]]]:
         """What hears of events, and their kinds."""
-        return [(mark.fn, mark.about) for mark in self.marks if mark.role is Role.ON_EVENT]
+        return [(mark.fn, mark.about) for mark in self.marks if mark.role is DutyRole.ON_EVENT]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.store.backups import newest_backup
 from workbench.store.log_sync import log_of
-from workbench.store.mark import Mark, lacking, mark_file, read_mark
+from workbench.store.mark import StoreMark, lacking, mark_file, read_mark
 from workbench.store.sqlite_connection import SqliteConnection
 from workbench.store.sqlite_errors import storage_error
 
@@ -69,7 +69,7 @@ def require_there(store: Path) -> bool:
     return False
 
 
-def require_marked(store: Path, db: sqlite3.Connection, mark: Mark | None) -> None:
+def require_marked(store: Path, db: sqlite3.Connection, mark: StoreMark | None) -> None:
     """Refuse a database that lacks the event of its mark.
 
     Raises:

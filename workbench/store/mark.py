@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StoreMark:
     """When a store was created, and its newest event with its time; 0 if there is none."""
 
     created: int
@@ -41,22 +41,22 @@ def mark_file(store: Path) -> Path:
     return store.with_suffix(".acknowledged")
 
 
-def read_mark(store: Path) -> Mark | None:
+def read_mark(store: Path) -> StoreMark | None:
     """The mark of a store; None if it is missing or cannot be read."""
     try:
         raw = json.loads(atomic_file.read(mark_file(store), private=True))
-        mark = Mark(**raw)
+        mark = StoreMark(**raw)
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     return mark if all(type(value) is int for value in (mark.created, mark.event, mark.at)) else None
 
 
-def mark_of(db: sqlite3.Connection) -> Mark:
+def mark_of(db: sqlite3.Connection) -> StoreMark:
     """The mark that fits a database as it is now."""
-    return Mark(*db.execute(SQL.newest.sqlite).fetchone())
+    return StoreMark(*db.execute(SQL.newest.sqlite).fetchone())
 
 
-def lacking(db: sqlite3.Connection, mark: Mark) -> str | None:
+def lacking(db: sqlite3.Connection, mark: StoreMark) -> str | None:
     """How a database falls short of its mark, in a sentence; None if it does not."""
     tables = {name for (name,) in db.execute(SQL.tables.sqlite)}
     if not {"events", "migration_history"} <= tables:
@@ -76,10 +76,10 @@ class MarkKeeper:
 
     def __init__(self, store: Path) -> None:
         self._store = store
-        self._mark: Mark | None = None
+        self._mark: StoreMark | None = None
         self._due: float | None = None
 
-    def begin(self, mark: Mark) -> None:
+    def begin(self, mark: StoreMark) -> None:
         """Write the mark of the opened store, unless the file has it already."""
         self._mark = mark
         if read_mark(self._store) != mark:
@@ -93,7 +93,7 @@ class MarkKeeper:
     def note(self, events: Sequence[Row]) -> None:
         """Note the events of a commit that is durable."""
         if events and self._mark is not None:
-            self._mark = Mark(self._mark.created, events[-1]["id"], events[-1]["at"])
+            self._mark = StoreMark(self._mark.created, events[-1]["id"], events[-1]["at"])
             if self._due is None:
                 self._due = time.monotonic() + SECONDS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from workbench.client import HttpClient, McpClient
-from workbench.client.connection import Client, ProjectConnection
+from workbench.client.connection import ProjectConnection, ServerClient
 from workbench.client.project_server import ProjectServer
 from workbench.errors import TooMany, Unavailable, WorkbenchError
 from workbench.worker.startup import WorkerConfig
@@ -25,7 +25,7 @@ class Api(ProjectConnection):
     """
 
     def __init__(self, config: WorkerConfig) -> None:
-        def connect(url: str, token: str | None) -> Client:
+        def connect(url: str, token: str | None) -> ServerClient:
             if not config.mcp_url:
                 return HttpClient(url, token)
             return McpClient(f"{url}/mcp", token, ProjectServer(url, config.server_file).is_away)

@@ -29,7 +29,7 @@ from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.wire import json_safety
 from workbench.state.home import home
 from workbench.worker import command, definition, person, run_function, scratch
-from workbench.worker.command import Command, CommandResult
+from workbench.worker.command import CommandResult, WorkerCommand
 from workbench.worker.startup import WorkerConfig
 
 EX_TEMPFAIL = 75
@@ -201,7 +201,7 @@ def _explain(ending: str, tail: _Tail, refusals: str) -> str:
     return "\n".join(filter(None, (first, refusals, rest)))
 
 
-def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> Command:
+def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> WorkerCommand:
     config, profile = worker.config, worker.config.profile
     if cwd is None:
         cwd = scratch_dir / "work"
@@ -218,7 +218,7 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
     argv = task["run"]
     if profile.command is not None:
         argv = [*(rules.fill(part, values) for part in profile.command), *added.arguments]
-    return Command(
+    return WorkerCommand(
         argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
         cwd=cwd,
         environment=_environment(worker, task, box, values, added),

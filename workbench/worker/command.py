@@ -23,7 +23,7 @@ SAMPLE_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class WorkerCommand:
     """A command to run.
 
     Args:
@@ -49,7 +49,9 @@ class CommandResult:
     exceeded: str | None = None
 
 
-async def run(command: Command, on_line: Callable[[str], None], *, grace: float, adopts_orphans: bool) -> CommandResult:
+async def run(
+    command: WorkerCommand, on_line: Callable[[str], None], *, grace: float, adopts_orphans: bool
+) -> CommandResult:
     """Run a command to its end; cancelling ends it. None of its processes is left in either case.
 
     Args:
@@ -76,7 +78,7 @@ async def run(command: Command, on_line: Callable[[str], None], *, grace: float,
 
 
 async def _start(
-    command: Command, stdout: IO[bytes], adopts_orphans: bool
+    command: WorkerCommand, stdout: IO[bytes], adopts_orphans: bool
 ) -> tuple[asyncio.subprocess.Process, ProcessTree]:
     """A process in a session of its own."""
     mark = new_mark()

@@ -19,7 +19,7 @@ from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.ops import OPERATOR
 from workbench.shells.mcp.addresses import locate
-from workbench.shells.mcp.changes import KINDS, MAX_WATCHED, Client, FeedChanges
+from workbench.shells.mcp.changes import KINDS, MAX_WATCHED, FeedChanges, WatchingClient
 from workbench.shells.mcp.notifications import MAX_STREAMS
 from workbench.state.settings import Settings
 
@@ -141,7 +141,7 @@ async def test_a_client_that_watches_reads_nothing_of_the_history(served: Served
 
 
 async def test_many_changes_of_one_resource_are_one_notification() -> None:
-    client, sent = Client(OPERATOR), []
+    client, sent = WatchingClient(OPERATOR), []
     delivered = asyncio.Event()
 
     async def send(change: ServerEvent) -> None:
@@ -159,7 +159,7 @@ async def test_many_changes_of_one_resource_are_one_notification() -> None:
 
 async def test_a_client_that_lags_too_far_behind_reads_everything_again(settings: Settings) -> None:
     async with Workbench.open(settings.model_copy(update={"feed_queue": 1})) as workbench:
-        client, sent = Client(OPERATOR), set()
+        client, sent = WatchingClient(OPERATOR), set()
         everything = asyncio.Event()
 
         async def send(change: ServerEvent) -> None:
@@ -177,7 +177,7 @@ async def test_a_client_that_lags_too_far_behind_reads_everything_again(settings
 
 
 def test_the_watched_resources_of_a_client_are_limited() -> None:
-    client = Client(OPERATOR)
+    client = WatchingClient(OPERATOR)
     for number in range(1, MAX_WATCHED + 1):
         client.watch(locate(f"workbench://tasks/{number}"), "x")
     client.watch(locate(TASK), "again")

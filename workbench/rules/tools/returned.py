@@ -33,7 +33,7 @@ class Form(StrEnum):
     WRAPPED = "wrapped"
 
 
-class ToolAnswer(Wire):
+class ReturnedValue(Wire):
     """The answer of one call."""
 
     value: Annotated[Json, Field(description="The result as JSON.")]
@@ -72,7 +72,7 @@ class Returned:
     Args:
         adapter: validates it; None if nothing is declared that has a JSON Schema.
         writer: serializes a list of it, with the numbers that JSON has not: a list, as only that has a configuration.
-        schema: JSON Schema (2020-12) of `ToolAnswer.structured`.
+        schema: JSON Schema (2020-12) of `ReturnedValue.structured`.
         form: that of the answers.
     """
 
@@ -81,7 +81,7 @@ class Returned:
     schema: Mapping[str, Any] | None = None
     form: Form = Form.TEXT
 
-    def answer(self, value: Any, limit: int, rows: int) -> ToolAnswer:
+    def answer(self, value: Any, limit: int, rows: int) -> ReturnedValue:
         """A result as an answer. Takes time for a large result.
 
         Args:
@@ -97,7 +97,7 @@ class Returned:
         text = _encoded(made)
         pictures = [_picture(media, content) for media, content in plain.pictures or ()]
         _require_size(len(text) + sum(len(picture["data"]) for picture in pictures), limit)
-        answer = ToolAnswer(value=_decoded(text), form=self.form, more=[*pictures, *_cut(plain.cut)])
+        answer = ReturnedValue(value=_decoded(text), form=self.form, more=[*pictures, *_cut(plain.cut)])
         if plain.has_no_number and self.schema is not None:
             _require_fit(self.schema, answer)
         return answer
@@ -182,7 +182,7 @@ def _cut(what: Sequence[str]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": f"{text} Ask for fewer, or let the function declare what it returns."}]
 
 
-def _require_fit(schema: Mapping[str, Any], answer: ToolAnswer) -> None:
+def _require_fit(schema: Mapping[str, Any], answer: ReturnedValue) -> None:
     """Refuse a text in place of a number that is declared."""
     found = problems(json.dumps(schema), answer.structured or {})
     if found:

@@ -17,7 +17,7 @@ from workbench.functions.hosts import WORKBENCH, HostCalls, OfferedTool
 from workbench.model import SECOND, Level, Wire
 from workbench.ops import Ctx, Ok, op
 from workbench.ops.duties import duty
-from workbench.rules.tools.returned import ToolAnswer
+from workbench.rules.tools.returned import ReturnedValue
 from workbench.system import atomic_file
 
 HostId = Annotated[str, Field(min_length=1, max_length=64, description="An id that the host chooses for itself.")]
@@ -110,13 +110,13 @@ async def finish_tool_call(
     ctx: Ctx,
     host_id: HostId,
     call_id: CallId,
-    answer: Annotated[ToolAnswer | None, Field(description="What the function returned.")] = None,
+    answer: Annotated[ReturnedValue | None, Field(description="What the function returned.")] = None,
     error: Annotated[
         dict[str, Any] | None, Field(description="Code, message, details and status of a failure.")
     ] = None,
 ) -> Delivered:
     """Answer a call."""
-    result = from_dict(error) if error is not None else answer or ToolAnswer(value=None)
+    result = from_dict(error) if error is not None else answer or ReturnedValue(value=None)
     with suppress(OSError, Unavailable):  # it has printed nothing, or its log stays as it is
         await asyncio.to_thread(ctx.secrets.mask_file, _log_of(ctx, call_id))
     return Delivered(delivered=ctx.tool_hosts.finish(host_id, call_id, result))

@@ -75,7 +75,7 @@ def _of_profile(name: str, version: str) -> list[str]:
     return [f"{SCHEME}personalities", latest, f"{latest}/{segment(version)}"]
 
 
-class Client:
+class WatchingClient:
     """One client: what it watches, and which changes it has not been sent yet."""
 
     def __init__(self, caller: Caller) -> None:
@@ -140,12 +140,12 @@ class FeedChanges:
 
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
-        self._clients: set[Client] = set()
+        self._clients: set[WatchingClient] = set()
         self._following: asyncio.Task[None] | None = None
         self._is_followed = asyncio.Event()
 
     @asynccontextmanager
-    async def noted_for(self, client: Client) -> AsyncIterator[None]:
+    async def noted_for(self, client: WatchingClient) -> AsyncIterator[None]:
         """Note for a client, within the block, everything that changes from its beginning on."""
         self._clients.add(client)
         if self._following is None:
@@ -212,11 +212,11 @@ class FeedChanges:
                 return [f"{SCHEME}plans", f"{SCHEME}plans/{segment(task['plan'])}"]
         return []
 
-    async def _is_visible(self, client: Client, found: FeedEvent) -> bool:
+    async def _is_visible(self, client: WatchingClient, found: FeedEvent) -> bool:
         caller = await self._present(client)
         return caller is not None and caller.level >= Level.READ and may_see(caller, found)
 
-    async def _check_access(self, client: Client) -> None:
+    async def _check_access(self, client: WatchingClient) -> None:
         """Note what has changed for a client by another grant, or another place in the project."""
         before, now = client.caller, await self._present(client)
         if now is None:
@@ -229,7 +229,7 @@ class FeedChanges:
         elif (now.session, now.team, now.access) != (before.session, before.team, before.access):
             client.add_watched()
 
-    async def _present(self, client: Client) -> Caller | None:
+    async def _present(self, client: WatchingClient) -> Caller | None:
         """A client's caller with its present permissions; None if it has none any more, or they cannot be read."""
         try:
             return await self._workbench.renewed(client.caller)

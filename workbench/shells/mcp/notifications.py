@@ -37,7 +37,7 @@ from workbench.errors import Conflict, NotFound, WorkbenchError
 from workbench.ops import Caller
 from workbench.shells.mcp.addresses import locate
 from workbench.shells.mcp.backend import Backend, Context, caller_of, refusing, request_of
-from workbench.shells.mcp.changes import Client, FeedChanges
+from workbench.shells.mcp.changes import FeedChanges, WatchingClient
 from workbench.shells.mcp.resources import Resources
 from workbench.shells.mcp.streams import alongside, ended_for, present
 
@@ -49,7 +49,7 @@ MAX_STREAMS = 16
 class McpSession:
     """A client with a session, and the way to it."""
 
-    client: Client
+    client: WatchingClient
     outbound: ServerSession
 
     async def send(self, change: ServerEvent) -> None:
@@ -87,7 +87,7 @@ class Notifications:
         result = await call_next(ctx)
         connection = ctx.session._connection
         if ctx.method == "initialize" and connection.session_id is not None:
-            client = Client(caller_of(ctx))
+            client = WatchingClient(caller_of(ctx))
             await connection.exit_stack.enter_async_context(self._changes.noted_for(client))
             self._sessions[connection.session_id] = McpSession(client, ctx.session)
             connection.exit_stack.callback(self._sessions.pop, connection.session_id, None)
@@ -126,14 +126,14 @@ class Notifications:
         """
         async with refusing(ctx):
             caller = caller_of(ctx)
-            client = Client(caller)
+            client = WatchingClient(caller)
             with self._counted(caller):
                 async with self._changes.noted_for(client), present(self._workbench, caller, request_of(ctx).client):
                     granted = await self._granted(ctx, client, params)
                     return await self._stream(ctx, client, granted)
 
     async def _granted(
-        self, ctx: Context, client: Client, params: SubscriptionsListenRequestParams
+        self, ctx: Context, client: WatchingClient, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenRequestParams:
         """The request without the resources that the client may not read; it watches the others."""
         readable = []
@@ -149,7 +149,7 @@ class Notifications:
         return params.model_copy(update={"notifications": wanted})
 
     async def _stream(
-        self, ctx: Context, client: Client, params: SubscriptionsListenRequestParams
+        self, ctx: Context, client: WatchingClient, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         bus = InMemorySubscriptionBus()
         handler = ListenHandler(bus)
@@ -181,7 +181,7 @@ class Notifications:
             self._streams[key] -= 1
             self._streams += Counter()  # keep no zeros
 
-    async def _watch(self, ctx: Context, client: Client, uri: str) -> None:
+    async def _watch(self, ctx: Context, client: WatchingClient, uri: str) -> None:
         """Watch a resource that the client may read.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import cast
 
 from workbench.functions.hosts import Found, HostedCall
 from workbench.ops import Ctx
-from workbench.rules.tools.returned import ToolAnswer
+from workbench.rules.tools.returned import ReturnedValue
 from workbench.services.tools.tool import (
     Hints,
     Offerer,
@@ -57,5 +57,5 @@ async def run(found: Found, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         Unavailable: ``TOOL_HOST_GONE``. WorkbenchError: what the process answered.
     """
     hosted = HostedCall(call_id=call.id, tool=found.tool.name, arguments=dict(call.arguments))
-    answer = cast(ToolAnswer, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
+    answer = cast(ReturnedValue, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
     return ToolOutcome(answer.content, answer.structured)
