@@ -74,7 +74,7 @@ test: $(VENV)/.test
 	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "$(CHEAP)"
 
 test-all: $(VENV)/.test
-	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
+	WORKBENCH_QUICKSTART_APPROVE=auto $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-sanitize-with=data/starter/nbval.cfg --nbval-cell-timeout=300 --timeout=600 $(COMPUTING) --dist=loadfile notebooks/
 	$(IN_MEMORY) $(BIN)/python -m pytest $(PARALLEL) --dist=worksteal -m "not ($(CHEAP))"
 
 lint: $(VENV)/.lint
@@ -96,7 +96,7 @@ mutants: $(VENV)/.mutants
 	$(BIN)/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE)) $(ONLY)
 
 docs: $(VENV)/.test
-	$(BIN)/python -m tests.docs
+	$(BIN)/python -m docs.generator
 
 notebooks: $(VENV)/.test
 	$(BIN)/python -m tests.notebooks

@@ -1,4 +1,4 @@
-"""What `%workbench start` and `%workbench stop` answer."""
+"""The answers of `%workbench start` and `%workbench stop`."""
 
 from __future__ import annotations
 

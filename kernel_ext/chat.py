@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import click
@@ -11,8 +12,10 @@ from IPython.core.getipython import get_ipython
 
 from kernel_ext.objects.mistakes import Fixed, Suggests
 from workbench.cli.chat.answer import Answer
+from workbench.cli.chat.attachments import attached, file_part
 from workbench.cli.chat.command import begun, conversation_options
 from workbench.cli.chat.conversations import ShownConversation, read_conversation
+from workbench.cli.completion import offers
 from workbench.errors import NotFound
 from workbench.present.tables import Table
 
@@ -73,21 +76,24 @@ class Chat(Fixed):
         """Its newest turns, oldest first."""
         return list(self._notebook.call("list_turns", conversation_id=self.id)["turns"])
 
-    def ask(self, question: str) -> ShownAnswer:
+    def ask(self, question: str, files: Sequence[str | Path] = ()) -> ShownAnswer:
         """Ask something, and show the answer as it comes. An interrupt of the cell stops it.
+
+        Args:
+            files: text files that the question takes along.
 
         Raises:
             WorkbenchError: the answer failed, or what the operation ask raises.
         """
-        return self.send(question).show()
+        return self.send(question, files).show()
 
-    def send(self, question: str) -> ShownAnswer:
+    def send(self, question: str, files: Sequence[str | Path] = ()) -> ShownAnswer:
         """Ask something without waiting for the answer; its `show` or `wait` does.
 
         Raises:
             WorkbenchError: what the operation ask raises.
         """
-        return ShownAnswer.asked(self._notebook, self.id, question)
+        return ShownAnswer.asked(self._notebook, self.id, attached(question, map(file_part, files)))
 
     def retry(self) -> ShownAnswer:
         """Ask the last question again, and show the answer as it comes; it replaces the one before.
@@ -153,14 +159,14 @@ class Chats(Suggests):
             BadInput: ``BAD_USAGE``. Other errors: what the operations raise.
         """
         partner = definition or options.get("model")
-        known = self._by_partner.get(partner) if partner else self._last
-        if known is not None and not new and conversation is None:
+        chat = self._by_partner.get(partner) if partner else self._last
+        if chat is not None and not new and conversation is None:
             changes = options if definition else {**options, "model": None}
             with suppress(NotFound):  # it was deleted, or is of another project
-                begun(self._notebook, None, known.id, **changes)
-                return self._kept(partner, known)
-        made = begun(self._notebook, definition, conversation, **options)
-        return self._kept(partner, Chat(self._notebook, made["id"]))
+                begun(self._notebook, None, chat.id, **changes)
+                return self._remember(partner, chat)
+        info = begun(self._notebook, definition, conversation, **options)
+        return self._remember(partner, Chat(self._notebook, info["id"]))
 
     def __repr__(self) -> str:
         return repr(self._table())
@@ -172,7 +178,7 @@ class Chats(Suggests):
         rows = [[partner, chat.id] for partner, chat in self._by_partner.items()]
         return Table(["with", "conversation"], rows, "None has begun here. `%%chat DEFINITION` begins one.")
 
-    def _kept(self, partner: str | None, chat: Chat) -> Chat:
+    def _remember(self, partner: str | None, chat: Chat) -> Chat:
         self._last = chat
         if partner is not None:
             self._by_partner[partner] = chat
@@ -180,7 +186,7 @@ class Chats(Suggests):
 
 
 @click.command("chat")
-@click.argument("definition", required=False)
+@click.argument("definition", required=False, shell_complete=offers.definitions)
 @click.argument("question", required=False)
 @conversation_options
 @click.option("--new", is_flag=True, help="Begin a new conversation.")
@@ -194,7 +200,8 @@ def chat_command(session: Opener, /, question: str | None, **options: Any) -> An
         question, options["definition"] = options["definition"], None
     if question is None:
         raise click.UsageError("What is the question? Write it after the definition, or below `%%chat DEFINITION`.")
-    return session.chats.open(**options).ask(question)
+    files = options.pop("files")
+    return session.chats.open(**options).ask(question, files)
 
 
 def _cell() -> int | None:

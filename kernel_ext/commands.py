@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import click
+from click.shell_completion import CompletionItem
 
 from kernel_ext.chat import chat_command
 from kernel_ext.objects.queries import sql_command
@@ -82,8 +83,12 @@ def stop(session: Startable, end_workers: bool) -> cli.Note:
     return session.stop(end_workers=end_workers)
 
 
+def _tabs(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(tab) for tab in PANEL_TABS if tab.startswith(incomplete)]
+
+
 @click.command()
-@click.argument("tab", metavar="[TAB]", default="inbox")
+@click.argument("tab", metavar="[TAB]", default="inbox", shell_complete=_tabs)
 @click.option("--alone", is_flag=True, help="Only this tab.")
 @click.option("--dock", is_flag=True, help="Beside the notebook, in JupyterLab; elsewhere in the cell.")
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""Waits for decisions in a cell, which shows meanwhile what it waits for, with the buttons to decide."""
+"""Waits for decisions in a cell, which shows the open questions with buttons meanwhile."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class WaitInterrupted(OneLine, asyncio.CancelledError):
 
 
 async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> Approvals:
-    """Wait until these approvals are decided and what they started has ended; the approvals, in the same order.
+    """Wait until these approvals are decided and what they started has ended. Returns them in the same order.
 
     Raises:
         NotFound: ``APPROVAL_NOT_FOUND``. Unavailable: ``NOT_STARTED``. WaitInterrupted: the cell was interrupted.
     """
-    found = await run(host, _read(host, approval_ids))
-    pending = [approval["id"] for approval in found if approval["status"] == "pending"]
+    before = await run(host, _read(host, approval_ids))
+    pending = [approval["id"] for approval in before if approval["status"] == "pending"]
     if not pending:
-        return await run(host, _settled(host, found))
-    question = _displayed(host, pending)
+        return await run(host, _wait_until_settled(host, before))
+    question = _display_question(host, pending)
     try:
-        approvals = await run(host, _settled(host, found))
+        approvals = await run(host, _wait_until_settled(host, before))
     except asyncio.CancelledError:
         question.interrupted()
         raise WaitInterrupted("What is not decided stays open: wb.approvals has it.") from None
@@ -50,7 +50,7 @@ async def wait_for_decisions(host: KernelHost, approval_ids: Sequence[int]) -> A
     return approvals
 
 
-def _displayed(host: KernelHost, pending: Sequence[int]) -> CellQuestion:
+def _display_question(host: KernelHost, pending: Sequence[int]) -> CellQuestion:
     from kernel_ext.panels.question import CellQuestion
 
     question = CellQuestion(host, pending)
@@ -62,9 +62,9 @@ async def _read(host: KernelHost, approval_ids: Sequence[int]) -> Approvals:
     return [await host.acall("get_approval", approval_id=number) for number in approval_ids]
 
 
-async def _settled(host: KernelHost, found: Approvals) -> Approvals:
+async def _wait_until_settled(host: KernelHost, approvals: Approvals) -> Approvals:
     settled = []
-    for approval in found:
+    for approval in approvals:
         while not approval["settled"]:
             approval = await host.acall("get_approval", approval_id=approval["id"], wait_seconds=20)
         settled.append(approval)

@@ -35,7 +35,7 @@ class SectionCaller(Protocol):
 
 
 class Missing(NotFound, KeyError):
-    """What a key names does not exist. It is a `KeyError`, so that `in` and `get` work."""
+    """Nothing has this key. It is a `KeyError`, so that `in` and `get` work."""
 
     def __str__(self) -> str:
         """See `WorkbenchError`; a `KeyError` would quote it."""
@@ -66,11 +66,11 @@ class Section(MutableMapping[str, Any]):
         Raises:
             Missing: ``NOT_FOUND``.
         """
-        found = self._all()
-        if key not in found:
-            known = ", ".join(found) or "none"
-            raise Missing("NOT_FOUND", f"There is no {self._noun} {key!r}. Its {self._noun}s: {known}.")
-        return live(found[key], partial(self._rewrite, key, found[key]))
+        section = self._all()
+        if key not in section:
+            keys = ", ".join(section) or "none"
+            raise Missing("NOT_FOUND", f"There is no {self._noun} {key!r}. Its {self._noun}s: {keys}.")
+        return live(section[key], partial(self._rewrite, key, section[key]))
 
     def _rewrite(self, key: str, before: Any, value: Any) -> None:
         """Write a value that was changed in place."""
@@ -151,13 +151,13 @@ class Entries(Section):
             raise BadInput(
                 "FIELD_READ_ONLY", f"{min(removed)} of a {self._noun} cannot be removed. Assign another value."
             )
-        self[key] = {name: one for name, one in value.items() if one != before.get(name)}
+        self[key] = {name: field for name, field in value.items() if field != before.get(name)}
 
     def __delitem__(self, name: str) -> None:
         self._call(f"agent_delete_{self._noun}", **{f"{self._noun}Name": name})
 
     def _all(self) -> Mapping[str, Any]:
-        return {one["name"]: one for one in self._call(f"agent_list_{self._noun}s")[f"{self._noun}s"]}
+        return {entry["name"]: entry for entry in self._call(f"agent_list_{self._noun}s")[f"{self._noun}s"]}
 
 
 class ServersSection(Section):
@@ -213,11 +213,11 @@ class _LiveDict(dict[Any, Any]):
     _kind = dict
 
     def __init__(self, value: dict[Any, Any], write: Write) -> None:
-        super().__init__({key: live(one, self._within(key)) for key, one in value.items()})
+        super().__init__({key: live(item, self._within(key)) for key, item in value.items()})
         self._write = write
 
     def _within(self, key: Any) -> Write:
-        return lambda one: self.__setitem__(key, one)
+        return lambda item: self.__setitem__(key, item)
 
 
 class _LiveList(list[Any]):
@@ -226,28 +226,30 @@ class _LiveList(list[Any]):
     _kind = list
 
     def __init__(self, value: list[Any], write: Write) -> None:
-        super().__init__(live(one, self._within(index)) for index, one in enumerate(value))
+        super().__init__(live(item, self._within(index)) for index, item in enumerate(value))
         self._write = write
 
     def _within(self, index: int) -> Write:
-        return lambda one: self.__setitem__(index, one)
+        return lambda item: self.__setitem__(index, item)
 
 
 def _plain(value: Any) -> Any:
     """A value of ordinary dictionaries and lists."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _writing(name: str) -> Callable[..., Any]:
-    def change(self: Any, *arguments: Any, **named: Any) -> Any:
-        changed = _plain(self)
-        result = getattr(changed, name)(*arguments, **named)
-        self._write(changed)
+def _mutator(name: str) -> Callable[..., Any]:
+    """The method of a live list or dictionary that changes it and writes it."""
+
+    def change(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        copy = _plain(self)
+        result = getattr(copy, name)(*arguments, **keywords)
+        self._write(copy)
         self._kind.clear(self)
         fill = self._kind.update if self._kind is dict else self._kind.extend
-        fill(self, type(self)(changed, self._write))
+        fill(self, type(self)(copy, self._write))
         return self if name.startswith("__i") else result
 
     return change
@@ -255,4 +257,4 @@ def _writing(name: str) -> Callable[..., Any]:
 
 for _class, _names in ((_LiveDict, _CHANGES[dict]), (_LiveList, _CHANGES[list])):
     for _name in _names:
-        setattr(_class, _name, _writing(_name))
+        setattr(_class, _name, _mutator(_name))

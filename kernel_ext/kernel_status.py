@@ -28,7 +28,7 @@ def separate(kernel: Any) -> None:
         return
 
     def published(status: str, channel: str, parent: Mapping[str, Any] | None = None) -> None:
-        publish(status, channel, _relabelled(parent or kernel.get_parent(channel) or {}, channel))
+        publish(status, channel, _relabel(parent or kernel.get_parent(channel) or {}, channel))
 
     setattr(kernel, _METHOD, published)
 
@@ -39,7 +39,7 @@ def restore(kernel: Any) -> None:
         vars(kernel).pop(_METHOD, None)
 
 
-def _relabelled(parent: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
+def _relabel(parent: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
     header = parent.get("header") or {}
     kind = header.get("msg_type")
     if kind in _SUBSHELL_REQUESTS or (kind in _COMMS and (header.get("subshell_id") or channel == "control")):

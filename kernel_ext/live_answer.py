@@ -1,4 +1,4 @@
-"""Shows an answer in the running cell while it is made.
+"""Shows an answer in the running cell while it is generated.
 
 Each piece of text and each call of a tool is an output of its own, so that a card that was opened stays open. In a
 batch run the whole answer is one output at the end, in a terminal it is printed.
@@ -46,7 +46,7 @@ class LiveNotebook(ConversationCaller, Protocol):
 
 
 def show(notebook: LiveNotebook, answer: Answer) -> None:
-    """Show an answer until it has ended. An interrupt of the cell stops it; what has come of it stays.
+    """Show an answer until it has ended. An interrupt of the cell stops it; its beginning stays.
 
     Raises:
         WorkbenchError: it failed. Interrupted: ``ANSWER_STOPPED``.
@@ -118,7 +118,7 @@ class _Live:
                 self._ask(part, part.approval_id)
 
     def _ask(self, part: ToolPart, approval_id: int) -> None:
-        """Show the question whether a tool may run while it is open, and then what was decided."""
+        """Ask whether a tool may run, and show the decision afterwards."""
         from kernel_ext.panels.question import CellQuestion
 
         question = self._questions.get(approval_id)

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from types import FrameType
@@ -36,6 +37,7 @@ SQL = re.compile(r"\s*sql\s+(?!-h\b|--help\b)(.*)", re.DOTALL)
 """`%workbench sql …`: its query is kept as it is written."""
 CALLER = 4
 """Frames between `%workbench` and the cell or function that uses it: `raising`, `showing` and `run_line_magic`."""
+NOT_OURS = "`wb` is a variable of yours, and stays. After `del wb`, the next cell has Workbench's."
 _ALONE = re.compile(r"%%(plan|persona|wsql|chat)(\s|$)")
 _COMMAND = re.compile(r"%workbench\s")
 _UNKNOWN = re.compile(r"unrecognized arguments: (--\S+)")
@@ -47,11 +49,31 @@ def load(shell: InteractiveShell) -> None:
     if getattr(shell, _ATTRIBUTE, None) is not None:
         return
     magics = WorkbenchMagics(shell)
+    shell.events.register("pre_run_cell", magics.offer)
     shell.register_magics(magics)
     shell.Completer.custom_matchers.append(magics.matcher)
     shell.input_transformers_cleanup.append(with_body)
+    _show_facts(shell)
     setattr(shell, _ATTRIBUTE, magics)
-    shell.user_ns.setdefault("wb", UnopenedSession(magics))
+    magics.offer()
+
+
+def _show_facts(shell: InteractiveShell) -> None:
+    """Show the server and the settings as tables; of the settings, those that are not the defaults."""
+
+    def table(model: Any) -> Any:
+        from workbench.present.tables import Table
+
+        values = {name: (getattr(model, name), field.default) for name, field in type(model).model_fields.items()}
+        rows = [[name, value] for name, (value, default) in values.items() if value != default]
+        return Table(["", ""], rows, "They are the defaults.")
+
+    if (formatter := shell.display_formatter) is None:
+        return
+    for module, name in (("workbench.model", "ServerInfo"), ("workbench.state.settings", "Settings")):
+        plain, html = (formatter.formatters[kind] for kind in ("text/plain", "text/html"))
+        plain.for_type_by_name(module, name, lambda model, printer, _: printer.text(table(model).text()))
+        html.for_type_by_name(module, name, lambda model: table(model).html())
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -71,6 +93,7 @@ def unload(shell: InteractiveShell) -> None:
     delattr(shell, _ATTRIBUTE)
     shell.Completer.custom_matchers.remove(magics.matcher)
     shell.input_transformers_cleanup.remove(with_body)
+    shell.events.unregister("pre_run_cell", magics.offer)
     kernel_status.restore(getattr(shell, "kernel", None))
     magics.close()
 
@@ -107,7 +130,7 @@ def raising(magic: Callable[..., Any]) -> Callable[..., Any]:
             help_of = (
                 "%workbench --help" if magic.__name__ == "workbench" else f"%%{magic.__name__.removesuffix('_line')}?"
             )
-            raise bad_command(f"{error}.{_meant(error, magic)}", help_of) from None
+            raise bad_command(f"{error}.{_suggest(error, magic)}", help_of) from None
 
     return guarded
 
@@ -137,11 +160,11 @@ def _is_dropped(frame: FrameType) -> bool:
     return next(after, "") == "POP_TOP"
 
 
-def _meant(error: UsageError, magic: Any) -> str:
+def _suggest(error: UsageError, magic: Any) -> str:
     """The options that the first unknown one may mean."""
     unknown = _UNKNOWN.match(str(error))
-    meant = similar(unknown[1], _options_of(magic)) if unknown and hasattr(magic, "parser") else ""
-    return meant and f" Did you mean {meant}?"
+    options = similar(unknown[1], _options_of(magic)) if unknown and hasattr(magic, "parser") else ""
+    return options and f" Did you mean {options}?"
 
 
 def naming_commands(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,8 +200,8 @@ def without_comment(line: str) -> str:
     return line[: comment.start()] if comment else line
 
 
-def written(cell: str, what: str) -> str:
-    """The text of a cell.
+def require_text(cell: str, what: str) -> str:
+    """Check that a cell has text, and return it.
 
     Raises:
         UsageError: it is empty.
@@ -188,8 +211,8 @@ def written(cell: str, what: str) -> str:
     return cell
 
 
-def parsed(magic: Any, line: str) -> Any:
-    """A magic's arguments."""
+def parse_line(magic: Any, line: str) -> Any:
+    """Parse the line of a magic into its arguments."""
     return magic.parser.parse_args(words(line))
 
 
@@ -205,8 +228,8 @@ def read(file: str) -> str:
         raise unreadable_file(file, error) from None
 
 
-def succeeded(result: Any) -> Any:
-    """What a command returned, to show in the cell; None if it has printed it.
+def require_success(result: Any) -> Any:
+    """Return what a command returned, to show in the cell; None if it has printed it.
 
     Raises:
         Conflict: ``PARTLY_FAILED``: what failed is shown. Unavailable: ``COMMAND_FAILED``.
@@ -223,6 +246,14 @@ def succeeded(result: Any) -> Any:
             raise Unavailable("COMMAND_FAILED", f"The command ended with status {result}: see its output above.")
         return None
     return result
+
+
+def _display_note(text: str) -> None:
+    from IPython.display import display
+
+    from workbench.cli.output import Note
+
+    display(Note(text, None))
 
 
 class UnopenedSession:
@@ -257,7 +288,7 @@ class WorkbenchMagics(Magics):
 
         @context_matcher(identifier="workbench-commands", priority=100.0)
         def matcher(context: CompletionContext) -> SimpleMatcherResult:
-            return self._completed(context.text_until_cursor.lstrip())
+            return self._complete(context.text_until_cursor.lstrip())
 
         self.matcher = matcher
 
@@ -277,9 +308,21 @@ class WorkbenchMagics(Magics):
             self._completion.install(self.shell.Completer)
         return self._session
 
+    @property
+    def _has_name(self) -> bool:
+        """Whether `wb` is Workbench's, and no variable of the person's."""
+        current = self.shell.user_ns.get("wb", self._session)
+        return current is self._session or isinstance(current, UnopenedSession)
+
+    def offer(self, *_: Any) -> None:
+        """Have `wb` before each cell, also after `%reset`, unless it is a variable of the person's."""
+        if "wb" not in self.shell.user_ns:
+            self.shell.user_ns["wb"] = self._session or UnopenedSession(self)
+
     def close(self) -> None:
         """Stop the servers and end the agents' processes."""
-        self.shell.user_ns.pop("wb", None)
+        if self._has_name:
+            self.shell.user_ns.pop("wb", None)
         if self._session is not None:
             self._session.stop(end_workers=True)
         if self._completion is not None:
@@ -297,12 +340,15 @@ class WorkbenchMagics(Magics):
 
         The subcommands are those of the `workbench` command, plus start, stop, panel and chat.
         """
-        self.shell.user_ns["wb"] = self.session
+        if self._has_name:
+            self.shell.user_ns["wb"] = self.session
+        elif line.split()[:1] == ["start"]:
+            _display_note(NOT_OURS)
         if query := SQL.match(line):
             options, text = split(query[1])
             return self.session.run(["sql", *options, text])
         line = self.shell.var_expand(line, CALLER)
-        return succeeded(self.session.run(words(line) or ["status"]))
+        return require_success(self.session.run(words(line) or ["status"]))
 
     @cell_magic
     @raising
@@ -324,15 +370,15 @@ class WorkbenchMagics(Magics):
         The cell is YAML or a Markdown checklist. Running the same text again changes nothing.
         """
         from kernel_ext.wording import worded
-        from workbench.cli import planned
+        from workbench.cli import plan_table
 
-        args = parsed(WorkbenchMagics.plan, line)
-        text = read(args.file) if args.file else written(cell, "plan")
+        args = parse_line(WorkbenchMagics.plan, line)
+        text = read(args.file) if args.file else require_text(cell, "plan")
         how = {"number_if_taken": args.again, "update": args.update, "dry_run": args.dry_run}
-        made = self.session.call("create_plan", text=text, name=args.name, **how)
+        plan = self.session.call("create_plan", text=text, name=args.name, **how)
         if args.out:
-            self.shell.user_ns[args.out] = made
-        return worded(planned(made, args.dry_run))
+            self.shell.user_ns[args.out] = plan
+        return worded(plan_table(plan, args.dry_run))
 
     @cell_magic
     @raising
@@ -342,13 +388,13 @@ class WorkbenchMagics(Magics):
     @argument("-o", "--out", help="bind the persona to this variable")
     def persona(self, line: str, cell: str) -> Any:
         """Save a persona of this project: instructions for its agents in Markdown, with optional front matter."""
-        from workbench.cli import saved
+        from workbench.cli import persona_note
 
-        args = parsed(WorkbenchMagics.persona, line)
-        made = self.session.call("save_persona", persona_id=args.name, text=written(cell, "persona"))
+        args = parse_line(WorkbenchMagics.persona, line)
+        persona = self.session.call("save_persona", persona_id=args.name, text=require_text(cell, "persona"))
         if args.out:
-            self.shell.user_ns[args.out] = made
-        return saved(made)
+            self.shell.user_ns[args.out] = persona
+        return persona_note(persona)
 
     @cell_magic
     @raising
@@ -358,8 +404,8 @@ class WorkbenchMagics(Magics):
 
         The notebook's DataFrames are tables too, and $name is the value of its variable. CREATE TEMP VIEW stays.
         """
-        chosen = parsed(WorkbenchMagics.wsql, line)
-        return answer(self.session, chosen, written(cell, "query"), self.shell.user_ns)
+        options = parse_line(WorkbenchMagics.wsql, line)
+        return answer(self.session, options, require_text(cell, "query"), self.shell.user_ns)
 
     @no_var_expand  # $name is a parameter of the query
     @line_magic("wsql")
@@ -386,23 +432,31 @@ class WorkbenchMagics(Magics):
         "--tools", action="append", default=[], help="offer only these: see `%%workbench chat --help`; repeatable"
     )
     @argument("--include", action="append", default=[], help="use this rule or reference of the definition; repeatable")
+    @argument("--file", action="append", default=[], help="attach this text file; repeatable")
+    @argument("--cell", action="append", default=[], help="attach this cell and its value: 3, or 3-5; repeatable")
+    @argument("--error", action="store_true", help="attach what was raised last, with its traceback")
     @argument("--new", action="store_true", help="begin a new conversation")
     @argument("--continue", dest="conversation", default=None, help="continue the conversation with this id")
     @argument("-o", "--out", help="bind the answer to this variable")
     def chat(self, line: str, cell: str) -> None:
         """Ask the agent of a definition, or a model, and show the answer as it comes.
 
-        The conversation of this notebook with it goes on. An interrupt stops the answer.
+        The conversation of this notebook with it goes on. An interrupt stops the answer. `{name}`, `{In[3]}` and
+        `{Out[3]}` in the question are values of this notebook.
         """
-        chosen = vars(parsed(WorkbenchMagics.chat, line))
-        out = chosen.pop("out")
-        question = written(cell, "question").strip()
-        answer = self.session.chats.open(**chosen).send(question)
+        from kernel_ext.attachments import completed, numbers
+
+        options = vars(parse_line(WorkbenchMagics.chat, line))
+        out, files, error = options.pop("out"), options.pop("file"), options.pop("error")
+        cells = numbers(options.pop("cell"))
+        asked = require_text(cell, "question").strip()
+        question = completed(asked, self.shell, files=files, cells=cells, error=error)
+        answer = self.session.chats.open(**options).send(question)
         if out:
             self.shell.user_ns[out] = answer
         answer.show()
 
-    def _completed(self, line: str) -> SimpleMatcherResult:
+    def _complete(self, line: str) -> SimpleMatcherResult:
         """Complete subcommands, options and their values as in a shell; nothing else would fit there."""
         if not _COMMAND.match(line):
             return {"completions": []}
@@ -410,12 +464,25 @@ class WorkbenchMagics(Magics):
 
         *complete, incomplete = re.split(r"\s+", line)
         command = ShellComplete(self.session.tree, {"obj": self.session}, "%workbench", "")
-        found = [item.value for item in command.get_completions(complete[1:], incomplete) if item.type == "plain"]
+        items = command.get_completions(complete[1:], incomplete)
+        values = [item.value for item in items if item.type == "plain"]
+        if any(item.type == "file" for item in items):
+            values += _files(incomplete)
         return {
-            "completions": [SimpleCompletion(value) for value in found],
+            "completions": [SimpleCompletion(value) for value in values],
             "matched_fragment": incomplete,
-            "suppress": bool(found),
+            "suppress": bool(values),
         }
+
+
+def _files(beginning: str) -> list[str]:
+    """The files and directories whose paths begin like this, but for hidden ones."""
+    directory, slash, name = beginning.rpartition("/")
+    with suppress(OSError):
+        paths = sorted(Path(f"{directory}{slash}" or ".").iterdir())
+        fitting = [path for path in paths if path.name.startswith(name) and not re.match(r"\.|.*\s", path.name)]
+        return [f"{directory}{slash}{path.name}{'/' if path.is_dir() else ''}" for path in fitting]
+    return []
 
 
 CELL_MAGICS = {name: getattr(WorkbenchMagics, name) for name in ("plan", "persona", "wsql", "chat")}

@@ -11,6 +11,7 @@ from kernel_ext.definition_sections import Missing, SectionCaller
 from kernel_ext.objects.mistakes import Suggests, field_read_only
 from kernel_ext.objects.rows import shown_or_why
 from kernel_ext.result import Result
+from kernel_ext.wording import in_objects
 from workbench.errors import NotFound
 from workbench.present.tables import Table
 
@@ -34,9 +35,9 @@ class Personalities(Suggests, Mapping[str, "NotebookPersonality"]):
         Raises:
             Missing: ``PERSONALITY_NOT_FOUND``.
         """
-        found = NotebookPersonality(self._caller, name)
-        found.require()
-        return found
+        personality = NotebookPersonality(self._caller, name)
+        personality.require()
+        return personality
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
@@ -65,11 +66,11 @@ class Personalities(Suggests, Mapping[str, "NotebookPersonality"]):
         names: list[str] = []
         cursor = None
         while True:
-            found = self._caller.call("list_personalities", limit=PAGE, cursor=cursor)
-            names += [one["name"] for one in found["personalities"]]
-            cursor = found["next_cursor"]
+            page = self._caller.call("list_personalities", limit=PAGE, cursor=cursor)
+            names += [personality["name"] for personality in page["personalities"]]
+            cursor = page["next_cursor"]
             if cursor is None:
-                return names + [name for name in found["unpublished"] if name not in names]
+                return names + [name for name in page["unpublished"] if name not in names]
 
     def _ipython_key_completions_(self) -> list[str]:
         return self._names()
@@ -96,7 +97,7 @@ class NotebookPersonality(Suggests):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):
-            raise field_read_only(self._called(), name, "Its method update_traits changes traits.")
+            raise field_read_only(self._label(), name, "Its method update_traits changes traits.")
         super().__setattr__(name, value)
 
     @property
@@ -111,12 +112,12 @@ class NotebookPersonality(Suggests):
     @property
     def traits(self) -> dict[str, Any]:
         """The values of its traits that are no tools, by name."""
-        return {one["name"]: one["value"] for one in self._traits() if not one["is_callable"]}
+        return {trait["name"]: trait["value"] for trait in self._traits() if not trait["is_callable"]}
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
         """Its tools by name: description and `input_schema`."""
-        return {one["name"]: one for one in self._traits() if one["is_callable"]}
+        return {trait["name"]: trait for trait in self._traits() if trait["is_callable"]}
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -146,9 +147,9 @@ class NotebookPersonality(Suggests):
             NotFound: ``PERSONALITY_NOT_FOUND``.
         """
         if before is not None:
-            return _shown(self._difference(before, after))
-        found = self._caller.call("list_personality_changes", name=self.name, version=after, limit=1)["changes"]
-        return _shown(found[0]["difference"] if found and found[0]["difference"] else NO_DIFFERENCE)
+            return _difference_table(self._difference(before, after))
+        changes = self._caller.call("list_personality_changes", name=self.name, version=after, limit=1)["changes"]
+        return _difference_table(changes[0]["difference"] if changes and changes[0]["difference"] else NO_DIFFERENCE)
 
     def update_traits(self, traits: Mapping[str, Any] | None = None, /, **more: Any) -> NotebookPersonality:
         """Change traits of an agent of this project, by name; None removes one, and all others stay.
@@ -177,16 +178,16 @@ class NotebookPersonality(Suggests):
             _ = self.info
         except NotFound as error:
             if self.name not in self._caller.call("list_personalities", limit=1)["unpublished"]:
-                raise Missing(error.code, error.message, **error.details) from None
+                raise Missing(error.code, in_objects(error).message, **error.details) from None
 
     def _traits(self) -> list[dict[str, Any]]:
         try:
             traits: list[dict[str, Any]] = self.info["profile"]["traits"]
         except NotFound:
-            traits = self._unpublished()["traits"]
+            traits = self._read_unpublished()["traits"]
         return traits
 
-    def _unpublished(self) -> Result:
+    def _read_unpublished(self) -> Result:
         """A profile of this project that is not published yet."""
         return self._caller.call("get_own_personality", name=self.name)
 
@@ -196,24 +197,25 @@ class NotebookPersonality(Suggests):
         from workbench.rules.personalities.differences import difference as between
         from workbench.rules.personalities.profile import PersonalityProfile
 
-        found = [self._caller.call("get_personality", name=self.name, version=version) for version in versions]
-        return between(*(PersonalityProfile.model_validate(one["profile"]) for one in found)).model_dump(mode="json")
+        states = [self._caller.call("get_personality", name=self.name, version=version) for version in versions]
+        profiles = [PersonalityProfile.model_validate(state["profile"]) for state in states]
+        return between(*profiles).model_dump(mode="json")
 
     def __repr__(self) -> str:
-        return str(self._described())
+        return str(self._describe())
 
     def _repr_html_(self) -> str:
-        return str(self._described()._repr_html_())
+        return str(self._describe()._repr_html_())
 
-    def _described(self) -> Table | Result:
+    def _describe(self) -> Table | Result:
         try:
             table: Table = self._caller.run(["personalities", "show", "--", self.name])
         except NotFound:
-            return self._unpublished()
+            return self._read_unpublished()
         return table
 
 
-def _shown(difference: Mapping[str, Any]) -> Table:
+def _difference_table(difference: Mapping[str, Any]) -> Table:
     """What differs between two states of a profile, as a table."""
     rows = [[trait["name"], "added", "", _brief(trait["value"])] for trait in difference["added"]]
     rows += [[trait["name"], "removed", _brief(trait["value"]), ""] for trait in difference["removed"]]
@@ -224,7 +226,7 @@ def _shown(difference: Mapping[str, Any]) -> Table:
 
 
 def beside(before: Any, after: Any) -> tuple[str, str]:
-    """Two values on one line each; of long ones the same section, in which they begin to differ."""
+    """Two values on one line each; long ones are cut to the section where they begin to differ."""
     lines = _line(before), _line(after)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*lines, strict=False)))
     start = max(0, common - CONTEXT) if max(map(len, lines)) > LONGEST else 0
@@ -242,7 +244,7 @@ def _line(value: Any) -> str:
 
 
 def _cut(line: str, start: int = 0) -> str:
-    """At most so much of a line as a cell shows, from a character on."""
+    """A line from a character on, cut to the length that a cell shows."""
     if start:
         line = f"…{line[start + 1 :]}"
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -1,8 +1,9 @@
-"""What a notebook's session answers about its project: `wb.sql` and `wb.report`."""
+"""Questions of a notebook's session about its project: `wb.sql` and `wb.report`."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from kernel_ext.hosting import detached
+from kernel_ext.hosting.host import forked
 from kernel_ext.libraries import imported
 from kernel_ext.objects.mistakes import checked
 from workbench.analytics import results
@@ -36,6 +38,7 @@ class Querying:
 
     def __init__(self) -> None:
         super().__init__()
+        self._pid = os.getpid()
         self._forget_queries()
 
     @property
@@ -49,8 +52,17 @@ class Querying:
         raise NotImplementedError
 
     def _forget_queries(self) -> None:
-        """Begin again: what temporary views and other projects there were belonged to another start."""
+        """Begin again: temporary views and other projects belonged to an earlier start."""
         self._live, self._live_with_files = Live(), Live(files=True)
+
+    def _check_process(self) -> None:
+        """Refuse to query in a process that was forked from the kernel: DuckDB's threads are not in it.
+
+        Raises:
+            Unavailable: ``FORKED``.
+        """
+        if self._pid != os.getpid():
+            raise forked()
 
     def sql(
         self,
@@ -77,25 +89,26 @@ class Querying:
 
         Raises:
             BadInput: ``SQL_FAILED``, ``UNKNOWN_LIBRARY``. Refused: ``FILES_NOT_ALLOWED``.
-            Unavailable: ``SQL_TOO_SLOW``, ``LIBRARY_MISSING``. About other projects: see `Others.follow`.
+            Unavailable: ``SQL_TOO_SLOW``, ``LIBRARY_MISSING``, ``FORKED``. About other projects: see `Others.follow`.
         """
         if frames is None:
             calling = sys._getframe(1)
             frames = {**calling.f_globals, **calling.f_locals}
         checked(query, str, "wb.sql", "a query as a text")
         results.check(as_)
+        self._check_process()
         live = self._live_with_files if files else self._live
         others = None if projects is None else {name: Path(root) for name, root in projects.items()}
         question = SqlQuestion(query, {**frames, **values}, frames, self.settings.sql_seconds, others)
-        with _interruptible(results.package(as_)):
-            found = live.run(self._update(live), question)
-            if found is None:
+        with _interruptible(results.package(as_)), live.asking:
+            relation = live.run(self._update(live), question)
+            if relation is None:
                 return None
             if as_ != "pandas":
-                return results.converted(found, as_)
+                return results.converted(relation, as_)
             from workbench.analytics.answer import QueryAnswer
 
-            return QueryAnswer(results.as_frame(found))
+            return QueryAnswer(results.as_frame(relation))
 
     @overload
     def report(self, name: None = None, /) -> Table: ...
@@ -114,7 +127,8 @@ class Querying:
         if name is None:
             return reports_table()
         checked(name, str, "wb.report", "the name of a report")
-        with _interruptible("pandas", "altair"):
+        self._check_process()
+        with _interruptible("pandas", "altair"), self._live.asking:
             return report(name, self._query, by, of)
 
     def _query(self, query: str, **options: Any) -> duckdb.DuckDBPyRelation:
@@ -129,6 +143,7 @@ class Querying:
 
     async def _changes(self, live: Live) -> Update:
         if self.host.workbench is not None:
+            self.host.workbench.require_unmoved()
             return await refresh(live, self.host.workbench.store)
         # Another process serves the project: open its store to read, and close it again.
         store = await asyncio.to_thread(open_store, self.settings.database)

@@ -1,4 +1,7 @@
-"""What a notebook's session records: `wb.record`, `wb.run`, `wb.artifact`, `wb.end_run`."""
+"""Recording from a notebook: `wb.record`, `wb.run`, `wb.artifact`, `wb.end_run`.
+
+A cell shows the values that it recorded as an output: an executed notebook carries the metrics of its run.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kernel_ext.recorded import CellRecords
 from kernel_ext.result import Result
 from kernel_ext.wording import interruptible
 from workbench.recording import Recorder
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from kernel_ext.hosting.host import KernelHost
     from kernel_ext.objects.kinds import NotebookSession
     from kernel_ext.panels.desk import Desk
+
+MIME = "application/vnd.workbench.record+json"
+SHOWN = 8
+"""The most metrics that the line names; the data has all."""
 
 
 class Recording:
@@ -97,3 +103,45 @@ class RunCaller:
     def run(self, words: list[str], /) -> Any:
         """See `WorkbenchSession.run`."""
         return self._notebook.run(words)
+
+
+class CellRecords:
+    """Gathers the values that a cell records, and shows them once when the cell has ended."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, dict[str, Any]] = {}
+        self._is_registered = False
+
+    def add(self, run_id: int, name: str, metrics: Mapping[str, Any], step: int | None) -> None:
+        """Note values. Outside IPython this does nothing."""
+        from IPython import get_ipython
+
+        shell = get_ipython()
+        if shell is None:
+            return
+        if not self._is_registered:
+            shell.events.register("post_run_cell", self._show)
+            self._is_registered = True
+        record = self._runs.setdefault(run_id, {"run_id": run_id, "name": name, "values": 0, "metrics": {}})
+        for metric, recorded in metrics.items():
+            values = recorded if isinstance(recorded, list) else [recorded]
+            if values:
+                last = None if step is None else step + len(values) - 1
+                record["metrics"][metric] = {"last": values[-1], "step": last}
+                record["values"] += len(values)
+
+    def _show(self, *_: Any) -> None:
+        from IPython.display import display
+
+        runs, self._runs = self._runs, {}
+        for record in runs.values():
+            display({MIME: record, "text/plain": _line(record)}, raw=True)
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    texts = [
+        f"{name} {each['last']}" if isinstance(each["last"], str) else f"{name} {each['last']:g}"
+        for name, each in record["metrics"].items()
+    ]
+    more = f", and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return f"Run {record['run_id']} recorded {', '.join(texts[:SHOWN])}{more}."

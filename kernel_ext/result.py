@@ -1,4 +1,4 @@
-"""What `wb.call` returns: the data of an operation, which shows itself in a cell."""
+"""The result of `wb.call`: the data of an operation, which shows itself in a cell."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Result(dict[str, Any]):
 
 
 def _is_list_of_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
 def _title(name: str, items: Sequence[Any]) -> str:
@@ -57,12 +57,12 @@ def _title(name: str, items: Sequence[Any]) -> str:
 
 def _table(items: Sequence[Mapping[str, Any]]) -> Table:
     """The first items, and their first keys that have a value in any of them."""
-    keys = dict.fromkeys(key for one in items for key in one)
-    used = [key for key in keys if any(one.get(key) not in EMPTY for one in items)]
+    keys = dict.fromkeys(key for item in items for key in item)
+    used = [key for key in keys if any(item.get(key) not in EMPTY for item in items)]
     more = len(items) - ROWS
     notes = [f"… and {more:,} more"] if more > 0 else []
     notes += [f"not shown: {', '.join(used[COLUMNS:])}"] if used[COLUMNS:] else []
-    rows = [[_brief(one.get(key)) for key in used[:COLUMNS]] for one in items[:ROWS]]
+    rows = [[_brief(item.get(key)) for key in used[:COLUMNS]] for item in items[:ROWS]]
     return Table([_words(key) for key in used[:COLUMNS]], rows, note="; ".join(notes))
 
 
@@ -82,9 +82,9 @@ def _brief(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        told = {name: one for name, one in value.items() if one not in ([], {})} or value
-        return ", ".join(f"{_words(str(name))}: {_text(one)}" for name, one in told.items())
-    if isinstance(value, list) and not any(isinstance(one, list | Mapping) for one in value):
+        fields = {name: item for name, item in value.items() if item not in ([], {})} or value
+        return ", ".join(f"{_words(str(name))}: {_text(item)}" for name, item in fields.items())
+    if isinstance(value, list) and not any(isinstance(item, list | Mapping) for item in value):
         return ", ".join(map(plain, value))
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False, default=str)

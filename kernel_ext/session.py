@@ -18,15 +18,16 @@ from kernel_ext import answers, sweeps
 from kernel_ext.chat import Chat, Chats
 from kernel_ext.commands import PANEL_TABS, tree
 from kernel_ext.decisions import wait_for_decisions
-from kernel_ext.definitions import Definitions
+from kernel_ext.definitions import Definitions, NotebookDefinition
 from kernel_ext.hosting import detached
 from kernel_ext.hosting.host import KernelHost, not_started
-from kernel_ext.objects.agents import Agents, NotebookAgent, Personas
+from kernel_ext.objects.agents import Agents, NotebookAgent, Personas, Processes
 from kernel_ext.objects.approvals import Approvals, Decided
 from kernel_ext.objects.events import Events
 from kernel_ext.objects.help import described
 from kernel_ext.objects.mistakes import Suggests, checked
 from kernel_ext.objects.runs import Runs
+from kernel_ext.objects.sessions import Sessions
 from kernel_ext.objects.tasks import Plans, Task, Tasks
 from kernel_ext.objects.worktrees import Worktrees
 from kernel_ext.personalities import Personalities
@@ -59,10 +60,11 @@ INTERNAL = frozenset({"tree", "host", "recorder", "find_server", "create_project
 class WorkbenchSession(Suggests, Querying, Recording):
     """A notebook's interface to a project: start and stop, call operations, query.
 
-    `tasks`, `plans`, `agents`, `personas`, `approvals`, `worktrees`, `runs` and `events` are lists of objects, which
-    show themselves, filter and sort, and have the actions of the panel. `definitions` are the definitions of agents,
-    and `tools` what can be called, by name; `tool` makes a function one of them. `chats` are the conversations that
-    `%%chat` continues, and `personalities` the agents of the KOI network. `run`, `record` and `artifact` record runs.
+    `tasks`, `plans`, `agents`, `personas`, `processes`, `sessions`, `approvals`, `worktrees`, `runs` and `events` are
+    lists of objects, which show themselves, filter and sort, and have the actions of the panel. `definitions` are the
+    definitions of agents, and `tools` what can be called, by name; `tool` makes a function one of them. `chats` are the
+    conversations that `%%chat` continues, and `personalities` the agents of the KOI network. `run`, `record` and
+    `artifact` record runs.
     """
 
     def __init__(self) -> None:
@@ -74,7 +76,8 @@ class WorkbenchSession(Suggests, Querying, Recording):
         self.chats = Chats(self)
         self.personalities = Personalities(self)
         self.tasks, self.plans = Tasks(self), Plans(self)
-        self.agents, self.personas = Agents(self), Personas(self)
+        self.agents, self.personas, self.processes = Agents(self), Personas(self), Processes(self)
+        self.sessions = Sessions(self)
         self.approvals, self.worktrees, self.events = Approvals(self), Worktrees(self), Events(self)
         self.runs = Runs(RunCaller(self, self._operate))
         self.tools = NotebookTools(self.call)
@@ -139,7 +142,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
         """
         if project is not None:
             project = Path(checked(project, (str, PathLike), "wb.start", "the directory of a project"))
-        settings, running = Settings.load(project), self._running
+        settings, running = Settings.load(project), self._running_settings
         if detach:
             return self._detach(running, settings, port, end_workers)
         if running is None or running.project == settings.project:
@@ -150,19 +153,19 @@ class WorkbenchSession(Suggests, Querying, Recording):
         return cli.Note(f"{note.message} {answers.other_project(settings.project)}", note.data)
 
     @property
-    def _running(self) -> Settings | None:
+    def _running_settings(self) -> Settings | None:
         """The settings of the project that runs."""
         return None if self._host is None or self._host.is_stopped else self._host.settings
 
     def _change(self, running: Settings, settings: Settings, port: int | None, end_workers: bool) -> cli.Note:
         """Leave the project that runs, and start another one."""
-        left = self._leave(end_workers=False, project=running.project)
+        departure = self._leave(end_workers=False, project=running.project)
         try:
             note = self._start(settings, port, end_workers)
         except WorkbenchError:
             self._start(running)
             raise
-        return cli.Note(f"{left.message} {note.message}", note.data)
+        return cli.Note(f"{departure.message} {note.message}", note.data)
 
     def _detach(self, running: Settings | None, settings: Settings, port: int | None, end_workers: bool) -> cli.Note:
         """Run a project's servers in a process of their own, and attach to it."""
@@ -170,14 +173,14 @@ class WorkbenchSession(Suggests, Querying, Recording):
             stays = self._host.attached and running.project == settings.project
             if not stays:
                 self._stop(self._host, end_workers=False)
-        said = detached.start(settings, port, end_workers=end_workers)
+        detachment = detached.start(settings, port, end_workers=end_workers)
         note = self._start(settings)
-        return cli.Note(f"{note.message} {said}", note.data)
+        return cli.Note(f"{note.message} {detachment}", note.data)
 
     def _start(self, settings: Settings, port: int | None = None, end_workers: bool = False) -> cli.Note:
         """Start a project's servers, unless they run."""
         if self._host is None or self._host.is_stopped:
-            self.recorder.connection.close()  # the host opens the store
+            self.recorder.connection.use(settings)  # closed meanwhile: the host opens the store
             self._host = KernelHost(settings)
             self._forget_queries()
         before = self._host.info
@@ -219,8 +222,8 @@ class WorkbenchSession(Suggests, Querying, Recording):
         if ends_detached and departure is not None:
             departure = detached.end(self._host.settings, departure, end_workers=end_workers)
         others = departure.others if departure else ()
-        kept = [] if end_workers and not others else agents
-        return cli.Note(answers.stopped(departure, agents, project), {"kept": kept, "others": list(others)})
+        working = [] if end_workers and not others else agents
+        return cli.Note(answers.stopped(departure, agents, project), {"kept": working, "others": list(others)})
 
     def _stop(self, host: KernelHost, end_workers: bool) -> None:
         with ExitStack() as stack:
@@ -273,10 +276,10 @@ class WorkbenchSession(Suggests, Querying, Recording):
 
     def _command(self, words: Sequence[str]) -> Any:
         """Run a command of `%workbench` and return its result. The status needs no start."""
-        if self._running is None and list(words[:1]) == ["status"]:
+        if self._running_settings is None and list(words[:1]) == ["status"]:
             client = ProjectClient(self.settings.project)
-            shown = detached.in_thread(lambda: self._run_with(client, words))
-            return replace(shown, note=f"{shown.note} {not_started().message}".strip()) if shown else shown
+            status = detached.in_thread(lambda: self._run_with(client, words))
+            return replace(status, note=f"{status.note} {not_started().message}".strip()) if status else status
         return self._run_with(self, words)
 
     def _run_with(self, client: WorkbenchSession | ProjectClient, words: Sequence[str]) -> Any:
@@ -324,10 +327,11 @@ class WorkbenchSession(Suggests, Querying, Recording):
         except NotFound as error:
             if error.code != "UNKNOWN_OPERATION":
                 raise
-            message = error.message.replace("GET /api/ops lists those you may call", "wb.help() lists them by subject")
-            raise NotFound(error.code, message, **error.details) from None
+            raise error.with_hint(lambda _: "wb.help() lists them by subject.") from None
 
-    def chat(self, definition: str | None = None, *, conversation: str | None = None, **options: Any) -> Chat:
+    def chat(
+        self, definition: str | NotebookDefinition | None = None, *, conversation: str | None = None, **options: Any
+    ) -> Chat:
         """Begin a conversation with the agent of a definition, or with a model; or continue one.
 
         Args:
@@ -347,7 +351,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
 
     def create_project(self) -> None:
         """See `OperatorClient.create_project`."""
-        if self._running is None:  # else the start has created it
+        if self._running_settings is None:  # else the start has created it
             detached.in_thread(ProjectClient(self.settings.project).create_project)
 
     def sweep(
@@ -360,6 +364,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
         repeat: int = 1,
         resume: bool = False,
         retry_failed: bool = False,
+        changed: bool = False,
         dry_run: bool = False,
         **options: Any,
     ) -> Any:
@@ -367,21 +372,22 @@ class WorkbenchSession(Suggests, Querying, Recording):
 
         Args:
             notebook: its path; None, with a `name` and `resume` or `retry_failed`: go on as the sweep was begun.
+            changed: go on, although the notebook has changed since; the runs record its new hash.
             parameters: lists of values by name, or ranges as texts, such as ``"1..50"``.
             persona, definition: go over these, besides the parameters.
             options: `name`, `workers`, `timeout` (seconds of a run), `memory` (of a run, such as ``"2 GB"``), `share`,
-                `dask` (``"local"``, or the address of a scheduler).
+                `dask` (``"local"``, or the address of a scheduler), `kernel` (its name).
 
         Raises:
             BadInput: the notebook does not take these values. NotFound: ``SWEEP_NOT_FOUND``. Conflict:
                 ``SWEEP_EXISTS``, ``SWEEP_CHANGED``, ``SWEEP_RUNNING``.
         """
         over = {"persona": sweeps.strings(persona), "definition": sweeps.strings(definition)}
-        given = {name: names for name, names in over.items() if names}
-        how = (repeat, resume, retry_failed, dry_run)
+        dimensions = {name: names for name, names in over.items() if names}
+        how = (repeat, resume, retry_failed, dry_run, changed)
         largest = self.settings.max_sweep_runs
         with sweeps.errors_in_python():
-            request = sweeps.request_of(largest, notebook, parameters, given, *how, **options)
+            request = sweeps.request_of(largest, notebook, parameters, dimensions, *how, **options)
             return sweeps.run(self, request, sweeps.in_python)
 
     def as_agent(self, token: str) -> NotebookAgent:
@@ -422,9 +428,9 @@ class WorkbenchSession(Suggests, Querying, Recording):
 
         More than 200 tasks are only counted; the panel's Tasks tab shows the graph of all.
         """
-        chosen = [] if plan is None else [f"--plan={plan}"]
-        drawn: Graph | cli.Note = self.run(["graph", *chosen])
-        return drawn
+        options = [] if plan is None else [f"--plan={plan}"]
+        graph: Graph | cli.Note = self.run(["graph", *options])
+        return graph
 
     def help(self, about: str | None = None) -> Table | TablePage:
         """What an operation does, takes and returns, or which there are about a subject; without a name, the subjects.
@@ -434,7 +440,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
         """
         return described(checked(about, (str, NoneType), "wb.help", "the name of an operation or a subject"))
 
-    def _called(self) -> str:
+    def _label(self) -> str:
         return "wb"
 
     def __dir__(self) -> list[str]:
@@ -443,7 +449,9 @@ class WorkbenchSession(Suggests, Querying, Recording):
     def __repr__(self) -> str:
         if self._host is None or self._host.is_stopped:
             return "Workbench is not running. `%workbench start` starts it."
-        return f"Workbench of {self.settings.project.name}"
+        server = self._host.info
+        where = f", at {server.url}" if server else ""
+        return f"Workbench of {self.settings.project.name}{where}. `%workbench` shows its status."
 
 
 def _is_restarting() -> bool:

@@ -37,6 +37,8 @@ _OPTIONS = {
     "with --name": "with a name",
     "--resume": "resume=True",
     "--retry-failed": "retry_failed=True",
+    "--changed": "changed=True",
+    "--kernel python3": 'kernel="python3"',
     "--dask local": 'dask="local"',
     "leave out --dask": "leave out dask",
 }
@@ -69,6 +71,7 @@ def request_of(
     resume: bool,
     retry_failed: bool,
     dry_run: bool,
+    changed: bool,
     **others: Any,
 ) -> SweepRequest:
     """The request of a call of `wb.sweep`; see there.
@@ -76,33 +79,34 @@ def request_of(
     Raises:
         BadInput: ``BAD_PARAMETER``, ``BAD_SWEEP``, ``SWEEP_TOO_LARGE``.
     """
-    chosen = specification.check_options(others)
+    options = specification.check_options(others)
     if not isinstance(parameters, Mapping):
         raise specification.bad_sweep(f"parameters is {parameters!r}. It is a dict, such as {{'seed': [1, 2]}}")
-    made = SweepRequest(
+    request = SweepRequest(
         "" if notebook is None else str(notebook),
         Path.cwd(),
-        specification.from_values({name: _plain(name, some) for name, some in parameters.items()}, largest),
+        specification.from_values({name: _plain(name, values) for name, values in parameters.items()}, largest),
         specification.from_names(over, largest),
         repeat,
-        chosen,
+        options,
         resume,
         retry_failed,
         dry_run,
+        changed,
     )
-    return made if made.notebook else require_begun(made)
+    return request if request.notebook else require_begun(request)
 
 
-def _plain(name: Any, some: Any) -> Any:
+def _plain(name: Any, values: Any) -> Any:
     """The values of a parameter as JSON; a range stays one, which may be longer than any sweep."""
-    return some if isinstance(some, range) else parameter(str(name), some)
+    return values if isinstance(values, range) else parameter(str(name), values)
 
 
 def run(session: SweepNotebook, request: SweepRequest, worded: Callable[[Shown], Shown] = lambda shown: shown) -> Shown:
     """Run a sweep on the notebook's project, and show its progress in the cell, in one output that ends as the table.
 
     Args:
-        worded: says what the sweep came to in other words.
+        worded: rewords the outcome.
 
     Raises:
         WorkbenchError: see `run_sweep`. Interrupted: see there; how it stands is shown.
@@ -130,7 +134,7 @@ def sweep_command(session: SweepNotebook, /, **options: Any) -> Shown:
 
 
 def in_python(shown: Shown) -> Shown:
-    """What a sweep came to, with arguments of `wb.sweep` in place of the options that its notes name."""
+    """The outcome of a sweep; its notes name arguments of `wb.sweep` in place of options."""
     return replace(shown, note=_arguments(shown.note)) if isinstance(shown, Table) else shown
 
 
@@ -140,7 +144,7 @@ def errors_in_python() -> Iterator[None]:
     try:
         yield
     except WorkbenchError as error:
-        raise type(error)(error.code, _arguments(error.message), **error.details) from None
+        raise error.with_message(_arguments(error.message)) from None
 
 
 def _arguments(text: str) -> str:
@@ -174,11 +178,11 @@ class _Live:
 
     @contextmanager
     def showing(self) -> Iterator[Show]:
-        """What shows the progress."""
+        """Show the progress while the block runs."""
         yield self._show if has_frontend() else lambda _: None
 
     def end(self, shown: Shown) -> Shown:
-        """Show what the sweep came to in place of the progress, if that was shown; it for the caller."""
+        """Show the outcome in place of the progress, if that was shown. Returns the outcome."""
         if not self._page or not isinstance(shown, Table):
             return shown
         self._publish(_data(shown))
@@ -210,13 +214,13 @@ def _page(progress: SweepProgress) -> str:
     counts = progress.counts()
     ended = sum(counts.values())
     lines = [
-        f"<li>{as_html(described(one.run))}" + (f": cell {one.done} of {one.cells}" if one.cells else "") + "</li>"
-        for one in progress.under_way()
+        f"<li>{as_html(described(run.run))}" + (f": cell {run.done} of {run.cells}" if run.cells else "") + "</li>"
+        for run in progress.under_way()
     ]
     parts = [f"{counts[state]} {state}" for state in ("completed", "failed", "cancelled") if counts.get(state)]
-    said = f"{ended} of {progress.total}" + (f": {', '.join(parts)}" if parts else "")
+    summary = f"{ended} of {progress.total}" + (f": {', '.join(parts)}" if parts else "")
     bar = f'<progress value="{ended}" max="{progress.total}" aria-label="Progress of the sweep"></progress>'
-    return f"<p><b>{as_html(progress.name)}</b> {bar} {said}</p><ul>{''.join(lines)}</ul>"
+    return f"<p><b>{as_html(progress.name)}</b> {bar} {summary}</p><ul>{''.join(lines)}</ul>"
 
 
 def strings(names: str | Sequence[str] | None) -> Sequence[str]:

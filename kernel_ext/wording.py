@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 from workbench.cli.output import Note, Text
 from workbench.errors import BadInput, Interrupted, WorkbenchError
 from workbench.present.tables import Table, TablePage
-from workbench.rules.wording import ALONE, in_magics
+from workbench.rules.wording import in_magics
 
 LISTS: Mapping[str, str] = {
     "agent_list": "wb.definitions",
@@ -28,8 +27,6 @@ LISTS: Mapping[str, str] = {
     "list_worktrees": "wb.worktrees",
 }
 """The lists of a notebook, by the operations that they call."""
-_LIST = re.compile(rf"{ALONE[0]}({'|'.join(LISTS)}){ALONE[1]}")
-_FLAG = re.compile(r"\b([a-z_]+)=true\b")
 
 
 def worded(shown: Any) -> Any:
@@ -45,10 +42,7 @@ def worded(shown: Any) -> Any:
 
 def in_objects(error: WorkbenchError) -> WorkbenchError:
     """An error of an operation for who has used an object: it names the lists of a notebook."""
-    message = _FLAG.sub(r"\1=True", _LIST.sub(lambda found: LISTS[found[1]], error.message))
-    made = type(error)(error.code, message)
-    made.details = error.details
-    return made
+    return error.with_hint(lambda hint: hint.text(LISTS.get(hint.operation, hint.operation), "{}={!r}".format))
 
 
 def bad_command(problem: str, advice: str) -> BadInput:

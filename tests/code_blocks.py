@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from docs.generator import ROOT
 from tests.conftest import Ran, typed
-from tests.docs import ROOT
 
 _PART = re.compile(
     r"^#+ (?P<heading>[^\n]+)$"

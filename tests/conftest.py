@@ -148,10 +148,10 @@ def repository(first_commit: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory that every user can reach, unlike `tmp_path`."""
-    made = Path(tempfile.mkdtemp(prefix="workbench-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    path = Path(tempfile.mkdtemp(prefix="workbench-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.fixture(scope="session")
@@ -232,9 +232,9 @@ Admit = Callable[..., Any]
 
 async def admitted(workbench: Workbench, name: str, persona_id: str = "implementer", **choices: Any) -> Admitted:
     """An agent, registered and approved."""
-    made = await workbench.call("register", name=name, persona_id=persona_id)
-    await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name, **choices})
-    return Admitted(name, made["token"], await workbench.identify(made["token"]))
+    registration = await workbench.call("register", name=name, persona_id=persona_id)
+    await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": name, **choices})
+    return Admitted(name, registration["token"], await workbench.identify(registration["token"]))
 
 
 @pytest.fixture

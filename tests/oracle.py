@@ -35,7 +35,7 @@ from filelock import FileLock
 SCRIPT = Path(__file__).with_name("koi") / "stock_node.py"
 VERSION = "2.1.2"
 NEEDED = "WORKBENCH_NEEDS_KOI_NET"
-PERSONALITY, NODE = "orn:agent.personality", "orn:koi-net.node"
+PERSONALITY, NODE, EDGE = "orn:agent.personality", "orn:koi-net.node", "orn:koi-net.edge"
 LONGEST_LINE = 64 * 1_048_576
 SECONDS = 60.0
 """How long a node may take to answer, to report something, or to stop, also on a machine that does much else."""
@@ -248,7 +248,7 @@ class Stock:
         """Start a node, and wait until it runs.
 
         Args:
-            role: agent, coordinator or partial.
+            role: agent, coordinator, example (koi-net's example of a coordinator) or partial.
             directory: of a node that ran before, to start it again as it is.
             hash_seed: PYTHONHASHSEED; the order of handlers depends on it.
             interests: the types of RIDs to subscribe to; for an agent nodes, for the others also personalities.

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from docs.generator import ROOT
 from tests import given
 from tests.code_blocks import blocks_of, code_blocks, environment, run_commands
 from tests.conftest import Admit, Clock, Command, Served, git
-from tests.docs import ROOT
 from tests.kernel.conftest import Kernel, started
 from tests.services.worktrees.lab import commit
 from tests.worker.working import working
@@ -111,8 +111,8 @@ async def test_kept_work_is_shown_and_adopted(
     async with working(served, ada.token):
         await given.reached(served.workbench, 7, "failed")
     await asyncio.to_thread(run_commands, COMMANDS["The work of an attempt"].commands, repository)
-    [asked] = (await served.workbench.call("list_approvals", kind="integration"))["approvals"]
-    assert [file["path"] for file in asked["payload"]["files"]] == ["made.txt"]
+    [approval] = (await served.workbench.call("list_approvals", kind="integration"))["approvals"]
+    assert [file["path"] for file in approval["payload"]["files"]] == ["made.txt"]
 
 
 async def test_discarded_work_is_restored(settings: Settings, clock: Clock, repository: Path) -> None:
@@ -211,8 +211,8 @@ async def test_the_client_example_answers_others_and_not_itself(at_the_default_p
         questions = []
         async with feed.subscribe("context.written") as written:
             for title in ("Who?", "Why?"):
-                made = await call("write", session_id=session, content={"title": title, "content": ""})
-                questions.append(made["context_id"])
+                context = await call("write", session_id=session, content={"title": title, "content": ""})
+                questions.append(context["context_id"])
                 while (await anext(written)).actor != "Oracle":
                     pass
         return questions
@@ -242,12 +242,12 @@ async def test_the_shortest_agent_does_a_task(at_the_default_port: Workbench) ->
     assert (await given.task_now(at_the_default_port, task))["result_data"] == {"answer": 42}
 
 
-async def test_the_operation_is_that_of_the_library_and_works(workbench: Workbench) -> None:
+async def test_the_operation_on_the_page_is_copied_from_the_source_and_works(workbench: Workbench) -> None:
     code = PROGRAMS["An operation"].code
     assert code in Path(board.__file__).read_text("utf-8")
     names = dict(vars(board))
     exec(compile(code, "README.md", "exec", dont_inherit=True), names)
-    await workbench.call("create_task", title="Count", persona_id="tester")
+    await given.task(workbench, "Count", "tester")
     counted = await names["count_tasks"](workbench._ctx.of(OPERATOR))
     assert counted.counts == {"pending": 1}
 

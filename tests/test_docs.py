@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
 import click
 import pytest
 
+from docs.generator import ROOT, architecture, declared_commands
+from docs.generator.op_codes import EVERYWHERE
+from docs.generator.pages import PAGES, REFERENCE, documented_codes
+from docs.generator.reference import emitted, error_codes, event_kinds
 from kernel_ext.commands import tree
 from kernel_ext.magics import CELL_MAGICS
-from tests import architecture, declared_commands
-from tests.docs import PARTS, REFERENCE, ROOT, SCHEMAS, emitted, error_codes, event_kinds, page, reference, schema_text
 from tests.notebooks.stored import NOTEBOOKS
 from workbench.analytics import views
 from workbench.analytics.reports import names
@@ -35,15 +38,27 @@ LONGEST = {"README.md": 150, "CHANGELOG.md": 120}
 
 @pytest.mark.timeout(180)
 def test_the_reference_is_made_from_the_code_as_it_is() -> None:
-    assert REFERENCE.read_text("utf-8") == reference(), "run `make docs`"
+    assert REFERENCE.read_text("utf-8") == PAGES[REFERENCE](), "run `make docs`"
+    assert entries()["Events"] == {*event_kinds()}
+    assert entries()["Error codes"] == error_codes().keys()
 
 
-def test_the_reference_has_everything_that_can_be_called_typed_set_or_asked() -> None:
-    """The entries of the registries, compared with the first cells of each section."""
+@pytest.mark.parametrize("path", [path for path in PAGES if path != REFERENCE], ids=lambda path: path.name)
+def test_a_generated_page_is_made_from_the_code_as_it_is(path: Path) -> None:
+    assert path.read_text("utf-8") == PAGES[path](), "run `make docs`"
+
+
+@cache
+def entries() -> dict[str, set[str]]:
+    """The first cells of each section of the reference."""
     text = REFERENCE.read_text("utf-8")
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     first = re.compile(r"^(?:\| |- |### )`([^`]+)`", re.MULTILINE)
-    listed = {name: set(first.findall(section)) for name, section in sections.items()}
+    return {name: set(first.findall(section)) for name, section in sections.items()}
+
+
+def test_the_reference_has_everything_that_can_be_called_typed_set_or_asked() -> None:
+    listed = entries()
     assert listed["Operations"] == listed["Errors by operation"] == collect(SERVICES).keys()
     assert {name.split()[0] for name in listed["Settings"]} == Settings.model_fields.keys()
     assert listed["Reports"] == {*names()}
@@ -52,17 +67,16 @@ def test_the_reference_has_everything_that_can_be_called_typed_set_or_asked() ->
         " ".join(typed.split()[:2]) for typed in listed["Commands"]
     }
     assert {typed.split()[0] for typed in listed["Magics"]} == {"%workbench", *(f"%%{name}" for name in CELL_MAGICS)}
-    assert listed["Events"] == {*event_kinds()}
-    assert listed["Error codes"] == error_codes().keys()
+    assert listed["Error codes"] > EVERYWHERE.union(*documented_codes().values())
+
+
+def test_a_list_is_refreshed_by_events_that_exist() -> None:
+    nouns = {noun for operation in collect(SERVICES).values() for noun in operation.refreshed_by}
+    assert nouns - {kind.partition(".")[0] for kind in entries()["Events"]} == {"clock"}
 
 
 def test_the_declared_commands_are_those_of_the_operations_as_they_are() -> None:
     assert declared.FILE.read_text("utf-8") == declared_commands.data(), "run `make docs`"
-
-
-def test_the_published_schemas_are_made_from_the_code_as_it_is() -> None:
-    published = {file: path.read_text("utf-8") for file, path in SCHEMAS.items()}
-    assert published == {file: schema_text(file) for file in SCHEMAS}, "run `make docs`"
 
 
 def test_events_are_what_reaches_emit_and_no_names_of_files() -> None:
@@ -85,12 +99,7 @@ def test_events_are_what_reaches_emit_and_no_names_of_files() -> None:
     """
     kinds = {f"task.{past}" for past in ("from_table", "passed", "named", "one", "other", "plain")}
     assert emitted(ast.parse(dedent(module))) == kinds
-    assert {"allowlist.txt", "persona.md", "task.json"} & {*event_kinds()} == set()
-
-
-@pytest.mark.parametrize("path", PARTS, ids=lambda path: path.name)
-def test_a_page_of_which_a_part_is_generated_is_up_to_date(path: Path) -> None:
-    assert path.read_text("utf-8") == page(path), "run `make docs`"
+    assert {"allowlist.txt", "persona.md", "task.json"} & entries()["Events"] == set()
 
 
 def test_the_documents_that_everybody_reads_are_short() -> None:
@@ -100,8 +109,8 @@ def test_the_documents_that_everybody_reads_are_short() -> None:
 
 def headings(text: str) -> set[str]:
     """The anchors of the headings of a page."""
-    found = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+    matches = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in matches}
 
 
 def written(document: Path) -> str:
@@ -130,7 +139,7 @@ def test_every_document_is_in_the_table_of_the_readme() -> None:
     assert set(named) == {path.name for path in DOCUMENTS if path.parent.name == "docs"}
 
 
-def test_the_pictures_of_the_documents_are_those_that_a_browser_test_makes_and_small() -> None:
+def test_every_picture_of_the_documents_is_small_and_made_by_a_browser_test() -> None:
     test = (ROOT / "tests" / "browser" / "test_pictures.py").read_text("utf-8")
     made = {f"{name}.png" for name in re.findall(r'^    picture\(.*, "(\w+)", tmp_path\)$', test, re.MULTILINE)}
     texts = [document.read_text("utf-8") for document in DOCUMENTS]

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.op_codes import parsed
+from docs.generator.op_codes import parsed
 from workbench.ops import collect
 from workbench.services import SERVICES
 
@@ -42,7 +42,7 @@ QUESTIONS = {
     "group commit": ("workbench/store/sqlite.py", "def _commit"),
     "the diff's colours": (f"{PANEL}/lib/highlight.js", "export function highlight"),
     "the inbox's card": (f"{PANEL}/inbox/card.js", "export class ApprovalCard"),
-    "the integrate command": ("workbench/cli/integration.py", "integrate"),
+    "the integrate command": ("workbench/services/integration/request.py", "integrate NAME"),
 }
 """What a stranger asks for, the file that the house's plan leads to, and what stands in it."""
 
@@ -58,22 +58,22 @@ ALONE = re.compile(r"^Alone: \S.*\.$", re.MULTILINE)
 
 WORDS = {
     "approvals": "approv|reject",
-    "access": "persona|whoami|agent_tool|allowlist|allow_agent|disallow_agent|untrusted",
+    "access": "persona|whoami|agent_tool|allowlist|allow_|untrusted",
     "spaces": "project|session|team",
-    "agents": "regist|ping|admission|connection_instructions|(get|list|update|assign|restore)_.*agent|token",
-    "sharing": "context|event|agent_history|export$|import_records$",
+    "agents": "regist|ping|admission|^connection_|(get|list|update|assign|restore)_.*agent|token",
+    "sharing": "context|event|_agent_history|export$|^import_",
     "tasks": "task|dependency|heartbeat|plan|priority",
-    "processes": "managed_agents|process|profile|confinement|(terminate|revoke|deregister|delete)_agent",
+    "processes": "managed_agents|process|profile|confinement|^(terminate|revoke|deregister|delete)_agent$",
     "insight": "read|write|performance|activity",
     "worktrees": "worktree|conflicts",
     "integration": "integrat",
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
     "undo": "^undo$",
-    "runs": "_runs?$|_sweeps?$|^(record_metrics|add_run_artifact|get_run_artifact|get_run_series)$",
-    "spawning": "spawn|restart_agent|enlist_worker|unattended",
-    "attempts": "attempt|^get_task_artifact$",
-    "conversations": "conversation|message|answer|frames|^ask$|turn",
+    "runs": "(^|_)(run|sweep|metric)s?(_|$)",
+    "spawning": "spawn|restart_agent|enlist|unattended",
+    "attempts": "attempt|task_artifact$",
+    "conversations": "conversation|message|answer|frames|^ask$|turn|_models$|_model_requests$",
     "definitions": "^agent_|_(rule|reference)s?$",
     "personalities": "personalit|_(network|peers?|traits|peer_permission)$",
     "tools": "tool",
@@ -84,7 +84,7 @@ FORMER = {
     *("glance", "glances", "peek", "steering", "upkeep", "asking", "steps", "callers", "instructions", "agent_tools"),
     *("taskline", "door", "pulse", "tally", "look", "files", "wish", "some", "managed", "issued", "powers"),
     *("limitsof", "tried", "kept", "meant", "part", "given", "listed", "heard_of", "fall_silent", "gone", "turn_away"),
-    *("effect", "effects", "ground", "whole", "radar", "vault", "takeover", "take_over", "records", "history"),
+    *("effect", "effects", "ground", "whole", "radar", "vault", "takeover", "take_over", "records"),
     *("orders", "family", "site", "notes", "anywhere", "shown", "pace"),
 }
 """Names that once stood for something here that the field calls otherwise."""
@@ -96,10 +96,11 @@ def tracked(*places: str) -> list[Path]:
     return [ROOT / name for name in listed.stdout.split("\n") if name and (ROOT / name).is_file()]
 
 
-SOURCES = [
-    path for path in tracked("workbench", "kernel_ext", "tests") if path.suffix in (".py", ".js", ".css", ".mjs")
+HOUSE = [
+    path
+    for path in tracked("workbench", "kernel_ext", "docs", "tests")
+    if path.suffix in (".py", ".js", ".css", ".mjs") and "static" not in path.parts
 ]
-HOUSE = [path for path in SOURCES if "static" not in path.parts]
 
 
 def test_the_architecture_answers_the_questions_of_a_stranger() -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from docs.generator import ROOT
+from docs.generator.reference import PACKAGES
 from kernel_ext.commands import tree
-from tests.docs import PACKAGES, ROOT
 from workbench.cli import cli
 from workbench.cli.output import NounGroup
 from workbench.state.settings import Settings

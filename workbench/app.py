@@ -33,7 +33,7 @@ from workbench.rules import access
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services import SERVICES
-from workbench.services.access import authentication, personas, revocations
+from workbench.services.access import authentication, personas
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
 from workbench.services.personalities import incoming_calls as trait_calls
@@ -86,8 +86,8 @@ class Workbench:
         store.on_visible(self._callers.forget)
         store.on_commit(self.feed.committed)
         self.feed.on_foreign(self._callers.forget)
-        self.revocations = revocations.Revocations()
-        self.feed.on_event(self.revocations.note, *revocations.REASONS)
+        self.revocations = authentication.Revocations()
+        self.feed.on_event(self.revocations.note, *authentication.REASONS)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
         self._ctx = Ctx(
@@ -195,12 +195,20 @@ class Workbench:
         surroundings: Surroundings = Surroundings(),
     ) -> dict[str, Any]:
         """Run an operation for a caller, and record its agent's presence; see `workbench.ops.dispatch`."""
-        self._state.require_unmoved()
+        self.require_unmoved()
         if caller.agent is not None and caller.level > Level.ANONYMOUS:
             await self._note_presence(caller, caller.agent, name)
         ctx = self._ctx.of(caller)._replace(surroundings=surroundings)
         await refused_calls.check(ctx, name, arguments)
         return await dispatch(self.catalogue, ctx, name, arguments, decoded=decoded)
+
+    def require_unmoved(self) -> None:
+        """Refuse to act if the project's state is no longer at its path.
+
+        Raises:
+            Unavailable: ``PROJECT_MOVED``.
+        """
+        self._state.require_unmoved()
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the operator."""
@@ -390,7 +398,7 @@ class Workbench:
 
                 async def wait(pause: float) -> None:
                     await asyncio.sleep(SPACING_SECONDS)
-                    await change.next(pause)
+                    await change.next(max(pause - SPACING_SECONDS, 0.0))
 
                 await self._repeat_after(wait, duty, 0.0)
         else:
@@ -401,9 +409,10 @@ class Workbench:
         while True:
             await wait(pause)
             began = time.monotonic()
+            again = None
             if (self.server is not None or not duty.serving) and not self._state.has_moved():
-                await duty.perform(self._ctx)
-            pause = duty.pause(time.monotonic() - began)
+                again = await duty.perform(self._ctx)
+            pause = duty.pause(time.monotonic() - began, again)
 
 
 async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:

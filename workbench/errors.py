@@ -16,10 +16,39 @@ a model and says what to do next. `details` is JSON-ready.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from workbench.present.inert import inert
+
+
+class Hint:
+    """The next step of an error: a sentence about an operation, which each shell calls as its users do.
+
+    Args:
+        operation: its name; "" if the one that has failed is to be called again, with the arguments.
+        sentence: the first `{}` stands for the operation.
+        typed: the sentence for who types commands, if it is another.
+        arguments: those to call it with.
+    """
+
+    def __init__(self, operation: str, sentence: str = "{} lists them.", typed: str = "", /, **arguments: Any) -> None:
+        self.operation, self.sentence, self.typed, self.arguments = operation, sentence, typed, arguments
+
+    def __str__(self) -> str:
+        """The sentence for agents and programs, which call operations by their names."""
+        return self.text(self.operation, lambda argument, value: f"{argument}={json.dumps(value)}")
+
+    def text(self, name: str, write: Callable[[str, Any], str], *, is_typed: bool = False) -> str:
+        """The sentence with another name of the operation, and with the arguments as `write` has them."""
+        arguments = " and ".join(write(argument, value) for argument, value in self.arguments.items())
+        sentence = (self.typed if is_typed else "") or self.sentence
+        return sentence.replace("{}", " with ".join(filter(None, (name, arguments))), 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form shells send."""
+        return {key: value for key, value in vars(self).items() if value}
 
 
 class OneLine:
@@ -35,16 +64,18 @@ class WorkbenchError(OneLine, Exception):
     Args:
         code: stable upper-case identifier, such as ``TASK_NOT_FOUND``.
         message: one or two sentences: what is wrong, and what to do next.
+        hint: what to do next, if that is to call an operation; the sentence follows the message.
         details: JSON-ready facts about this occurrence.
     """
 
     status: ClassVar[int] = 500
 
-    def __init__(self, code: str, message: str, **details: Any) -> None:
-        super().__init__(f"{code}: {message}")
+    def __init__(self, code: str, message: str, hint: Hint | None = None, /, **details: Any) -> None:
         self.code = code
-        self.message = message
+        self.message = " ".join(filter(None, (message, str(hint or ""))))
+        self.hint = hint
         self.details = details
+        super().__init__(f"{code}: {self.message}")
 
     def __str__(self) -> str:
         """Code and message, harmless to show: an error may quote what an agent wrote."""
@@ -55,8 +86,30 @@ class WorkbenchError(OneLine, Exception):
         return from_dict, (self.as_dict(),)
 
     def as_dict(self) -> dict[str, Any]:
-        """The form shells send: ``{"code", "message", "details", "status"}``."""
-        return {"code": self.code, "message": self.message, "details": self.details, "status": self.status}
+        """The form shells send: ``{"code", "message", "details", "status"}``, and ``hint`` if there is one."""
+        error = {"code": self.code, "message": self.message, "details": self.details, "status": self.status}
+        return error | ({"hint": self.hint.as_dict()} if self.hint else {})
+
+    def with_message(self, message: str, **details: Any) -> Self:
+        """The same error with another message, and more details."""
+        error = type(self)(self.code, message, **self.details | details)
+        error.hint = self.hint
+        return error
+
+    def with_hint(self, write: Callable[[Hint], str]) -> Self:
+        """The same error with its hint in the words of `write`; it is only text then, and no longer a hint."""
+        message = self.message.replace(str(self.hint), write(self.hint)) if self.hint else self.message
+        error = self.with_message(message)
+        error.hint = None
+        return error
+
+    def mask(self, mask: Callable[[str], str]) -> None:
+        """Mask secrets in the message, and in the hint."""
+        self.message = mask(self.message)
+        self.args = (f"{self.code}: {self.message}",)
+        if hint := self.hint:
+            arguments = {name: mask(one) if isinstance(one, str) else one for name, one in hint.arguments.items()}
+            self.hint = Hint(hint.operation, mask(hint.sentence), mask(hint.typed), **arguments)
 
 
 class BadInput(WorkbenchError):
@@ -164,6 +217,14 @@ def from_dict(error: Mapping[str, Any]) -> WorkbenchError:
     family = {cls.status: cls for cls in WorkbenchError.__subclasses__()}
     status, details = error.get("status"), error.get("details")
     cls = family.get(status, WorkbenchError) if isinstance(status, int) else WorkbenchError
-    made = cls(str(error.get("code", "UNKNOWN_ERROR")), str(error.get("message", "The server gave no reason.")))
-    made.details = dict(details) if isinstance(details, dict) else {}
-    return made
+    rebuilt = cls(str(error.get("code", "UNKNOWN_ERROR")), str(error.get("message", "The server gave no reason.")))
+    rebuilt.hint = _hint(error.get("hint"))
+    rebuilt.details = dict(details) if isinstance(details, dict) else {}
+    return rebuilt
+
+
+def _hint(sent: object) -> Hint | None:
+    if not isinstance(sent, dict) or not isinstance(arguments := sent.get("arguments", {}), dict):
+        return None
+    words = [sent.get(name, "") for name in ("operation", "sentence", "typed")]
+    return Hint(*words, **arguments) if all(isinstance(word, str) for word in words) and words[1] else None

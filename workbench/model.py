@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import IntEnum, StrEnum
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 MICROSECOND = 1
 SECOND = 1_000_000
@@ -34,6 +34,19 @@ def _to_the_second(at: int) -> str:
 
 Micros = Annotated[int, PlainSerializer(iso, return_type=str, when_used="json")]
 """Microseconds UTC since the epoch internally, an ISO 8601 string in JSON."""
+
+
+def _day(text: str) -> str:
+    try:
+        if text == date.fromisoformat(text).isoformat():
+            return text
+    except ValueError:
+        pass
+    raise ValueError("must be a day, such as 2026-12-31")
+
+
+Day = Annotated[str, AfterValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+"""A day of the calendar, as in ISO 8601."""
 
 
 LARGEST_INT = 2**63 - 1
@@ -139,7 +152,7 @@ ShownState = Literal["pending", "blocked", "claimed", "in_progress", "completed"
 
 
 class OnFailure(StrEnum):
-    """What happens to a task when one of its dependencies fails or is cancelled."""
+    """What the failure or cancellation of a dependency does to a task."""
 
     BLOCK = "block"
     CANCEL = "cancel"

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def start(settings: Settings, port: int | None, *, end_workers: bool) -> str:
-    """Start a project's servers in a process of their own, unless some run; what to tell about it.
+    """Start a project's servers in a process of their own, unless some run. Returns a sentence about it.
 
     Raises:
         Unavailable: ``SERVER_NOT_STARTED``. Other errors: see `detached.start`.
@@ -39,7 +39,7 @@ def used_only_by(host: KernelHost) -> bool:
 
 
 def end(settings: Settings, departure: shares.Departure, *, end_workers: bool) -> shares.Departure:
-    """End a detached server that nobody uses any more; what this kernel's departure means then.
+    """End a detached server that nobody uses any more. Returns the departure with what it ended.
 
     Raises:
         Unavailable: ``STILL_STOPPING``. Conflict: ``NOT_DETACHED``: another process serves the project meanwhile.

@@ -71,6 +71,11 @@ class KernelHost:
         return self.serving is not None and self.serving.workbench is None
 
     @property
+    def is_of_parent(self) -> bool:
+        """Whether the servers run in a process that this one was forked from, which cannot use them."""
+        return self._thread is not None and self._thread.is_of_parent
+
+    @property
     def running(self) -> bool:
         """Whether operations can be called."""
         return self.serving is not None
@@ -92,7 +97,7 @@ class KernelHost:
         Raises:
             Unavailable: see `listen` and `open_store`; ``STILL_STOPPING``. BadInput, Refused: see `Servers.start`.
         """
-        if (info := self._answering()) is not None:
+        if (info := self._find_answering_server()) is not None:
             return info
         self._forget_failure()
         self._departure = None
@@ -139,13 +144,13 @@ class KernelHost:
         """Run an operation as the operator.
 
         Raises:
-            WorkbenchError: what the operation raises; ``NOT_STARTED``.
+            WorkbenchError: what the operation raises; ``NOT_STARTED``, ``FORKED``.
         """
         return self.wait(self.acall(name, **arguments))
 
-    async def acall(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """The same, awaited on the host's own loop (see `submit`)."""
-        return await self._joined().call(name, arguments)
+    async def acall(self, name: str, person: str | None = None, /, **arguments: Any) -> dict[str, Any]:
+        """The same, awaited on the host's own loop (see `submit`), for one of several people."""
+        return await self._require_member().call(name, arguments, person=person)
 
     async def acall_as(self, token: str, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation as the agent whose token this is, awaited on the host's own loop.
@@ -153,7 +158,7 @@ class KernelHost:
         Raises:
             WorkbenchError: what the operation raises; ``INVALID_TOKEN``, ``NOT_STARTED``.
         """
-        return await self._joined().call(name, arguments, token)
+        return await self._require_member().call(name, arguments, token)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the host's loop. The future fails with ``NOT_STARTED`` if the servers stop meanwhile.
@@ -161,7 +166,7 @@ class KernelHost:
         Raises:
             Unavailable: ``NOT_STARTED``.
         """
-        return self._started(work).submit(work)
+        return self._require_thread(work).submit(work)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the host's loop and wait for its result; an interrupt cancels it.
@@ -169,20 +174,27 @@ class KernelHost:
         Raises:
             Unavailable: ``NOT_STARTED``. Other errors: what the coroutine raised.
         """
-        return self._started(work).call(work)
+        return self._require_thread(work).call(work)
 
-    def _joined(self) -> KernelMembership:
+    def _require_member(self) -> KernelMembership:
         if self._member is None:
-            raise not_started()
+            raise self._away()
         return self._member
 
-    def _started(self, work: Coroutine[Any, Any, Any]) -> LoopThread[KernelMembership]:
+    def _require_thread(self, work: Coroutine[Any, Any, Any]) -> LoopThread[KernelMembership]:
         if self._thread is None or self._thread.opened is None:
             work.close()
-            raise not_started()
+            raise self._away()
         return self._thread
 
-    def _answering(self) -> ServerInfo | None:
+    def _away(self) -> WorkbenchError:
+        """Why nothing can be called here."""
+        if self.is_of_parent:
+            return forked()
+        failure = self._thread.failure if self._thread else None
+        return not_started(failure.message if isinstance(failure, WorkbenchError) else "")
+
+    def _find_answering_server(self) -> ServerInfo | None:
         """The server, if this host runs and finds one that answers."""
         if self._thread is None or self._member is None:
             return None
@@ -212,9 +224,20 @@ class KernelHost:
                 raise
 
 
-def not_started() -> Unavailable:
-    """The error before `%workbench start`."""
-    return Unavailable("NOT_STARTED", "Workbench is not running in this kernel. Run `%workbench start`.")
+def not_started(ended: str = "") -> Unavailable:
+    """The error before `%workbench start`, and after an end by itself, with its reason."""
+    text = "Workbench is not running in this kernel. Run `%workbench start`."
+    return Unavailable("NOT_STARTED", f"{text} It ended by itself: {ended}" if ended else text)
+
+
+def forked() -> Unavailable:
+    """The error in a process that was forked from a kernel, such as those of a pool."""
+    return Unavailable(
+        "FORKED",
+        "This process was forked from the notebook's kernel and cannot use its servers: return what you have, and ask "
+        "in the notebook. `wb.record` and `wb.artifact` work here. In joblib and multiprocessing, threads and the "
+        "method `spawn` do not fork.",
+    )
 
 
 async def _main(

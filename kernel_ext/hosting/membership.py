@@ -89,13 +89,15 @@ class KernelMembership:
         importing = asyncio.create_task(asyncio.to_thread(import_module, "workbench.shells.serve"))
         try:
             while self.serving.servers is None:
-                await self._until_ended(self.serving.info)
+                await self._wait_for_end_of(self.serving.info)
                 await self._succeed()
             await self.serving.servers.wait()
         finally:
             importing.cancel()
 
-    async def call(self, name: str, arguments: Mapping[str, Any], token: str | None = None) -> dict[str, Any]:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], token: str | None = None, person: str | None = None
+    ) -> dict[str, Any]:
         """Run an operation, as the operator or as the agent with this token.
 
         Waits while there is no server, and repeats the call if that is safe.
@@ -106,9 +108,9 @@ class KernelMembership:
         """
         deadline, pauses = _now() + PATIENCE_SECONDS, _pauses()
         while True:
-            serving = await self._current(deadline)
+            serving = await self._wait_for_server(deadline)
             try:
-                return await serving.call(name, arguments, token)
+                return await serving.call(name, arguments, token, person)
             except WorkbenchError as error:
                 if serving.workbench is not None or not self._may_repeat(error, name, token) or _now() > deadline:
                     raise
@@ -124,7 +126,7 @@ class KernelMembership:
 
         deadline, pauses = _now() + START_SECONDS, _pauses()
         while True:
-            serving = await self._current(deadline)
+            serving = await self._wait_for_server(deadline)
             if serving.workbench is not None or await is_running(serving.info):
                 return serving.info
             if _now() > deadline:
@@ -143,16 +145,16 @@ class KernelMembership:
 
     async def _reach(self, port: int | None = None, end_workers: bool = False) -> bool:
         token = self._serving.operator_token if self._serving else None
-        found = await attach(self._stack, self._settings) or await serve(
+        serving = await attach(self._stack, self._settings) or await serve(
             self._stack, self._settings, port, end_workers=end_workers, operator_token=token
         )
-        if found is None:
+        if serving is None:
             return False
-        self._serving = found
+        self._serving = serving
         self._reachable.set()
         return True
 
-    async def _until_ended(self, followed: ServerInfo) -> None:
+    async def _wait_for_end_of(self, followed: ServerInfo) -> None:
         """Wait until another server serves the project, or none answers."""
         from workbench.client.discovery import is_running
 
@@ -160,10 +162,10 @@ class KernelMembership:
             with suppress(TimeoutError):
                 async with asyncio.timeout(WATCH_SECONDS):
                     await self._doubted.wait()
-            known = ServerFile(self._settings.server_file).load().info
-            if known is not None and known.nonce != followed.nonce:
+            current = ServerFile(self._settings.server_file).load().info
+            if current is not None and current.nonce != followed.nonce:
                 return
-            if (known is None or self._doubted.is_set()) and not await is_running(followed):
+            if (current is None or self._doubted.is_set()) and not await is_running(followed):
                 return
             self._doubted.clear()
 
@@ -186,7 +188,7 @@ class KernelMembership:
         self._problem = None
         self._succeeded.set()
 
-    async def _current(self, deadline: float) -> Serving:
+    async def _wait_for_server(self, deadline: float) -> Serving:
         try:
             async with asyncio.timeout_at(deadline):
                 await self._reachable.wait()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.shells.serve import Servers
     from workbench.state.settings import Settings
 
-Call = Callable[[str, Mapping[str, Any], str | None], Awaitable[dict[str, Any]]]
+Call = Callable[[str, Mapping[str, Any], str | None, str | None], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Serving:
         info: the server.
         operator_token: the operator's token.
         call: runs an operation by its name, with its arguments, as the agent whose token it gets, or else as the
-            operator.
+            operator, for one of several people.
         workbench: the open project, if this kernel serves it; None if another process does.
         servers: what runs in this kernel; None if another process serves.
     """
@@ -48,20 +48,20 @@ async def attach(stack: AsyncExitStack, settings: Settings) -> Serving | None:
     from workbench.client.discovery import find_server
     from workbench.client.project_server import ProjectServer
 
-    found = await find_server(settings.server_file)
-    if found is None:
+    server = await find_server(settings.server_file)
+    if server is None:
         return None
-    url = found.info.url
+    url = server.info.url
     is_away = ProjectServer(url, settings.server_file).is_away
-    operator = await stack.enter_async_context(HttpClient(url, found.operator_token, is_away))
+    operator = await stack.enter_async_context(HttpClient(url, server.operator_token, is_away))
 
-    async def call(name: str, arguments: Mapping[str, Any], token: str | None) -> dict[str, Any]:
+    async def call(name: str, arguments: Mapping[str, Any], token: str | None, person: str | None) -> dict[str, Any]:
         if token is None:
-            return await operator.call(name, **arguments)
+            return await operator.call(name, person, **arguments)
         async with HttpClient(url, token, is_away) as agent:
             return await agent.call(name, **arguments)
 
-    return Serving(found.info, found.operator_token, call)
+    return Serving(server.info, server.operator_token, call)
 
 
 async def serve(
@@ -93,9 +93,9 @@ async def serve(
         servers.end_workers = False
         stack.push_async_exit(here.pop_all())
 
-    async def call(name: str, arguments: Mapping[str, Any], token: str | None) -> dict[str, Any]:
+    async def call(name: str, arguments: Mapping[str, Any], token: str | None, person: str | None) -> dict[str, Any]:
         if token is None:
-            return await workbench.dispatch(operator, name, arguments)
+            return await workbench.dispatch(replace(operator, person=person), name, arguments)
         return await workbench.dispatch(await workbench.identify(token), name, arguments)
 
     return Serving(info, workbench.operator_token, call, workbench, servers)

@@ -1,4 +1,4 @@
-"""Agents and personas as objects of a notebook: `wb.agents`, `wb.personas`."""
+"""Agents, their processes and personas as objects of a notebook: `wb.agents`, `wb.processes`, `wb.personas`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind, got_by
-from kernel_ext.objects.rows import Listing, Row
+from kernel_ext.objects.rows import Listing, Row, Rows
+from kernel_ext.objects.tasks import Task, Tasks
 from kernel_ext.result import Result
+from workbench.cli.processes import NO_PROCESSES, process_table
 from workbench.present.declared import empty_of, table_of
 from workbench.present.tables import Table, TablePage
 from workbench.rules.wire.arguments import plain
@@ -71,7 +73,7 @@ class Agent(Row):
         Raises:
             WorkbenchError: see the operation ``terminate_agent``.
         """
-        self._changed("terminate_agent", agent_id=self.agent_id, reason=reason)
+        self._change("terminate_agent", agent_id=self.agent_id, reason=reason)
 
     def restart(self) -> None:
         """End its process, if it runs, and start another.
@@ -79,7 +81,7 @@ class Agent(Row):
         Raises:
             WorkbenchError: see the operation ``restart_agent``.
         """
-        self._changed("restart_agent", agent_id=self.agent_id)
+        self._change("restart_agent", agent_id=self.agent_id)
 
     def revoke(self, reason: str = "") -> None:
         """Revoke its admission: its token stops working at once.
@@ -87,7 +89,7 @@ class Agent(Row):
         Raises:
             WorkbenchError: see the operation ``revoke_agent``.
         """
-        self._changed("revoke_agent", agent_id=self.agent_id, reason=reason)
+        self._change("revoke_agent", agent_id=self.agent_id, reason=reason)
 
     def delete(self, reason: str = "") -> None:
         """Delete it; `restore` takes it back.
@@ -103,7 +105,12 @@ class Agent(Row):
         Raises:
             WorkbenchError: see the operation ``restore_agent``.
         """
-        self._changed("restore_agent", agent_id=self.agent_id)
+        self._change("restore_agent", agent_id=self.agent_id)
+
+    @property
+    def tasks(self) -> Rows[Task]:
+        """The tasks that it holds, or held last."""
+        return Tasks(self._notebook)(agent=self.agent_id)
 
     @property
     def changes(self) -> Table:
@@ -111,7 +118,7 @@ class Agent(Row):
         table: Table = self._notebook.run(["history", "--", self.agent_id])
         return table
 
-    def _shown(self) -> TablePage:
+    def _render(self) -> TablePage:
         page: TablePage = self._notebook.run(["agent", "--", self.agent_id])
         return page
 
@@ -121,6 +128,18 @@ class Agents(Listing[Agent]):
 
     def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Agent._KIND)
+
+    def spawn(self, persona: str | None = None, **more: Any) -> Agent:
+        """Start an agent as a process of its own: `wb.agents.spawn("implementer", assigned_worktree="fix")`.
+
+        Args:
+            persona: None: that of its `definition`.
+            more: other arguments of the operation `spawn_agent`.
+
+        Raises:
+            WorkbenchError: see the operation ``spawn_agent``.
+        """
+        return self[self._make("spawn_agent", persona_id=persona, **more)["agent_id"]]
 
 
 Agent._KIND = ObjectKind(
@@ -133,6 +152,86 @@ Agent._KIND = ObjectKind(
     got_by("get_agent", "agent_id"),
     first={"limit": PAGE},
     words={"session": "session_id", "team": "team_id"},
+)
+
+
+class Process(Row):
+    """The process of an agent that was spawned; a cell shows what it uses, or how it ended, and the end of its log."""
+
+    _KIND: ClassVar[ObjectKind[Process]]
+
+    agent_id: str
+    state: str
+    running: bool
+    pid: int | None
+    profile: str
+    mode: str
+    task_id: int | None
+    worktree: str | None
+    definition: str | None
+    definition_hash: str | None
+    prompt_hash: str | None
+    include: list[str] | None
+    limits: dict[str, Any]
+    confinement: dict[str, Any]
+    cpu_seconds: float
+    cpu_percent: float
+    memory_bytes: int
+    children: list[dict[str, Any]]
+    exit_code: int | None
+    reason: str | None
+    spawned_at: str
+    ended_at: str | None
+    log: str
+    log_tail: list[str]
+    log_after: int | None
+    queue_place: int | None
+
+    def terminate(self, reason: str = "") -> None:
+        """End it and everything that it started; the tasks of its agent are released.
+
+        Raises:
+            WorkbenchError: see the operation ``terminate_agent``.
+        """
+        self._change("terminate_agent", agent_id=self.agent_id, reason=reason)
+
+    def restart(self) -> None:
+        """End it, if it runs, and start another.
+
+        Raises:
+            WorkbenchError: see the operation ``restart_agent``.
+        """
+        self._change("restart_agent", agent_id=self.agent_id)
+
+    @property
+    def agent(self) -> Agent:
+        """Its agent."""
+        return Agents(self._notebook)[self.agent_id]
+
+    def _render(self) -> TablePage:
+        log = Table([], [], "", lead="\n".join(self.log_tail) or "The log is empty.")
+        use = process_table([self.as_dict()], NO_PROCESSES)
+        return TablePage([(f"Process of {self.agent_id}", use), ("Log", log)], self.as_dict())
+
+
+class Processes(Listing[Process]):
+    """The processes of agents that were spawned: `wb.processes["w1"].log_tail`."""
+
+    def __init__(self, notebook: NotebookSession) -> None:
+        super().__init__(notebook, Process._KIND)
+
+
+Process._KIND = ObjectKind(
+    Process,
+    "get_managed_agents",
+    "agents",
+    "agent_id",
+    process_table,
+    NO_PROCESSES,
+    got_by("get_agent_process_info", "agent_id"),
+    called="processes",
+    part="process",
+    tab="agents",
 )
 
 
@@ -155,7 +254,7 @@ class Persona(Row):
         Raises:
             WorkbenchError: see the operation ``save_persona``.
         """
-        self._changed("save_persona", persona_id=self.id, text=text)
+        self._change("save_persona", persona_id=self.id, text=text)
 
     @property
     def versions(self) -> Table:
@@ -163,7 +262,7 @@ class Persona(Row):
         table: Table = self._notebook.run(["personas", "versions", "--", self.id])
         return table
 
-    def _shown(self) -> Table:
+    def _render(self) -> Table:
         return Table([], [], "", self.as_dict(), lead=self.definition)
 
 

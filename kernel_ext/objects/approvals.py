@@ -11,16 +11,17 @@ from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.approvals import (
     NONE_WAITS,
+    QUESTION,
     approval_page,
     decided_table,
     outcome_text,
     pending_about,
-    settled,
+    settle,
     waiting_table,
 )
 from workbench.cli.integration import changes_requested, comment_at
 from workbench.cli.output import Note
-from workbench.errors import BadInput, Interrupted, NotFound, from_dict
+from workbench.errors import BadInput, Interrupted, from_dict
 from workbench.present.tables import Table, TablePage
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Approval(Row):
     kind: str
     status: str
     requester: str
+    asker: str | None
     subject: str
     payload: dict[str, Any]
     created_at: str
@@ -63,21 +65,33 @@ class Approval(Row):
             Interrupted: ``WAIT_INTERRUPTED``.
         """
         try:
-            return self._approved(wait, choices)
+            return self._approve(wait, choices)
         except KeyboardInterrupt:
             name = f"wb.approvals[{self.id}]"
             message = f"The cell was interrupted. What was approved goes on: {name} shows how it stands."
             raise Interrupted("WAIT_INTERRUPTED", message) from None
 
-    def _approved(self, wait: bool, choices: Mapping[str, Any]) -> Note:
-        made = self._call("approve", approval_id=self.id, choices=dict(choices))
-        decision = {"approval_id": self.id, "ok": True, "outcome": made["outcome"]}
-        decision = settled(self._notebook.call, decision, lambda: True) if wait else decision
+    def _approve(self, wait: bool, choices: Mapping[str, Any]) -> Note:
+        approval = self._call("approve", approval_id=self.id, choices=dict(choices))
+        decision = {"approval_id": self.id, "ok": True, "outcome": approval["outcome"]}
+        decision = settle(self._notebook.call, decision, lambda: True) if wait else decision
         self.refresh()
         if not decision["ok"]:
             raise from_dict(decision["error"])
         outcome = decision["outcome"]
         return Note("\n".join([f"{outcome_text(outcome)}.", *outcome.get("decides", ())]), decision)
+
+    def answer(self, content: Mapping[str, Any] = MappingProxyType({}), /, **fields: Any) -> Note:
+        """Answer the question of a server: `approval.answer(name="Ada")`; `reject()` declines, `dismiss()` cancels.
+
+        Raises:
+            BadInput: ``INVALID_ARGUMENTS``. Conflict: ``CALL_ENDED``, ``ALREADY_DECIDED``.
+        """
+        return self.approve(content={**content, **fields})
+
+    def dismiss(self) -> Note:
+        """Do not answer the question of a server; it is told that nobody has."""
+        return self.approve(action="cancel")
 
     def reject(self, reason: str = "") -> Note:
         """Reject it; the requester gets the reason.
@@ -85,7 +99,7 @@ class Approval(Row):
         Raises:
             WorkbenchError: see the operation ``reject``.
         """
-        self._changed("reject", approval_id=self.id, reason=reason)
+        self._change("reject", approval_id=self.id, reason=reason)
         return Note(f"Rejected {self.id}.", self.as_dict())
 
     def request_changes(
@@ -102,9 +116,9 @@ class Approval(Row):
         """
         if self.kind != "integration":
             raise BadInput("NOT_A_MERGE", f"Approval {self.id} is not about a merge. .reject(reason) says why not.")
-        made = requested_changes(self._call, self.payload["worktree"], note, comments, persona)
+        answer = requested_changes(self._call, self.payload["worktree"], note, comments, persona)
         self.refresh()
-        return made
+        return answer
 
     def __await__(self) -> Generator[Any, None, Approval]:
         """Wait for the decision, with buttons to decide; an interrupt ends the wait, and the question stays open."""
@@ -112,9 +126,12 @@ class Approval(Row):
         self.refresh()
         return self
 
-    def _shown(self) -> TablePage:
+    def _render(self) -> TablePage:
         name = f"wb.approvals[{self.id}]"
-        return approval_page(self._found, f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.')
+        how = f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.'
+        if self.kind == QUESTION:
+            how = f"`{name}.answer(field=value)` answers it, `{name}.reject()` declines, `{name}.dismiss()` cancels."
+        return approval_page(self._values, how)
 
 
 def requested_changes(
@@ -125,8 +142,8 @@ def requested_changes(
         marked = [comment_at(place, text) for place, text in comments.items()]
     except ValueError as error:
         raise BadInput("INVALID_ARGUMENTS", f"comments: {error}", problems=[]) from None
-    chosen = {} if persona is None else {"persona_id": persona}
-    return changes_requested(call("request_changes", worktree_name=worktree, note=note, comments=marked, **chosen))
+    assignee = {} if persona is None else {"persona_id": persona}
+    return changes_requested(call("request_changes", worktree_name=worktree, note=note, comments=marked, **assignee))
 
 
 class Approvals(Listing[Approval]):
@@ -153,10 +170,10 @@ class Decided(list[dict[str, Any]]):
         return decided_table(self, "No approval was named.")
 
 
-def approval_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+def approval_table(approvals: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Approvals; if any is decided, with the decisions."""
-    shown = decided_table if any(one["status"] != "pending" for one in found) else waiting_table
-    return shown(found, empty)
+    table = decided_table if any(approval["status"] != "pending" for approval in approvals) else waiting_table
+    return table(approvals, empty)
 
 
 def _approval(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
@@ -167,10 +184,7 @@ def _approval(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """
     if isinstance(key, str) and not key.isdecimal():
         waiting = notebook.call("list_approvals", status="pending", limit=MOST)["approvals"]
-        try:
-            key = pending_about(waiting, key)
-        except NotFound as error:
-            raise NotFound(error.code, error.message.replace("`workbench approvals`", "wb.approvals")) from None
+        key = pending_about(waiting, key)
     return notebook.call("get_approval", approval_id=key)
 
 

@@ -1,4 +1,4 @@
-"""What files that runs and tasks made contain, as a cell shows it: a picture, the first rows of a table, or text."""
+"""The artifacts of runs and tasks in a cell: a picture, the first rows of a table, or text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ArtifactView:
     `data` has all that the operation `get_run_artifact` or `get_task_artifact` returned.
     """
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self.data = dict(found)
+    def __init__(self, artifact: Mapping[str, Any]) -> None:
+        self.data = dict(artifact)
 
     @property
     def picture(self) -> bytes | None:
@@ -47,7 +47,7 @@ class ArtifactView:
         return pandas.DataFrame(self.data["rows"], columns=self.data["columns"])
 
     def _note(self) -> str:
-        """What is to be said about it besides its content."""
+        """Its path, its size, and what the reader must know besides."""
         notes = [CHANGED] if self.data.get("changed") else []
         if self.data["form"] == "file":
             notes.append("It cannot be shown here.")
@@ -62,17 +62,17 @@ class ArtifactView:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         form, note = self.data["form"], f"<p>{as_html(self._note())}</p>"
-        shown: dict[str, Any] = {"text/plain": repr(self)}
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
         if form == "picture":
             source = f"data:{self.data['picture_type']};base64,{self.data['data']}"
-            shown["text/html"] = f'<img alt="{as_html(self.data["name"])}" src="{source}">{note}'
+            bundle["text/html"] = f'<img alt="{as_html(self.data["name"])}" src="{source}">{note}'
         elif form == "table":
-            shown["text/html"] = self._table().html()
+            bundle["text/html"] = self._table().html()
         elif self.text is not None:  # Markdown too: a cell would run the HTML in it
-            shown["text/html"] = f"<pre>{as_html(self.text)}</pre>{note}"
+            bundle["text/html"] = f"<pre>{as_html(self.text)}</pre>{note}"
         else:
-            shown["text/html"] = note
-        return shown
+            bundle["text/html"] = note
+        return bundle
 
     def _table(self) -> Table | TablePage:
         return Table(self.data["columns"], self.data["rows"], "It has no rows.", data=self.data, note=self._note())
@@ -97,13 +97,13 @@ class TaskArtifact:
         return ArtifactView(self._notebook.call("get_task_artifact", task_id=self.task_id, name=self.name))
 
     def __repr__(self) -> str:
-        return repr(self._shown())
+        return repr(self._render())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        shown = self._shown()
-        return shown._repr_mimebundle_() if isinstance(shown, ArtifactView) else {"text/plain": repr(shown)}
+        view = self._render()
+        return view._repr_mimebundle_() if isinstance(view, ArtifactView) else {"text/plain": repr(view)}
 
-    def _shown(self) -> ArtifactView | Table:
+    def _render(self) -> ArtifactView | Table:
         if self.kind != "file":
             return Table([], [], "", lead=self.name)
         try:
@@ -116,7 +116,7 @@ class TaskArtifacts(Sequence[TaskArtifact]):
     """What a task made, by position or by name."""
 
     def __init__(self, notebook: SectionCaller, task_id: int, names: Sequence[str]) -> None:
-        self._made = [TaskArtifact(notebook, task_id, name) for name in names]
+        self._artifacts = [TaskArtifact(notebook, task_id, name) for name in names]
 
     @overload
     def __getitem__(self, at: int | str) -> TaskArtifact: ...
@@ -129,14 +129,14 @@ class TaskArtifacts(Sequence[TaskArtifact]):
             Missing: ``ARTIFACT_NOT_FOUND``: none has this name.
         """
         if not isinstance(at, str):
-            return self._made[at]
-        for one in self._made:
-            if one.name == at:
-                return one
+            return self._artifacts[at]
+        for artifact in self._artifacts:
+            if artifact.name == at:
+                return artifact
         raise Missing("ARTIFACT_NOT_FOUND", f"The task has no artifact {at!r}.")
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._artifacts)
 
     def __repr__(self) -> str:
         return repr(self._table())
@@ -145,8 +145,9 @@ class TaskArtifacts(Sequence[TaskArtifact]):
         return self._table().html()
 
     def _ipython_key_completions_(self) -> list[str]:
-        return [one.name for one in self._made]
+        return [artifact.name for artifact in self._artifacts]
 
     def _table(self) -> Table:
-        note = "[name] or [number] opens one." if self._made else ""
-        return Table(["artifact", "kind"], [[one.name, one.kind] for one in self._made], "It made none.", note=note)
+        note = "[name] or [number] opens one." if self._artifacts else ""
+        rows = [[artifact.name, artifact.kind] for artifact in self._artifacts]
+        return Table(["artifact", "kind"], rows, "It made none.", note=note)

@@ -33,9 +33,9 @@ class Events(Listing[Event]):
         super().__init__(notebook, Event._KIND)
 
 
-def event_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+def event_table(events: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Events, the newest last."""
-    return Table.of(found, EVENT_COLUMNS, empty)
+    return Table.of(events, EVENT_COLUMNS, empty)
 
 
 def _event(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
@@ -45,9 +45,9 @@ def _event(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
         NotFound: ``EVENT_NOT_FOUND``.
     """
     if isinstance(key, int) and key >= 0:
-        found = notebook.call("list_newest_events", before=key + 1, limit=1)["events"]
-        if found and found[0]["id"] == key:
-            return dict(found[0])
+        events = notebook.call("list_newest_events", before=key + 1, limit=1)["events"]
+        if events and events[0]["id"] == key:
+            return dict(events[0])
     raise NotFound("EVENT_NOT_FOUND", f"There is no event {key!r}.")
 
 

@@ -54,7 +54,7 @@ def described(name: str | None) -> Table | TablePage:
     if name is None:
         return _overview(subjects)
     if name in subjects:
-        rows = [[one.name, _who(one), one.summary] for one in subjects[name]]
+        rows = [[operation.name, _who(operation), operation.summary] for operation in subjects[name]]
         note = f'wb.help("{subjects[name][0].name}") describes the first of them.'
         return Table(["operation", "who may call it", "what it does"], rows, note=note)
     if name not in operations:
@@ -71,18 +71,19 @@ def subjects() -> list[str]:
 def _by_subject(operations: Mapping[str, Op]) -> Mapping[str, list[Op]]:
     """The operations about each subject; a service that is not placed is a subject of its own."""
     subject_of = {service: subject for subject, services in SUBJECTS.items() for service in services}
-    found: dict[str, list[Op]] = {subject: [] for subject in SUBJECTS}
-    for one in operations.values():
-        service = one.fn.__module__.removeprefix("workbench.services.").partition(".")[0]
-        found.setdefault(subject_of.get(service, service), []).append(one)
-    return {subject: listed for subject, listed in found.items() if listed}
+    by_subject: dict[str, list[Op]] = {subject: [] for subject in SUBJECTS}
+    for operation in operations.values():
+        service = operation.fn.__module__.removeprefix("workbench.services.").partition(".")[0]
+        by_subject.setdefault(subject_of.get(service, service), []).append(operation)
+    return {subject: group for subject, group in by_subject.items() if group}
 
 
 def _overview(subjects: Mapping[str, list[Op]]) -> Table:
     """How many operations there are about each subject, and some of them."""
+    names = {subject: [operation.name for operation in group] for subject, group in subjects.items()}
     rows = [
-        [subject, len(listed), f"{', '.join(one.name for one in listed[:EXAMPLES])}{', …' * (len(listed) > EXAMPLES)}"]
-        for subject, listed in subjects.items()
+        [subject, len(group), f"{', '.join(group[:EXAMPLES])}{', …' * (len(group) > EXAMPLES)}"]
+        for subject, group in names.items()
     ]
     return Table(["subject", "operations", "such as"], rows, note=NOTE)
 

@@ -1,4 +1,4 @@
-"""What objects of a notebook there are: how those of a kind are listed, found and shown."""
+"""The kinds of objects of a notebook: how those of a kind are listed, found and shown."""
 
 from __future__ import annotations
 
@@ -62,6 +62,9 @@ class ObjectKind(Generic[T]):
         tab: the panel's tab that shows them, if there is one.
         brief: an operation that lists them faster, with their keys.
         names: other fields that find one.
+        spread: fields that have values by name, each of which is a column of a DataFrame.
+        called: the name of the list, if it is not `items`.
+        part: the field of an item that is the object, if it is not the item; an item without it is left out.
     """
 
     row: Callable[..., T]
@@ -77,12 +80,19 @@ class ObjectKind(Generic[T]):
     tab: str | None = None
     brief: str | None = None
     names: Sequence[str] = ()
+    spread: Sequence[str] = ()
     get_many: Callable[[NotebookSession, Sequence[Any]], Sequence[Mapping[str, Any]]] | None = None
+    called: str = ""
+    part: str = ""
 
     @property
     def shown_as(self) -> str:
         """The list, as it is called in a notebook."""
-        return f"wb.{self.items}"
+        return f"wb.{self.called or self.items}"
+
+    def _objects(self, page: Mapping[str, Any]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = page[self.items]
+        return [item[self.part] for item in items if item[self.part]] if self.part else items
 
     def pages(
         self, notebook: NotebookSession, filters: Mapping[str, Any]
@@ -92,13 +102,13 @@ class ObjectKind(Generic[T]):
         Raises:
             WorkbenchError: what the operation raises. BadInput: ``INVALID_ARGUMENTS``: there is no such filter.
         """
-        chosen = {**self.first, **{self.words.get(name, name): value for name, value in filters.items()}}
+        arguments = {**self.first, **{self.words.get(name, name): value for name, value in filters.items()}}
         is_limited = self.newest or "limit" in filters
         more = {} if is_limited or "limit" not in self.first else {"limit": SHOWN}
         while True:
-            page = notebook.call(self.operation, **chosen | more)
+            page = notebook.call(self.operation, **arguments | more)
             following = None if is_limited else page.get("next_cursor")
-            yield page[self.items], following is not None
+            yield self._objects(page), following is not None
             if following is None:
                 return
             more = {"cursor": following}
@@ -111,8 +121,8 @@ class ObjectKind(Generic[T]):
         """
         page = notebook.call(self.brief) if self.brief else notebook.call(self.operation, **self.first)
         fields = (self.key, *self.names)
-        found = (one[name] for name in fields for one in page[self.items] if one[name] is not None)
-        return list(dict.fromkeys(found))
+        keys = (item[name] for name in fields for item in self._objects(page) if item[name] is not None)
+        return list(dict.fromkeys(keys))
 
     def read(self, notebook: NotebookSession, key: Any) -> dict[str, Any]:
         """One of them.
@@ -136,9 +146,9 @@ class ObjectKind(Generic[T]):
         """The names that a misspelt one may mean; numbers are no names."""
         if not isinstance(key, str) or key.isdecimal():
             return ""
-        return similar(key, [one for one in self.keys(notebook) if isinstance(one, str)])
+        return similar(key, [name for name in self.keys(notebook) if isinstance(name, str)])
 
 
 def got_by(operation: str, argument: str) -> Callable[[NotebookSession, Any], Mapping[str, Any]]:
-    """How one object is found: the operation that gets it, and the argument that has its key."""
+    """Find an object by an operation; `argument` takes its key."""
     return lambda notebook, key: notebook.call(operation, **{argument: key})

@@ -1,4 +1,4 @@
-"""Errors for mistakes that Python itself would answer with a traceback: they are one line, and say what to do next.
+"""Errors of one line, with the next step, for mistakes that Python itself would answer with a traceback.
 
 Each is also the exception that Python's own protocols expect, so that `hasattr`, `in` and loops work as always.
 """
@@ -33,8 +33,8 @@ class FieldReadOnly(BadInput, AttributeError):
 class Suggests:
     """An object with which a misspelt attribute is one line that suggests the right one."""
 
-    def _called(self) -> str:
-        """What the error calls it."""
+    def _label(self) -> str:
+        """Its name in errors."""
         return type(self).__name__.removeprefix("Notebook")
 
     if not TYPE_CHECKING:  # else a type checker would take every name for known
@@ -42,19 +42,19 @@ class Suggests:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):  # a front end looks for methods that show it
                 raise AttributeError(name)
-            raise unknown_field(self._called(), name, public(self))
+            raise unknown_field(self._label(), name, public(self))
 
 
 class Fixed(Suggests):
     """An object of which nothing can be assigned that would not change the project: only properties with a setter."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        known = getattr(type(self), name, None)
+        attribute = getattr(type(self), name, None)
         is_own = name in type(self).__annotations__ and name not in vars(self)  # set by its constructor
-        if not (name.startswith("_") or is_own or (isinstance(known, property) and known.fset is not None)):
+        if not (name.startswith("_") or is_own or (isinstance(attribute, property) and attribute.fset is not None)):
             if name not in dir(self):
-                raise unknown_field(self._called(), name, public(self))
-            raise field_read_only(self._called(), name)
+                raise unknown_field(self._label(), name, public(self))
+            raise field_read_only(self._label(), name)
         super().__setattr__(name, value)
 
 
@@ -74,9 +74,9 @@ def public(of: object) -> list[str]:
     return [name for name in dir(of) if not name.startswith("_")]
 
 
-def unknown_field(of: str, name: object, known: Iterable[str]) -> UnknownField:
+def unknown_field(of: str, name: object, fields: Iterable[str]) -> UnknownField:
     """The error for a field that does not exist, such as ``A task has no field 'titel'. Did you mean title?``."""
-    names = list(known)
+    names = list(fields)
     near = suggestion(name, names).rstrip() if isinstance(name, str) else ""
     hint = near or f"There are {', '.join(names)}."
     return UnknownField("UNKNOWN_FIELD", f"{of} has no field {name!r}. {hint}")

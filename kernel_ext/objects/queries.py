@@ -42,7 +42,7 @@ _OPTIONS = (
 )
 
 
-class Asked(Protocol):
+class QuerySession(Protocol):
     """A notebook's session, as queries use it."""
 
     def sql(self, query: str, **options: Any) -> Any:
@@ -54,8 +54,8 @@ def query_options(magic: Fn) -> Fn:
     """Give a magic the options of a query."""
     for option in reversed(_OPTIONS):
         magic = option(magic)
-    made: Fn = magic_arguments(magic.__name__.removesuffix("_line"))(magic)
-    return made
+    decorated: Fn = magic_arguments(magic.__name__.removesuffix("_line"))(magic)
+    return decorated
 
 
 def split(line: str) -> tuple[list[str], str]:
@@ -65,14 +65,14 @@ def split(line: str) -> tuple[list[str], str]:
         UsageError: there is no query, or a quotation is not closed.
     """
     try:
-        found = STATEMENT.search(line)
-        if found is None:
+        statement = STATEMENT.search(line)
+        if statement is None:
             *options, query = shlex.split(line) or [""]
-        elif line[found.start()] in "\"'":
-            query, *more = shlex.split(line[found.start() :])
-            options = [*shlex.split(line[: found.start()]), *more]
+        elif line[statement.start()] in "\"'":
+            query, *more = shlex.split(line[statement.start() :])
+            options = [*shlex.split(line[: statement.start()]), *more]
         else:
-            options, query = shlex.split(line[: found.start()]), line[found.start() :]
+            options, query = shlex.split(line[: statement.start()]), line[statement.start() :]
     except ValueError as error:
         raise UsageError(f"{error}: {line}") from None
     if not query or query.startswith("-"):
@@ -80,11 +80,11 @@ def split(line: str) -> tuple[list[str], str]:
     return options, query
 
 
-def answer(session: Asked, chosen: Namespace, query: str, variables: MutableMapping[str, Any]) -> Any:
+def answer(session: QuerySession, options: Namespace, query: str, variables: MutableMapping[str, Any]) -> Any:
     """What a query answers, or its picture.
 
     Args:
-        chosen: values of the options.
+        options: their values.
         variables: those of the notebook: its DataFrames are tables, and `out` becomes one of them.
 
     Raises:
@@ -93,17 +93,17 @@ def answer(session: Asked, chosen: Namespace, query: str, variables: MutableMapp
     from workbench.analytics.reports.drawing import Drawing
     from workbench.cli import named_projects, named_value
 
-    if chosen.chart is not None and chosen.library != "pandas":
+    if options.chart is not None and options.library != "pandas":
         raise UsageError("--chart draws a DataFrame of pandas: leave out --as")
-    drawing = None if chosen.chart is None else Drawing.of(chosen.chart)
-    projects = named_projects(chosen.projects) if chosen.projects else None
+    drawing = None if options.chart is None else Drawing.of(options.chart)
+    projects = named_projects(options.projects) if options.projects else None
     try:
-        values = {**variables, **dict(map(named_value, chosen.values or ()))}
+        values = {**variables, **dict(map(named_value, options.values or ()))}
     except click.BadParameter as error:
         raise UsageError(f"--param: {error.message.removesuffix('.')}") from None
-    frame = session.sql(query, files=chosen.files, frames=values, as_=chosen.library, projects=projects)
-    if chosen.out:
-        variables[chosen.out] = frame
+    frame = session.sql(query, files=options.files, frames=values, as_=options.library, projects=projects)
+    if options.out:
+        variables[options.out] = frame
     return frame if drawing is None or frame is None else frame.chart(**asdict(drawing))
 
 
@@ -115,7 +115,7 @@ def _ask(line: str) -> None:
 @click.command("sql", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS] QUERY", required=True)
 @click.pass_obj
-def sql_command(session: Asked, words: Sequence[str]) -> Any:
+def sql_command(session: QuerySession, words: Sequence[str]) -> Any:
     """Run a DuckDB query. Its tables are tasks, attempts, agents, events, …, and your DataFrames.
 
     The options are those of `%wsql`, which `%wsql?` lists; the query comes last, quoted or not.
@@ -123,9 +123,9 @@ def sql_command(session: Asked, words: Sequence[str]) -> Any:
     from IPython import get_ipython
 
     shell = get_ipython()
-    *options, query = words
+    *flags, query = words
     try:
-        chosen = _ask.parser.parse_args(options)  # type: ignore[attr-defined]
-        return answer(session, chosen, query, {} if shell is None else shell.user_ns)
+        options = _ask.parser.parse_args(flags)  # type: ignore[attr-defined]
+        return answer(session, options, query, {} if shell is None else shell.user_ns)
     except UsageError as error:
         raise click.UsageError(f"{error}.") from None

@@ -5,12 +5,13 @@ For example:
     wb.tasks                                     # a table of all tasks
     wb.tasks[7].cancel("not this year")
     failed = wb.tasks(status="failed")           # as they are now
-    failed.sort("priority", reverse=True).page(2)
+    failed.sort("-priority").page(2)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar, overload
 
@@ -25,6 +26,7 @@ from kernel_ext.objects.mistakes import (
     public,
     unknown_field,
 )
+from kernel_ext.result import Result
 from kernel_ext.wording import in_objects
 from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
@@ -52,17 +54,17 @@ class Row:
     _KIND: ClassVar[ObjectKind[Any]]
 
     def __init__(
-        self, notebook: NotebookSession, found: Mapping[str, Any], *, whole: bool = False, page: Sequence[Row] = ()
+        self, notebook: NotebookSession, fields: Mapping[str, Any], *, whole: bool = False, page: Sequence[Row] = ()
     ) -> None:
         self._notebook = notebook
-        self._found = dict(found)
+        self._values = dict(fields)
         self._whole = whole
         self._page = page
-        self._key = self._found[self._KIND.key]
+        self._key = self._values[self._KIND.key]
 
     def as_dict(self) -> dict[str, Any]:
         """Its fields, as the operation that lists or gets it returns them."""
-        return dict(self._found)
+        return dict(self._values)
 
     def refresh(self) -> None:
         """Read it again.
@@ -70,18 +72,18 @@ class Row:
         Raises:
             Missing: it does not exist any more.
         """
-        self._found = self._KIND.read(self._notebook, self._key)
+        self._values = self._KIND.read(self._notebook, self._key)
         self._whole = True
 
     def _complete(self) -> None:
-        """Read its other fields. If those of another one of its page were read before, those of the next ones are
-        likely to be wanted too, and are read by the same call."""
+        """Read its other fields. If another row of its page was completed before, the next ones are completed by the
+        same call: they are likely to be used too."""
         if self._KIND.get_many is not None and any(row._whole for row in self._page):
             following = self._page[self._page.index(self) :]
             unread = {row._key: row for row in following if not row._whole}
-            for found in self._KIND.get_many(self._notebook, list(unread)[:TOGETHER]):
-                row = unread[found[self._KIND.key]]
-                row._found, row._whole = dict(found), True
+            for fields in self._KIND.get_many(self._notebook, list(unread)[:TOGETHER]):
+                row = unread[fields[self._KIND.key]]
+                row._values, row._whole = dict(fields), True
         if not self._whole:
             self.refresh()
 
@@ -96,7 +98,7 @@ class Row:
         except WorkbenchError as error:
             raise in_objects(error) from None
 
-    def _changed(self, operation: str, **arguments: Any) -> None:
+    def _change(self, operation: str, **arguments: Any) -> None:
         """Run an operation that changes it, and read it again."""
         self._call(operation, **arguments)
         self.refresh()
@@ -116,9 +118,10 @@ class Row:
             raise AttributeError(name)
         if name not in self._fields():
             raise unknown_field(type(self).__name__, name, public(self))
-        if name not in self._found and not self._whole:
+        if name not in self._values and not self._whole:
             self._complete()
-        return self._found.get(name)
+        value = self._values.get(name)
+        return Result(value) if type(value) is dict else value
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._fields()]
@@ -130,15 +133,15 @@ class Row:
         return hash((type(self), self._key))
 
     def __str__(self) -> str:
-        return repr(self._shown_or_known())
+        return repr(self._render_or_explain())
 
     def __repr__(self) -> str:
         """One line, as for a list of them: `<Task 7: Make the linter pass, failed>`."""
         title, state = (
-            next((self._found[name] for name in names if self._found.get(name)), None)
+            next((self._values[name] for name in names if self._values.get(name)), None)
             for names in (("title", "name"), ("status", "state"))
         )
-        about = ", ".join(plain(one) for one in (title, state) if one and one != self._key)
+        about = ", ".join(plain(text) for text in (title, state) if text and text != self._key)
         return inert_line(f"<{type(self).__name__} {self._key}{about and f': {about}'}>")
 
     def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
@@ -146,22 +149,22 @@ class Row:
         printer.text(str(self) if alone else repr(self))
 
     def _repr_html_(self) -> str:
-        return self._shown_or_known().html()
+        return self._render_or_explain().html()
 
-    def _shown_or_known(self) -> Table | TablePage:
-        """What a cell shows: it, or what is known of it and why it cannot be read any more."""
+    def _render_or_explain(self) -> Table | TablePage:
+        """The object, or its last known fields and the error."""
         try:
-            return self._shown()
+            return self._render()
         except WorkbenchError as error:
             return self._facts(str(in_objects(error)))
 
-    def _shown(self) -> Table | TablePage:
-        """It, whole."""
+    def _render(self) -> Table | TablePage:
+        """What a cell shows: all of it."""
         return self._facts()
 
     def _facts(self, note: str = "") -> Table:
         facts = [
-            [name.replace("_", " "), value] for name, value in self._found.items() if value not in (None, "", [], {})
+            [name.replace("_", " "), value] for name, value in self._values.items() if value not in (None, "", [], {})
         ]
         return Table(["", ""], facts, data=self.as_dict(), note=note)
 
@@ -176,7 +179,7 @@ class Listing(Suggests, Collection[R]):
         self._notebook = notebook
         self._kind = kind
 
-    def _called(self) -> str:
+    def _label(self) -> str:
         return self._kind.shown_as
 
     def __call__(self, **filters: Any) -> Rows[R]:
@@ -194,7 +197,7 @@ class Listing(Suggests, Collection[R]):
 
     def _rows(self, page: Sequence[Mapping[str, Any]]) -> list[R]:
         rows: list[R] = []
-        rows.extend(self._kind.row(self._notebook, one, page=rows) for one in page)
+        rows.extend(self._kind.row(self._notebook, fields, page=rows) for fields in page)
         return rows
 
     def __getitem__(self, key: int | str) -> R:
@@ -219,6 +222,17 @@ class Listing(Suggests, Collection[R]):
             return False
         return True
 
+    def _make(self, operation: str, **arguments: Any) -> Mapping[str, Any]:
+        """Run an operation that makes one.
+
+        Raises:
+            WorkbenchError: what it raises; it names the lists of a notebook.
+        """
+        try:
+            return self._notebook.call(operation, **arguments)
+        except WorkbenchError as error:
+            raise in_objects(error) from None
+
     def filters(self) -> dict[str, Any]:
         """The filters that a call takes: the types of their values, by name."""
         from workbench.ops import collect
@@ -226,8 +240,8 @@ class Listing(Suggests, Collection[R]):
 
         fields = collect(SERVICES)[self._kind.operation].arguments.model_fields
         types = {name: field.annotation for name, field in fields.items() if name not in CURSORS}
-        named = {word: types.pop(name, None) for word, name in self._kind.words.items()}
-        return named | types
+        short = {word: types.pop(name, None) for word, name in self._kind.words.items()}
+        return short | types
 
     def fields(self) -> list[str]:
         """The names of the fields of each."""
@@ -265,23 +279,30 @@ class Listing(Suggests, Collection[R]):
         return self._kind.keys(self._notebook)
 
     def __repr__(self) -> str:
-        return self._shown().text()
+        """As Python names it in others, such as its methods."""
+        return f"<{self._kind.shown_as}>"
+
+    def __str__(self) -> str:
+        return self._render().text()
+
+    def _repr_pretty_(self, printer: PrettyPrinter, cycle: bool) -> None:
+        printer.text(repr(self) if cycle else str(self))
 
     def _repr_html_(self) -> str:
-        return self._shown().html()
+        return self._render().html()
 
-    def _shown(self) -> Table:
+    def _render(self) -> Table:
         return shown_or_why(self._table)
 
     def _table(self) -> Table:
         """The first of them: a list of very many is not read whole in order to be shown."""
-        found, has_more = next(self._kind.pages(self._notebook, {}))
-        table = self._kind.table(found[:SHOWN], in_magics(self._kind.empty))
+        page, has_more = next(self._kind.pages(self._notebook, {}))
+        table = self._kind.table(page[:SHOWN], in_magics(self._kind.empty))
         name = self._kind.shown_as
-        if self._kind.newest and len(found) == SHOWN:
-            before = f"{name}(before={found[0][self._kind.key]})"
+        if self._kind.newest and len(page) == SHOWN:
+            before = f"{name}(before={page[0][self._kind.key]})"
             return _with_note(table, f"These are the newest: {before} has those before them.")
-        if not has_more and len(found) <= SHOWN:
+        if not has_more and len(page) <= SHOWN:
             return table
         return _with_note(table, f"… and more: {name}(field=value) has those that match, and {name}() all.")
 
@@ -338,7 +359,7 @@ class Rows(Suggests, Sequence[R]):
         except IndexError:
             raise no_such_row(at, len(self)) from None
 
-    def _called(self) -> str:
+    def _label(self) -> str:
         return f"{self._kind.shown_as}(…)"
 
     def __len__(self) -> int:
@@ -364,15 +385,17 @@ class Rows(Suggests, Sequence[R]):
         )
 
     def sort(self, name: str, *, reverse: bool = False) -> Rows[R]:
-        """A copy that is sorted by a field; those without a value come last.
+        """A copy that is sorted by a field, with ``-`` before it from the largest down; those without it come last.
 
         Raises:
             BadInput: ``UNKNOWN_FIELD``.
         """
+        if isinstance(name, str) and name.startswith("-"):
+            reverse, name = True, name[1:]
         self._require(name)
-        having = [row for row in self._rows if getattr(row, name) is not None]
+        valued = [row for row in self._rows if getattr(row, name) is not None]
         rest = [row for row in self._rows if getattr(row, name) is None]
-        return self._like([*sorted(having, key=lambda row: getattr(row, name), reverse=reverse), *rest])
+        return self._like([*sorted(valued, key=lambda row: getattr(row, name), reverse=reverse), *rest])
 
     def page(self, number: int, size: int = PAGE) -> Rows[R]:
         """One page; the first has the number 1.
@@ -380,28 +403,42 @@ class Rows(Suggests, Sequence[R]):
         Raises:
             BadInput: ``INVALID_ARGUMENTS``.
         """
-        for one in (number, size):
-            checked(one, SupportsIndex, ".page(…)", "the number of a page, and its size")
+        for argument in (number, size):
+            checked(argument, SupportsIndex, ".page(…)", "the number of a page, and its size")
         if number < 1 or size < 1:
             raise BadInput("INVALID_ARGUMENTS", "Pages have numbers from 1, and sizes from 1.", problems=[])
-        found = self[(number - 1) * size : number * size]
-        if found or not self:
-            return found
+        rows = self[(number - 1) * size : number * size]
+        if rows or not self:
+            return rows
         last = -(-len(self) // size)
         return Rows([], self._kind, f"There is no page {number}. The last one has the number {last}.")
 
     def frame(self) -> pandas.DataFrame:
-        """A DataFrame with their fields as columns."""
+        """A DataFrame with their fields as columns: times are times, and parameters and metrics are columns each."""
         imported("pandas")
         import pandas
 
-        return pandas.DataFrame([row.as_dict() for row in self._rows])
+        frame = pandas.DataFrame([self._spread(row.as_dict()) for row in self._rows])
+        for name in frame.columns:
+            is_field = name.partition(".")[0] not in self._kind.spread
+            if is_field and name.endswith("_at") and frame[name].notna().any():
+                frame[name] = pandas.to_datetime(frame[name], utc=True, format="ISO8601")
+        return frame
+
+    def _spread(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of one, with those that have values by name as a field for each, such as `parameters.lr`."""
+        wide = {f"{part}.{name}": value for part in self._kind.spread for name, value in fields[part].items()}
+        return {name: value for name, value in fields.items() if name not in self._kind.spread} | wide
+
+    def shown_by(self, table: Callable[[Sequence[Mapping[str, Any]], str], Table]) -> Rows[R]:
+        """The same, which a cell shows by another table."""
+        return Rows(self._rows, replace(self._kind, table=table), self._empty)
 
     def _require(self, name: str) -> None:
         row = self._kind.row
-        known = row._fields()  # type: ignore[attr-defined]
-        if name not in known:
-            raise unknown_field(row.__name__, name, known)
+        fields = row._fields()  # type: ignore[attr-defined]
+        if name not in fields:
+            raise unknown_field(row.__name__, name, fields)
 
     def _like(self, rows: Sequence[R]) -> Rows[R]:
         return Rows(rows, self._kind, "None matches.")

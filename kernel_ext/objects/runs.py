@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.definition_sections import Missing
@@ -11,7 +12,8 @@ from kernel_ext.libraries import imported
 from kernel_ext.objects.artifacts import ArtifactView
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind, got_by
 from kernel_ext.objects.rows import Listing, Row, Rows
-from workbench.cli.runs.commands import NO_RUNS, comparison_table, no_series, run_page, run_table
+from kernel_ext.wording import in_objects
+from workbench.cli.runs import NO_RUNS, comparison_table, no_series, run_page, run_table
 from workbench.errors import BadInput, NotFound
 from workbench.present.tables import Table, TablePage
 from workbench.recording import values
@@ -33,6 +35,7 @@ class Run(Row):
     key: str
     sweep_id: int | None
     sweep: str | None
+    parent_id: int | None
     name: str
     notebook: str | None
     parameters: dict[str, Any]
@@ -56,6 +59,7 @@ class Run(Row):
     notes: str
     series: list[dict[str, Any]]
     files: list[dict[str, Any]]
+    inner: list[dict[str, Any]]
 
     def frame(self, *names: str) -> pandas.DataFrame:
         """Its series as columns, a row for each step; without names, all of them.
@@ -68,16 +72,16 @@ class Run(Row):
         imported("pandas")
         import pandas
 
-        found = self._call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
-        if missing := [name for name in names if name not in {each["name"] for each in found["series"]}]:
+        recorded = self._call("get_run_series", run_id=self.id, names=list(names), max_points=POINTS)
+        if missing := [name for name in names if name not in {each["name"] for each in recorded["series"]}]:
             raise no_series(missing[0], self._KIND.read(self._notebook, self.id))
         columns = {
             each["name"]: pandas.Series({step: _cell(value) for step, value in each["points"]})
-            for each in found["series"]
+            for each in recorded["series"]
         }
-        made = pandas.DataFrame(columns)
-        made.index.name = "step"
-        return made
+        frame = pandas.DataFrame(columns)
+        frame.index.name = "step"
+        return frame
 
     def record(self, metrics: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Add values, also after it has ended, such as a later evaluation.
@@ -85,11 +89,11 @@ class Run(Row):
         Raises:
             BadInput: ``NOT_A_METRIC``. WorkbenchError: see the operation ``record_metrics``.
         """
-        self._changed("record_metrics", run_id=self.id, metrics=values.metrics(metrics, more), step=values.step(step))
+        self._change("record_metrics", run_id=self.id, metrics=values.metrics(metrics, more), step=values.step(step))
 
     def artifact(self, path: str | os.PathLike[str], name: str | None = None) -> None:
         """Add a file of the project that it made."""
-        self._changed("add_run_artifact", run_id=self.id, path=os.path.abspath(path), name=name)  # noqa: PTH100
+        self._change("add_run_artifact", run_id=self.id, path=os.path.abspath(path), name=name)  # noqa: PTH100
 
     def open(self, name: str) -> ArtifactView:
         """What one of its artifacts contains: a cell shows the picture, the first rows of the table, or the text.
@@ -101,32 +105,32 @@ class Run(Row):
 
     def rename(self, name: str) -> None:
         """Give it another name."""
-        self._changed("update_run", run_id=self.id, name=name)
+        self._change("update_run", run_id=self.id, name=name)
 
     def tag(self, *tags: str) -> None:
         """Give it tags."""
-        self._changed("update_run", run_id=self.id, add_tags=list(tags))
+        self._change("update_run", run_id=self.id, add_tags=list(tags))
 
     def untag(self, *tags: str) -> None:
         """Take tags away."""
-        self._changed("update_run", run_id=self.id, remove_tags=list(tags))
+        self._change("update_run", run_id=self.id, remove_tags=list(tags))
 
     def note(self, text: str) -> None:
         """Set its notes, in Markdown."""
-        self._changed("update_run", run_id=self.id, notes=text)
+        self._change("update_run", run_id=self.id, notes=text)
 
     def archive(self) -> None:
         """Put it away: lists leave it out."""
-        self._changed("archive_run", run_id=self.id)
+        self._change("archive_run", run_id=self.id)
 
     def restore(self) -> None:
         """Bring it back after it was archived."""
-        self._changed("restore_run", run_id=self.id)
+        self._change("restore_run", run_id=self.id)
 
-    def _shown(self) -> TablePage:
+    def _render(self) -> TablePage:
         if not self._whole:
             self.refresh()
-        return run_page(self._found)
+        return run_page(self._values)
 
 
 class Runs(Listing[Run]):
@@ -149,20 +153,22 @@ class Runs(Listing[Run]):
             BadInput: ``INVALID_ARGUMENTS``, ``BAD_CONDITION``, ``UNKNOWN_METRIC``.
         """
         where = filters.get("where")
-        return super().__call__(**{**filters, "where": [where]} if isinstance(where, str) else filters)
+        runs = super().__call__(**{**filters, "where": [where]} if isinstance(where, str) else filters)
+        return runs.shown_by(partial(run_table, by=filters.get("sort")))
 
     def sort(self, by: str, *, reverse: bool = False) -> Rows[Run]:
         """All runs, sorted.
 
         Args:
-            by: `name`, `state`, `started`, `duration`, or a metric, whose last values count. Runs without it come last.
+            by: `name`, `state`, `started`, `duration`, a metric, whose last values count, or a parameter that is a
+                number. With ``-`` before it, the largest first. Runs without it come last.
             reverse: the largest first.
 
         Raises:
             BadInput: ``INVALID_ARGUMENTS``.
         """
-        found: Rows[Run] = self(sort=f"-{by}" if reverse else by)
-        return found
+        runs: Rows[Run] = self(sort=f"-{by}" if reverse and not str(by).startswith("-") else by)
+        return runs
 
     def __contains__(self, key: object) -> bool:
         try:
@@ -186,14 +192,14 @@ class Runs(Listing[Run]):
         try:
             return RunComparison(self._notebook.call("compare_runs", run_ids=refs, all_rows=all_rows))
         except NotFound as error:
-            raise Missing(error.code, error.message.replace("list_runs", "wb.runs"), **error.details) from None
+            raise Missing(error.code, in_objects(error).message, **error.details) from None
 
 
 class RunComparison:
     """Runs beside each other. A cell shows a table of their differences."""
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self.data = dict(found)
+    def __init__(self, comparison: Mapping[str, Any]) -> None:
+        self.data = dict(comparison)
 
     @property
     def table(self) -> Table:
@@ -239,4 +245,5 @@ Run._KIND = ObjectKind(
     got_by("get_run", "run_id"),
     first={"limit": 500},
     names=("name",),
+    spread=("parameters", "metrics"),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from functools import partial
+from types import NoneType
 from typing import Any, ClassVar
 
 from kernel_ext.objects.artifacts import TaskArtifacts
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind
+from kernel_ext.objects.mistakes import checked
 from kernel_ext.objects.progress import wait_for_task
 from kernel_ext.objects.rows import Listing, Row, Rows
 from workbench.cli.tasks import task_table
@@ -20,7 +22,7 @@ PAGE = 1_000
 
 
 class Task(Row):
-    """A task. `await task` waits until it has ended; a cell shows its state, attempts, result and log."""
+    """A task. `await task` waits until it is completed; a cell shows its state, attempts, result and log."""
 
     _KIND: ClassVar[ObjectKind[Task]]
 
@@ -41,6 +43,8 @@ class Task(Row):
     blocked: bool
     not_before: str | None
     error_message: str | None
+    due: str | None
+    overdue: bool
     description: str
     run: str | list[str] | None
     context_ref: str | None
@@ -68,15 +72,23 @@ class Task(Row):
         Raises:
             WorkbenchError: see the operation ``cancel_task``.
         """
-        self._changed("cancel_task", task_id=self.id, reason=reason)
+        self._change("cancel_task", task_id=self.id, reason=reason)
 
-    def retry(self, reason: str = "") -> None:
-        """Retry it after it failed or was cancelled.
+    def retry(self, reason: str = "", *, also_cancelled: bool = False) -> None:
+        """Retry it after it failed or was cancelled; `also_cancelled`: with what was cancelled with it.
 
         Raises:
             WorkbenchError: see the operation ``retry_task``.
         """
-        self._changed("retry_task", task_id=self.id, reason=reason)
+        self._change("retry_task", task_id=self.id, reason=reason, also_cancelled=also_cancelled)
+
+    def reopen(self, reason: str = "") -> None:
+        """Make it pending again after it was completed.
+
+        Raises:
+            WorkbenchError: see the operation ``reopen_task``.
+        """
+        self._change("reopen_task", task_id=self.id, reason=reason)
 
     def prioritize(self, priority: int) -> None:
         """Set its priority: tasks with a higher one are claimed first.
@@ -84,7 +96,7 @@ class Task(Row):
         Raises:
             WorkbenchError: see the operation ``set_priority``.
         """
-        self._changed("set_priority", task_id=self.id, priority=priority)
+        self._change("set_priority", task_id=self.id, priority=priority)
 
     def assign(self, agent_id: str | None, reason: str = "") -> None:
         """Reserve it for an agent; None lifts the reservation. Its holder loses it.
@@ -92,13 +104,13 @@ class Task(Row):
         Raises:
             WorkbenchError: see the operation ``reassign_task``.
         """
-        self._changed("reassign_task", task_id=self.id, assigned_agent_id=agent_id, reason=reason)
+        self._change("reassign_task", task_id=self.id, assigned_agent_id=agent_id, reason=reason)
 
     def diff(self, attempt: int) -> Any:
         """What an attempt made that did not complete the task, as a unified diff.
 
         Raises:
-            WorkbenchError: see the operation ``get_attempt_diff``.
+            WorkbenchError: see `%workbench task --diff`.
         """
         return self._notebook.run(["task", str(self.id), "--diff", str(attempt)])
 
@@ -108,16 +120,30 @@ class Task(Row):
         return Tasks(self._notebook)(parent=self.id)
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        return TaskArtifacts(self._notebook, self.id, found or ()) if name == "artifacts" else found
+        value = super().__getattr__(name)
+        return TaskArtifacts(self._notebook, self.id, value or ()) if name == "artifacts" else value
 
     def __await__(self) -> Generator[Any, None, Task]:
-        """Wait until it has ended; its cell shows meanwhile how far it is. An interrupt ends the wait, not the task."""
-        yield from wait_for_task(self._notebook.host, self.id).__await__()
-        self.refresh()
+        """Wait until it is completed; its cell shows meanwhile how far it is. See `wait`."""
+        return self.wait().__await__()
+
+    async def wait(self, timeout: float | None = None) -> Task:
+        """Wait until it is completed: `await wb.task(7).wait(timeout=60)`. An interrupt ends the wait, not the task.
+
+        Args:
+            timeout: seconds; None: as long as it takes.
+
+        Raises:
+            Conflict: ``TASK_FAILED``, ``TASK_CANCELLED``: it has ended otherwise. TimeoutError: ``TASK_NOT_ENDED``.
+        """
+        checked(timeout, (int, float, NoneType), ".wait(…)", "a number of seconds")
+        try:
+            await wait_for_task(self._notebook.host, self.id, timeout)
+        finally:
+            self.refresh()
         return self
 
-    def _shown(self) -> TablePage:
+    def _render(self) -> TablePage:
         page: TablePage = self._notebook.run(["task", str(self.id)])
         return page
 
@@ -131,6 +157,18 @@ class Tasks(Listing[Task]):
     def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Task._KIND)
 
+    def create(self, title: str, persona: str, **more: Any) -> Task:
+        """Create a task: `wb.tasks.create("Read the paper", "reviewer", dependencies=[3])`.
+
+        Args:
+            persona: the id of the persona that may do it.
+            more: other arguments of the operation `create_task`.
+
+        Raises:
+            WorkbenchError: see the operation ``create_task``.
+        """
+        return Task(self._notebook, self._make("create_task", title=title, persona_id=persona, **more))
+
 
 def _task(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """The task with an id, or else the one with this name in its plan.
@@ -140,13 +178,13 @@ def _task(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """
     if not isinstance(key, str) or key.isdecimal():
         return notebook.call("get_task", task_id=key)
-    found = [one["id"] for page, _ in Task._KIND.pages(notebook, {}) for one in page if one["name"] == key]
-    if not found:
+    ids = [task["id"] for page, _ in Task._KIND.pages(notebook, {}) for task in page if task["name"] == key]
+    if not ids:
         raise NotFound("TASK_NOT_FOUND", f"No task of a plan is called {key!r}. wb.tasks lists the tasks.")
-    if len(found) > 1:
-        text = f"{len(found)} tasks are called {key!r}: {', '.join(map(str, found))}. Give the id of one."
-        raise BadInput("AMBIGUOUS_NAME", text, candidates=found)
-    return notebook.call("get_task", task_id=found[0])
+    if len(ids) > 1:
+        text = f"{len(ids)} tasks are called {key!r}: {', '.join(map(str, ids))}. Give the id of one."
+        raise BadInput("AMBIGUOUS_NAME", text, candidates=ids)
+    return notebook.call("get_task", task_id=ids[0])
 
 
 Task._KIND = ObjectKind(
@@ -180,6 +218,8 @@ class Plan(Row):
     failed: int
     cancelled: int
     open: int
+    blocked: int
+    version: str
 
     @property
     def all_tasks(self) -> Rows[Task]:
@@ -189,8 +229,8 @@ class Plan(Row):
     @property
     def graph(self) -> Graph:
         """Its dependencies, drawn from left to right."""
-        drawn: Graph = self._notebook.run(["graph", f"--plan={self.plan}"])
-        return drawn
+        graph: Graph = self._notebook.run(["graph", f"--plan={self.plan}"])
+        return graph
 
     def text(self, format: str = "yaml") -> str:
         """It as a text that `%%plan` reads.
@@ -203,7 +243,7 @@ class Plan(Row):
         """
         return str(self._call("export_plan", plan=self.plan, format=format)["text"])
 
-    def _shown(self) -> TablePage:
+    def _render(self) -> TablePage:
         lead = f"{self.completed} of {self.tasks} tasks are completed, {self.open} are open."
         tasks = task_table([task.as_dict() for task in self.all_tasks], NO_TASKS)
         return TablePage([(f"Plan {self.plan}", Table([], [], lead)), ("", tasks)], self.as_dict())
@@ -215,6 +255,18 @@ class Plans(Listing[Plan]):
     def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Plan._KIND)
 
+    def create(self, text: str, **more: Any) -> Plan:
+        """Create a plan, or change one: `wb.plans.create(text, update=True)`.
+
+        Args:
+            text: YAML or a Markdown checklist; see `%%plan`.
+            more: other arguments of the operation `create_plan`.
+
+        Raises:
+            WorkbenchError: see the operation ``create_plan``.
+        """
+        return self[self._make("create_plan", text=text, **more)["plan"]]
+
 
 def _plan(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     """The plan of a name.
@@ -222,9 +274,9 @@ def _plan(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
     Raises:
         NotFound: ``PLAN_NOT_FOUND``.
     """
-    for one in notebook.call("list_plans")["plans"]:
-        if one["plan"] == key:
-            return dict(one)
+    for plan in notebook.call("list_plans")["plans"]:
+        if plan["plan"] == key:
+            return dict(plan)
     raise NotFound("PLAN_NOT_FOUND", f"There is no plan {key!r}.")
 
 

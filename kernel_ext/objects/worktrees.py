@@ -13,6 +13,8 @@ from workbench.cli.output import Note
 from workbench.cli.worktrees import NO_WORKTREES, worktree_table
 from workbench.present.tables import TablePage
 
+CLOSED = ("integrated", "discarded")
+
 
 class Worktree(Row):
     """An active worktree; a cell shows what it would merge."""
@@ -47,7 +49,6 @@ class Worktree(Row):
     empty_submodules: list[str]
     problem: str | None
 
-    @property
     def diff(self) -> Any:
         """What it changed since it forked, as a unified diff."""
         return self._notebook.run(["worktrees", "diff", "--", self.name])
@@ -58,9 +59,9 @@ class Worktree(Row):
         Raises:
             WorkbenchError: see the operation ``update_worktree``.
         """
-        made: dict[str, Any] = self._call("update_worktree", worktree_name=self.name)
+        merge: dict[str, Any] = self._call("update_worktree", worktree_name=self.name)
         self.refresh()
-        return made
+        return merge
 
     def integrate(self, target: str | None = None) -> Approval:
         """Request to merge it: `wb.worktrees["fix"].integrate().approve()`.
@@ -68,10 +69,10 @@ class Worktree(Row):
         Raises:
             WorkbenchError: see the operation ``integrate_worktree``.
         """
-        chosen = {} if target is None else {"target_branch": target}
-        made = self._call("integrate_worktree", worktree_name=self.name, **chosen)
-        found = self._call("get_approval", approval_id=made["approval_id"])
-        return Approval(self._notebook, found, whole=True)
+        branch = {} if target is None else {"target_branch": target}
+        request = self._call("integrate_worktree", worktree_name=self.name, **branch)
+        approval = self._call("get_approval", approval_id=request["approval_id"])
+        return Approval(self._notebook, approval, whole=True)
 
     def resolve(self, step: str = "start") -> dict[str, Any]:
         """Resolve its conflicts with its target: which files have them, and where.
@@ -83,9 +84,9 @@ class Worktree(Row):
         Raises:
             WorkbenchError: see the operation ``resolve_worktree``.
         """
-        made: dict[str, Any] = self._call("resolve_worktree", worktree_name=self.name, step=step)
+        conflicts: dict[str, Any] = self._call("resolve_worktree", worktree_name=self.name, step=step)
         self.refresh()
-        return made
+        return conflicts
 
     def request_changes(
         self, note: str = "", *, comments: Mapping[str, str] = MappingProxyType({}), persona: str | None = None
@@ -112,10 +113,10 @@ class Worktree(Row):
         Raises:
             WorkbenchError: see the operation ``discard_worktree``.
         """
-        made: dict[str, Any] = self._call("discard_worktree", worktree_name=self.name, reason=reason, force=force)
-        return made
+        discarded: dict[str, Any] = self._call("discard_worktree", worktree_name=self.name, reason=reason, force=force)
+        return discarded
 
-    def _shown(self) -> TablePage:
+    def _render(self) -> TablePage:
         page: TablePage = self._notebook.run(["worktrees", "status", "--", self.name])
         return page
 
@@ -126,10 +127,27 @@ class Worktrees(Listing[Worktree]):
     def __init__(self, notebook: NotebookSession) -> None:
         super().__init__(notebook, Worktree._KIND)
 
+    def create(self, name: str, **more: Any) -> Worktree:
+        """Create a worktree with a branch of its own: `wb.worktrees.create("fix", base="main")`.
+
+        Args:
+            more: other arguments of the operation `create_worktree`.
+
+        Raises:
+            WorkbenchError: see the operation ``create_worktree``.
+        """
+        self._make("create_worktree", name=name, **more)
+        return self[name]
+
+    def __contains__(self, key: object) -> bool:
+        """Whether it is active: a closed one is found by its name, too."""
+        name = key._key if isinstance(key, Row) else key
+        return super().__contains__(key) and self._kind.read(self._notebook, name)["status"] not in CLOSED
+
 
 def _worktree(notebook: NotebookSession, key: Any) -> Mapping[str, Any]:
-    [found] = notebook.call("get_worktree_status", worktree_name=key)["worktrees"]
-    return dict(found)
+    [worktree] = notebook.call("get_worktree_status", worktree_name=key)["worktrees"]
+    return dict(worktree)
 
 
 Worktree._KIND = ObjectKind(

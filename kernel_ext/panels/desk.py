@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from kernel_ext.panels import STATIC, may_have_reader
-from kernel_ext.panels.link import try_to_send
+from kernel_ext.panels import STATIC, may_have_reader, try_to_send
 from kernel_ext.panels.panel import Panel
 from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
-from kernel_ext.panels.sources import READERS, UNSENT, Call
+from kernel_ext.panels.sources import SOURCES, UNSENT, Call
+from workbench.cli.approvals import question_text
 from workbench.cli.grants import session_text
 from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
-from workbench.cli.runs.commands import COLUMNS, NO_RUNS, run_table
+from workbench.cli.runs import COLUMNS, NO_RUNS, run_table
 from workbench.errors import BadInput, Unavailable, WorkbenchError
 from workbench.present.tables import StateCell, Table
 from workbench.rules.personalities.addresses import node_label
@@ -55,7 +55,7 @@ class Desk(Panel):
 
     Args:
         host: a started `KernelHost`. When it stops, the panel says so; when it runs again, the panel continues.
-        chosen: values of `tab`, `alone` and `docked`.
+        traits: values of `tab`, `alone` and `docked`.
     """
 
     tab = traitlets.Unicode("").tag(sync=True)
@@ -73,12 +73,12 @@ class Desk(Panel):
     )
     """The tables that `sections` needs."""
 
-    def __init__(self, host: KernelHost, **chosen: Any) -> None:
+    def __init__(self, host: KernelHost, **traits: Any) -> None:
         self._workbench_host = host
         self._publisher = Publisher(host, self._send_to_page, self._keep)
         self._requests = RequestHandler(host, self.post)
         self._closed_with: WorkbenchError | None = None
-        super().__init__(**chosen)
+        super().__init__(**traits)
 
     def _ipython_display_(self) -> None:
         super()._ipython_display_()
@@ -90,12 +90,15 @@ class Desk(Panel):
             self.post(content, buffers)
 
     def on_message(self, content: Mapping[str, Any]) -> None:
-        """`resync` asks for a snapshot, `action` for an operation, `asset` for a bundle."""
+        """`resync` asks for a snapshot, `action` for an operation, `asset` for a bundle; `look`: somebody looks."""
         self._has_page = True
+        self._is_shared = self._is_shared or content.get("shared") is True
         if self._closed_with is not None:
             try_to_send(self.post, {"kind": "stopped", "error": self._closed_with.as_dict()})
         elif content.get("kind") == "resync":
             self._publisher.resync()
+        elif content.get("kind") == "look":
+            self._publisher.note_look()
         elif content.get("kind") in ("action", "asset"):
             self._requests.take(content)
 
@@ -135,37 +138,37 @@ class Desk(Panel):
         if self.alone and self.tab not in SECTIONS:
             return [(self.tab, Table([], [], LIVE_ONLY))]
         only = SECTIONS[self.tab] if self.alone else ""
-        found = [(title, table) for title, table in self._all(tables) if title.startswith(only)]
-        return [(title, table) for title, table in found if only or table.rows or title not in OPTIONAL]
+        sections = [(title, table) for title, table in self._all(tables) if title.startswith(only)]
+        return [(title, table) for title, table in sections if only or table.rows or title not in OPTIONAL]
 
     def _all(self, tables: Tables) -> list[tuple[str, Table]]:
         """What a panel with all tabs shows."""
         return [
             ("Waiting for you", inbox_table(list(tables["approvals"].values()))),
             ("Agents", agent_table(list(tables["agents"].values()))),
-            ("Definitions", definition_table(_known(tables.get("definitions", {})))),
+            ("Definitions", definition_table(_without_error(tables.get("definitions", {})))),
             (task_heading(tables["tasks"]), task_table(tables["tasks"])),
-            ("Worktrees", worktree_table(_known(tables.get("worktrees", {})))),
-            ("Processes", process_table(_known(tables.get("processes", {})))),
+            ("Worktrees", worktree_table(_without_error(tables.get("worktrees", {})))),
+            ("Processes", process_table(_without_error(tables.get("processes", {})))),
             ("Runs", runs_table(list(tables.get("runs", {}).values()))),
         ]
 
 
-def _known(table: Mapping[str, Row]) -> Mapping[str, Row]:
+def _without_error(table: Mapping[str, Row]) -> Mapping[str, Row]:
     """The rows without the one that holds an error, whose id is empty."""
     return {name: row for name, row in table.items() if name}
 
 
 async def read_tables(call: Call, names: Sequence[str]) -> Tables:
     """Some tables; those that the project cannot have, without a repository, are empty."""
-    found: dict[str, Mapping[Any, Row]] = {}
-    readers = {**READERS, **UNSENT}
+    tables: dict[str, Mapping[Any, Row]] = {}
+    sources = {**SOURCES, **UNSENT}
     for name in names:
         try:
-            found[name] = await readers[name](call)
+            tables[name] = await sources[name].read(call)
         except BadInput:
-            found[name] = {}
-    return found
+            tables[name] = {}
+    return tables
 
 
 def inbox_table(approvals: Sequence[Mapping[str, Any]], note: str = "") -> Table:
@@ -312,4 +315,4 @@ def _request(approval: Mapping[str, Any]) -> str:
         sender = f"the node {node_label(origin['node'])}, whose caller says it is {origin['says']}," if origin else None
         caller = sender or payload["caller"]
         return f"called by {caller} with {shortened(as_json(payload['arguments']), SHOWN_ARGUMENTS)}"
-    return ""
+    return question_text(payload) if approval["kind"] == "question" else ""

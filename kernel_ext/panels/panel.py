@@ -38,6 +38,7 @@ class Panel(anywidget.AnyWidget):
         self._display_id = uuid4().hex
         self._displayed = False
         self._has_page = False
+        self._is_shared = False
         self._shown = ""
         self.on_msg(self._on_message)
 
@@ -74,7 +75,8 @@ class Panel(anywidget.AnyWidget):
     def keep_last_state(self, sections: Sequence[tuple[str, Table]], *, ended: bool = False) -> None:
         """Keep a summary, with the time, for where the panel is not live; callable from any thread.
 
-        A page puts it into the notebook when that is saved. Without a live page it replaces the tables in the output.
+        A page puts it into the notebook when that is saved. Without a live page it replaces the tables in the output;
+        at the end also where the notebook is edited together, as then the server saves it.
 
         Args:
             ended: the panel is being closed.
@@ -82,7 +84,8 @@ class Panel(anywidget.AnyWidget):
         page = TablePage(sections)
         self.last_state = _as_it_was(page, AT_END)["text/html"]
         is_news = ended or page.text() != self._shown
-        if self._displayed and not self._has_page and is_news and getattr(get_ipython(), "kernel", None):
+        is_saved_by_page = self._has_page and not (ended and self._is_shared)
+        if self._displayed and not is_saved_by_page and is_news and getattr(get_ipython(), "kernel", None):
             self._shown = page.text()
             self._publish(_as_it_was(page, AT_END) if ended else self._view() | _as_it_was(page, NOT_LIVE), update=True)
 
@@ -99,10 +102,10 @@ class Panel(anywidget.AnyWidget):
         self.open()
         page = TablePage(self.summary())
         self._shown = page.text()
-        shown = (
+        tables = (
             _as_it_was(page, NOT_LIVE) if may_have_reader() else {"text/plain": page.text(), "text/html": page.html()}
         )
-        return (self._view() if has_frontend() else {}) | shown, {}
+        return (self._view() if has_frontend() else {}) | tables, {}
 
     def _view(self) -> dict[str, Any]:
         """What a page shows live, if it can."""

@@ -11,25 +11,26 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kernel_ext.panels import PanelClosed
-from kernel_ext.panels.link import Host, Send, internal_error, try_to_send
+from kernel_ext.panels import Host, PanelClosed, Send, internal_error, try_to_send
 from kernel_ext.panels.rows import Change, Row, Tables, diff, task_row
 from kernel_ext.panels.sources import (
     CLOCK,
     EVENT_KINDS,
     MOST_SINGLE,
-    READERS,
     SINGLE_ROWS,
     SLOW,
+    SOURCES,
     UNSENT,
     changed_rows,
     concerns_unsent,
     stale_tables,
 )
 from workbench.errors import BadInput, WorkbenchError
+from workbench.system.loop_thread import until_one_fails
 
 
 class Stale:
@@ -56,6 +57,9 @@ PACE_SECONDS = 0.125
 """Least time between two messages: at most eight a second."""
 REFRESH_SECONDS = 10.0
 """How often to read tables that change without an event, such as when an agent was last active."""
+LOOK_SECONDS = 150.0
+"""So long after a page has said that it is looked at, such tables are read. A page in front says so every minute.
+Otherwise an idle worker would keep the kernel active for ever, and a hub would never end it."""
 RETRY_SECONDS = 1.0
 TASK_COST = 20
 """Reading one task alone costs as much as this many in a list."""
@@ -99,6 +103,7 @@ class Publisher:
         self._version = 0
         self._paused_until = 0.0
         self._refresh_at = 0.0
+        self._looked_at = 0.0
         self._stale = {name: Stale() for name in SLOW}
         self._snapshot_wanted = asyncio.Event()
         self._changed = asyncio.Event()
@@ -109,8 +114,13 @@ class Publisher:
         """What the page has, and those of `UNSENT` as they were kept last; None before the first snapshot."""
         return None if self._tables is None else {**self._tables, **self._unsent}
 
+    def note_look(self) -> None:
+        """Note that somebody looks at the page; callable from any thread."""
+        self._looked_at = time.monotonic()
+
     def resync(self) -> None:
         """Send a snapshot, and start following the project if necessary; callable from any thread."""
+        self.note_look()
         try:
             self._host.submit(self._resync())
         except WorkbenchError as error:
@@ -160,7 +170,7 @@ class Publisher:
         cursor = await newest_event(self._host)
         self._snapshot_wanted.clear()
         self._send_snapshot(await self._read_fast())
-        await _until_one_fails(
+        await until_one_fails(
             self._follow_events(cursor),
             self._send_wanted_snapshots(),
             self._keep_changes(),
@@ -187,7 +197,7 @@ class Publisher:
             await self._changed.wait()
             self._changed.clear()
             try:
-                self._unsent = {name: await read(self._host.acall) for name, read in UNSENT.items()}
+                self._unsent = {name: await source.read(self._host.acall) for name, source in UNSENT.items()}
                 self._keep(self.tables or {})
             except Exception:
                 log.exception("the last state of a panel could not be kept")
@@ -225,8 +235,8 @@ class Publisher:
             self._changed.set()
         if change or touched:
             base, self._version = self._version, self._version + 1
-            known = touched if len(touched) <= MOST_SUBJECTS else None
-            self._send({"kind": "diff", "base": base, "ver": self._version, "touched": known}, [_json(change)])
+            affected = touched if len(touched) <= MOST_SUBJECTS else None
+            self._send({"kind": "diff", "base": base, "ver": self._version, "touched": affected}, [_json(change)])
 
     async def _follow_slow(self, name: str) -> None:
         """Read one table of `SLOW`, and again when it may have changed; reading takes at most half of the time."""
@@ -243,12 +253,12 @@ class Publisher:
         Args:
             ids: the rows that have changed; None: it may be any.
         """
-        known = (self._tables or {}).get(name, {})
+        before = (self._tables or {}).get(name, {})
         try:
-            if ids is None or len(ids) > MOST_SINGLE or "" in known:
-                return await READERS[name](self._host.acall)
+            if ids is None or len(ids) > MOST_SINGLE or "" in before:
+                return await SOURCES[name].read(self._host.acall)
             fresh = await SINGLE_ROWS[name].read(self._host.acall, ids)
-            return {key: row for key, row in known.items() if key not in ids} | dict(fresh)
+            return {key: row for key, row in before.items() if key not in ids} | dict(fresh)
         except WorkbenchError as problem:
             error = problem
         except Exception:
@@ -256,7 +266,7 @@ class Publisher:
             error = internal_error()
         if not isinstance(error, BadInput):  # such as: there is no repository
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self._stale[name].note, None)
-        return {**known, "": {"id": "", "error": error.as_dict()}}
+        return {**before, "": {"id": "", "error": error.as_dict()}}
 
     def _send_snapshot(self, tables: Tables) -> None:
         self._tables = tables
@@ -268,20 +278,21 @@ class Publisher:
     async def _read_fast(self) -> Tables:
         """Every table that is not in `SLOW`."""
         self._refresh_at = _now() + REFRESH_SECONDS
-        return {name: await read(self._host.acall) for name, read in READERS.items() if name not in SLOW}
+        return {name: await source.read(self._host.acall) for name, source in SOURCES.items() if name not in SLOW}
 
     async def _reread(self, subjects: set[str]) -> dict[str, Mapping[Any, Row]]:
         """The tables that events about these subjects, or time alone, may have changed."""
         nouns = {noun for noun, _, _ in map(_split, subjects)}
         if _now() >= self._refresh_at:
             self._refresh_at = _now() + REFRESH_SECONDS
-            nouns.add(CLOCK)
+            if time.monotonic() - self._looked_at < LOOK_SECONDS:
+                nouns.add(CLOCK)
         fresh: dict[str, Mapping[Any, Row]] = {}
         for name in stale_tables(nouns):
             if name in SLOW:
                 self._stale[name].note(changed_rows(name, nouns, subjects))
             elif name != "tasks":
-                fresh[name] = await READERS[name](self._host.acall)
+                fresh[name] = await SOURCES[name].read(self._host.acall)
         if tasks := {int(number) for noun, _, number in map(_split, subjects) if noun == "task"}:
             fresh["tasks"] = await self._reread_tasks(tasks)
         return fresh
@@ -291,25 +302,12 @@ class Publisher:
         before = (self._tables or {})["tasks"]
         dependents = {row["id"] for row in before.values() if not changed.isdisjoint(row["dependencies"])}
         if TASK_COST * len(changed | dependents) > len(before):
-            return await READERS["tasks"](self._host.acall)
+            return await SOURCES["tasks"].read(self._host.acall)
         rows = dict(before)
         for task_id in sorted(changed | dependents):
             task = await self._host.acall("get_task", task_id=task_id)
             rows[task_id] = task_row(task, task["dependencies"])
         return rows
-
-
-async def _until_one_fails(*work: Coroutine[Any, Any, None]) -> None:
-    """Run coroutines concurrently. The first failure cancels the others and is raised."""
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _split(subject: str) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""What a cell shows while it waits for decisions: their cards with the buttons to decide, and then what was decided."""
+"""The output of a cell that waits for decisions: their cards with buttons, then the decisions."""
 
 from __future__ import annotations
 

@@ -11,10 +11,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
-from kernel_ext.panels import STATIC, PanelClosed
-from kernel_ext.panels.link import Host, Send, internal_error, try_to_send
+from kernel_ext.panels import STATIC, Host, PanelClosed, Send, internal_error, try_to_send
 from workbench.errors import BadInput, WorkbenchError
 from workbench.ops import Catalogue, Op, collect
 from workbench.services import SERVICES
@@ -26,14 +25,22 @@ KEPT_ANSWERS = 256
 log = logging.getLogger(__name__)
 
 
+class Action(NamedTuple):
+    """What a page asks for: an operation, and who of several asks, as the Jupyter server told the page."""
+
+    op: str
+    arguments: dict[str, Any]
+    person: str | None
+
+
 class RequestHandler:
     """Runs the requests of one panel.
 
-    A request is `{"kind": "action", "request", "op", "arguments"}`. It is answered with
-    `{"kind": "answer", "request", "ok", "outcome" | "error"}`, after `{"kind": "accepted", "request"}` if it takes
-    long. The id in `request` is an idempotency key: a repeated request is answered again but not run again. Answers of
-    operations that only read are not kept: a repeated request reads again. Nor are answers with a token, which is sent
-    only once.
+    A request is `{"kind": "action", "request", "op", "arguments"}`, in a shared notebook with the `person`. It is
+    answered with `{"kind": "answer", "request", "ok", "outcome" | "error"}`, after `{"kind": "accepted", "request"}` if
+    it takes long. The id in `request` is an idempotency key: a repeated request is answered again but not run again.
+    Answers of operations that only read are not kept: a repeated request reads again. Nor are answers with a token,
+    which is sent only once.
 
     `{"kind": "asset", "request", "name"}` asks for a bundle of `static/`; the answer holds it in a buffer.
     """
@@ -55,19 +62,19 @@ class RequestHandler:
             if message["kind"] == "asset":
                 self._send({"kind": "answer", "request": request, "ok": True}, [_asset(message.get("name"))])
             else:
-                self._submit(request, *_checked(message))
+                self._submit(request, _parse(message))
         except WorkbenchError as error:
-            try_to_send(self._send, _failed(request, error))
+            try_to_send(self._send, _failure(request, error))
         except PanelClosed:
             return
 
-    def _submit(self, request: str, name: str, arguments: dict[str, Any]) -> None:
-        self._host.submit(self._answer(request, name, arguments)).add_done_callback(_log_failure)
+    def _submit(self, request: str, action: Action) -> None:
+        self._host.submit(self._answer(request, action)).add_done_callback(_log_failure)
 
-    async def _answer(self, request: str, name: str, arguments: dict[str, Any]) -> None:
+    async def _answer(self, request: str, action: Action) -> None:
         answer = self._kept.get(request)
         if answer is None:
-            task = self._running.get(request) or self._start(request, name, arguments)
+            task = self._running.get(request) or self._start(request, action)
             done, _ = await asyncio.wait({task}, timeout=self._accepted_after)
             if not done:
                 try_to_send(self._send, {"kind": "accepted", "request": request})
@@ -77,26 +84,26 @@ class RequestHandler:
         except PanelClosed:
             return
         except Exception:
-            log.exception("the answer of %s could not be sent", name)
-            try_to_send(self._send, _failed(request, internal_error()))
+            log.exception("the answer of %s could not be sent", action.op)
+            try_to_send(self._send, _failure(request, internal_error()))
 
-    def _start(self, request: str, name: str, arguments: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
-        task = asyncio.create_task(self._run(request, name, arguments))
+    def _start(self, request: str, action: Action) -> asyncio.Task[dict[str, Any]]:
+        task = asyncio.create_task(self._run(request, action))
         self._running[request] = task
         task.add_done_callback(lambda _: self._running.pop(request, None))
         return task
 
-    async def _run(self, request: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _run(self, request: str, action: Action) -> dict[str, Any]:
         try:
-            outcome = await self._host.acall(name, **arguments)
+            outcome = await self._host.acall(action.op, action.person, **action.arguments)
         except WorkbenchError as error:
-            answer = _failed(request, error)
+            answer = _failure(request, error)
         except Exception:
-            log.exception("%s failed", name)
-            answer = _failed(request, internal_error())
+            log.exception("%s failed", action.op)
+            answer = _failure(request, internal_error())
         else:
             answer = {"kind": "answer", "request": request, "ok": True, "outcome": outcome}
-        if name in self._operations and _is_kept(self._operations[name]):
+        if action.op in self._operations and _is_kept(self._operations[action.op]):
             self._keep(request, answer)
         return answer
 
@@ -122,14 +129,15 @@ def _asset(name: Any) -> bytes:
     return assets[name].read_bytes()
 
 
-def _checked(message: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    name, arguments = message.get("op"), message.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, dict):
+def _parse(message: Mapping[str, Any]) -> Action:
+    op, arguments, person = (message.get(key) for key in ("op", "arguments", "person"))
+    if not isinstance(op, str) or not isinstance(arguments, dict):
         raise BadInput("BAD_MESSAGE", "A request needs the name of an operation in `op` and an object in `arguments`.")
-    return name, {str(key): value for key, value in arguments.items()}
+    by = person if isinstance(person, str) and person else None
+    return Action(op, {str(key): value for key, value in arguments.items()}, by)
 
 
-def _failed(request: str, error: WorkbenchError) -> dict[str, Any]:
+def _failure(request: str, error: WorkbenchError) -> dict[str, Any]:
     return {"kind": "answer", "request": request, "ok": False, "error": error.as_dict()}
 
 

@@ -31,13 +31,15 @@ _TASK_FIELDS = (
     "blocked",
     "not_before",
     "error_message",
+    "due",
+    "overdue",
 )
 _ERROR_LENGTH = 200
-"""Longer error messages are cut; `get_task` returns all of it."""
+"""Longer error messages are cut; a task's details have all of it."""
 
 
 def task_rows(tasks: Iterable[Mapping[str, Any]], edges: Iterable[tuple[int, int]]) -> dict[int, Row]:
-    """A table of tasks (`list_tasks`) with their dependencies (`get_task_graph`)."""
+    """A table of tasks with their dependencies."""
     waits: dict[int, list[int]] = {}
     for task_id, on in edges:
         waits.setdefault(task_id, []).append(on)
@@ -72,14 +74,14 @@ def agent_row(agent: Mapping[str, Any]) -> Row:
 
 
 def definition_row(agent: Mapping[str, Any]) -> Row:
-    """The row of a definition (`agent_list`): its id is its path, which is unique."""
+    """The row of a definition: its id is its path, which is unique."""
     names = {"definition_id": agent["id"], "name": agent["name"], "mode": agent["mode"]}
     about = {"description": agent["description"]} if agent["description"] else {}
     return {"id": agent["path"]} | names | about
 
 
 _ABOUT_LENGTH = 300
-"""Longer descriptions of tools are cut; `get_tool` returns all of it."""
+"""Longer descriptions of tools are cut; a tool's details have all of it."""
 
 
 def tool_row(tool: Mapping[str, Any]) -> Row:
@@ -99,14 +101,14 @@ def worktree_row(worktree: Mapping[str, Any]) -> Row:
     return {name: value for name, value in worktree.items() if name not in left_out} | counts
 
 
-def conflict_rows(found: Mapping[str, Any]) -> dict[str, Row]:
-    """Pairs that would conflict (`list_conflicts`). The row with the empty id has the number of checked pairs."""
-    pairs = by_id({"id": f"{pair['one']}\n{pair['other']}", **pair} for pair in found["pairs"])
-    return {"": {"id": "", "checked": found["checked"]}} | pairs
+def conflict_rows(conflicts: Mapping[str, Any]) -> dict[str, Row]:
+    """Pairs that would conflict. The row with the empty id has the number of checked pairs."""
+    pairs = by_id({"id": f"{pair['one']}\n{pair['other']}", **pair} for pair in conflicts["pairs"])
+    return {"": {"id": "", "checked": conflicts["checked"]}} | pairs
 
 
 def unpublished_row(own: Mapping[str, Any]) -> Row:
-    """An own personality (`get_own_personality`) that no network has received yet, as if it were listed.
+    """An own personality that no network has received yet, as if it were listed.
 
     Its provenance has no more than the freshness `unpublished`.
     """
@@ -117,7 +119,7 @@ def unpublished_row(own: Mapping[str, Any]) -> Row:
         "versions": [own["version"]],
         "traits": len(traits),
         "tools": [trait.name for trait in traits if trait.is_callable],
-        "highlights": [one.model_dump() for one in highlights(traits)],
+        "highlights": [highlight.model_dump() for highlight in highlights(traits)],
         "provenance": {"freshness": "unpublished"},
     }
 
@@ -149,22 +151,22 @@ def waits_for(row: Row, tasks: Mapping[Any, Row]) -> list[int]:
 
 def diff(old: Tables, new: Tables) -> Change:
     """The change that turns `old` into `new`; empty if nothing changed."""
-    found: Change = {}
+    change: Change = {}
     for name in {**old, **new}:
         before, after = old.get(name, {}), new.get(name, {})
         changed = [row for key, row in after.items() if before.get(key) != row]
         removed = [key for key in before if key not in after]
         if changed or removed:
-            found[name] = {"set": changed, "removed": removed}
-    return found
+            change[name] = {"set": changed, "removed": removed}
+    return change
 
 
 def apply(old: Tables, change: Change) -> dict[str, dict[Any, Row]]:
     """`old` with a change applied. The page does this itself; here it is the contract, for tests."""
-    made = {name: dict(rows) for name, rows in old.items()}
+    tables = {name: dict(rows) for name, rows in old.items()}
     for name, part in change.items():
-        table = made.setdefault(name, {})
+        table = tables.setdefault(name, {})
         for key in part["removed"]:
             table.pop(key, None)
         table.update(by_id(part["set"]))
-    return made
+    return tables

@@ -1,9 +1,10 @@
-"""The source of each table of a panel: an operation, and the events after which it is read again."""
+"""The source of each table of a panel: an operation, which declares the events after which it is read again."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kernel_ext.panels.rows import (
@@ -18,6 +19,7 @@ from kernel_ext.panels.rows import (
     unpublished_row,
     worktree_row,
 )
+from workbench.present.declared import rows_of, what_refreshes
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 """Runs an operation by name."""
@@ -38,36 +40,50 @@ CLOCK = "clock"
 
 @dataclass(frozen=True)
 class PanelSource:
-    """One table: the operation that lists it, read to its last page.
+    """One table: what an operation lists.
 
-    `nouns` are the nouns of the events after which it is read again; `key` is the field with the id of a row. Items for
-    which `row` returns None are left out.
+    Args:
+        op: the operation, which declares what refreshes it.
+        key: the field with the id of a row.
+        limit: the size of a page.
+        most: only so many rows, those that are listed first; None: to the last page.
+        row: makes a row of an item; those without one are left out.
+        reader: reads the table, if that is not all.
     """
 
     op: str
-    name: str
-    nouns: frozenset[str]
     key: str = "id"
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    most: int | None = None
     row: Callable[[Mapping[str, Any]], Row | None] = dict
+    reader: Read | None = None
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """The nouns of the events after which it is read again."""
+        return frozenset(what_refreshes(self.op))
 
     async def read(self, call: Call) -> Mapping[Any, Row]:
         """The whole table."""
-        found = await pages(call, self.op, self.name, self.arguments)
-        rows = ((item[self.key], self.row(item)) for item in found)
+        if self.reader is not None:
+            return await self.reader(call)
+        if self.most is not None:
+            items = (await call(self.op, limit=self.most))[rows_of(self.op)]
+        else:
+            items = await pages(call, self.op, **({} if self.limit is None else {"limit": self.limit}))
+        rows = ((item[self.key], self.row(item)) for item in items)
         return by_id(row | {"id": key} for key, row in rows if row is not None)
 
 
-async def pages(call: Call, op: str, name: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All items that an operation lists in a field, to its last page."""
-    found: list[dict[str, Any]] = []
-    more: dict[str, Any] = dict(arguments)
+async def pages(call: Call, op: str, **arguments: Any) -> list[dict[str, Any]]:
+    """All items that an operation lists, to its last page."""
+    items: list[dict[str, Any]] = []
     while True:
-        page = await call(op, **more)
-        found += page[name]
+        page = await call(op, **arguments)
+        items += page[rows_of(op)]
         if page.get("next_cursor") is None:
-            return found
-        more["cursor"] = page["next_cursor"]
+            return items
+        arguments["cursor"] = page["next_cursor"]
 
 
 async def _allowlist(call: Call) -> Mapping[Any, Row]:
@@ -90,7 +106,7 @@ async def _unattended(call: Call) -> Mapping[Any, Row]:
 
 async def read_tasks(call: Call) -> Mapping[Any, Row]:
     """All tasks, with their dependencies."""
-    tasks = await pages(call, "list_tasks", "tasks", {"limit": 1_000})
+    tasks = await pages(call, "list_tasks", limit=1_000)
     return task_rows(tasks, (await call("get_task_graph"))["dependencies"])
 
 
@@ -101,64 +117,8 @@ async def _servers(call: Call) -> Mapping[Any, Row]:
     return by_id([*(server | {"id": server["name"]} for server in found["servers"]), *problem])
 
 
-async def _conversations(call: Call) -> Mapping[Any, Row]:
-    """The conversations that were continued last."""
-    return by_id((await call("list_conversations", limit=CONVERSATIONS))["conversations"])
-
-
 async def _conflicts(call: Call) -> Mapping[Any, Row]:
     return conflict_rows(await call("list_conflicts"))
-
-
-_LISTED: dict[str, PanelSource] = {
-    "approvals": PanelSource(
-        "list_approvals", "approvals", frozenset({"approval", "worktree"}), arguments={"limit": 500}
-    ),
-    "personas": PanelSource("get_personas", "personas", frozenset({"persona"})),
-    "agents": PanelSource(
-        "list_agents",
-        "agents",
-        frozenset({"agent", "session", "team", "project", CLOCK}),
-        key="agent_id",
-        arguments={"limit": 500},
-        row=agent_row,
-    ),
-    "projects": PanelSource("list_projects", "projects", frozenset({"project", "session"}), arguments={"limit": 500}),
-    "sessions": PanelSource(
-        "list_sessions",
-        "sessions",
-        frozenset({"project", "session", "team", "agent", "context"}),
-        arguments={"limit": 500},
-    ),
-    "teams": PanelSource(
-        "list_teams", "teams", frozenset({"project", "session", "team", "agent"}), arguments={"limit": 500}
-    ),
-    "rules": PanelSource("list_admission_rules", "rules", frozenset({"rule"}), key="name"),
-    "tools": PanelSource("list_agent_tools", "agent_tools", frozenset({"agent_tool"})),
-    "processes": PanelSource("get_managed_agents", "agents", frozenset({"agent"}), key="agent_id", row=process_row),
-    "untrusted": PanelSource("list_untrusted_files", "files", frozenset({CLOCK}), key="file"),
-    "worktrees": PanelSource(
-        "get_worktree_status",
-        "worktrees",
-        frozenset({"worktree", "approval", CLOCK}),
-        key="name",
-        row=worktree_row,
-    ),
-    "catalogue": PanelSource(
-        "list_tools",
-        "tools",
-        frozenset({"tool_host", "tool_server", "personality", "peer", "network", CLOCK}),
-        key="name",
-        row=tool_row,
-    ),
-    "permissions": PanelSource("list_tool_permissions", "permissions", frozenset({"tool", CLOCK}), key="id"),
-    "peers": PanelSource(
-        "list_peers", "peers", frozenset({"peer", "edge", "network", "personality", CLOCK}), key="rid"
-    ),
-    "saved_views": PanelSource("list_saved_views", "views", frozenset({"saved_view"})),
-    "change_requests": PanelSource("get_requested_changes", "requests", frozenset({"worktree", "approval", CLOCK})),
-    "closed": PanelSource("list_closed_worktrees", "worktrees", frozenset({"worktree"}), arguments={"limit": 200}),
-}
 
 
 async def _personalities(call: Call, names: Collection[str] | None = None) -> Mapping[Any, Row]:
@@ -168,7 +128,7 @@ async def _personalities(call: Call, names: Collection[str] | None = None) -> Ma
         names: only of these; None: of all.
     """
     chosen = {} if names is None else {"names": sorted(names)}
-    found = await pages(call, "list_personalities", "personalities", {"limit": 500} | chosen)
+    found = await pages(call, "list_personalities", limit=500, **chosen)
     unpublished = (await call("list_personalities", limit=1))["unpublished"]
     wanted = [name for name in unpublished if names is None or name in names]
     own = [unpublished_row(await call("get_own_personality", name=name)) for name in wanted]
@@ -180,29 +140,36 @@ async def _network(call: Call) -> Mapping[Any, Row]:
     return by_id([await call("get_network") | {"id": "network"}])
 
 
-READERS: Mapping[str, Read] = {
-    **{name: source.read for name, source in _LISTED.items()},
-    "conflicts": _conflicts,
-    "conversations": _conversations,
-    "network": _network,
-    "personalities": _personalities,
-    "servers": _servers,
-    "allowlist": _allowlist,
-    "definitions": _definitions,
-    "tasks": read_tasks,
-    "unattended": _unattended,
+SOURCES: Mapping[str, PanelSource] = {
+    "approvals": PanelSource("list_approvals", limit=500),
+    "personas": PanelSource("get_personas"),
+    "agents": PanelSource("list_agents", key="agent_id", limit=500, row=agent_row),
+    "projects": PanelSource("list_projects", limit=500),
+    "sessions": PanelSource("list_sessions", limit=500),
+    "teams": PanelSource("list_teams", limit=500),
+    "rules": PanelSource("list_admission_rules", key="name"),
+    "tools": PanelSource("list_agent_tools"),
+    "processes": PanelSource("get_managed_agents", key="agent_id", row=process_row),
+    "untrusted": PanelSource("list_untrusted_files", key="file"),
+    "worktrees": PanelSource("get_worktree_status", key="name", row=worktree_row),
+    "catalogue": PanelSource("list_tools", key="name", row=tool_row),
+    "permissions": PanelSource("list_tool_permissions"),
+    "peers": PanelSource("list_peers", key="rid"),
+    "saved_views": PanelSource("list_saved_views"),
+    "change_requests": PanelSource("get_requested_changes"),
+    "closed": PanelSource("list_closed_worktrees", limit=200),
+    "conflicts": PanelSource("list_conflicts", reader=_conflicts),
+    "conversations": PanelSource("list_conversations", most=CONVERSATIONS),
+    "network": PanelSource("get_network", reader=_network),
+    "personalities": PanelSource("list_personalities", reader=_personalities),
+    "servers": PanelSource("list_tool_servers", reader=_servers),
+    "allowlist": PanelSource("list_allowlist", reader=_allowlist),
+    "definitions": PanelSource("agent_list", reader=_definitions),
+    "tasks": PanelSource("list_tasks", reader=read_tasks),
+    "unattended": PanelSource("get_unattended_work", reader=_unattended),
 }
-"""How each table is read."""
-
-
-async def _runs(call: Call) -> Mapping[Any, Row]:
-    """The newest runs."""
-    return by_id((await call("list_runs", limit=RUNS))["runs"])
-
-
-UNSENT: Mapping[str, Read] = {"runs": _runs}
+UNSENT: Mapping[str, PanelSource] = {"runs": PanelSource("list_runs", most=RUNS)}
 """Tables that the page reads by itself, page by page. Here are their first rows, for where the panel is not live."""
-_UNSENT_NOUNS = ("run:", "sweep:")
 
 SLOW = (
     *("worktrees", "change_requests", "conflicts", "processes", "definitions"),
@@ -212,23 +179,6 @@ SLOW = (
 
 If one cannot be read, its row with the empty id holds the error: `{"id": "", "error": …}`.
 """
-
-_OTHER_KINDS = frozenset({"answer.*", "turn.*", "run.*", "sweep.*"})
-"""Events that change no table, but what the page reads by itself: answers in conversations, runs and sweeps. Calls of
-tools have `tool.*`, as permissions have."""
-
-_NOUNS: Mapping[str, Collection[str]] = {
-    **{name: source.nouns for name, source in _LISTED.items()},
-    "conflicts": {"worktree"},
-    "conversations": {"conversation"},
-    "network": {"network", "peer", "edge", "personality", CLOCK},
-    "personalities": {"personality", "profile", "peer", "network", CLOCK},
-    "servers": {"tool_server", "approval", CLOCK},
-    "allowlist": {"allowlist"},
-    "definitions": {"definition", CLOCK},
-    "tasks": {"task"},
-    "unattended": {"task", "agent"},
-}
 
 
 @dataclass(frozen=True)
@@ -247,18 +197,22 @@ SINGLE_ROWS: Mapping[str, SingleRows] = {
 }
 """The tables of `SLOW` of which single rows can be read."""
 
-EVENT_KINDS = sorted({f"{noun}.*" for nouns in _NOUNS.values() for noun in nouns} - {f"{CLOCK}.*"} | _OTHER_KINDS)
-"""The events that may change a table."""
+EVENT_KINDS = sorted(
+    {f"{noun}.*" for source in (*SOURCES.values(), *UNSENT.values()) for noun in source.nouns - {CLOCK}}
+    | {"answer.*", "turn.*"}
+)
+"""The events that may change a table, or what the page reads by itself: answers in conversations. Calls of tools have
+`tool.*`, as permissions have."""
 
 
 def stale_tables(nouns: Collection[str]) -> list[str]:
     """The tables that events about these nouns may have changed."""
-    return [name for name, of_table in _NOUNS.items() if not set(of_table).isdisjoint(nouns)]
+    return [name for name, source in SOURCES.items() if not source.nouns.isdisjoint(nouns)]
 
 
 def concerns_unsent(subjects: Iterable[str]) -> bool:
     """Whether events about these subjects may have changed a table of `UNSENT`."""
-    return any(subject.startswith(_UNSENT_NOUNS) for subject in subjects)
+    return any(subject.partition(":")[0] in source.nouns for source in UNSENT.values() for subject in subjects)
 
 
 def changed_rows(table: str, nouns: Collection[str], subjects: Collection[str]) -> set[str] | None:
@@ -268,7 +222,7 @@ def changed_rows(table: str, nouns: Collection[str], subjects: Collection[str]) 
         nouns: those of the subjects, and `CLOCK` if time has passed.
     """
     single = SINGLE_ROWS.get(table)
-    if single is None or not single.nouns.issuperset(set(nouns).intersection(_NOUNS[table])):
+    if single is None or not single.nouns.issuperset(SOURCES[table].nouns.intersection(nouns)):
         return None
     split = (subject.partition(":") for subject in subjects)
     return {about.partition("/")[0] for noun, _, about in split if noun in single.nouns}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -24,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kernel_ext.definition_sections import Missing
 from kernel_ext.objects.mistakes import Suggests, WrongType
 from kernel_ext.objects.rows import shown_or_why
-from kernel_ext.tools.interrupts import IdleInterrupt
 from kernel_ext.wording import in_objects
 from workbench.cli.tools.catalogue import tool_page
 from workbench.errors import Conflict, NotFound, Unavailable, WorkbenchError
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 CLOSE_SECONDS = 2.0
 LONGEST_NAME = 100
+_SAVED_HANDLER = "saved_sigint_handler"
+"""The attribute of ipykernel with the handler that it restores after each cell."""
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         self._kernel: KernelHost | None = None
         self._host: ToolHost | None = None
         self._running: Future[None] | None = None
-        self._interrupt = IdleInterrupt(self._interrupted)
+        self._interrupt = IdleInterrupt(self._interrupt_functions)
 
     def tool(
         self,
@@ -100,8 +102,8 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         agent = trait_owner(trait)
 
         def define(fn: Fn) -> Fn:
-            made = function_tool(fn, name, description)
-            self.define(OfferedFunction(made, title, read_only, seconds, agent, replace))
+            tool = function_tool(fn, name, description)
+            self.define(OfferedFunction(tool, title, read_only, seconds, agent, replace))
             return fn
 
         return define if fn is None else define(fn)
@@ -116,8 +118,8 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         before = self._functions.get(name)
         self._functions[name] = function
         try:
-            if self._kernel is not None and (taken := self._offer([function], add=True)):
-                raise _taken(name, taken[name])
+            if self._kernel is not None and (owners := self._offer([function], add=True)):
+                raise _taken(name, owners[name])
         except BaseException:
             del self._functions[name]
             if before is not None:
@@ -184,19 +186,19 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         return shown_or_why(self._table).html()
 
     def _table(self) -> Table:
-        found = self._call("list_tools")["tools"]
-        tools = [tool for tool in found if tool["kind"] != "operation"]
+        every = self._call("list_tools")["tools"]
+        tools = [tool for tool in every if tool["kind"] != "operation"]
         rows = [{**tool, "where": tool["server"] or tool["kind"], "summary": _first_line(tool)} for tool in tools]
         columns = {"name": "tool", "where": "from", "summary": "what it does", "problem": "problem"}
-        more = f"{len(found) - len(tools)} operations of Workbench are tools, too: %workbench tools list shows them."
+        more = f"{len(every) - len(tools)} operations of Workbench are tools, too: %workbench tools list shows them."
         return Table.of(rows, columns, "No tools besides the operations of Workbench.", note=more)
 
     def _offer(self, functions: list[OfferedFunction], *, add: bool) -> dict[str, str]:
         assert self._kernel is not None
-        host = self._started(self._kernel)
+        host = self._start_host(self._kernel)
         return self._kernel.wait(host.offer(functions, add=add))
 
-    def _started(self, kernel: KernelHost) -> ToolHost:
+    def _start_host(self, kernel: KernelHost) -> ToolHost:
         """The host of the functions, which runs what is called."""
         from workbench.functions.host import ToolHost
 
@@ -204,10 +206,10 @@ class NotebookTools(Suggests, Mapping[str, "NotebookTool"]):
         if self._host is None or self._running is None or self._running.done():
             self._host = ToolHost(kernel.settings, kernel.acall, _name(kernel.settings.project), self._functions)
             self._running = kernel.submit(self._host.run())
-            self._running.add_done_callback(_ended)
+            self._running.add_done_callback(_log_failure)
         return self._host
 
-    def _interrupted(self) -> None:
+    def _interrupt_functions(self) -> None:
         if self._host is not None:
             self._host.interrupt()
 
@@ -231,23 +233,23 @@ class NotebookTool(Suggests):
             Unavailable: ``TOOL_ERROR``: the tool says that it failed. WrongType: ``INVALID_ARGUMENTS``: it takes fewer
                 arguments, or one is given twice. WorkbenchError: see the operation ``call_tool``.
         """
-        given = {**self._named(values, arguments), **arguments}
-        done = self._call("call_tool", name=self.info["name"], arguments=given)
-        if done["is_error"]:
-            raise Unavailable("TOOL_ERROR", f"{self.info['name']} failed: {done['result']}", call_id=done["call_id"])
-        is_wrapped = isinstance(done["result"], dict) and [*done["result"]] == ["result"] == self._fields
-        return done["result"]["result"] if is_wrapped else done["result"]
+        call_arguments = {**self._name_values(values, arguments), **arguments}
+        call = self._call("call_tool", name=self.info["name"], arguments=call_arguments)
+        if call["is_error"]:
+            raise Unavailable("TOOL_ERROR", f"{self.info['name']} failed: {call['result']}", call_id=call["call_id"])
+        is_wrapped = isinstance(call["result"], dict) and [*call["result"]] == ["result"] == self._fields
+        return call["result"]["result"] if is_wrapped else call["result"]
 
-    def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _name_values(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Values by the names of the arguments that they are of."""
         names = [*self.info["parameters"].get("properties", {})]
         if len(values) > len(names):
             takes = f"{self.info['name']} takes {len(names)} arguments ({', '.join(names)}), not {len(values)}."
             raise WrongType("INVALID_ARGUMENTS", takes, problems=[])
-        named = dict(zip(names, values, strict=False))
-        if twice := [name for name in named if name in arguments]:
+        by_name = dict(zip(names, values, strict=False))
+        if twice := [name for name in by_name if name in arguments]:
             raise WrongType("INVALID_ARGUMENTS", f"{self.info['name']} got {', '.join(twice)} twice.", problems=[])
-        return named
+        return by_name
 
     @property
     def _fields(self) -> list[str]:
@@ -261,6 +263,33 @@ class NotebookTool(Suggests):
         return tool_page(self.info).html()
 
 
+class IdleInterrupt:
+    """The kernel's interrupt between two cells: it interrupts the functions that run for tools.
+
+    While a cell runs, an interrupt is the cell's, as always. Otherwise ipykernel ignores it: it sets the handler of
+    SIGINT before each cell, and afterwards restores the handler before it, which is replaced here.
+
+    Call its methods in a cell.
+    """
+
+    def __init__(self, handle: Callable[[], None]) -> None:
+        self._handle = handle
+
+    def install(self, kernel: Any) -> None:
+        """Begin with it. Does nothing without a kernel, nor where another program handles interrupts."""
+        if getattr(kernel, _SAVED_HANDLER, None) in (signal.SIG_IGN, signal.SIG_DFL):
+            setattr(kernel, _SAVED_HANDLER, self)
+
+    def remove(self, kernel: Any) -> None:
+        """End with it."""
+        if getattr(kernel, _SAVED_HANDLER, None) is self:
+            setattr(kernel, _SAVED_HANDLER, signal.SIG_IGN)
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """The signal handler."""
+        self._handle()
+
+
 def _taken(name: str, owner: str) -> Conflict:
     if owner == WORKBENCH:
         return Conflict("TOOL_NAME_TAKEN", f"{name} is an operation of Workbench. Choose another name.")
@@ -270,8 +299,8 @@ def _taken(name: str, owner: str) -> Conflict:
 
 def _name(project: Path) -> str:
     """What people call this process: its notebook, if that is known, and its process id."""
-    kernel, named = f"kernel {os.getpid()}", notebook(project)
-    return inert_line(f"{named} ({kernel})"[:LONGEST_NAME]) if named else kernel
+    kernel, notebook_name = f"kernel {os.getpid()}", notebook(project)
+    return inert_line(f"{notebook_name} ({kernel})"[:LONGEST_NAME]) if notebook_name else kernel
 
 
 def _first_line(tool: Mapping[str, Any]) -> str:
@@ -284,7 +313,7 @@ def _kernel() -> Any:
     return getattr(get_ipython(), "kernel", None)
 
 
-def _ended(running: Future[None]) -> None:
+def _log_failure(running: Future[None]) -> None:
     """Log why the host of the functions ended, if nothing had stopped it."""
     error = None if running.cancelled() else running.exception()
     if error is not None and not isinstance(error, WorkbenchError):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Clock, git
 from tests.services.conversations.conftest import define
 from tests.services.tools.conftest import Shelf, as_agent, begin, question
@@ -107,16 +108,16 @@ class _Recording:
 
     async def register(self, name: str, persona: str) -> None:
         """Register an agent, which asks for itself."""
-        made = await self.workbench.dispatch(ANONYMOUS, "register", {"name": name, "persona_id": persona})
-        self.asked[name] = made["approval_id"]
-        self.agents[name] = await self.workbench.identify(made["token"])
+        registration = await self.workbench.dispatch(ANONYMOUS, "register", {"name": name, "persona_id": persona})
+        self.asked[name] = registration["approval_id"]
+        self.agents[name] = await self.workbench.identify(registration["token"])
 
     async def admit(self, name: str, **choices: Any) -> None:
         await self.workbench.call("approve", approval_id=self.asked[name], choices={"agent_id": name, **choices})
 
     async def _alpha(self) -> None:
         """A plan with a failure, a question, a lost lease, and a reviewer who comes late."""
-        await self.workbench.call("create_worktree", name="lab")
+        await given.worktree(self.workbench)
         await self.register("ada", "implementer")
         await self.register("pia", "planner")
         await self.at(5)
@@ -160,9 +161,9 @@ class _Recording:
     async def _ask_for_a_tool(self, until: float) -> None:
         """A call of a tool of a server waits for a person, and then takes two seconds."""
         calling = begin(self.workbench, "hub__fetch", scope=as_agent(await self.workbench.renewed(self.agents["ada"])))
-        asked = await question(self.workbench)
+        approval = await question(self.workbench)
         await self.at(until)
-        await self.workbench.call("approve", approval_id=asked["id"])
+        await self.workbench.call("approve", approval_id=approval["id"])
         await calling
 
     async def _fetch(self, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
@@ -183,9 +184,9 @@ class _Recording:
     async def _merge(self) -> None:
         """One gate passes and one fails; the person merges all the same."""
         await self.at(310)
-        asked = await self.workbench.call("integrate_worktree", worktree_name="lab")
+        request = await self.workbench.call("integrate_worktree", worktree_name="lab")
         await self.at(340)
-        await self.workbench.call("approve", approval_id=asked["approval_id"], choices={"despite_gates": True})
+        await self.workbench.call("approve", approval_id=request["approval_id"], choices={"despite_gates": True})
 
     async def _beta(self) -> None:
         """A plan of one task, and a registration that nobody decides."""
@@ -195,7 +196,7 @@ class _Recording:
         await self.do(360, "rex", "complete_task", task_id=4)
         await self.at(370)
         await self.register("tom", "tester")
-        await self.workbench.call("create_task", title="Test", persona_id="tester")
+        await given.task(self.workbench, "Test", "tester")
         run = await self.workbench.call("start_run", name="trial")
         await self.sample("run", run["id"], 372, 2.0, 500)
         await self.sample("run", run["id"], 375, 3.5, 800, 2)
@@ -204,10 +205,10 @@ class _Recording:
         """A conversation whose model reports its tokens."""
         await self.at(380)
         definition = define(self.settings, SCRIPT)
-        made = await self.workbench.call("create_conversation", definition=definition)
-        sent = await self.workbench.call("ask", conversation_id=made["id"], content="Two and two?")
+        conversation = await self.workbench.call("create_conversation", definition=definition)
+        sent = await self.workbench.call("ask", conversation_id=conversation["id"], content="Two and two?")
         state = "running"
         while state == "running":
-            page = await self.workbench.call("list_turns", conversation_id=made["id"])
-            state = next(one["state"] for one in page["turns"] if one["id"] == sent["answer"]["id"])
+            page = await self.workbench.call("list_turns", conversation_id=conversation["id"])
+            state = next(turn["state"] for turn in page["turns"] if turn["id"] == sent["answer"]["id"])
             await asyncio.sleep(0.01)

@@ -46,9 +46,9 @@ class Recorded:
 
     def owners(self) -> dict[str, tuple[str, int | None, str | None]]:
         """Worktree, task and merge of each commit."""
-        found = self._db.execute("SELECT commit_id, worktree, task_id, merge_commit FROM commits").fetchall()
-        assert len({commit for commit, *_ in found}) == len(found)
-        return {commit: (worktree, task, merge) for commit, worktree, task, merge in found}
+        rows = self._db.execute("SELECT commit_id, worktree, task_id, merge_commit FROM commits").fetchall()
+        assert len({commit for commit, *_ in rows}) == len(rows)
+        return {commit: (worktree, task, merge) for commit, worktree, task, merge in rows}
 
     def _insert(self, table: str, **values: object) -> None:
         marks = ", ".join("?" * len(values))

@@ -64,15 +64,15 @@ def test_a_chart_follows_the_types_of_the_columns_unless_it_is_specified() -> No
 
 
 def test_rows_of_one_name_are_one_bar_and_a_missing_name_is_labelled() -> None:
-    found = spec(FRAME, "bar", "persona", "tasks")
-    assert {row["x"]: row["y"] for row in found["data"]["values"]} == {"tester": 5, "writer": 1, "none": 5}
+    specification = spec(FRAME, "bar", "persona", "tasks")
+    assert {row["x"]: row["y"] for row in specification["data"]["values"]} == {"tester": 5, "writer": 1, "none": 5}
 
 
 def test_a_large_picture_is_cut_with_a_word_about_it() -> None:
     many = pandas.DataFrame({"n": range(MOST_MARKS + 1), "m": range(MOST_MARKS + 1)})
-    found = spec(many)
-    assert len(found["data"]["values"]) == MOST_MARKS
-    assert found["title"]["text"] == "The 2,000 of 2,001 rows that come first; the report's `frame` has all."
+    specification = spec(many)
+    assert len(specification["data"]["values"]) == MOST_MARKS
+    assert specification["title"]["text"] == "The 2,000 of 2,001 rows that come first; the report's `frame` has all."
     names = pandas.DataFrame({"name": [f"n{n}" for n in range(MOST_ROWS + 1)], "n": 1})
     assert spec(names)["title"]["text"].startswith("The 60 of 61 names that come first;")
 
@@ -119,8 +119,8 @@ def pixels(picture: bytes) -> bytes:
 
 def test_several_rows_of_each_name_are_lines_over_the_first_number() -> None:
     losses = pandas.DataFrame({"step": [0, 1, 0, 1], "loss": [1.0, 0.5, 1.0, 0.7], "run": ["a", "a", "b", "b"]})
-    assert titles(found := spec(losses)) == {"mark": "line", "x": "step", "y": "loss"}
-    assert found["encoding"]["color"]["scale"]["domain"] == ["a", "b"]
+    assert titles(specification := spec(losses)) == {"mark": "line", "x": "step", "y": "loss"}
+    assert specification["encoding"]["color"]["scale"]["domain"] == ["a", "b"]
     assert titles(spec(losses, "point"))["mark"] == "point"
     assert titles(spec(losses, "bar"))["mark"] == "bar"
     once = losses.drop_duplicates("run")  # a row for each name: bars
@@ -128,9 +128,9 @@ def test_several_rows_of_each_name_are_lines_over_the_first_number() -> None:
 
 
 def test_the_title_of_a_legend_has_the_colour_of_the_page() -> None:
-    made = draw(FRAME, Drawing.of(("point", "tasks", "cost.usd", "tasks"))).chart
-    assert made is not None
-    assert charts.on_any_background(made)["config"]["legend"]["titleColor"] == charts.TEXT
+    chart = draw(FRAME, Drawing.of(("point", "tasks", "cost.usd", "tasks"))).chart
+    assert chart is not None
+    assert charts.on_any_background(chart)["config"]["legend"]["titleColor"] == charts.TEXT
 
 
 RUNS = ("3 three", "6 six", "13 thirteen")
@@ -153,3 +153,20 @@ def test_a_run_has_one_colour_in_all_charts() -> None:
 def colours(drawn: str | None) -> list[str]:
     assert drawn is not None
     return LINE.findall(drawn)
+
+
+def test_a_run_that_failed_or_diverged_takes_no_axis_away() -> None:
+    runs = [{"id": number, "name": f"r{number}"} for number in (1, 2, 3)]
+    rows = [
+        {"section": "parameters", "name": "lr", "values": [0.1, 0.2, 0.3]},
+        {"section": "metrics", "name": "loss", "values": [0.5, "NaN", 0.25]},
+        {"section": "metrics", "name": "rate", "values": [1, 2, None]},
+    ]
+    chart = parallel_coordinates({"runs": runs, "rows": rows})
+    assert chart is not None
+    points = chart.to_dict()["data"]["values"]
+    assert [(point["run"], point["value"]) for point in points if point["axis"] == "loss\n0.25 to 0.5"] == [
+        ("1 r1", 0.5),
+        ("3 r3", 0.25),
+    ]
+    assert len(points) == 7

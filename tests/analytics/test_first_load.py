@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests import given
 from tests.analytics.conftest import content
 from tests.conftest import Clock
 from tests.small_disk import fill, small_disk
@@ -43,7 +44,7 @@ async def create_tasks(workbench: Workbench, count: int = TASKS) -> None:
     """Create tasks; each is an event."""
     titles = ["é\U0001f427", "a'b\"c\\d", "\x01\x7f\n\t", "NULL", "1"]
     for number in range(count):
-        await workbench.call("create_task", title=titles[number % len(titles)], persona_id="implementer")
+        await given.task(workbench, titles[number % len(titles)])
 
 
 async def everything(live: Live, workbench: Workbench) -> dict[str, list[Any]]:
@@ -80,8 +81,8 @@ async def test_a_load_through_a_child_process_equals_a_full_read_and_is_followed
     assert len(whole["raw_tasks"]) == TASKS
     assert "page by page" not in caplog.text
     assert left(settings) == children() == []
-    found = live.answer(await refresh(live, workbench.store), "SELECT id FROM raw_events").fetchall()
-    assert found == sorted(found)
+    rows = live.answer(await refresh(live, workbench.store), "SELECT id FROM raw_events").fetchall()
+    assert rows == sorted(rows)
     await create_tasks(workbench, 40)
     now = await expected(workbench)
     assert await everything(live, workbench) == await everything(Live(), workbench) == now

@@ -112,12 +112,12 @@ async def follow(project: Settings, steps: Sequence[Step]) -> None:
 
 async def test_runs_and_their_values_are_followed(lab: Lab) -> None:
     ask = partial(rows, Live(), lab.workbench)
-    made = "SELECT id, name, state, parameters->>'lr', git_dirty, tags, archived FROM runs ORDER BY id"
+    query = "SELECT id, name, state, parameters->>'lr', git_dirty, tags, archived FROM runs ORDER BY id"
     values = "SELECT run_id, run, name, step, value, text, is_last FROM run_metrics ORDER BY name, step"
-    assert await ask(made) == await ask(values) == []
+    assert await ask(query) == await ask(values) == []
     run = (await lab.start(parameters={"lr": 0.1}, tags=["b", "a"]))["id"]
     await lab.record(run, {"loss": [1, 0.5], "note": "warm"})
-    [row] = await ask(made)
+    [row] = await ask(query)
     assert (*row[:5], sorted(row[5]), row[6]) == (run, "trial", "running", "0.1", False, ["a", "b"], False)
     assert await ask(values) == [
         (run, "trial", "loss", 0, 1.0, None, False),
@@ -126,7 +126,7 @@ async def test_runs_and_their_values_are_followed(lab: Lab) -> None:
     ]
     await lab.record(run, {"loss": ["NaN", "-Infinity"]})
     await lab.call("end_run", run_id=run, state="failed")
-    assert (await ask(made))[0][2] == "failed"
+    assert (await ask(query))[0][2] == "failed"
     last = await ask("SELECT value, text FROM run_metrics WHERE name = 'loss' AND step > 1 ORDER BY step")
     assert math.isnan(last[0][0])
     assert last[1] == (-math.inf, None)

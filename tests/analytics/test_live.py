@@ -49,7 +49,7 @@ pytestmark = pytest.mark.anyio
 # What the views say
 
 
-async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+async def test_waits_and_durations_match_the_history(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     ada = await admit("ada")
     began = clock.now
     first = await given.task(workbench, "first", target_worktree=None, priority=7)
@@ -93,7 +93,7 @@ async def test_waits_and_durations_are_those_of_the_history(workbench: Workbench
     assert waits == [(second, first), (never, second)]
 
 
-async def test_a_task_did_not_wait_for_parts_that_were_made_after_it_was_claimed(
+async def test_subtasks_created_after_the_claim_do_not_count_as_a_wait(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     ada = await admit("ada")
@@ -107,11 +107,11 @@ async def test_a_task_did_not_wait_for_parts_that_were_made_after_it_was_claimed
     clock.forward(3)
     await do("claim_task", whole)
     part = {"parent_task_id": whole, "title": "part", "blocks_parent": True}
-    made = await workbench.dispatch(ada.caller, "create_subtask", part)
+    subtask = await workbench.dispatch(ada.caller, "create_subtask", part)
     await do("release_task", whole)
     clock.forward(7)
-    await do("claim_task", made["id"])
-    await do("complete_task", made["id"])
+    await do("claim_task", subtask["id"])
+    await do("complete_task", subtask["id"])
     await do("claim_task", whole)
     found = await rows(Live(), workbench, f"SELECT wait_seconds, epoch_us(ready_at) FROM tasks WHERE id = {whole}")
     assert found == [(3.0, began + 2 * SECOND)]
@@ -153,10 +153,33 @@ async def test_each_of_several_cancellations_ends_a_wait(workbench: Workbench, c
     ]
 
 
+async def test_a_subtask_waits_for_what_its_parent_waits_for(workbench: Workbench, admit: Admit, clock: Clock) -> None:
+    ada = await admit("ada")
+    first = await given.task(workbench, "first", max_retries=0)
+    whole = await given.task(workbench, "whole", dependencies=[first])
+    part = await given.task(workbench, "part", parent_task_id=whole)
+    deep = await given.task(workbench, "deep", parent_task_id=part)
+    goes_on = await given.task(workbench, "goes on", dependencies=[part], on_failure="ignore")
+    live, blocked = Live(), "SELECT task_id, needs FROM blocked ORDER BY 1"
+    clock.forward(5)
+    await given.end(workbench, ada, first, "failed")
+    assert await rows(live, workbench, blocked) == [(task, first) for task in (whole, part, deep, goes_on)]
+    await workbench.call("retry_task", task_id=first)
+    clock.forward(5)
+    await given.end(workbench, ada, first)
+    assert await rows(live, workbench, blocked) == []
+    clock.forward(2)
+    await given.done_by(workbench, ada, "claim_task", deep)
+    waits = "SELECT waits_for, seconds FROM waits WHERE task_id = $id ORDER BY began_at"
+    assert await rows(live, workbench, waits, values={"id": deep}) == [("dependency", 10.0), ("agent", 2.0)]
+    ready = "SELECT wait_seconds FROM tasks WHERE id = $id"
+    assert await rows(live, workbench, ready, values={"id": deep}) == [(2.0,)]
+
+
 async def test_agents_approvals_and_events_can_be_queried(workbench: Workbench, admit: Admit, clock: Clock) -> None:
-    made = await workbench.call("register", name="ada", persona_id="tester")
+    registration = await workbench.call("register", name="ada", persona_id="tester")
     clock.forward(90)
-    await workbench.call("approve", approval_id=made["approval_id"])
+    await workbench.call("approve", approval_id=registration["approval_id"])
     await workbench.call("register", name="bob")
     live = Live()
     agents = "SELECT agent[:8], name, status, persona, role, tool FROM agents ORDER BY name"
@@ -181,10 +204,10 @@ async def test_calls_of_tools_are_followed_to_their_end(workbench: Workbench, cl
     )
     assert await rows(live, workbench, query) == []
     asking = asyncio.create_task(model_calls(workbench, "create_task", title="One", persona_id="tester"))
-    asked = await question(workbench)
+    approval = await question(workbench)
     assert await rows(live, workbench, query) == [("create_task", "waiting", None, None, None, "One")]
     clock.forward(7)
-    await workbench.call("reject", approval_id=asked["id"])
+    await workbench.call("reject", approval_id=approval["id"])
     await asyncio.gather(asking, return_exceptions=True)
     await model_calls(workbench, "list_tasks")
     assert await rows(live, workbench, query) == [
@@ -471,9 +494,9 @@ async def follow(project: Settings, steps: list[Any]) -> None:
     try:
         workbench = Workbench(project, store, SERVICES)
         await personas.sync(store, project)
-        made = await workbench.call("register", name="ada", persona_id="implementer")
-        await workbench.call("approve", approval_id=made["approval_id"])
-        agent = await workbench.identify(made["token"])
+        registration = await workbench.call("register", name="ada", persona_id="implementer")
+        await workbench.call("approve", approval_id=registration["approval_id"])
+        agent = await workbench.identify(registration["token"])
         live = Live()
         for call, number, look in steps:
             name, arguments = call(number)

@@ -57,12 +57,12 @@ async def test_a_call_at_another_node_is_joined_to_the_task_and_the_merged_commi
         await here.workbench.call("set_peer_permission", peer=there.rid, permission="always")
         await there.knows("ada", "square")
         place = await given.worktree(there.workbench)
-        made = await call("register", name="eve", persona_id="implementer")
+        registration = await call("register", name="eve", persona_id="implementer")
         choices = {"agent_id": "eve", "tools": ["network:ada"], "worktree": "lab"}
-        await call("approve", approval_id=made["approval_id"], choices=choices)
+        await call("approve", approval_id=registration["approval_id"], choices=choices)
         await call("set_tool_permission", name="ada__square", permission="always")
         task = await given.task(there.workbench, "Measure", target_worktree="lab")
-        eve = await there.workbench.identify(made["token"])
+        eve = await there.workbench.identify(registration["token"])
         await there.workbench.dispatch(eve, "claim_task", {"task_id": task})
         arguments = {"name": "ada__square", "arguments": {"n": 3}}
         calling = asyncio.create_task(there.workbench.dispatch(eve, "call_tool", arguments))
@@ -75,9 +75,9 @@ async def test_a_call_at_another_node_is_joined_to_the_task_and_the_merged_commi
         await call("approve", approval_id=question)
         await finished(there.workbench, question)
 
-        [found] = await rows(Live(), there.workbench, CALLS)
+        [row] = await rows(Live(), there.workbench, CALLS)
         merged = git("rev-parse", "main", cwd=project)
-        assert found[1:] == ("ada__square", here.rid, "v7", "Measure", 1, merged)
+        assert row[1:] == ("ada__square", here.rid, "v7", "Measure", 1, merged)
         [received] = (await here.workbench.call("list_tool_calls"))["calls"]
-        assert (received["origin_node"], received["origin_call"]) == (there.rid, found[0])
+        assert (received["origin_node"], received["origin_call"]) == (there.rid, row[0])
         assert (received["origin_caller"], received["version"]) == ("eve", "v7")

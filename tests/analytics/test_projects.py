@@ -45,9 +45,9 @@ async def other(tmp_path: Path, empty_store: Path) -> Path:
 
 def settings_of(root: Path) -> Settings:
     """The settings of a project that this user made."""
-    made = Settings(project=root)
-    state_directory.create(made)
-    return made
+    settings = Settings(project=root)
+    state_directory.create(settings)
+    return settings
 
 
 async def test_a_query_uses_a_closed_project_and_leaves_its_files_as_they_are(

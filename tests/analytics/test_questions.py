@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from docs.generator import ROOT
 from tests.analytics.recorded import BEGAN, FAILS, PASSES, PERSON, live_of, record
 from tests.code_blocks import blocks_of
-from tests.docs import ROOT
 from workbench.analytics.reports import STANDARD, report
 
 pytestmark = pytest.mark.long
@@ -68,7 +68,7 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
         ("registration", "pia", "pia", "approved", PERSON, 5.0),
         ("tool_call", "hub__fetch", "ada", "approved", PERSON, 7.0),
         ("registration", "rex", "rex", "approved", PERSON, 30.0),
-        ("integration", "lab", "operator", "approved", PERSON, 30.0),
+        ("integration", "lab", PERSON, "approved", PERSON, 30.0),
         ("registration", "tom", "tom", "pending", None, None),
     ],
     "What became of a task: attempts, commits, merge, artifacts?": [
@@ -162,11 +162,12 @@ def test_a_report_says_what_it_shows_and_is_a_page_without_a_network(ask: Any, n
 
 
 def test_reports_of_gates_and_throughput_name_measured_durations(ask: Any) -> None:
-    said = report("gates", ask).sentence
-    assert re.fullmatch(r"1 of 2 runs of 2 gates passed; the slowest took .+ \(`.+`\)\.", said)
-    said = report("throughput", ask).sentence
+    sentence = report("gates", ask).sentence
+    assert re.fullmatch(r"1 of 2 runs of 2 gates passed; the slowest took .+ \(`.+`\)\.", sentence)
+    sentence = report("throughput", ask).sentence
     assert re.fullmatch(
-        r"4 tasks were completed within 5.+, most by implementer and reviewer \(2 each\); not counted: 1 open\.", said
+        r"4 tasks were completed within 5.+, most by implementer and reviewer \(2 each\); not counted: 1 open\.",
+        sentence,
     )
 
 

@@ -40,7 +40,7 @@ async def reported(workbench: Workbench) -> Callable[[str], Report]:
     return partial(report, ask=lambda query, **options: live.answer(news, query, **options))
 
 
-async def made(workbench: Workbench, name: str) -> Report:
+async def make_report(workbench: Workbench, name: str) -> Report:
     """A report of the project as it is."""
     return (await reported(workbench))(name)
 
@@ -137,15 +137,15 @@ async def test_the_reports_of_tools_have_their_calls_and_how_long_they_took(work
     for name in ("list_tasks", "list_tasks", "get_task"):
         with suppress(NotFound):
             await workbench.call("call_tool", name=name, arguments={"task_id": 1} if name == "get_task" else {})
-    tools = (await made(workbench, "tools")).frame
+    tools = (await make_report(workbench, "tools")).frame
     assert tools[["source", "tool", "calls", "completed", "failed"]].to_numpy().tolist() == [
         *(["local", "get_task", 1, 0, 1], ["local", "list_tasks", 2, 2, 0]),
     ]
-    sources = (await made(workbench, "tool_sources")).frame
+    sources = (await make_report(workbench, "tool_sources")).frame
     assert sources[["source", "tools", "calls", "failed"]].to_numpy().tolist() == [["local", 2, 3, 1]]
     assert (tools["median_ms"] <= tools["longest_ms"]).all()
     await given.refusal(workbench.call("call_tool", name="get_taks"))
-    report = await made(workbench, "tools")
+    report = await make_report(workbench, "tools")
     assert report.frame[["source", "tool", "refused"]].to_numpy().tolist()[-1] == ["unknown", "get_taks", 1]
     said = "4 calls of 2 tools, 1 failed, 1 refused, 1 of names that no tool has; "
     assert report.sentence.startswith(said), report.sentence
@@ -155,7 +155,7 @@ async def test_the_gantt_is_a_picture_in_a_cell_in_the_colours_of_the_page(
     workbench: Workbench, admit: Admit, clock: Clock, tmp_path: Path
 ) -> None:
     await live_through(workbench, admit, clock)
-    gantt = await made(workbench, "gantt")
+    gantt = await make_report(workbench, "gantt")
     png, svg, page = (gantt.save(tmp_path / f"gantt{suffix}").read_bytes() for suffix in (".png", ".svg", ".html"))
     assert png.startswith(PNG)
     assert svg.lstrip().startswith(b"<svg ")
@@ -247,11 +247,11 @@ async def test_a_failed_run_is_a_failure_with_its_cause(workbench: Workbench) ->
     why = {"error_code": "OUT_OF_MEMORY", "error": "It was too large."}
     await workbench.call("end_run", run_id=run["id"], state="failed", **why)
     await workbench.call("start_run", name="another")
-    frame = (await made(workbench, "failures")).frame[["kind", "class", "failures", "last_message"]]
+    frame = (await make_report(workbench, "failures")).frame[["kind", "class", "failures", "last_message"]]
     assert frame.to_numpy().tolist() == [["run", "OUT_OF_MEMORY", 1, "It was too large."]]
 
 
-async def test_tasks_of_one_name_are_told_apart(workbench: Workbench, admit: Admit) -> None:
+async def test_tasks_of_the_same_name_are_distinguished(workbench: Workbench, admit: Admit) -> None:
     ada = await admit("ada")
     for plan in ("penguins", "seals"):
         text = f"plan: {plan}\ntasks:\n- {{name: clean, title: Clean, persona: implementer}}\n"
@@ -260,7 +260,7 @@ async def test_tasks_of_one_name_are_told_apart(workbench: Workbench, admit: Adm
         await given.task(workbench, title)
     for task in range(1, 6):
         await given.done_by(workbench, ada, "claim_task", task)
-    found = await made(workbench, "gantt")
+    found = await make_report(workbench, "gantt")
     names = ["Draw (task 3)", "Draw (task 4)", "Write", "clean (penguins)", "clean (seals)"]
     assert sorted(found.frame["task"]) == names
     assert found.sentence.startswith("5 attempts at 5 tasks by 1 agent")
@@ -270,9 +270,9 @@ async def test_agents_that_did_nothing_are_in_the_report_on_utilisation(
     workbench: Workbench, admit: Admit, clock: Clock
 ) -> None:
     await admit("idle")
-    assert (await made(workbench, "utilisation")).sentence == "No agent has held a task yet."
+    assert (await make_report(workbench, "utilisation")).sentence == "No agent has held a task yet."
     await live_through(workbench, admit, clock)
-    found = await made(workbench, "utilisation")
+    found = await make_report(workbench, "utilisation")
     assert found.frame[["agent", "busy_s", "share"]].to_numpy().tolist()[-1] == ["idle", 0.0, 0.0]
     assert found.sentence.endswith("idle least (0 %).")
     assert found.chart is not None
@@ -280,7 +280,7 @@ async def test_agents_that_did_nothing_are_in_the_report_on_utilisation(
 
 
 async def test_a_report_that_cannot_be_saved_leaves_the_file_as_it_was(workbench: Workbench, tmp_path: Path) -> None:
-    found = await made(workbench, "tasks")
+    found = await make_report(workbench, "tasks")
     with small_disk(tmp_path / "disk", 1) as place:
         (place / "report.html").write_text("before")
         fill(place, 0)

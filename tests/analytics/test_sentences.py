@@ -47,10 +47,10 @@ FIRST, SECOND, GOOD, BAD, IDLE = range(1, 6)
 @pytest.fixture
 async def lived(workbench: Workbench, admit: Admit, clock: Clock) -> Workbench:
     """The project above: a second for each claim, ten for each attempt."""
-    asked = await workbench.dispatch(ANONYMOUS, "register", {"name": "Eve"})
+    registration = await workbench.dispatch(ANONYMOUS, "register", {"name": "Eve"})
     ada = await admit("ada")
     clock.forward(4)
-    await workbench.call("reject", approval_id=asked["approval_id"])
+    await workbench.call("reject", approval_id=registration["approval_id"])
     admitted_itself = (await workbench.dispatch(ANONYMOUS, "register", {"name": "Bob"}))["approval_id"]
     await approvals.approve(workbench._ctx.of(replace(OPERATOR, name=SPAWN)), admitted_itself)
     for text in PLANS:
@@ -110,8 +110,8 @@ async def test_every_sentence_gives_the_figures_and_names_its_omissions(lived: W
         assert name == "projects" or (name, reports(name).sentence) == (name, expected)
 
 
-async def test_the_numbers_are_those_of_the_events(lived: Workbench) -> None:
-    events = Counter(one["kind"] for one in (await lived.call("list_events", limit=1000))["events"])
+async def test_the_numbers_match_the_events(lived: Workbench) -> None:
+    events = Counter(event["kind"] for event in (await lived.call("list_events", limit=1000))["events"])
     reports = await said(lived)
     [totals] = reports("totals").frame.to_dict("records")
     counted = {name: totals[name] for name in ("tasks", "completed", "failed", "cancelled", "attempts")}
@@ -120,9 +120,9 @@ async def test_the_numbers_are_those_of_the_events(lived: Workbench) -> None:
     groups = reports("comparison").frame
     over = groups[["completed", "failed", "cancelled", "open"]].sum()
     assert over.sum() == groups["created"].sum() == events["task.created"]
-    asked = reports("approvals").frame
-    assert asked["asked"].sum() == events["approval.requested"]
-    assert asked.loc[asked["by_person"], "asked"].sum() == events["approval.requested"] - 1
+    frame = reports("approvals").frame
+    assert frame["asked"].sum() == events["approval.requested"]
+    assert frame.loc[frame["by_person"], "asked"].sum() == events["approval.requested"] - 1
 
 
 async def test_reports_of_ended_work_do_not_change_with_time(lived: Workbench, clock: Clock) -> None:

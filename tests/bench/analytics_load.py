@@ -117,9 +117,9 @@ def _add(tx: Tx, count: int) -> None:
 
 def _peak() -> float:
     """The most memory of this process, in MB; `ru_maxrss` would be that of the process which started it, if larger."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+    assert match is not None
+    return int(match[1]) / 1024
 
 
 def main(what: str, path: str, new: str) -> None:

@@ -64,7 +64,7 @@ def teams(
     with running(seed.root, []) as project, contextlib.ExitStack() as stack:
 
         def team(arguments: Sequence[Sequence[str]], fill: Callable[..., None], tasks: int) -> Team:
-            children = [stack.enter_context(Child("b03", *each, extra=environment)) for each in arguments]
+            children = [stack.enter_context(Child("b03", *argument, extra=environment)) for argument in arguments]
             return Team(children, fill, tasks)
 
         shares = [seed.tokens[n::processes] for n in range(processes)]

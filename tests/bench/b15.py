@@ -17,9 +17,8 @@ import papermill
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_most
 from tests.sweeps.lab import write_notebook
-from workbench.cli.sweeps.connection import connected
 from workbench.cli.sweeps.request import SweepRequest
-from workbench.cli.sweeps.running import run_sweep
+from workbench.cli.sweeps.running import connected, run_sweep
 from workbench.state.settings import Settings
 from workbench.sweeps.job import SweepCall
 
@@ -50,7 +49,7 @@ def _sweep(call: SweepCall, notebook: Path, name: str, runs: int) -> float:
     started = time.perf_counter()
     run_sweep(settings, request, lambda: nullcontext(call), lambda: nullcontext(lambda _: None))
     seconds = time.perf_counter() - started
-    states = [one["state"] for one in call("list_runs", sweep=name, limit=500)["runs"]]
+    states = [run["state"] for run in call("list_runs", sweep=name, limit=500)["runs"]]
     assert states == ["completed"] * runs, "a run was not completed"
     return seconds
 

@@ -75,7 +75,9 @@ async def _here(project: Path, first_contact: str) -> None:
     settings = Settings(project=project, port=0, koi=True, koi_name="here", koi_first_contact=first_contact)
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         await servers.start(0)
-        while not [one for one in (await workbench.call("list_peers"))["peers"] if one["gets_from_us"] == "APPROVED"]:
+        while not [
+            peer for peer in (await workbench.call("list_peers"))["peers"] if peer["gets_from_us"] == "APPROVED"
+        ]:
             await asyncio.sleep(0.05)
         say({})
         async for arguments in orders():

@@ -97,10 +97,10 @@ class Follower(asyncio.Protocol):
             length = int.from_bytes(data[at + 2 : start], "big") if length == 126 else length
             if end < start + length:
                 break
-            found = _EMITTED.search(data, start, start + length)
-            if found is not None:
+            match = _EMITTED.search(data, start, start + length)
+            if match is not None:
                 self.received += 1
-                self._latencies.append(now - float(found[1]))
+                self._latencies.append(now - float(match[1]))
             at = start + length
         self._rest = data[at:]
 
@@ -120,7 +120,7 @@ def connect(url: str, token: str) -> socket.socket:
     protocol.send_text(json.dumps(["follower", "subscribe", {"kinds": KINDS, "request_id": 1}]).encode())
     _send(sock, protocol)
     answers: list[Any] = []
-    while not any(isinstance(one, Frame) and b"subscribe_response" in one.data for one in answers):
+    while not any(isinstance(answer, Frame) and b"subscribe_response" in answer.data for answer in answers):
         protocol.receive_data(sock.recv(65_536))
         answers += protocol.events_received()
     sock.setblocking(False)

@@ -160,6 +160,6 @@ def in_session(seed: Seed) -> Seed:
 
 
 async def _admit(workbench: Workbench, name: str) -> str:
-    made = await workbench.call("register", name=name, persona_id="implementer")
-    await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name})
-    return str(made["token"])
+    registration = await workbench.call("register", name=name, persona_id="implementer")
+    await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": name})
+    return str(registration["token"])

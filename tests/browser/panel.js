@@ -11,7 +11,10 @@ async ([bundle, style]) => {
   const model = {
     on: (kind, listener) => kind === "msg:custom" && listeners.add(listener),
     off: () => {},
-    get: () => undefined,
+    get: (name) => window.traits?.[name],
+    get widget_manager() {
+      return window.manager; // of the notebook, where a test has one
+    },
     send: (message) => window.kernel?.(message),
   };
   const address = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));

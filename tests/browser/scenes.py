@@ -6,8 +6,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from kernel_ext.hosting.host import KernelHost
 from tests.browser.desk_lab import Project
+from workbench.trust.withheld import trust, withheld
 
+TABS = (
+    *("Inbox", "Tasks", "Worktrees", "Agents", "Definitions"),
+    *("Tools", "Chat", "Runs", "Analytics", "Personalities", "Projects", "Admin"),
+)
 PLAN = """\
 plan: penguins
 tasks:
@@ -263,3 +269,41 @@ _STAFF: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("planner of the night", "planner", {"agent_id": "nox", "session_id": "Analysis", "access_level": "session_level"}),
     ("old-crawler", "implementer", {"session_id": None}),
 )
+
+
+def fill(project: Project) -> None:
+    """Before it is served: gates that pass or fail."""
+    (project.path / ".aiswarm" / "settings.toml").write_text(
+        "integration_gates = ['echo all is well', 'test ! -e broken.py']\n"
+    )
+    trust(project.path, withheld(project.path))
+
+
+def work(project: Project) -> None:
+    """Something in every view but those of runs and personalities."""
+    busy(project)
+    worktree(project, "bills", {"model.py": changed(3, 33)}, left={"notes.md": "# Later\n"})
+    worktree(project, "islands")
+    worktree(project, "robust", {"src/stats.py": "mean = 1\nmedian = 2\n"}, {"model.py": changed(3, 44)})
+    worktree(project, "broken", {"broken.py": "x = \n"})
+    worktree(project, "old", {"old.py": "x = 1\n"})
+    project.operate("discard_worktree", worktree_name="old", reason="Superseded", force=True)
+    for name in ("robust", "broken"):
+        project.operate("integrate_worktree", worktree_name=name)
+    project.operate("spawn_agent", persona_id="tester", name="walt")
+    defined(project)
+    talked(project)
+    lab = project.operate("create_project", name="Penguins")["id"]
+    session = project.operate("create_session", project_id=lab, name="Field season")["id"]
+    project.operate("create_team", name="Counting", session_id=session)
+    project.operate("add_admission_rule", name="night shift", pattern="night-*", grants={"tool": "read"})
+
+
+def networked(project: Project, coordinator: KernelHost) -> None:
+    """The project takes part in a network, with a personality on each side."""
+    assert coordinator.info is not None
+    coordinator.call("publish_personality", name="penguin-counter", traits={"mood": "curious", "colonies": [3, 4]})
+    project.operate("join_network", first_contact=f"{coordinator.info.url}/koi-net", name="lab")
+    traits = {"description": "Reviews what others have counted", "patience": 3}
+    project.operate("publish_personality", name="careful-ada", version="1.0", traits=traits)
+    project.operate("publish_personality", name="careful-ada", version="1.1")

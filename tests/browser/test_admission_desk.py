@@ -26,7 +26,7 @@ def line(desk: Locator, agent_id: str) -> Locator:
     return desk.locator(".wb-table-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
 
 
-def opened(desk: Locator, agent_id: str) -> Locator:
+def open_agent(desk: Locator, agent_id: str) -> Locator:
     desk.get_by_role("button", name=agent_id, exact=True).click()
     return desk.locator(".wb-table-details:visible")
 
@@ -59,6 +59,7 @@ def test_the_card_of_a_waiting_agent_shows_it_and_one_click_admits_it(desk: Loca
     laboratory(project)
     known = {"languages": ["python", "r"], "commands_only": True}
     with waiting(project, "probe", persona_id="implementer", capabilities=known) as socket:
+        token = next_message(socket, "registration_success")["token"]
         mine = card(desk, "probe")
         expect(mine).to_contain_text("as probe · implementer · worker · read and write · in no session")
         expect(mine).to_contain_text("probe/1.2 · from 127.0.0.1 · connection probe · languages: python, r")
@@ -66,7 +67,9 @@ def test_the_card_of_a_waiting_agent_shows_it_and_one_click_admits_it(desk: Loca
         mine.get_by_role("button", name="Admit").click()
         message = next_message(socket, "agent_assigned")
         view(desk, "Agents")
-        expect(desk).to_contain_text("5 agents · 5 online")
+        expect(desk).to_contain_text("5 agents · 0 online")
+        socket.send(json.dumps(["probe", "authenticate", {"token": token}]))
+        expect(desk).to_contain_text("5 agents · 1 online")
     assert "probe" in json.dumps(message)
     assert agent(project, "probe")["session"] is None
 
@@ -115,14 +118,14 @@ def test_many_agents_are_admitted_and_rejected_at_once(desk: Locator, project: P
     desk.get_by_label("Reason for rejecting the selected agents").fill("Enough of you.")
     desk.get_by_role("button", name="Reject 2").click()
     expect(card(desk, "worker-4")).to_contain_text("Rejected.")
-    found = project.operate("list_agents", status="rejected")["agents"]
-    assert {one["name"] for one in found} == {"worker-3", "worker-4"}
+    agents = project.operate("list_agents", status="rejected")["agents"]
+    assert {agent["name"] for agent in agents} == {"worker-3", "worker-4"}
 
 
 def test_an_agent_is_changed_renamed_and_revoked_in_its_row(desk: Locator, project: Project) -> None:
     made = laboratory(project)
     view(desk, "Agents")
-    mine = opened(desk, "tess")
+    mine = open_agent(desk, "tess")
     expect(mine).to_contain_text("assigned")
     mine.get_by_label("Agent id").fill("tess-2")
     mine.get_by_label("Permission").select_option("read")
@@ -168,7 +171,7 @@ def test_agents_are_filtered_and_assigned_together_and_their_history_shows_it(de
     project.operate(
         "update_agent", agent_id="ada", changes={"session_id": "Night", "tool": "read"}, reason="Only to look on."
     )
-    opened(desk, "ada")
+    open_agent(desk, "ada")
     newest = desk.locator(".wb-history li").filter(has_text="updated").first
     expect(newest).to_contain_text("→ Night")
     expect(newest).to_contain_text("tool: write → read")
@@ -181,7 +184,7 @@ def test_a_new_token_is_shown_once_and_is_in_no_output(open_desk: OpenDesk, proj
     desk = open_desk()
     old = admitted(project, "ada")
     view(desk, "Agents")
-    mine = opened(desk, "ada")
+    mine = open_agent(desk, "ada")
     mine.get_by_role("button", name="New token… ada").click()
     mine.get_by_role("button", name="Issue new token").click()
     shown = mine.get_by_label("New token of ada")
@@ -220,7 +223,7 @@ def test_projects_sessions_and_teams_are_created_renamed_moved_deleted_and_resto
     desk.get_by_role("button", name="Show", exact=True).click()
     desk.get_by_role("button", name="Restore Lab").click()
     expect(desk.get_by_role("button", name="Rename… Day 2")).to_be_visible()
-    assert [one["name"] for one in project.operate("list_sessions")["sessions"]] == ["Day 2"]
+    assert [session["name"] for session in project.operate("list_sessions")["sessions"]] == ["Day 2"]
     desk.get_by_role("button", name="New project…").click()
     desk.get_by_label("Name of the project").fill("Lab")
     desk.get_by_label("Name of the project").press("Enter")
@@ -299,6 +302,6 @@ def test_a_narrow_view_keeps_within_its_width(desk: Locator, project: Project) -
     for tab in ("Projects", "Admin", "Agents"):
         view(desk, tab)
         if tab == "Agents":
-            opened(desk, "ada")
+            open_agent(desk, "ada")
         shot(desk, f"narrow-{tab.lower()}")
         expect_fitting(desk, tab)

@@ -40,11 +40,11 @@ def define(desk: BareDesk, script: list[dict[str, Any]], name: str = "helper") -
 
 def conversation(desk: BareDesk, script: list[dict[str, Any]] | None = None, **choices: Any) -> str:
     about = {"model": "test:echo"} if script is None else {"definition": define(desk, script)}
-    made: str = desk.host.call("create_conversation", **about | choices)["id"]
-    return made
+    conversation_id: str = desk.host.call("create_conversation", **about | choices)["id"]
+    return conversation_id
 
 
-def opened(desk: BareDesk, title: str = "New conversation") -> Locator:
+def open_conversation(desk: BareDesk, title: str = "New conversation") -> Locator:
     """The pane of a conversation, after a click on its title."""
     view(desk.element, "Chat")
     desk.element.locator(".wb-conversations").get_by_role("button", name=title, exact=True).click()
@@ -80,7 +80,7 @@ def test_a_conversation_is_begun_and_its_answer_is_shown_as_it_was_written(desk:
 def test_the_call_of_a_tool_stays_in_the_transcript_and_opens(desk: BareDesk) -> None:
     script = [{"say": "I look.", "calls": [{"tool": "get_personas"}]}, {"say": "There are four."}]
     conversation(desk, script, tools=OPERATIONS)
-    pane = opened(desk)
+    pane = open_conversation(desk)
     write(pane, "Who can work here?")
     expect(pane).to_contain_text("There are four.")
     call = pane.get_by_role("button", name=re.compile("^get_personas"))
@@ -96,9 +96,9 @@ def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(desk: BareD
     task = {"title": "Count", "persona_id": "tester"}
     script = [{"calls": [{"tool": "create_task", "input": task}]}, {"say": "It is planned."}]
     conversation(desk, script, tools=OPERATIONS)
-    pane = opened(desk)
+    pane = open_conversation(desk)
     write(pane, "Plan it.")
-    expect(pane.get_by_role("button", name=re.compile("^create_task"))).to_contain_text("waits for your permission")
+    expect(pane.get_by_role("button", name=re.compile("^create_task"))).to_contain_text("waits for you")
     question = pane.get_by_role("listitem", name="create_task", exact=True)
     expect(question).to_contain_text('"persona_id": "tester"')
     assert desk.host.call("list_tasks")["tasks"] == []
@@ -109,7 +109,7 @@ def test_a_tool_that_needs_permission_is_allowed_where_it_was_called(desk: BareD
 
 def test_an_answer_is_stopped_and_asked_for_again(desk: BareDesk) -> None:
     conversation(desk, [{"say": "One two " + "word " * 1_000, "pause": 0.05}])
-    pane = opened(desk)
+    pane = open_conversation(desk)
     write(pane, "Count.")
     expect(pane).to_contain_text("One two")
     pane.get_by_role("button", name="Stop the answer").click()
@@ -124,7 +124,7 @@ def test_an_answer_is_stopped_and_asked_for_again(desk: BareDesk) -> None:
 
 def test_an_empty_answer_is_reported_as_empty(desk: BareDesk) -> None:
     conversation(desk, [{"say": ""}])
-    pane = opened(desk)
+    pane = open_conversation(desk)
     write(pane, "What do you say?")
     expect(pane).to_contain_text("This answer is empty.")
 
@@ -132,18 +132,18 @@ def test_an_empty_answer_is_reported_as_empty(desk: BareDesk) -> None:
 def test_a_draft_stays_while_answers_arrive_and_conversations_change(desk: BareDesk) -> None:
     conversation(desk, [{"say": "A " + "slow " * 1_000, "pause": 0.05}], title="First")
     conversation(desk, title="Second")
-    pane = opened(desk, "First")
+    pane = open_conversation(desk, "First")
     write(pane, "Begin.")
     expect(pane).to_contain_text("A slow")
     message = pane.get_by_label("Message", exact=True)
     message.fill("Half a sen")
     message.press("Enter")
     expect(message).to_have_value("Half a sen")
-    opened(desk, "Second")
+    open_conversation(desk, "Second")
     expect(message).to_have_value("")
     write(pane, "Hello")
     expect(pane).to_contain_text("You said: Hello")
-    opened(desk, "First")
+    open_conversation(desk, "First")
     expect(message).to_have_value("Half a sen")
     # sooner than the wait for frames of the other conversation, 20 s, ends
     pane.get_by_role("button", name="Stop the answer").click(timeout=15_000)
@@ -154,7 +154,7 @@ def test_a_draft_stays_while_answers_arrive_and_conversations_change(desk: BareD
 
 def test_an_answer_that_fails_says_why_and_can_be_tried_again(desk: BareDesk) -> None:
     conversation(desk, model="openai:gpt-none")
-    pane = opened(desk)
+    pane = open_conversation(desk)
     write(pane, "Hello")
     error = pane.locator(".wb-chat-turn .wb-error:visible")
     expect(error).to_be_visible()
@@ -170,7 +170,7 @@ def test_an_answer_that_fails_says_why_and_can_be_tried_again(desk: BareDesk) ->
 def test_markup_in_an_answer_is_shown_as_inert_text(desk: BareDesk) -> None:
     evil = "<img src=x onerror=alert(1)> ![pixel](http://127.0.0.1:9/x.png) [click](javascript:alert(1)) \u202eevil"
     conversation(desk, [{"say": evil}])
-    pane = opened(desk)
+    pane = open_conversation(desk)
     requested: list[str] = []
     desk.page.on("request", lambda request: requested.append(request.url))
     write(pane, "Show me.")
@@ -184,7 +184,7 @@ def test_markup_in_an_answer_is_shown_as_inert_text(desk: BareDesk) -> None:
 
 def test_a_conversation_is_followed_keeps_a_failed_draft_and_is_saved_and_deleted(desk: BareDesk) -> None:
     made = conversation(desk)
-    pane = opened(desk)
+    pane = open_conversation(desk)
     expect(pane).to_contain_text("Nothing is written yet.")
     desk.host.call("ask", conversation_id=made, content="From a cell")
     expect(pane).to_contain_text("You said: From a cell")
@@ -222,7 +222,7 @@ def test_a_picture_that_a_tool_returned_is_shown_below_its_call(
     monkeypatch.setattr(catalogue, "SOURCES", (*SOURCES, shelf))
     shelf.put("hub__plot", plot, hints=READING)
     conversation(desk, [{"calls": [{"tool": "hub__plot"}]}, {"say": "That is all."}], title="Plots")
-    pane = opened(desk, "Plots")
+    pane = open_conversation(desk, "Plots")
     write(pane, "Plot it.")
     expect(pane).to_contain_text("That is all.")
     image = pane.get_by_role("img", name="bytes, image/png")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import view, wait_until
+from tests.browser.desk_lab import shot, view, wait_until
 
 REVIEWER = "./agents/reviewer"
 
@@ -28,7 +28,7 @@ def directory(desk: BareDesk, name: str = "reviewer") -> Path:
     return Path(desk.host.settings.project) / ".aiswarm" / "agents" / name
 
 
-def opened(desk: BareDesk, name: str = "Reviewer") -> Locator:
+def open_definition(desk: BareDesk, name: str = "Reviewer") -> Locator:
     """The pane of a definition, after a click on its name."""
     desk.element.get_by_role("button", name=name, exact=True).click()
     return desk.element.get_by_role("region", name=name, exact=True)
@@ -46,7 +46,7 @@ def rule(desk: BareDesk, name: str, **fields: object) -> None:
 def pane(desk: BareDesk) -> Locator:
     """The pane of the definition, with its rule `tests` open."""
     rule(desk, "tests", include="always")
-    pane = opened(desk)
+    pane = open_definition(desk)
     place(desk, "tests")
     return pane
 
@@ -124,13 +124,47 @@ def test_a_cleared_setting_shows_the_default_of_the_provider(desk: BareDesk, pan
         expect(temperature).to_have_value(text)
 
 
+def test_the_limits_of_the_program_and_of_servers_are_shown_and_set(desk: BareDesk, pane: Locator) -> None:
+    place(desk, "Overview")
+    pane.get_by_label("Tools of its program: only these").fill("Read, Bash(git diff:*)")
+    pane.get_by_label("Tools of its program: not these").fill("WebSearch")
+    pane.get_by_label("Permission mode of its program").select_option("plan")
+    save = pane.get_by_role("form", name="Settings").get_by_role("button", name="Save")
+
+    def expect_stored(allowed: list[str] | None, refused: list[str] | None, mode: str | None) -> None:
+        def is_stored() -> bool:
+            settings = desk.host.call("agent_get_settings", agentTarget=REVIEWER)["settings"]
+            shown = [settings[key] for key in ("allowedTools", "disallowedTools", "permissionMode")]
+            return bool(desk.page.evaluate("true")) and shown == [allowed, refused, mode]
+
+        wait_until(is_stored, f"the limits are {allowed}, {refused}, {mode}")
+
+    save.click()
+    expect_stored(["Read", "Bash(git diff:*)"], ["WebSearch"], "plan")
+    info = desk.host.call("agent_get_info", agentTarget=REVIEWER)
+    expect(pane).to_contain_text(info["contentHash"])  # the panel has read all of it
+    shot(desk.element, "definition-limits")
+    pane.get_by_label("Tools of its program: only these").fill("none")
+    pane.get_by_label("Tools of its program: not these").fill("")
+    pane.get_by_label("Permission mode of its program").select_option("")
+    save.click()
+    expect_stored([], None, None)
+    expect(pane.get_by_label("Tools of its program: only these")).to_have_value("none")
+    rules = {"search": {"include": "agent"}, "delete": {"permissionRequired": True}}
+    config = {"command": "npx", "serverToolDefaults": {"include": "manual"}, "tools": rules}
+    desk.host.call("agent_add_mcp_server", agentTarget=REVIEWER, serverName="github", config=config)
+    place(desk, "MCP servers")
+    expect(pane.get_by_role("listitem")).to_contain_text("only search; asks before delete")
+    shot(desk.element, "definition-servers")
+
+
 def test_unsaved_values_are_kept_while_other_sections_are_open(desk: BareDesk, pane: Locator) -> None:
     pane.get_by_label("Text").fill("Half a sen")
     place(desk, "Preview")
     expect(desk.element.locator(".wb-places").get_by_role("button", name="tests")).to_contain_text("unsaved")
     pane.get_by_role("button", name="Close the definition").click()
     expect(desk.element.locator(".wb-definitions")).to_contain_text("unsaved")
-    pane = opened(desk)
+    pane = open_definition(desk)
     place(desk, "tests")
     expect(pane.get_by_label("Text")).to_have_value("Half a sen")
     pane.get_by_label("Text").fill("A whole sentence.")
@@ -162,13 +196,13 @@ def test_a_rule_whose_value_was_refused_is_renamed_and_deleted_after_a_second_qu
 
 def test_a_definition_is_copied_and_the_original_deleted_without_foreign_files(desk: BareDesk) -> None:
     (directory(desk) / "notes.txt").write_text("mine")
-    pane = opened(desk)
+    pane = open_definition(desk)
     pane.get_by_role("button", name="Copy…").click()
     form = desk.element.get_by_role("form", name="New definition")
     expect(form.get_by_label("Directory")).to_have_value("./agents/reviewer-copy")
     form.get_by_role("button", name="Create").click()
     expect(desk.element.get_by_role("region", name="Reviewer copy")).to_be_visible()
-    pane = opened(desk)
+    pane = open_definition(desk)
     pane.get_by_role("button", name="Delete…", exact=True).click()
     pane.get_by_role("button", name="Delete Reviewer").click()
     expect(desk.element.get_by_role("button", name="Reviewer", exact=True)).to_be_hidden()
@@ -191,7 +225,7 @@ def test_a_written_secret_never_reaches_the_page_and_survives_a_change(
 ) -> None:
     config = {"AWS_ACCESS_KEY_ID": "env://KEY", "AWS_SECRET_ACCESS_KEY": "very-secret", "AWS_REGION": "eu-central-1"}
     desk.host.call("agent_install_provider", agentTarget=REVIEWER, providerType="bedrock", config=config)
-    pane = opened(desk)
+    pane = open_definition(desk)
     place(desk, "bedrock")
     expect(pane.get_by_label("Access key id")).to_have_value("env://KEY")
     expect(pane.get_by_label("Secret access key")).to_have_value("••••••")
@@ -228,7 +262,7 @@ mcpServers:
 def test_a_server_added_in_an_editor_is_trusted_after_its_command_is_shown(desk: BareDesk) -> None:
     with (directory(desk) / "agent.yaml").open("a") as file:
         file.write(SERVER)
-    pane = opened(desk)
+    pane = open_definition(desk)
     expect(pane.get_by_text("You have not trusted mcpServers.github.")).to_be_visible()
     pane.get_by_role("button", name="Review…").click()
     question = pane.get_by_role("listitem", name="Reviewer", exact=True)
@@ -283,7 +317,7 @@ def test_an_agent_is_given_a_definition_and_a_planner_the_right_to_manage_them(d
 
 def test_an_agent_is_started_with_a_definition(desk: BareDesk) -> None:
     rule(desk, "careful", include="manual")
-    pane = opened(desk)
+    pane = open_definition(desk)
     pane.get_by_role("button", name="Start an agent…").click()
     form = pane.get_by_role("form", name="Start an agent with Reviewer")
     form.get_by_label("Persona").select_option("tester")
@@ -313,7 +347,7 @@ def test_a_definition_is_created_from_a_template_and_from_a_persona(desk: BareDe
 
 def test_problems_link_to_their_places_and_names_by_agents_are_inert(desk: BareDesk) -> None:
     rule(desk, "tests", include="agent")
-    pane = opened(desk)
+    pane = open_definition(desk)
     expect(pane.get_by_role("list", name="Problems")).to_contain_text("The agent chooses it by its description")
     pane.get_by_role("button", name="Open rules.tests").click()
     expect(pane.get_by_label("Name")).to_be_visible()
@@ -333,7 +367,7 @@ def test_a_server_is_added_from_the_lines_of_a_manual_and_the_history_shows_each
     rule(desk, "tests")
     changes = {"text": "Run all of them."}
     desk.host.call("agent_update_rule", agentTarget=REVIEWER, ruleName="tests", rule=changes)
-    pane = opened(desk)
+    pane = open_definition(desk)
     place(desk, "History")
     pane.get_by_role("button", name="Changes: rule tests changed").click()
     expect(pane.get_by_role("table", name="Changes in rules/tests.md")).to_contain_text("Run all of them.")

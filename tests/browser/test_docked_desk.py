@@ -59,9 +59,10 @@ def test_a_cell_that_is_run_again_leaves_one_panel_beside_the_notebook(open_desk
 def test_two_outputs_drawn_at_once_leave_one_panel_beside_the_notebook(open_desk: OpenDesk, page: Page) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
     open_desk(show="desk = Desk(host, tab='Tasks', docked=True)\ndisplay(desk, desk)", mode="lab/tree")
+    outputs = page.locator(".jp-Notebook").get_by_role("region", name="Workbench desk, docked")
+    expect(outputs).to_have_count(2)
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     page.reload()
-    outputs = page.locator(".jp-Notebook").get_by_role("region", name="Workbench desk, docked")
     expect(outputs).to_have_count(2)
     expect(page.locator(".jp-Notebook").get_by_role("region", name="Workbench desk", exact=True)).to_have_count(0)
     expect(page.get_by_role("region", name="Workbench desk", exact=True)).to_have_count(1)

@@ -8,12 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from playwright.sync_api import expect
 
 from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import wait_until
+from tests.browser.desk_lab import shot, wait_until
 from tests.services.personalities.nodes import reject
 
 MEAN = {
@@ -57,7 +58,7 @@ def test_a_project_joins_a_network_blocks_a_node_of_it_with_the_keyboard_and_lea
     network = desk.host.call("get_network")
     expect(desk.element.locator(".wb-own-node")).to_contain_text(network["rid"])
     graph = desk.element.get_by_role("listbox", name=re.compile("Nodes of the network"))
-    expect(graph.get_by_role("option", name="coordinator")).to_contain_text("Reachable")
+    expect(graph.get_by_role("option", name="coordinator")).to_contain_text("Answered")
     graph.focus()
     for key in ("Home", "ArrowRight", "Enter"):
         graph.press(key)
@@ -70,13 +71,35 @@ def test_a_project_joins_a_network_blocks_a_node_of_it_with_the_keyboard_and_lea
     desk.element.get_by_role("button", name="Table").click()
     expect(desk.element.get_by_role("row").filter(has_text="coordinator")).to_contain_text("Blocked")
     pane.get_by_role("button", name="Unblock").click()
-    expect(desk.element.get_by_role("row").filter(has_text="coordinator")).to_contain_text("Reachable")
+    answered = re.compile(r"Answered (.+ ago|just now)")
+    expect(desk.element.get_by_role("row").filter(has_text="coordinator")).to_contain_text(answered)
     pane.get_by_role("heading", name="coordinator").press("Escape")
     expect(desk.element.get_by_role("button", name=re.compile("^coordinator·"))).to_be_focused()
     desk.element.get_by_role("button", name="Leave…").click()
     desk.element.get_by_role("button", name="Leave the network").click()
     expect(desk.element.get_by_role("button", name="Join a network…")).to_be_visible()
     assert not desk.host.call("get_network")["joined"]
+
+
+def test_a_first_contact_that_is_not_there_and_what_was_refused_are_shown_with_what_the_words_mean(
+    desk: BareDesk,
+) -> None:
+    desk.element.get_by_role("button", name="Join a network…").click()
+    form = desk.element.get_by_role("form", name="Join a network")
+    form.get_by_label("Address of the first contact").fill("http://127.0.0.1:9/koi-net")
+    form.get_by_label("RID of the first contact").fill("orn:koi-net.node:hub+" + "a" * 64)
+    form.get_by_role("button", name="Join").click()
+    expect(desk.element).to_contain_text("Joined, but not let in by the first contact yet")
+    expect(desk.element).to_contain_text("http://127.0.0.1:9/koi-net/events/broadcast cannot be reached")
+    assert desk.host.info is not None
+    httpx2.post(f"{desk.host.info.url}/koi-net/events/broadcast", content=b"{}", trust_env=False)
+    desk.element.get_by_role("button", name="1 from other nodes").click()
+    refused = desk.element.get_by_role("region", name="Refused")
+    expect(refused).to_contain_text("Senders that are not known here")
+    expect(refused).to_contain_text("KOI_MALFORMED × 1")
+    desk.element.get_by_text("What the words mean").click()
+    expect(desk.element).to_contain_text("First contact: The node that a project asks first.")
+    shot(desk.element, "network-refused")
 
 
 def test_the_page_of_a_peer_distinguishes_rejected_events_from_failed_ones(desk: BareDesk, tmp_path: Path) -> None:
@@ -89,6 +112,18 @@ def test_the_page_of_a_peer_distinguishes_rejected_events_from_failed_ones(desk:
     expect(odd).to_contain_text("Rejected for good: it is not sent again as it is. Change what is published")
     expect(odd).to_contain_text("KOI_REFUSED It refused the request: invalid_signature.")
     expect(large).to_contain_text("The node failed with it: it is sent again when both nodes are compared.")
+
+
+def test_another_node_with_the_same_key_is_said_with_its_address(desk: BareDesk) -> None:
+    desk.host.call("join_network", name="lab")
+    assert desk.host.workbench is not None
+    presence = desk.host.workbench._ctx.node.presence
+    assert presence is not None
+    presence.same_key = "http://127.0.0.1:9/koi-net"
+    own = desk.element.locator(".wb-facts").filter(has_text="Problem")
+    expect(own).to_contain_text("Another node uses the key of this one, at http://127.0.0.1:9/koi-net")
+    presence.same_key = None
+    expect(own).to_be_hidden()
 
 
 def test_a_personality_published_at_another_node_appears_here(desk: BareDesk, coordinator: KernelHost) -> None:

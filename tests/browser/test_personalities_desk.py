@@ -34,7 +34,7 @@ def receive(desk: BareDesk, *profiles: PersonalityProfile) -> None:
         desk.host.wait(know(workbench, made, now, origin=COORDINATOR))
 
 
-def opened(desk: BareDesk, name: str) -> Locator:
+def open_personality(desk: BareDesk, name: str) -> Locator:
     """The page of a personality, after a click on its card."""
     card(desk.element, name).get_by_role("button", name=name, exact=True).click()
     return desk.element.get_by_role("region", name=name, exact=True)
@@ -95,7 +95,7 @@ def test_own_personalities_come_first_and_words_and_filters_find_others(desk: Ba
 def test_the_page_of_a_personality_shows_its_origin_and_the_changes_of_versions(desk: BareDesk) -> None:
     newer = profile("counter", "1.1", mood="curious", count=COUNT)
     receive(desk, profile("counter", "1.0", mood="calm", notes="x" * 9_000), newer)
-    page = opened(desk, "counter")
+    page = open_personality(desk, "counter")
     expect(page.get_by_role("heading", name="counter", exact=True)).to_be_focused()
     expect(page).to_contain_text(str(ALICE))
     expect(page).to_contain_text(str(COORDINATOR))
@@ -115,7 +115,7 @@ def test_the_page_of_a_personality_shows_its_origin_and_the_changes_of_versions(
 def test_the_page_of_a_personality_shows_schemas_and_stays_during_failed_reads(desk: BareDesk) -> None:
     takes = COUNT | {"input_schema": {"type": "object", "properties": {"picture": {"type": "string"}}}}
     receive(desk, profile("counter", mood="calm", count=takes, other=COUNT))
-    page = opened(desk, "counter")
+    page = open_personality(desk, "counter")
     page.get_by_role("button", name="count", exact=True).click()
     expect(page).to_contain_text('"picture"')
     page.get_by_role("button", name="other", exact=True).press("Enter")
@@ -138,7 +138,7 @@ def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk
         desk.host.wait(meet(workbench, node))
     receive(desk, profile("counter", mood="calm"))
     desk.host.wait(own(workbench, "counter", ALICE))
-    page = opened(desk, "counter")
+    page = open_personality(desk, "counter")
     page.get_by_role("button", name="Release name…").click()
     expect(page).to_contain_text(f"{node_label(str(ALICE))} loses the name counter in this project")
     choice = page.get_by_label("Who gets the name counter")
@@ -152,7 +152,7 @@ def test_a_name_is_taken_from_its_owner_and_given_to_another_node(desk: BareDesk
     page.get_by_role("button", name="Release counter").click()
     expect(card(desk.element, "counter")).to_be_hidden()
     expect(desk.element).to_contain_text("counter belongs to alice-again·bbbbbb now.")
-    [event] = [one for one in desk.host.call("list_events", after=0)["events"] if one["kind"] == "name.released"]
+    [event] = [event for event in desk.host.call("list_events", after=0)["events"] if event["kind"] == "name.released"]
     assert (event["data"]["former_owner"], event["data"]["owner"]) == (str(ALICE), str(heir))
 
 

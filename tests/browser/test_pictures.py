@@ -66,7 +66,9 @@ def test_the_panel_beside_a_notebook_is_pictured(lab: Lab, project: Project, sha
     expect(docked).to_have_count(1)
     proposal(served := Project(place), "robust")
     busy(served)
-    served.operate("reject", approval_id=max(one["id"] for one in served.operate("list_approvals")["approvals"]))
+    served.operate(
+        "reject", approval_id=max(approval["id"] for approval in served.operate("list_approvals")["approvals"])
+    )
     sharp_page.locator(".jp-Notebook").click()
     run(sharp_page, 2)
     expect(sharp_page.locator(".jp-OutputArea-output table").last).to_contain_text("ada")

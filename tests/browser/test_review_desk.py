@@ -31,7 +31,7 @@ def commit(place: Path, text: str) -> None:
     git("commit", "-q", "-m", "Statistics", cwd=place)
 
 
-def opened(desk: BareDesk) -> Locator:
+def open_review(desk: BareDesk) -> Locator:
     """The page of the worktree, by way of its card in the inbox."""
     view(desk.element, "Inbox")
     desk.element.get_by_role("button", name="Review the changes of robust").click()
@@ -53,7 +53,7 @@ def comment(page: Locator, line: int, text: str) -> None:
 
 
 def test_comments_on_lines_are_sent_together_and_the_question_stays_open(desk: BareDesk) -> None:
-    page = opened(desk)
+    page = open_review(desk)
     number(page, 5).click()
     page.get_by_role("textbox", name="Comment on line 5 of stats.py").fill("x")
     number(page, 6).click(modifiers=["Shift"])
@@ -84,7 +84,7 @@ def test_a_later_commit_outdates_comments_and_shows_what_changed_since(desk: Bar
     ]
     desk.host.call("request_changes", worktree_name="robust", comments=comments)
     commit(Path(place), '"""Statistics."""\n\n' + STATS.replace("values[0]", "sorted(values)[0]"))
-    page = opened(desk)
+    page = open_review(desk)
     requested = page.get_by_role("list", name="Requested changes")
     expect(requested.get_by_role("listitem").filter(has_text="Sort first.").last).to_contain_text("outdated")
     expect(requested.get_by_role("button", name="stats.py:3")).to_be_visible()
@@ -96,7 +96,7 @@ def test_a_later_commit_outdates_comments_and_shows_what_changed_since(desk: Bar
 
 
 def test_lines_are_commented_on_with_the_keyboard(desk: BareDesk, page: Page) -> None:
-    mine = opened(desk)
+    mine = open_review(desk)
     mine.get_by_role("button", name=re.compile("^stats.py, added")).focus()
     for key in ("ArrowDown", "ArrowDown", "Shift+ArrowDown", "c"):
         page.keyboard.press(key)
@@ -111,10 +111,10 @@ def test_lines_are_commented_on_with_the_keyboard(desk: BareDesk, page: Page) ->
 
 
 def test_comments_that_were_not_sent_outlive_the_page_of_the_worktree(desk: BareDesk) -> None:
-    page = opened(desk)
+    page = open_review(desk)
     comment(page, 1, "Which mean?")
     page.get_by_role("button", name="Back to all worktrees").click()
-    again = opened(desk)
+    again = open_review(desk)
     expect(again.get_by_text("Which mean?")).to_be_visible()
     desk.fail("request_changes")
     again.get_by_role("button", name="Request changes", exact=True).click()
@@ -126,7 +126,7 @@ def test_comments_that_were_not_sent_outlive_the_page_of_the_worktree(desk: Bare
 
 
 def test_a_comment_being_written_stays_when_requests_and_commits_arrive(desk: BareDesk) -> None:
-    page = opened(desk)
+    page = open_review(desk)
     comment(page, 1, "Which mean?")
     page.get_by_role("button", name="Edit the comment on line 1").click()
     page.get_by_role("textbox", name="Comment on line 1 of stats.py").fill("Which mean is this?")

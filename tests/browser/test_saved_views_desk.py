@@ -153,8 +153,8 @@ def test_a_view_of_the_calls_of_tools_is_saved_and_picked(desk: BareDesk) -> Non
 
 def test_decisions_are_listed_searched_and_live(desk: BareDesk) -> None:
     def decide(name: str, op: str, **how: object) -> None:
-        asked = desk.host.call("register", name=name, persona_id="implementer")["approval_id"]
-        desk.host.call(op, approval_id=asked, **how)
+        approval_id = desk.host.call("register", name=name, persona_id="implementer")["approval_id"]
+        desk.host.call(op, approval_id=approval_id, **how)
 
     decide("Ada", "approve", choices={"agent_id": "ada"})
     decide("Bob", "reject", reason="Not today.")

@@ -23,16 +23,11 @@ from tests.browser.desk_lab import (
     view,
     wearing,
 )
-from tests.browser.scenes import busy, changed, defined, repository, talked, worktree
-from workbench.trust.withheld import trust, withheld
+from tests.browser.scenes import TABS, busy, changed, defined, fill, networked, repository, work, worktree
 
 HERE = Path(__file__).parent
 WIDTHS = (700, 900, 1200, 1600)
 """In the light theme; in the others one of them, since what a width changes is the same in all."""
-TABS = (
-    *("Inbox", "Tasks", "Worktrees", "Agents", "Definitions"),
-    *("Tools", "Chat", "Runs", "Analytics", "Personalities", "Projects", "Admin"),
-)
 NUMBER = """desk => {
   const all = desk.querySelectorAll("button, a[href], input, select, textarea, summary, [tabindex='0']");
   const reached = [...all].filter((one) => one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }));
@@ -45,33 +40,6 @@ FOCUSED = "desk => desk.contains(document.activeElement) ? document.activeElemen
 def press(place: Locator, name: str) -> None:
     """Press a button whose name begins like this."""
     place.get_by_role("button", name=re.compile(f"^{re.escape(name)}")).first.click()
-
-
-def fill(project: Project) -> None:
-    """Something in every view, and every state of a worktree."""
-    (project.path / ".aiswarm" / "settings.toml").write_text(
-        "integration_gates = ['echo all is well', 'test ! -e broken.py']\n"
-    )
-    trust(project.path, withheld(project.path))
-
-
-def work(project: Project) -> None:
-    busy(project)
-    worktree(project, "bills", {"model.py": changed(3, 33)}, left={"notes.md": "# Later\n"})
-    worktree(project, "islands")
-    worktree(project, "robust", {"src/stats.py": "mean = 1\nmedian = 2\n"}, {"model.py": changed(3, 44)})
-    worktree(project, "broken", {"broken.py": "x = \n"})
-    worktree(project, "old", {"old.py": "x = 1\n"})
-    project.operate("discard_worktree", worktree_name="old", reason="Superseded", force=True)
-    for name in ("robust", "broken"):
-        project.operate("integrate_worktree", worktree_name=name)
-    project.operate("spawn_agent", persona_id="tester", name="walt")
-    defined(project)
-    talked(project)
-    lab = project.operate("create_project", name="Penguins")["id"]
-    session = project.operate("create_session", project_id=lab, name="Field season")["id"]
-    project.operate("create_team", name="Counting", session_id=session)
-    project.operate("add_admission_rule", name="night shift", pattern="night-*", grants={"tool": "read"})
 
 
 def empty_states(desk: Locator) -> Iterator[str]:
@@ -267,16 +235,6 @@ def personality_states(desk: Locator) -> Iterator[str]:
     press(desk, "Leave…")
     yield "network-table"
     press(desk, "Close the node")
-
-
-def networked(project: Project, coordinator: KernelHost) -> None:
-    """The project takes part in a network, with a personality on each side."""
-    assert coordinator.info is not None
-    coordinator.call("publish_personality", name="penguin-counter", traits={"mood": "curious", "colonies": [3, 4]})
-    project.operate("join_network", first_contact=f"{coordinator.info.url}/koi-net", name="lab")
-    traits = {"description": "Reviews what others have counted", "patience": 3}
-    project.operate("publish_personality", name="careful-ada", version="1.0", traits=traits)
-    project.operate("publish_personality", name="careful-ada", version="1.1")
 
 
 def check(desk: Locator, states: Iterator[str], widths: Sequence[int] = WIDTHS) -> None:

@@ -24,12 +24,12 @@ def desk(open_bare: OpenDesk) -> Locator:
     return desk
 
 
-def opened(desk: Locator, title: str) -> Locator:
+def open_task(desk: Locator, title: str) -> Locator:
     row(desk, title).click()
     return desk.get_by_role("region", name=title)
 
 
-def named(project: Project, name: str) -> int:
+def task_id_of(project: Project, name: str) -> int:
     """The id of a task of the plan."""
     (found,) = [task["id"] for task in project.operate("list_tasks")["tasks"] if task["name"] == name]
     return int(found)
@@ -37,7 +37,7 @@ def named(project: Project, name: str) -> int:
 
 def test_a_task_is_opened_with_everything_about_it_and_stays_live(desk: Locator, project: Project) -> None:
     made = eventful(project)
-    task = opened(desk, "Model body mass")
+    task = open_task(desk, "Model body mass")
     expect(task).to_contain_text("In progress · held by ada · 20 %")
     expect(task).to_contain_text("Leave out rows without sex")
     expect(task).to_contain_text("Subtasks · 0 of 2 tasks completed")
@@ -107,7 +107,7 @@ def test_a_task_is_reprioritised_after_a_refusal_reassigned_cancelled_and_retrie
 ) -> None:
     project.operate("create_task", title="Count them", persona_id="tester")
     admitted(project, "tess", "tester")
-    task = opened(desk, "Count them")
+    task = open_task(desk, "Count them")
     task.get_by_role("spinbutton").fill("99999999")
     task.get_by_role("spinbutton").press("Enter")
     expect(task).to_contain_text("INVALID_ARGUMENTS")
@@ -147,7 +147,7 @@ def test_tasks_are_filtered_by_persona_worktree_and_agent(desk: Locator, project
     expect(desk.get_by_text("No task matches the filters.")).to_be_visible()
     desk.get_by_role("button", name="Show all").click()
     expect(row(desk, "Write the report")).to_be_visible()
-    project.operate("set_priority", task_id=named(project, "report"), priority=900)
+    project.operate("set_priority", task_id=task_id_of(project, "report"), priority=900)
     desk.get_by_role("button", name="By priority").click()
     expect(desk.get_by_role("row").nth(1)).to_contain_text("Write the report")
     shot(desk, "tasks-list")
@@ -162,11 +162,13 @@ def test_the_graph_shows_what_waits_for_what_and_follows_it(desk: Locator, proje
     expect(desk.get_by_text("without dependencies are not drawn")).to_be_visible()
     shot(desk, "graph")
     token = project.operate("issue_token", agent_id="ada")["token"]
-    project.call("complete_task", token, task_id=named(project, "bills"))
+    project.call("complete_task", token, task_id=task_id_of(project, "bills"))
     bills = graph.get_by_role("option").filter(has_text="Compare bill shapes")
     expect(bills).to_contain_text("Completed")
     review.click()
-    expect(desk.get_by_role("region", name="Review the models")).to_contain_text(f"waits for #{named(project, 'mass')}")
+    expect(desk.get_by_role("region", name="Review the models")).to_contain_text(
+        f"waits for #{task_id_of(project, 'mass')}"
+    )
     expect(review).to_have_attribute("aria-selected", "true")
     graph.focus()
     page.keyboard.press("ArrowRight")
@@ -177,7 +179,7 @@ def test_the_graph_shows_what_waits_for_what_and_follows_it(desk: Locator, proje
     expect(review).to_have_attribute("aria-selected", "true")
     shot(desk, "graph-task")
     desk.get_by_label("Only around the selected task").check()
-    project.operate("add_dependency", task_id=named(project, "islands"), depends_on=named(project, "clean"))
+    project.operate("add_dependency", task_id=task_id_of(project, "islands"), depends_on=task_id_of(project, "clean"))
     expect(graph.get_by_role("option").filter(has_text="Map the islands")).to_be_visible()
     page.keyboard.press("Escape")
     expect(desk.get_by_role("region", name="Review the models")).to_be_hidden()
@@ -238,7 +240,7 @@ def test_kept_work_of_an_attempt_is_shown_in_its_task(desk: Locator, project: Pr
     new = {"title": "Fit the model", "persona_id": "implementer", "run": run, "target_worktree": "lab"}
     task_id = project.operate("create_task", **new, max_retries=0)["id"]
     project.operate("spawn_agent", persona_id="implementer", assigned_worktree="lab", task_id=task_id)
-    task = opened(desk, "Fit the model")
+    task = open_task(desk, "Fit the model")
     expect(task).to_contain_text("Kept: 2 commits, 2 files.", timeout=20_000)
     task.get_by_role("button", name="Show the changes of attempt 1").click()
     expect(task.get_by_role("table", name="Changes in model.py")).to_contain_text("import pandas")

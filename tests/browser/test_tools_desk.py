@@ -21,9 +21,10 @@ from tests.browser.scenes import admitted
 from tests.services.tools.conftest import READING, Shelf
 from tests.upstream.servers import SERVER
 from workbench.ops import Ctx
-from workbench.services.tools import catalogue
+from workbench.services.tools import catalogue, questions
 from workbench.services.tools.sources import SOURCES
 from workbench.services.tools.tool import ToolInvocation, ToolOutcome
+from workbench.upstream.call import ServerQuestion
 
 Open = Callable[..., BareDesk]
 TEXT = {"type": "object", "properties": {"path": {"type": "string"}, "key": {"type": "string", "format": "password"}}}
@@ -60,7 +61,7 @@ def desk(desk: BareDesk) -> BareDesk:
     return desk
 
 
-def opened(desk: BareDesk, tool: str) -> Locator:
+def open_tool(desk: BareDesk, tool: str) -> Locator:
     """The details below a tool in the catalogue, after a click on its name."""
     desk.element.get_by_role("searchbox", name="Filter tools").fill(tool)
     desk.element.get_by_role("button", name=tool, exact=True).click()
@@ -68,7 +69,7 @@ def opened(desk: BareDesk, tool: str) -> Locator:
 
 
 def test_a_tool_is_found_and_tried_with_arguments_that_are_checked_here_and_by_the_server(desk: BareDesk) -> None:
-    details = opened(desk, "create_task")
+    details = open_tool(desk, "create_task")
     form = details.get_by_role("form", name="Try create_task")
     form.get_by_label("persona_id").fill("tester")
     form.get_by_label("priority").fill("high")
@@ -98,12 +99,15 @@ def test_the_catalogue_is_sorted_and_filtered_and_a_tool_that_is_open_stays(desk
     heading.get_by_role("button").click()
     expect(effects.first).to_have_text("changes")
     expect(desk.element.get_by_role("status")).to_contain_text("50 tools shown.")
+    view(desk.element, "Runs")
+    expect(desk.element.get_by_role("status")).to_have_text("")
+    view(desk.element, "Tools")
     expect(heading).to_have_attribute("aria-sort", "ascending")
     heading.get_by_role("button").press("Enter")
     expect(effects.first).to_have_text("reads")
     table.get_by_role("button", name="Tool", exact=True).click()
     expect(table.locator(".wb-opener").first).to_have_text("add_admission_rule")
-    opened(desk, "get_personas")
+    open_tool(desk, "get_personas")
     desk.element.get_by_role("searchbox", name="Filter tools").fill("worktree conflicts")
     expect(desk.element.get_by_role("button", name="list_conflicts", exact=True)).to_be_visible()
     expect(desk.element.get_by_role("button", name="get_personas", exact=True)).to_be_visible()
@@ -134,7 +138,9 @@ def test_an_agent_is_granted_tools_and_loses_them(open_bare_desk: Open) -> None:
     assert desk.host.call("get_agent", agent_id="ada")["tools"] == []
 
 
-def test_a_call_waits_for_permission_and_is_allowed_once_then_always(open_bare_desk: Open, shelf: Shelf) -> None:
+def test_a_call_waits_for_permission_and_is_allowed_once_then_such_calls_then_always(
+    open_bare_desk: Open, shelf: Shelf
+) -> None:
     shelf.put("hub__delete", description="Delete a file.", parameters=TEXT)
     desk = open_bare_desk()
     ada = Agent(desk)
@@ -147,12 +153,64 @@ def test_a_call_waits_for_permission_and_is_allowed_once_then_always(open_bare_d
     card.get_by_role("button", name="Allow once: hub__delete").click()
     expect(card).to_contain_text("Allowed.")
     assert first.result(30)["result"] == {"path": "a.txt", "key": "secret-key"}
+    such = ada.calls("hub__delete", path="docs/a.txt")
+    card.get_by_role("button", name="Details… hub__delete").click()
+    pattern = card.get_by_label("path", exact=True)
+    pattern.fill("notes/*")
+    pattern.press("Enter")  # which alone allows nothing
+    shot(desk.element, "such-calls")
+    card.get_by_role("button", name="Allow such calls: hub__delete").click()
+    expect(pattern).to_have_attribute("aria-invalid", "true")
+    expect(card.last).to_contain_text("No pattern matches path of this call.")
+    pattern.fill("docs/*")
+    card.get_by_role("button", name="Allow such calls: hub__delete").click()
+    assert such.result(30)["result"] == {"path": "docs/a.txt"}
+    assert ada.calls("hub__delete", path="docs/b.txt").result(30)["result"] == {"path": "docs/b.txt"}
     second = ada.calls("hub__delete", path="b.txt")
     card.get_by_role("button", name="Always allow: hub__delete").click()
     assert second.result(30)["result"] == {"path": "b.txt"}
     assert ada.calls("hub__delete", path="c.txt").result(30)["result"] == {"path": "c.txt"}
     assert "secret-key" not in desk.page.content()
     assert not any("secret-key" in text for _, text in desk.sent)
+
+
+COLOUR = {
+    "type": "object",
+    "properties": {
+        "colour": {"type": "string", "enum": ["red", "blue"]},
+        "coats": {"type": "integer"},
+        "password": {"type": "string"},
+    },
+    "required": ["colour", "coats"],
+}
+
+
+def test_a_question_of_a_server_is_a_form_that_is_answered_or_declined(open_bare_desk: Open, shelf: Shelf) -> None:
+    async def paint(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+        asked = ServerQuestion("Which colour for the door?", COLOUR)
+        reply = await questions.ask(ctx, call, "hub__paint", "hub", asked)
+        return ToolOutcome([], {"action": reply.action, "content": reply.content})
+
+    shelf.put("hub__paint", paint, hints=READING)
+    desk = open_bare_desk()
+    ada = Agent(desk)
+    view(desk.element, "Inbox")
+    first = ada.calls("hub__paint")
+    card = desk.element.get_by_role("listitem", name="hub__paint", exact=True)
+    expect(card).to_contain_text("asked by the MCP server hub, for a call of ada")
+    expect(card).to_contain_text("The server asks: “Which colour for the door?”")
+    expect(card).to_contain_text("password looks like a secret. The server gets what you type.")
+    expect(card.get_by_label("password (optional)")).to_have_attribute("type", "password")
+    shot(desk.element, "question")
+    card.get_by_role("button", name="Answer: hub__paint").click()
+    expect(card.get_by_label("coats", exact=True)).to_have_attribute("aria-invalid", "true")
+    card.get_by_label("coats", exact=True).fill("2")
+    card.get_by_role("button", name="Answer: hub__paint").click()
+    expect(card).to_contain_text("Answered.")
+    assert first.result(30)["result"] == {"action": "accept", "content": {"colour": "red", "coats": 2}}
+    second = ada.calls("hub__paint")
+    desk.element.get_by_role("button", name="Not now: hub__paint").click()
+    assert second.result(30)["result"]["action"] == "cancel"
 
 
 def test_a_tool_that_has_changed_shows_the_difference_and_is_banned(open_bare_desk: Open, shelf: Shelf) -> None:
@@ -174,7 +232,7 @@ def test_a_tool_that_has_changed_shows_the_difference_and_is_banned(open_bare_de
     expect(card).to_contain_text("Rejected.")
     assert call.exception(30).code == "TOOL_DENIED"  # type: ignore[union-attr]
     view(desk.element, "Tools")
-    details = opened(desk, "hub__delete")
+    details = open_tool(desk, "hub__delete")
     permission = details.get_by_role("group", name="Permission to call hub__delete")
     expect(permission.get_by_role("button", name="Never")).to_have_attribute("aria-pressed", "true")
     permission.get_by_role("button", name="Ask me").click()

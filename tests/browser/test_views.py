@@ -65,6 +65,34 @@ def test_the_title_column_grows_before_the_others(desk: BareDesk) -> None:
         assert found[width]["Task"] > share * width, found[width]
 
 
+def test_an_open_task_shows_the_day_by_which_it_is_due(desk: BareDesk) -> None:
+    first = task(desk, "Submit the abstract", due="2026-01-20")
+    task(desk, "Order callipers", due="2999-12-20", dependencies=[first])
+    done = task(desk, "Count", due="2026-01-20")
+    desk.host.call("cancel_task", task_id=done)
+    view(desk.element, "Tasks")
+    states = desk.element.locator(".wb-row:not([hidden]) .wb-col-state")
+    expect(states).to_have_text(
+        ["Pendingoverdue: 2026-01-20", f"Blockeddue 2999-12-20 · waits for #{first}", "Cancelled"]
+    )
+
+
+def test_the_bar_of_a_failed_task_is_not_that_of_one_at_work(desk: BareDesk) -> None:
+    ada = admitted(desk.project, "ada", "implementer")
+    for title in ("Bills", "Islands"):
+        number = task(desk, title, max_retries=0)
+        desk.project.call("claim_task", ada, task_id=number)
+        desk.project.call("report_task_progress", ada, task_id=number, percent_complete=29)
+        if title == "Bills":
+            desk.project.call("fail_task", ada, task_id=number, error_message="No.", retryable=False)
+    view(desk.element, "Tasks")
+    bars = desk.element.locator(".wb-row:visible .wb-bar-fill")
+    expect(bars).to_have_count(2)
+    expect(desk.element).to_contain_text("In progress")
+    failed, working = bars.evaluate_all("bars => bars.map((bar) => getComputedStyle(bar).backgroundColor)")
+    assert failed != working
+
+
 def test_tasks_are_sorted_by_a_column_with_the_keyboard(desk: BareDesk) -> None:
     view(desk.element, "Tasks")
     parent = task(desk, "Bills", priority=100)
@@ -97,6 +125,25 @@ def test_agents_are_sorted_by_a_column(desk: BareDesk) -> None:
     desk.element.get_by_role("columnheader", name="Agent").get_by_role("button").click()
     desk.element.get_by_role("columnheader", name="Agent").get_by_role("button").click()
     expect(rows).to_have_text([re.compile(name) for name in ("^eve", "^bert", "^ada")])
+
+
+def test_columns_are_as_wide_as_what_is_in_them_and_names_have_the_rest(desk: BareDesk) -> None:
+    long = "claude-code-implementer-of-the-night-shift"
+    for name in (long, "ada"):
+        admitted(desk.project, name)
+    view(desk.element, "Agents")
+    agents = desk.element.locator(".wb-agents")
+    rows = agents.locator(".wb-table-row")
+    expect(rows).to_have_count(2)
+    headings = agents.get_by_role("columnheader")
+    expect(headings).to_have_text(["", "Agent", "State", "Persona", "Permission", "Last active"])
+    for width in (700, 900, 1100, 1600):
+        resize(desk.element, width)
+        assert rows.get_by_role("button", name=long).evaluate("e => e.scrollWidth <= e.clientWidth"), width
+    before = headings.evaluate_all("cells => cells.map((cell) => cell.offsetWidth)")
+    rows.get_by_role("button", name="ada").click()
+    expect(desk.element.get_by_role("button", name="Save changes")).to_be_visible()
+    assert headings.evaluate_all("cells => cells.map((cell) => cell.offsetWidth)") == before
 
 
 def test_conflicts_are_grouped_by_file(desk: BareDesk) -> None:
@@ -171,6 +218,41 @@ def test_zoom_to_fit_shows_the_whole_graph(desk: BareDesk, count: int) -> None:
             "async (e) => { await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);"
             " return e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight; }"
         ), width
+
+
+def test_the_graph_of_many_tasks_opens_where_they_depend_on_each_other(desk: BareDesk) -> None:
+    lone = [f"- {{name: t{n}, title: Task {n}, persona: tester}}" for n in range(400)]
+    pair = ["- {name: a, title: Measure, persona: tester}", "- {name: b, title: Report, persona: tester, after: [a]}"]
+    desk.host.call("create_plan", text="\n".join(["plan: many", "tasks:", *lone, *pair]))
+    view(desk.element, "Tasks")
+    desk.element.locator(".wb-row", has_text="Task 0").first.click()
+    desk.element.get_by_role("button", name="Graph").click()
+    expect(desk.element.locator(".wb-node")).to_have_count(2)
+    expect(desk.element.get_by_text("402 tasks · 400 without dependencies are not drawn")).to_be_visible()
+
+
+def test_what_failed_for_good_is_in_the_header_and_the_inbox_and_opens(desk: BareDesk) -> None:
+    failed = [task(desk, f"Fetch {n}", max_retries=0) for n in range(6)]
+    token = admitted(desk.project, "ada")
+    view(desk.element, "Inbox")
+    summary = desk.element.get_by_role("button", name="tasks failed", exact=False)
+    expect(summary).to_have_count(0)
+    for number in failed:
+        desk.project.call("claim_task", token, task_id=number)
+        gone = "The station is gone.\nTraceback"
+        desk.project.call("fail_task", token, task_id=number, error_message=gone, retryable=False)
+    expect(summary).to_have_text("6 tasks failed")
+    lines = desk.element.get_by_role("listitem").filter(has_text="The station is gone.")
+    expect(lines).to_have_count(5)
+    expect(lines.first).to_contain_text(f"#{failed[-1]} Fetch 5")
+    for width in (700, 1100, 1600):
+        resize(desk.element, width)
+        shot(desk.element, f"inbox-failed-{width}")
+    desk.element.get_by_role("button", name=f"#{failed[-1]} Fetch 5").click()
+    expect(desk.element.get_by_role("region", name="Fetch 5")).to_contain_text("Traceback")
+    task(desk, "Other")
+    summary.click()
+    expect(desk.element.locator(".wb-row:not([hidden])")).to_have_count(6)
 
 
 def test_cards_keep_their_lines_and_those_of_a_merge_have_most_of_their_width(desk: BareDesk) -> None:

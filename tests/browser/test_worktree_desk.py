@@ -43,7 +43,7 @@ def row_of(desk: Locator, agent_id: str) -> Locator:
     return desk.locator(".wb-table-row").filter(has=desk.page.get_by_role("button", name=agent_id, exact=True))
 
 
-def opened(desk: Locator, agent_id: str) -> Locator:
+def open_agent(desk: Locator, agent_id: str) -> Locator:
     view(desk, "Agents")
     desk.get_by_role("button", name=re.compile("^Processes")).click()
     desk.get_by_role("button", name=agent_id, exact=True).click()
@@ -245,9 +245,9 @@ def test_conflicts_that_come_later_are_shown_and_resolved_by_steps(desk: Locator
 def test_closed_worktrees_and_decided_approvals_stay_in_view(desk: Locator, project: Project) -> None:
     for name in ("robust", "bills"):
         worktree(project, name, {f"{name}.py": "x = 1\n"})
-    asked = project.operate("integrate_worktree", worktree_name="robust")
-    project.operate("approve", approval_id=asked["approval_id"])
-    project.operate("get_approval", approval_id=asked["approval_id"], wait_seconds=20)
+    request = project.operate("integrate_worktree", worktree_name="robust")
+    project.operate("approve", approval_id=request["approval_id"])
+    project.operate("get_approval", approval_id=request["approval_id"], wait_seconds=20)
     project.operate("discard_worktree", worktree_name="bills", reason="Superseded")
     desk.get_by_text("Decided", exact=True).click()
     expect(desk.locator(".wb-decided").get_by_role("listitem")).to_contain_text(f"Approved by {getpass.getuser()}")
@@ -313,7 +313,7 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(desk: Locato
     project.operate("create_task", title="Count", persona_id="implementer", target_worktree=place, run=TALKS)
     expect(row_of(desk, agent_id)).to_contain_text("Running")
     expect(row_of(desk, agent_id)).to_contain_text("MB", timeout=20_000)
-    mine = opened(desk, agent_id)
+    mine = open_agent(desk, agent_id)
     expect(mine.get_by_role("log")).to_contain_text("counted 5", timeout=30_000)
     expect(mine.get_by_role("log")).not_to_contain_text("the last one")
     expect(mine).to_contain_text("Count #1")
@@ -322,6 +322,9 @@ def test_the_log_of_a_process_is_followed_live_and_it_is_terminated(desk: Locato
     expect(mine.get_by_role("log")).to_contain_text("counted the last one")
     mine.get_by_role("button", name="Terminate…").click()
     mine.get_by_label("Reason").fill("It has counted enough.")
+    uptime = mine.get_by_text("Running · ")
+    expect(uptime).not_to_have_text(uptime.inner_text())
+    expect(mine.get_by_label("Reason")).to_have_value("It has counted enough.")  # the pane was drawn again
     shot(desk, "terminate")
     mine.get_by_role("button", name=f"Terminate {agent_id}").click()
     expect(mine).to_contain_text("It has counted enough.")

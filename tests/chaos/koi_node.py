@@ -56,8 +56,8 @@ async def own(workbench: Workbench, names: list[str]) -> dict[str, Any]:
     found = {}
     for name in names:
         with suppress(NotFound):
-            made = await workbench.call("get_own_personality", name=name)
-            found[name] = made["traits"][0]["value"]
+            personality = await workbench.call("get_own_personality", name=name)
+            found[name] = personality["traits"][0]["value"]
     return found
 
 

@@ -120,10 +120,10 @@ class Project:
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """An operation, once a server answers."""
         while True:
-            known = ServerFile(self.root / ".aiswarm" / "server.json").load()
-            if known.info is not None and known.operator_token is not None:
+            server_info = ServerFile(self.root / ".aiswarm" / "server.json").load()
+            if server_info.info is not None and server_info.operator_token is not None:
                 with suppress(Unavailable, Unauthenticated):
-                    async with HttpClient(known.info.url, known.operator_token) as client:
+                    async with HttpClient(server_info.info.url, server_info.operator_token) as client:
                         return await client.call(name, **arguments)
             await asyncio.sleep(0.05)
 
@@ -145,7 +145,7 @@ class Project:
             self.serve(victim)
         task = await self.completed(task_id)
         if victim in (Victim.SERVER, Victim.KERNEL):
-            ends = [(one["outcome"], one["error_message"]) for one in task["attempts"]]
+            ends = [(attempt["outcome"], attempt["error_message"]) for attempt in task["attempts"]]
             assert len(ends) == attempt, f"the command was ended by a restart of the server: {ends}"
 
     async def until_at_work(self, task_id: int) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Project:
     async def worker_process(self, victim: Victim, task: dict[str, Any]) -> psutil.Process | None:
         """The supervisor of a task, or one of the processes that it has started; None if there is none any more."""
         agents = (await self.call("get_managed_agents"))["agents"]
-        pids = [one["process"]["pid"] for one in agents if one["agent_id"] == task["attempts"][-1]["agent_id"]]
+        pids = [agent["process"]["pid"] for agent in agents if agent["agent_id"] == task["attempts"][-1]["agent_id"]]
         with suppress(psutil.NoSuchProcess):
             supervisor = psutil.Process(pids[0])
             if victim is Victim.SUPERVISOR:
@@ -236,8 +236,8 @@ class Project:
         """Every byte is on the branch or kept, no commit has lines of two attempts, and what is completed is there."""
         for task_id in self.tasks:
             task = await self.call("get_task", task_id=task_id)
-            (done,) = [one["attempt"] for one in task["attempts"] if one["outcome"] == "completed"]
-            (artifact,) = [one for one in task["artifacts"] if one.startswith("commit:")]
+            (done,) = [attempt["attempt"] for attempt in task["attempts"] if attempt["outcome"] == "completed"]
+            (artifact,) = [artifact for artifact in task["artifacts"] if artifact.startswith("commit:")]
             whole = [f"{done} {n}" for n in range(1, LINES + 1)]
             assert self.file("wb/lab/main", task_id) == whole
             assert self.file(artifact.removeprefix("commit:"), task_id) == whole

@@ -50,7 +50,7 @@ async def test_a_damaged_worktree_is_discarded_without_loss_after_a_killed_stop(
     assert server.stdout.readline() == "stopping\n"
     if is_killed:
         if damage == "a FIFO that git reads":
-            given.wait_until(lambda: any("git" in one.name() for one in psutil.Process(server.pid).children(True)))
+            given.wait_until(lambda: any("git" in child.name() for child in psutil.Process(server.pid).children(True)))
         server.kill()
     else:
         assert server.stdout.readline() == "stopped\n"

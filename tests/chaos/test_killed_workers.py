@@ -93,10 +93,10 @@ async def work(workbench: Workbench, caller: Caller) -> None:
 
 async def something_open(workbench: Workbench) -> bool:
     """Whether any task has not ended yet."""
-    found = [
+    pages = [
         await workbench.call("list_tasks", status=status, limit=1) for status in ("pending", "claimed", "in_progress")
     ]
-    return any(page["tasks"] for page in found)
+    return any(page["tasks"] for page in pages)
 
 
 # Those who kill them.
@@ -159,9 +159,9 @@ async def prepare(project: Path, tasks: int, agents: int) -> list[str]:
     tokens = []
     async with Workbench.open(settings(project)) as workbench:
         for number in range(agents):
-            made = await workbench.call("register", name=f"agent-{number}", persona_id="implementer")
-            await workbench.call("approve", approval_id=made["approval_id"])
-            tokens.append(made["token"])
+            registration = await workbench.call("register", name=f"agent-{number}", persona_id="implementer")
+            await workbench.call("approve", approval_id=registration["approval_id"])
+            tokens.append(registration["token"])
         new = [
             {"title": f"Task {n}", "persona_id": "implementer", "max_retries": 100}
             | ({"dependencies": [20 - n]} if n > 20 else {})

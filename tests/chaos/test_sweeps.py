@@ -20,7 +20,7 @@ import pytest
 from tests.chance import SOAK
 from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
-from workbench.cli.sweeps.connection import connected
+from workbench.cli.sweeps.running import connected
 from workbench.process import is_running
 from workbench.process.marks import marked, marks_of, new_mark
 from workbench.rules.sweeps.grid import sweep_mark

@@ -70,9 +70,9 @@ async def cycle(served: Served, number: int, what: str, how: str) -> None:
     while (await call("get_agent_process_info", agent_id=name))["running"] and how != "discard":
         await asyncio.sleep(0.01)
     await call("discard_worktree", worktree_name=name, force=True)
-    found = await call("get_task_status", task_id=task["id"])
-    assert found["status"] in ("completed", "failed", "pending")
-    assert found["assigned_agent_id"] is None or found["status"] in ("completed", "failed")
+    status = await call("get_task_status", task_id=task["id"])
+    assert status["status"] in ("completed", "failed", "pending")
+    assert status["assigned_agent_id"] is None or status["status"] in ("completed", "failed")
 
 
 async def until_begun(served: Served, task_id: int, place: Path, writes: bool) -> None:

@@ -33,9 +33,9 @@ def test_an_agent_is_admitted_with_every_choice_and_changed_later(run: Type) -> 
     assert "agent.updated" in run("history", "first").out
     assert len(run("history", "first", "--limit", "1").out.splitlines()) == 2
     assert run("agent", "first").out.startswith("first\n")
-    told = run("token", "first").out
-    assert told.startswith("wba_")
-    assert run("token", "first").out != told
+    out = run("token", "first").out
+    assert out.startswith("wba_")
+    assert run("token", "first").out != out
 
 
 def test_more_agents_than_a_page_are_counted_and_admitted_at_once(run: Type, repository: Path) -> None:

@@ -40,6 +40,16 @@ def test_approve_decides_many_questions_and_shows_each_answer(run: Type) -> None
     assert run("reject", "--all").out == "Nothing needs your approval.\n"
 
 
+def test_registrations_are_rejected_by_name_and_the_decided_ones_show_the_id_that_was_granted(run: Type) -> None:
+    for name in ("Spam 1", "Oracle", "Spam 2"):
+        run("call", "register", f"name={name}")
+    assert run("reject", "1", "--named", "Spam*").status == 2
+    assert len(data(run("--json", "reject", "--named", "Spam*"))) == 2
+    assert "Oracle wants to be Oracle (no persona), in no session" in run("approvals").out
+    run("approve", "Oracle", "--id", "seer")
+    assert "Oracle, as seer" in run("approvals", "--all").out
+
+
 @asynccontextmanager
 async def approving(settings: Settings, command: Command, gate: str) -> AsyncIterator[tuple[Served, asyncio.Task[Ran]]]:
     """A project whose merges must pass a gate, and the command that approves one."""

@@ -139,7 +139,7 @@ def test_servers_are_programs_or_addresses(define: Type, reviewer: str) -> None:
 def test_providers_are_installed_checked_and_shown_without_secrets(define: Type, reviewer: str) -> None:
     assert define("providers", "check", reviewer, "openai").out.startswith("OpenAI needs OPENAI_API_KEY")
     key = "OPENAI_API_KEY=env://OPENAI_API_KEY"
-    assert define("providers", "check", reviewer, "openai", key).out == "The configuration is valid.\n"
+    assert define("providers", "check", reviewer, "openai", key).out.startswith("The configuration is valid.")
     assert define("providers", "check", reviewer, "test", "--live").out == "The configuration is valid.\n"
     nowhere = ("OPENAI_API_KEY=sk-secret", "OPENAI_BASE_URL=http://127.0.0.1:9")
     refused = define("providers", "check", reviewer, "openai", *nowhere, "--live").out
@@ -229,6 +229,29 @@ def test_a_definition_is_exported_and_imported_without_secrets(define: Type, rev
     assert define("import", "reviewer.yaml", "third").out == "third was created in ./agents/third.\n"
 
 
+def test_a_subagent_is_imported_with_its_limits_and_exported_again(define: Type, files: Path) -> None:
+    text = (
+        "---\nname: critic\ndescription: Judges\ntools: Read, Grep\npermissionMode: plan\ncolor: red\n---\n\nJudge.\n"
+    )
+    (files / "some-file.md").write_text(text)
+    assert define("import", "some-file.md").out == "critic was created in ./agents/critic.\nLeft out: color.\n"
+    settings = define("settings", "critic").out
+    assert "allowedTools" in settings
+    assert define("export", "critic", "--as", "claude-subagent").out == text.replace("color: red\n", "")
+    assert define("import", "some-file.md", "--name", "second").out.startswith("second was created in ./agents/second.")
+    assert define("import", "some-file.md", "third").out.startswith("third was created in ./agents/third.")
+    saved = define("export", "critic", "--as", "skill", "-o", "SKILL.md").out
+    assert "Left out: settings.allowedTools." in saved
+
+
+def test_an_earlier_version_is_restored(define: Type, reviewer: str) -> None:
+    assert define("set", reviewer, "temperature", "0.7").status == 0
+    version = data(define("history", reviewer, "--json"))["versions"][-1]["contentHash"]
+    restored = define("restore", reviewer, "--version", version)
+    assert restored.out == f"reviewer: version {version} restored.\n"
+    assert "0.7" not in define("settings", reviewer).out
+
+
 def test_a_definition_is_validated(define: Type, reviewer: str, repository: Path) -> None:
     assert define("validate", reviewer).status == 0
     (rules := repository / ".aiswarm" / "agents" / "reviewer" / "rules").mkdir(exist_ok=True)
@@ -238,6 +261,26 @@ def test_a_definition_is_validated(define: Type, reviewer: str, repository: Path
 
 
 @pytest.mark.long
+def test_what_is_not_quite_right_in_a_definition_is_said(define: Type, reviewer: str, repository: Path) -> None:
+    assert define("create", "Prüfer").out == "Prüfer was created in ./agents/Prufer.\n"
+    assert "No path can be made of the name '数据分析'. Give one with --path." in define("create", "数据分析").err
+    assert "it could not be named" in define("create", "a/b").err
+    assert "Did you mean temperature?" in define("set", reviewer, "temprature", "0.3").out
+    header = ("--url", "https://x.example/mcp", "--header", "Authorization: Bearer env://TOKEN")
+    assert define("servers", "add", reviewer, "web", *header).status == 0
+    assert define("set", "./agents/ghost", "temperature", "0.3").err.startswith("AGENT_NOT_FOUND")
+    state = [path.name for path in (repository / ".aiswarm" / "agents" / ".workbench").iterdir()]
+    assert (reviewer in state, "ghost" in state) == (True, False)
+    key = "OPENAI_API_KEY=env://NOT_SET_ANYWHERE"
+    unset = "The server has no variable NOT_SET_ANYWHERE"
+    assert unset in define("providers", "check", reviewer, "openai", key).out
+    refused = define("providers", "check", reviewer, "openai", key, "--live")
+    assert (refused.status, "no such variable" in refused.out) == (1, True)
+    assert "is no whole reference" in define("providers", "install", reviewer, "openai", "OPENAI_API_KEY=env://").err
+    define("providers", "install", reviewer, "openai", key)
+    assert unset in define("validate", reviewer).out
+
+
 def test_trust_is_shown_requested_and_revoked(run: Type, define: Type, reviewer: str) -> None:
     assert define("trust", reviewer).out == "It needs trust for nothing.\n"
     assert define("servers", "add", reviewer, "files", "--command", "no-such-program").status == 0
@@ -246,8 +289,8 @@ def test_trust_is_shown_requested_and_revoked(run: Type, define: Type, reviewer:
     assert define("trust", reviewer, "--revoke").status == 0
     assert define("trust", reviewer).out.endswith("--ask opens the question.\n")
     assert define("servers", "probe", reviewer, "files").err.startswith("DEFINITION_NOT_TRUSTED: ")
-    asked = define("trust", reviewer, "--ask").out.splitlines()[-1]
-    command = asked.removeprefix("To trust it, run `workbench ").removesuffix("`.").split()
+    line = define("trust", reviewer, "--ask").out.splitlines()[-1]
+    command = line.removeprefix("To trust it, run `workbench ").removesuffix("`.").split()
     assert run(*command).status == 0
     assert define("trust", reviewer).out.splitlines()[1].split()[-1] == "yes"
 
@@ -258,8 +301,8 @@ def test_a_definition_begins_with_a_template_or_a_persona(define: Type) -> None:
     for name in templates:
         assert define("from-template", name).out.endswith(f" was created in ./agents/{name}.\n")
     assert define("from-template", templates[0], "mine").out == "mine was created in ./agents/mine.\n"
-    made = define("from-persona", "planner", "--path", "./agents/p").out
-    assert made == "Planner was created in ./agents/p.\n"
+    out = define("from-persona", "planner", "--path", "./agents/p").out
+    assert out == "Planner was created in ./agents/p.\n"
     assert define("from-template", "nothing").err.startswith("NOT_FOUND: ")
 
 

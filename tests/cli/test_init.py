@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -12,12 +13,13 @@ import pytest
 from tests.cli.conftest import Type, data
 from tests.conftest import git
 from tests.kernel.conftest import started
-from workbench.cli.project.starter import OFFERED, settings_text
+from tests.users import NOBODY
+from workbench.cli.project import OFFERED, settings_text
 from workbench.rules.tasks.plan import parse
 from workbench.state.settings import Settings
 from workbench.trust.withheld import privileged
 
-FILES = ["workbench.ipynb", "plan.yaml", ".aiswarm/settings.toml"]
+FILES = ["workbench.ipynb", "plan.yaml", "nbval.cfg", ".aiswarm/settings.toml"]
 OWN = """
 plan: own
 tasks:
@@ -26,6 +28,7 @@ tasks:
   - {name: wait, title: Wait for what failed, persona: reviewer, run: exit 0, after: [fail]}
   - {name: think, title: Only an LLM can do it, persona: reviewer}
 """
+MORE = "  - {name: more, title: More, persona: implementer, worktree: lab, run: exit 3, max_retries: 0}\n"
 OWN_STATES = {
     "write": ("completed", False),
     "fail": ("failed", False),
@@ -47,17 +50,32 @@ def test_files_that_exist_stay_as_they_are(run: Type, repository: Path) -> None:
     (repository / "plan.yaml").write_text("mine")
     (repository / "workbench.ipynb").symlink_to("elsewhere.ipynb")
     states = {file["file"]: file["state"] for file in data(run("--json", "init"))["files"]}
-    assert states == dict(zip(FILES, ["exists, unchanged", "exists, unchanged", "written"], strict=True))
+    assert states == dict(zip(FILES, ["exists, unchanged", "exists, unchanged", "written", "written"], strict=True))
     assert {file["state"] for file in data(run("--json", "init"))["files"]} == {"exists, unchanged"}
     assert (repository / "plan.yaml").read_text() == "mine"
     assert not (repository / "elsewhere.ipynb").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository away")
+def test_who_begins_in_a_colleagues_repository_is_told_how_git_comes_to_use_it(run: Type, repository: Path) -> None:
+    for path in (repository, repository / ".git"):
+        os.chown(path, NOBODY, NOBODY)
+    lead = run("init", "--bare").out
+    assert "Its repository cannot be used: " in lead
+    assert f"`git config --global --add safe.directory {repository}`" in lead
+    assert f"safe.directory {repository}" in run("worktrees", "create", "lab").err
 
 
 def test_a_dry_run_writes_nothing(run: Type, tmp_path: Path) -> None:
     (place := tmp_path / "new").mkdir()
     (place / "plan.yaml").write_text("mine")
     made = data(run("--project", str(place), "--json", "init", "--dry-run"))
-    assert [file["state"] for file in made["files"]] == ["would be written", "exists", "would be written"]
+    assert [file["state"] for file in made["files"]] == [
+        "would be written",
+        "exists",
+        "would be written",
+        "would be written",
+    ]
     assert [path.name for path in place.iterdir()] == ["plan.yaml"]
 
 
@@ -99,10 +117,10 @@ def test_the_starter_notebook_runs_as_it_is_and_with_a_plan_of_ones_own(
     run("init")
     git("add", ".", cwd=repository)
     git("commit", "-q", "-m", "A project to begin with", cwd=repository)
-    made = papermill.execute_notebook(
+    notebook = papermill.execute_notebook(
         repository / "workbench.ipynb", tmp_path / "out.ipynb", cwd=repository, progress_bar=False
     )
-    assert "Workbench is stopped." in str(made.cells[-1].outputs)
+    assert "Workbench is stopped." in str(notebook.cells[-1].outputs)
     assert [task["status"] for task in data(run("--json", "tasks"))] == ["completed", "completed"]
 
     own = tmp_path / "own.yaml"
@@ -117,6 +135,16 @@ def test_the_starter_notebook_runs_as_it_is_and_with_a_plan_of_ones_own(
         states = {task["name"]: (task["status"], task["blocked"]) for task in tasks}
         assert states == OWN_STATES
     assert (repository / "made.txt").read_text() == "1\n"
+
+    own.write_text(OWN + MORE)
+    papermill.execute_notebook(
+        repository / "workbench.ipynb", tmp_path / "out.ipynb", parameters, cwd=repository, progress_bar=False
+    )
+    own.write_text(OWN + MORE.replace("exit 3", "echo 2 > more.txt"))
+    papermill.execute_notebook(
+        repository / "workbench.ipynb", tmp_path / "out.ipynb", parameters, cwd=repository, progress_bar=False
+    )
+    assert (repository / "more.txt").read_text() == "2\n"
 
 
 @pytest.mark.long

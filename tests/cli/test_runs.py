@@ -32,10 +32,12 @@ def test_the_list_of_runs_fits_into_a_hundred_columns(run: Type) -> None:
     shown = run("runs")
     assert shown.status == 0
     head, second, first = shown.out.splitlines()
-    assert head.split() == ["run", "name", "state", "parameters", "metrics", "took"]
+    assert head.split() == ["run", "name", "state", "lr", "seed", "metrics", "took"]
+    assert run("runs", "--sort", "-val/accuracy").out.split()[3:6] == ["val/accuracy", "lr", "seed"]
+    assert run("runs", "--sort", "lr", "--where", "lr=0.2").out.splitlines()[1].split()[0] == "2"
     assert max(len(head), len(second), len(first)) <= WIDTH
     assert "loss=0.1235 …" in first
-    assert "lr=0.2 seed=2" in second
+    assert "0.2" in second.split()
     assert "loss=0.05" in run("runs", "--where", "loss<0.1").out
     assert run("runs", "--state", "failed").out.strip() == "No run matches."
     for order, found in (("loss", 2), ("-loss", 1), ("name", 1), ("-name", 2), ("-started", 2)):
@@ -50,8 +52,8 @@ def test_sweeps_are_listed_with_how_many_of_their_runs_have_ended(client: Projec
         begun = client.call("start_run", name=f"seeds {number}", sweep_id=sweep["id"], key=str(number))
         client.call("end_run", run_id=begun["id"], **end)
     head, row = run("runs", "sweeps").out.splitlines()
-    assert head.split() == ["sweep", "notebook", "runs", "completed", "failed", "running", "started"]
-    assert row.split()[:6] == ["seeds", "train.ipynb", "3", "1", "1", "0"]
+    assert head.split() == ["sweep", "notebook", "runs", "completed", "failed", "lost", "running", "left", "started"]
+    assert row.split()[:8] == ["seeds", "train.ipynb", "3", "1", "1", "0", "0", "1"]
     client.call("record_metrics", run_id=4, metrics={"acc": 0.95, "loss": 0.0106118})
     _, last, *_ = run("runs", "--sweep", "seeds").out.splitlines()
     assert "acc=0.95 loss=0.01061 " in last  # no number is cut: a part of it would be another number

@@ -30,8 +30,12 @@ def test_plan_says_what_was_created_or_would_be(run: Type, tmp_path: Path) -> No
     assert said() == said("--dry-run") == said("--update") == ["Plan penguins: unchanged.", *table]
     file.write_text(PLAN.replace("Count them", "Count all"))
     change = "~ count: title Count them → Count all"
-    assert said("--update", "--dry-run") == ["Plan penguins: would be changed; nothing was changed.", change, *table]
-    assert said("--update") == ["Plan penguins: changed.", change, *table]
+    assert said("--update", "--dry-run") == [
+        "Plan penguins: would be changed; nothing was changed.",
+        change,
+        *table[:2],
+    ]
+    assert said("--update") == ["Plan penguins: changed.", change, *table[:2]]
     file.write_text("plan: one\ntasks:\n  - {name: a, title: A, persona: tester}\n")
     assert said()[0] == "Plan one: created, 1 task."
     assert data(run("--json", "plan", str(file), "--dry-run"))["changed"] is False
@@ -87,9 +91,31 @@ def test_cancelling_a_task_names_the_tasks_cancelled_with_it(run: Type) -> None:
     assert run("cancel", "1").out == "Cancelled task 1.\n"
     assert run("cancel", "2").out == "Cancelled task 2, and with it 3, 4.\n"
     create(run, *[{"parent_task_id": 2}] * (NEAR + 1))
-    run("retry", "2")
+    assert run("retry", "2").out == (
+        "Task 2 is retried. Tasks 3, 4, cancelled with it, stay cancelled. `workbench retry 3 4` retries them.\n"
+    )
     told = ", ".join(map(str, range(5, NEAR + 5)))
-    assert run("cancel", "2").out == f"Cancelled task 2, and with it {told}, ….\n"
+    assert run("cancel", "2").out == f"Cancelled task 2, and with it {told} and 1 more.\n"
+
+
+def test_what_was_cancelled_with_a_task_is_retried_with_it_or_by_name(run: Type) -> None:
+    create(run, {}, {"parent_task_id": 1}, {"parent_task_id": 1})
+    run("cancel", "1")
+    assert run("retry", "1", "--also-cancelled").out == "Task 1 is retried, and with it 2, 3.\n"
+    run("cancel", "1")
+    assert run("retry", "2", "3").out == (
+        "Task 2 is retried. Its parent, task 1, is cancelled.\nTask 3 is retried. Its parent, task 1, is cancelled.\n"
+    )
+    assert run("cancel", "1").out == "Cancelled task 1, and with it 2, 3.\n"
+    assert run("retry", "1", "2").status == 0
+    partial = run("retry", "3", "99", "2")
+    assert partial.status == 1
+    assert "Task 3 is retried." in partial.out
+    assert "TASK_NOT_FOUND" in partial.out
+    assert "2     It was not tried." in partial.out
+    assert run("edit", "1", "--title", "Other").out == "Changed task 1: title.\n"
+    assert run("reopen", "1").status == 1
+    assert "tasks blocked" not in run("status").out
 
 
 @pytest.mark.usefixtures("penguins")
@@ -115,7 +141,10 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type) -> 
     assert listed("--sort", "priority") == listed("--sort", "newest") == [2, 1]
     assert listed("--persona", "reviewer") == [2]
     assert listed("--worktree", "island") == [1]
-    assert listed("--agent", "ada") == listed("--session", "none") == listed("--parent", "1") == []
+    assert listed("--search", "judge") == [2]
+    assert listed("--parent", "1") == []
+    for ghost in (("--agent", "ada"), ("--session", "none"), ("--plan", "ghost")):
+        assert "_NOT_FOUND" in run("tasks", *ghost).err
     assert run("tasks").out.splitlines()[2].split()[:5] == ["2", "Judge", "the", "count", "blocked"]
     for order, ids in (("id", [1, 2]), ("priority", [2, 1])):
         more = run("tasks", "--sort", order, "--limit", "1").out.splitlines()[-1]
@@ -128,7 +157,7 @@ def test_tasks_are_listed_by_what_they_belong_to_and_in_any_order(run: Type) -> 
 def test_no_tasks_and_no_matching_tasks_are_worded_differently(run: Type) -> None:
     for command in ("tasks", "graph"):
         assert run(command).out == "There are no tasks. Create some with a plan.\n"
-        assert run(command, "--plan", "penguins").out == "No task matches.\n"
+        assert "There is no plan 'penguins'." in run(command, "--plan", "penguins").err
     assert run("tasks", "--sort", "newest", "--limit", "5").out == run("tasks").out
     assert run("tasks", "--status", "failed").out == "No task matches.\n"
 
@@ -177,3 +206,17 @@ async def test_an_error_is_shown_once_with_its_lines_and_a_task_that_failed_has_
     facts = (await command("task", str(cancelled))).out
     assert any(line.split() == ["reason", "a", "mistake"] for line in facts.splitlines())
     assert "error message" not in facts
+
+
+def test_lists_and_details_show_the_day_a_task_is_due_and_that_it_is_overdue(run: Type) -> None:
+    create(run, {"title": "Late", "due": "2020-02-29"}, {"title": "Soon", "due": "9999-12-31"}, {"title": "Any time"})
+    overdue = run("tasks", "--due", "overdue").out.splitlines()
+    assert "due" in overdue[0].split()
+    assert "2020-02-29, overdue" in overdue[1]
+    assert len(overdue) == 2
+    first = [line.split()[0] for line in run("tasks", "--sort", "due").out.splitlines()[1:]]
+    assert first == ["1", "2", "3"]
+    assert "due" not in run("tasks", "--search", "Any").out.split()
+    assert run("edit", "1", "--due", "9999-12-30").out == "Changed task 1: due.\n"
+    assert "9999-12-30\n" in run("task", "1").out
+    assert run("tasks", "--due", "soon").err.startswith("INVALID_ARGUMENTS: ")

@@ -1,8 +1,9 @@
-"""`workbench tools`: the catalogue, calls and permissions; and calls in the inbox."""
+"""`workbench tools`: the catalogue, calls and permissions, and MCP servers; and calls in the inbox."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sys
 from typing import Any
@@ -15,6 +16,7 @@ from tests.upstream.servers import OFF_PROTOCOL, SERVER
 from workbench.ops import OPERATOR
 from workbench.services.tools.calls import Finished, call
 from workbench.services.tools.tool import ToolScope
+from workbench.state.settings import Settings
 
 
 def test_tools_are_listed_shown_and_called_and_their_calls_listed(run: Type) -> None:
@@ -46,6 +48,13 @@ def test_permissions_are_set_and_listed(run: Type) -> None:
     assert run("tools", "allow", "create_task").status == 2
 
 
+def test_nobody_signs_in_at_an_address_with_a_secret_in_it(run: Type) -> None:
+    url = "http://127.0.0.1:9/mcp?key=env://HUB_KEY"
+    run("tools", "servers", "add", "hub", "--url", url)
+    refused = run("tools", "servers", "sign-in", "hub", "--seconds", "1")
+    assert refused.err.startswith("INVALID_ARGUMENTS: The address of hub has a secret in it"), refused
+
+
 def model_calls(served: Served, tool: str, /, **arguments: Any) -> asyncio.Task[Finished]:
     """A call by the model of a conversation."""
     return asyncio.create_task(call(served.workbench._ctx, ToolScope(OPERATOR, conversation_id="c"), tool, arguments))
@@ -54,9 +63,9 @@ def model_calls(served: Served, tool: str, /, **arguments: Any) -> asyncio.Task[
 async def asked(served: Served) -> int:
     """The approval of the call that waits."""
     async with served.workbench.feed.subscribe("approval.*") as news:
-        while not (found := (await served.workbench.call("list_approvals", kind="tool_call"))["approvals"]):
+        while not (approvals := (await served.workbench.call("list_approvals", kind="tool_call"))["approvals"]):
             await anext(news)
-    return int(found[0]["id"])
+    return int(approvals[0]["id"])
 
 
 @pytest.mark.long
@@ -112,3 +121,33 @@ async def test_a_call_that_waits_is_in_the_inbox_and_approved_by_the_name_of_its
     assert (await command("reject", "cancel_task", "--reason", "not now")).status == 0
     await asyncio.gather(again, return_exceptions=True)
     assert "not now" in str(again.exception())
+
+
+def test_a_file_of_servers_that_cannot_be_read_is_named_with_the_line(run: Type, settings: Settings) -> None:
+    run("tools", "servers")
+    settings.tool_servers_file.parent.mkdir(exist_ok=True)
+    settings.tool_servers_file.write_text('{"mcpServers": {\n  "a": {"command": "x"},\n}}')
+    shown = run("tools", "servers").out
+    assert shown.startswith(f"{settings.tool_servers_file} cannot be used: line 3, ")
+    assert "There are no" not in shown
+
+
+def test_a_server_is_added_changed_switched_and_removed(run: Type) -> None:
+    added = run("tools", "servers", "add", "files", "--command", "files-server --all", "--env", "TOKEN=env://T").out
+    assert added == "files is stopped. It is used when the servers of the project run.\n"
+    assert run("tools", "servers", "update", "files", "--url", "https://example.org/mcp").status == 0
+    assert run("tools", "servers", "disable", "files").out == "files is disabled.\n"
+    [row] = run("tools", "servers").out.splitlines()[1:]
+    assert row.split() == ["files", "disabled", "0", "https://example.org/mcp"]
+    assert "is stopped" in run("tools", "servers", "enable", "files").out
+    assert "https://example.org/mcp" in run("tools", "servers", "show", "files").out
+    assert run("tools", "servers", "log", "files").out == "files wrote nothing to its standard error.\n"
+    assert run("tools", "servers", "remove", "files").out == "Removed files.\n"
+    assert data(run("--json", "tools", "servers"))["servers"] == []
+
+
+def test_a_file_that_came_with_the_repository_is_not_trusted(run: Type, settings: Settings) -> None:
+    run("init")
+    settings.tool_servers_file.write_text(json.dumps({"mcpServers": {"files": {"command": "files-server"}}}))
+    [one] = data(run("--json", "tools", "servers"))["servers"]
+    assert (one["state"], one["tools"]) == ("untrusted", [])

@@ -62,8 +62,8 @@ def test_worktrees_are_created_compared_updated_and_cleaned_up(run: Type, reposi
     (repository / ".aiswarm" / "worktrees" / "two" / "draft.txt").write_text("draft\n")
     assert "+draft" in run("worktrees", "diff", "two", "--uncommitted").out
     assert run("worktrees", "discard", "two").err.startswith("WORKTREE_DIRTY")
-    said = run("worktrees", "discard", "two", "--force", "--delete-branch").out
-    assert said.startswith("Discarded two; the branch feature/two is deleted. What existed nowhere else is saved in /")
+    out = run("worktrees", "discard", "two", "--force", "--delete-branch").out
+    assert out.startswith("Discarded two; the branch feature/two is deleted. What existed nowhere else is saved in /")
     assert "trash" in run("worktrees", "prune").out
     assert run("worktrees", "prune", "--yes").out.splitlines()[-1].endswith("freed")
     assert run("worktrees", "integrate", "one", "--fast-forward").status == 0
@@ -75,8 +75,8 @@ def test_worktrees_are_created_compared_updated_and_cleaned_up(run: Type, reposi
 def test_a_conflict_is_resolved_by_the_steps_that_are_shown(run: Type, repository: Path) -> None:
     place = worktree(run, README="# Theirs\n")
     commit(repository, "Mine", README="# Mine\n")
-    said = run("integrate", "lab").out
-    assert "It conflicts with main; `workbench worktrees resolve lab` shows the steps." in said
+    out = run("integrate", "lab").out
+    assert "It conflicts with main; `workbench worktrees resolve lab` shows the steps." in out
     assert "Checks: conflicts with main in README.md" in run("approvals").out
     assert "`workbench worktrees resolve lab`" in run("worktrees", "update", "lab").out
     steps = run("worktrees", "resolve", "lab").out.splitlines()
@@ -111,7 +111,7 @@ def test_closed_worktrees_and_decided_approvals_stay_visible(run: Type, reposito
     lines = run("worktrees", "--all").out.splitlines()
     assert "There are no active worktrees." in lines
     lab, other = (next(line.split() for line in lines if line.startswith(name)) for name in ("lab", "other"))
-    assert lab[1:7] == ["wb/lab/main", "main", "integrated", merged[:12], "operator", getpass.getuser()]
+    assert lab[1:7] == ["wb/lab/main", "main", "integrated", merged[:12], getpass.getuser(), getpass.getuser()]
     assert (other[3], other[-2:]) == ("discarded", ["Dead", "end"])
     shown = run("worktrees", "status", "lab").out
     assert merged[:12] in shown

@@ -88,10 +88,10 @@ async def test_a_rejection_is_raised_with_its_reason(served: Served, decide: Any
 
 
 async def test_a_token_that_is_not_admitted_yet_waits_for_admission(served: Served) -> None:
-    made = await served.workbench.call("register", name="Ada")
-    coming = asyncio.create_task(Agent(served.info.url, token=made["token"]).__aenter__())
+    registration = await served.workbench.call("register", name="Ada")
+    coming = asyncio.create_task(Agent(served.info.url, token=registration["token"]).__aenter__())
     async with served.workbench.feed.subscribe() as anything:
-        await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+        await served.workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "ada"})
         await anext(anything)
     agent = await coming
     assert agent.agent_id == "ada"
@@ -127,7 +127,7 @@ async def test_an_agent_that_a_migration_brought_needs_its_id_only(served: Serve
 # Calls
 
 
-async def test_errors_are_those_the_server_raised(served: Served, admit: Admit) -> None:
+async def test_the_client_raises_the_errors_of_the_server(served: Served, admit: Admit) -> None:
     ada = await admit("ada", tool="read")
     async with Agent(served.info.url, token=ada.token) as agent:
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
@@ -202,7 +202,7 @@ async def test_after_a_break_reads_are_sent_again_and_changes_fail(served: Serve
     with pytest.raises(Unavailable, match="NO_SERVER"):
         await change
     await served.servers.start(port_of(served))
-    await served.workbench.call("create_task", title="New", persona_id="tester")
+    await given.task(served.workbench, "New", "tester")
     assert [event["kind"] for event in (await reading)["events"]] == ["task.created"]
 
 
@@ -232,7 +232,7 @@ async def test_an_agent_finds_the_server_again_where_it_is_restarted(
             asked = asyncio.create_task(agent.call("whoami"))
             assert (await served.servers.start(0)).url != served.info.url
             assert (await asked)["agent_id"] == "ada"
-            await served.workbench.call("create_task", title="New", persona_id="tester")
+            await given.task(served.workbench, "New", "tester")
             assert (await first)["data"]["title"] == "New"
 
 
@@ -311,10 +311,10 @@ async def test_an_agent_gives_up_when_the_server_is_away_too_long(served: Served
 
 
 async def test_events_go_on_across_breaks_without_gap_or_repetition(served: Served, steady: Agent) -> None:
-    made, titles = served.workbench.call, []
+    call, titles = served.workbench.call, []
     async with aclosing(steady.subscribe("task.created", after=0)) as events:
         for number in range(9):
-            await made("create_task", title=str(number), persona_id="tester")
+            await call("create_task", title=str(number), persona_id="tester")
             if number % 3 == 1:
                 titles.append((await anext(events))["data"]["title"])
                 await served.servers.stop()
@@ -334,7 +334,7 @@ async def test_subscriptions_are_kept_apart_end_with_their_reader_and_may_be_ref
         aclosing(steady.subscribe(after=-1)) as none,
     ):
         assert (await anext(agents))["kind"] == "agent.registered"
-        await served.workbench.call("create_task", title="One", persona_id="tester")
+        await given.task(served.workbench, "One", "tester")
         assert (await anext(tasks))["kind"] == "task.created"
         assert (await anext(agents))["kind"] == "agent.assigned"
         with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
@@ -346,7 +346,7 @@ async def test_a_slow_reader_misses_nothing(served: Served, steady: Agent, monke
     monkeypatch.setattr(subscription, "UNREAD_LIMIT", 3)
     async with aclosing(steady.subscribe("task.created", after=0)) as events:
         for number in range(30):
-            await served.workbench.call("create_task", title=str(number), persona_id="tester")
+            await given.task(served.workbench, str(number), "tester")
         assert [(await anext(events))["data"]["title"] for _ in range(30)] == [str(n) for n in range(30)]
 
 

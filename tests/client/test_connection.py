@@ -48,7 +48,7 @@ async def attached_kernel(served: Served) -> AsyncIterator[Call]:
     async with AsyncExitStack() as stack:
         serving = await attach(stack, served.workbench.settings)
         assert serving is not None
-        yield lambda: serving.call("list_runs", {}, None)
+        yield lambda: serving.call("list_runs", {}, None, None)
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def agent_of_a_kernel(served: Served) -> AsyncIterator[Call]:
     async with AsyncExitStack() as stack:
         serving = await attach(stack, served.workbench.settings)
         assert serving is not None
-        yield lambda: serving.call("list_runs", {}, served.workbench.operator_token)
+        yield lambda: serving.call("list_runs", {}, served.workbench.operator_token, None)
 
 
 @asynccontextmanager

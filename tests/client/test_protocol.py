@@ -322,7 +322,7 @@ class AnyServer(RuleBasedStateMachine):
         self.connected = False
         self._do(self.protocol.ended(BROKEN))
         assert self.open <= set(self.settled)
-        assert all(one.error for one in self.protocol._subscriptions.values())
+        assert all(value.error for value in self.protocol._subscriptions.values())
 
 
 TestAnyServer = AnyServer.TestCase

@@ -24,9 +24,9 @@ class Time:
 
 def met(time: Time) -> RetryPolicy:
     """After a server was met, with a patience of ten seconds."""
-    made = RetryPolicy(10.0, time, lambda: backoff(lambda: 0.0))
-    made.met()
-    return made
+    policy = RetryPolicy(10.0, time, lambda: backoff(lambda: 0.0))
+    policy.met()
+    return policy
 
 
 @given(st.floats(0, 1, exclude_max=True))

@@ -78,9 +78,9 @@ def test_doctor_warns_of_confinement_that_is_off_and_of_a_missing_repository(doc
 
 @pytest.mark.anyio
 async def test_get_confinement_lists_the_enforced_and_missing_protections(workbench: Workbench) -> None:
-    found = await workbench.call("get_confinement")
+    confinement = await workbench.call("get_confinement")
     able = abilities()
-    assert found == {
+    assert confinement == {
         "mode": "auto",
         "abi": able.abi,
         "enforced": list(able.enforced),

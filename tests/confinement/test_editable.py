@@ -68,7 +68,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def found(project: Path, *read: Path, enforce: bool = True, path: str = "/usr/bin") -> list[Editable]:
+def find_editable(project: Path, *read: Path, enforce: bool = True, path: str = "/usr/bin") -> list[Editable]:
     box = Box(write=(), read=read, scratch=project.parent / "scratch", enforce=enforce)
     return [one for one in installs(box, project, path) if one.noted.is_relative_to(project.parent)]
 
@@ -79,9 +79,9 @@ def test_an_editable_install_of_the_project_is_found_however_it_is_noted(project
     directory = WAYS[way](environment(place), project)
     (place / "bin").mkdir()
     for opened in (place, place / "bin", place / "lib" / VERSION, project):
-        assert [one.directory for one in found(project, opened, project)] == [directory]
-    assert [one.directory for one in found(project, enforce=False, path=str(place / "bin"))] == [directory]
-    assert found(project, place) == []  # what the box keeps closed cannot be imported: that fails, and says so
+        assert [one.directory for one in find_editable(project, opened, project)] == [directory]
+    assert [one.directory for one in find_editable(project, enforce=False, path=str(place / "bin"))] == [directory]
+    assert find_editable(project, place) == []  # what the box keeps closed cannot be imported: that fails, and says so
 
 
 def test_environments_that_import_nothing_of_the_persons_are_used(project: Path, tmp_path: Path) -> None:
@@ -95,7 +95,11 @@ def test_environments_that_import_nothing_of_the_persons_are_used(project: Path,
     (packages / "__editable___a_finder.py").write_text("MAPPING = {")
     (packages / "b.dist-info").mkdir()
     (packages / "b.dist-info" / "direct_url.json").write_text("[]")
-    assert found(project, project) == found(project, enforce=False, path=str(project / "strange" / "bin")) == []
+    assert (
+        find_editable(project, project)
+        == find_editable(project, enforce=False, path=str(project / "strange" / "bin"))
+        == []
+    )
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def test_files_can_be_opened_one_by_one(box: Box, tmp_path: Path) -> None:
     assert [(tmp_path / name).read_text() for name in ("read", "write")] == ["read", "writemore\n"]
 
 
-def test_a_box_comes_back_from_json_as_it_was(box: Box) -> None:
+def test_a_box_equals_itself_after_json(box: Box) -> None:
     for one in (box, replace(box, connect=(80, 443), enforce=False, read=(Path("/usr"),))):
         assert Box.from_json(one.as_json()) == one
 

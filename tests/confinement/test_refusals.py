@@ -36,7 +36,7 @@ def test_an_untrusted_setting_is_named_as_untrusted(tmp_path: Path) -> None:
     assert "sets confinement_write, but you have not trusted it: `workbench trust` shows it" in said
 
 
-def explained(scene: Scene, script: str) -> list[str]:
+def explain(scene: Scene, script: str) -> list[str]:
     """The explanation of a script that fails in its box."""
     done = scene.work(script)
     assert done.returncode != 0, done.stdout
@@ -100,12 +100,12 @@ CANNOT_BE_WRITTEN = "cannot be written: the setting confinement_write opens it."
 )
 def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script: str, said: str) -> None:
     places = {"home": scene.home, "worktree": scene.worktree, "project": scene.project}
-    assert said.format(**places) in explained(scene, script)
+    assert said.format(**places) in explain(scene, script)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
-    assert explained(scene, "curl -sS http://127.0.0.1:9/") == [
+    assert explain(scene, "curl -sS http://127.0.0.1:9/") == [
         "It cannot connect to port 9: the setting confinement_connect opens it, on every host."
     ]
 
@@ -115,7 +115,7 @@ def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
 ) -> None:
     tools = scene.home / "tools"
     monkeypatch.setenv("PATH", f"{tools / 'bin'}:/usr/bin:/bin")
-    assert explained(scene, "frob") == [
+    assert explain(scene, "frob") == [
         f"The program frob is outside it, at {tools}/bin/frob: add {tools} to the setting confinement_read."
     ]
     opened = replace(scene.box, read=(*scene.box.read, tools))
@@ -136,19 +136,19 @@ def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
     ],
 )
 def test_other_failures_are_not_blamed_on_the_box(scene: Scene, script: str) -> None:
-    assert explained(scene, script) == []
+    assert explain(scene, script) == []
 
 
 def test_the_name_of_shared_memory_is_not_taken_for_a_file(scene: Scene) -> None:
     script = "echo \"PermissionError: [Errno 13] Permission denied: '/psm_0123abcd'\"; false"
-    [said] = explained(scene, script)
+    [said] = explain(scene, script)
     assert said.startswith("It cannot use /dev/shm, ")
 
 
 def test_a_refused_file_in_dev_shm_is_explained_like_any_other(scene: Scene) -> None:
     with TemporaryDirectory(dir="/dev/shm") as directory:
         (data := Path(directory, "data.csv")).write_text("1")
-        assert explained(scene, f"cat {data}") == [f"{data} {CANNOT_BE_READ}"]
+        assert explain(scene, f"cat {data}") == [f"{data} {CANNOT_BE_READ}"]
 
 
 def test_an_explanation_omits_allowed_paths_and_shortens_a_long_list(scene: Scene) -> None:

@@ -100,7 +100,7 @@ def by(scene: Scene, command: list[str], environment: dict[str, str]) -> subproc
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_a_way_out_that_is_open_outside_is_closed_in_a_box(scene: Scene, around: dict[str, str], way: str) -> None:
+def test_a_box_closes_each_way_out_that_is_open_outside(scene: Scene, around: dict[str, str], way: str) -> None:
     with by(scene, [SYSTEM_PYTHON, "-c", way], around) as free:
         said, _ = free.communicate(timeout=60)
     if not said.endswith("got out\n"):
@@ -170,8 +170,8 @@ def test_threads_processes_and_pairs_of_sockets_work_and_modes_can_be_set_as_usu
         os.chmod("shared.txt", 0o1755), os.mkdir("sticky", 0o1777), os.open("new", os.O_CREAT, 0o755)
         print(oct(os.stat("shared.txt").st_mode))
     """
-    said = scene.run([SYSTEM_PYTHON, "-uc", script]).stdout
-    assert said.splitlines() == ["thread", "process", "b'x'", "b'x'", "0o101755"]
+    stdout = scene.run([SYSTEM_PYTHON, "-uc", script]).stdout
+    assert stdout.splitlines() == ["thread", "process", "b'x'", "b'x'", "0o101755"]
 
 
 def test_in_a_shared_project_directories_keep_their_group_and_programs_get_no_rights(scene: Scene) -> None:
@@ -247,5 +247,5 @@ def test_with_all_of_proc_to_read_other_processes_still_keep_theirs(scene: Scene
     other = f"/proc/{around['SUPERVISOR']}"
     assert scene.run(["cat", f"{other}/comm"], wider).stdout == "sh\n"
     for private in ("environ", "maps", "mem", "auxv", "io", "fd/0", "root/etc/hostname", "cwd/shared.txt"):
-        said = scene.run(["cat", f"{other}/{private}"], wider).stdout
-        assert REFUSED.search(said), private
+        stdout = scene.run(["cat", f"{other}/{private}"], wider).stdout
+        assert REFUSED.search(stdout), private

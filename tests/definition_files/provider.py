@@ -18,7 +18,7 @@ class Provider:
     """
 
     address: str = ""
-    reply: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    reply: bytes = b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"data":[]}'
     is_silent: bool = False
     requests: list[str] = field(default_factory=list)
 
@@ -35,8 +35,8 @@ class Provider:
 @asynccontextmanager
 async def running() -> AsyncIterator[Provider]:
     """A running provider."""
-    made = Provider()
-    server = await asyncio.start_server(made.answer, "127.0.0.1", 0)
-    made.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    provider = Provider()
+    server = await asyncio.start_server(provider.answer, "127.0.0.1", 0)
+    provider.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
-        yield made
+        yield provider

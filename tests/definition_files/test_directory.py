@@ -160,8 +160,8 @@ def by_replacement(path: Path) -> None:
 def test_an_edit_made_during_a_change_is_kept(
     directory: DefinitionDirectory, happening: Happening, expected: dict[str, str]
 ) -> None:
-    made = directory.change(meanwhile(happening, directory.path)).definition
-    assert rules(made) == rules(directory.read().definition) == expected | {"added": "Added."}
+    definition = directory.change(meanwhile(happening, directory.path)).definition
+    assert rules(definition) == rules(directory.read().definition) == expected | {"added": "Added."}
 
 
 def test_a_rule_that_an_editor_creates_in_the_middle_of_a_change_is_not_replaced(

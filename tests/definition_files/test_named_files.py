@@ -42,7 +42,7 @@ def files_of(tmp_path: Path, **server: Any) -> Files:
         {"command": "sh", "args": ["link"]},
     ],
 )
-def test_a_file_of_a_definition_that_a_program_names(
+def test_a_file_named_by_a_program_of_a_definition_is_hashed(
     server: dict[str, Any], rule: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

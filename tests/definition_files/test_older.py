@@ -119,7 +119,7 @@ def test_vectors_make_a_file_large_and_are_read_but_not_without_a_limit(agents: 
 # Converting.
 
 
-def converted(files: dict[str, str]) -> Converted:
+def convert(files: dict[str, str]) -> Converted:
     """The content of a definition's files."""
     (root,) = {name.partition("/")[0] for name in files if "/" in name} or {""}
     below = {name.removeprefix(f"{root}/"): text for name, text in files.items()}
@@ -136,17 +136,17 @@ def test_a_migrated_definition_equals_the_older_one(
     if files is AS_FILE:
         (agents / "finder/README.txt").unlink()
         (agents / "finder").rmdir()
-    made = migrate(registry, NAME, None, keep=keep)
-    given = converted(files).definition
-    identified = given.metadata.model_copy(update={"id": made.after.definition.metadata.id})
+    migration = migrate(registry, NAME, None, keep=keep)
+    definition = convert(files).definition
+    identified = definition.metadata.model_copy(update={"id": migration.after.definition.metadata.id})
     assert is_id(identified.id)
-    assert f"metadata.id: 'finder' is {identified.id} now." in made.changed
-    assert made.after.definition == given.model_copy(update={"metadata": identified})
+    assert f"metadata.id: 'finder' is {identified.id} now." in migration.changed
+    assert migration.after.definition == definition.model_copy(update={"metadata": identified})
     assert paths(registry) == ["./agents/finder"]
-    assert registry.get(NAME) == made.after
+    assert registry.get(NAME) == migration.after
     after = texts(agents)
     assert {name for name in files if name in after} == {name for name in files if keep or name == "finder/prompt.md"}
-    assert registry.change(registry.find(NAME), lambda old: old).after.definition == made.after.definition
+    assert registry.change(registry.find(NAME), lambda old: old).after.definition == migration.after.definition
     assert all(after[name] == text for name, text in files.items() if keep)
     assert after.get("finder/README.txt", "mine") == "mine"
 
@@ -187,8 +187,8 @@ def test_the_next_reader_finishes_an_interrupted_conversion_or_removal(
 
 def test_a_definition_migrated_to_another_directory_gets_a_new_id(agents: Path, registry: Registry) -> None:
     put(agents, AS_FILE)
-    made = migrate(registry, NAME, "./agents/deep/new", keep=True)
-    assert is_id(made.after.definition.metadata.id)
+    migration = migrate(registry, NAME, "./agents/deep/new", keep=True)
+    assert is_id(migration.after.definition.metadata.id)
     assert paths(registry) == ["./agents/deep/new", "./agents/finder.yaml"]
     assert len(refused("AMBIGUOUS_TARGET", registry.find, NAME).details["candidates"]) == 2
     migrate(registry, "./agents/finder.yaml", "./agents/other", keep=False)

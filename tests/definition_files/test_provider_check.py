@@ -67,23 +67,30 @@ async def test_each_status_of_a_provider_has_a_meaning(status: int, meaning: str
     assert len(provider.requests) == 1
 
 
+@pytest.mark.parametrize("body", [b"<html>Welcome</html>", b'{"error": "Unexpected endpoint"}', b""])
+async def test_an_address_that_lists_no_models_is_not_accepted(body: bytes, provider: Provider) -> None:
+    provider.reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    error = await refusal("openai", CONFIGS["openai"], 10, {"openai": provider.address})
+    assert error == "OpenAI's address answers, but not with a list of models. Check it; it may lack /v1."
+
+
 @pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\n"])
 async def test_a_provider_that_does_not_answer_is_not_waited_for(reply: bytes, provider: Provider) -> None:
     provider.reply, provider.is_silent = reply, True
-    found = await refusal("openai", CONFIGS["openai"], 0.2, {"openai": provider.address})
-    assert found == "OpenAI did not answer within 0.2 s."
+    error = await refusal("openai", CONFIGS["openai"], 0.2, {"openai": provider.address})
+    assert error == "OpenAI did not answer within 0.2 s."
 
 
 async def test_an_address_that_answers_no_http_is_named_as_unreachable(provider: Provider) -> None:
     for provider.reply in (b"", b"no HTTP\r\n\r\n"):
-        found = await refusal("openai", CONFIGS["openai"], 10, {"openai": provider.address})
-        assert found == "OpenAI cannot be reached (RemoteProtocolError). Check its address and the network."
+        error = await refusal("openai", CONFIGS["openai"], 10, {"openai": provider.address})
+        assert error == "OpenAI cannot be reached (RemoteProtocolError). Check its address and the network."
 
 
 @pytest.mark.parametrize("secret", [f"{SECRET}\nX-Other: 1", f"{SECRET}é", f"{SECRET}\0"])
 async def test_a_secret_that_no_header_can_have_is_not_quoted(secret: str, provider: Provider) -> None:
-    found = await refusal("openai", {"OPENAI_API_KEY": secret}, 10, {"openai": provider.address})
-    assert found == "The secret has characters that no key has, such as a line break."
+    error = await refusal("openai", {"OPENAI_API_KEY": secret}, 10, {"openai": provider.address})
+    assert error == "The secret has characters that no key has, such as a line break."
     assert provider.requests == []
 
 

@@ -18,6 +18,8 @@ from workbench.errors import WorkbenchError
 from workbench.rules.definitions.model import Definition, PromptEntry
 
 HOSTILE = [
+    "./agents/" + "a" * 256,
+    "./agents/" + "é" * 128,
     "..",
     "../agents-evil",
     "./agents/../../outside",
@@ -67,12 +69,12 @@ def base(tmp_path: Path) -> Path:
 @pytest.fixture
 def registry(base: Path) -> Registry:
     """The definitions of a project, with one of them."""
-    made = opened(base)
+    made = open_registry(base)
     made.create(made.vacant("./agents/reviewer"), definition("Reviewer"))
     return made
 
 
-def opened(base: Path, *more: Path) -> Registry:
+def open_registry(base: Path, *more: Path) -> Registry:
     """Another registry of the same definitions, as another process has."""
     return Registry(base, [base / "agents", *more])
 
@@ -137,7 +139,7 @@ def test_links_to_definitions_are_followed_inside_and_not_listed(registry: Regis
 def test_a_directory_of_definitions_that_is_a_link_itself_is_not_used(tmp_path: Path, base: Path) -> None:
     shutil.rmtree(base / "agents")
     (base / "agents").symlink_to(tmp_path / "outside")
-    registry = opened(base)
+    registry = open_registry(base)
     assert registry.listing().found == []
     assert code_of(lambda: registry.find("./agents/spy")) == "INVALID_PATH"
     assert code_of(lambda: registry.vacant("./agents/new")) == "INVALID_PATH"
@@ -145,7 +147,7 @@ def test_a_directory_of_definitions_that_is_a_link_itself_is_not_used(tmp_path: 
 
 def test_a_directory_that_the_operator_chose_may_be_a_link(tmp_path: Path, base: Path) -> None:
     (tmp_path / "mine").symlink_to(tmp_path / "outside")
-    registry = opened(base, tmp_path / "mine")
+    registry = open_registry(base, tmp_path / "mine")
     spy = str(tmp_path / "outside" / "spy")
     assert [path for path, _ in registry.listing().found] == [spy]
     assert registry.get(str(tmp_path / "mine" / "spy")).path == registry.get("Spy").path == Path(spy)
@@ -206,7 +208,7 @@ def test_an_agent_file_that_is_no_file_is_not_read(registry: Registry, base: Pat
 
 
 def test_two_registries_see_the_changes_of_each_other_at_once(registry: Registry, base: Path) -> None:
-    other = opened(base)
+    other = open_registry(base)
     for number in range(30):
         one, two = (registry, other) if number % 2 else (other, registry)
         prompt = f"version {number}"

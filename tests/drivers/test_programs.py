@@ -141,6 +141,82 @@ def test_every_setting_reaches_a_program_or_is_named_as_unused(program: str) -> 
                 assert made(**{name: value}) == ({}, (f"The profile {program} does not use the setting {name}.",))
 
 
+COMMANDS = {name: yaml.safe_load(shipped("data", "profiles", f"{name}.yaml").read_text())["command"] for name in PLACES}
+
+
+def limited(program: str, **settings: Any) -> tuple[list[str], dict[str, Any], tuple[str, ...]]:
+    """The command of a shipped profile with the limits of a definition, the configuration in a file, and what is not
+    used."""
+    found = definition(settings=settings)
+    setup = AgentSetup.model_validate(SETUP | {"limits": found.settings.limits})
+    files = PROGRAMS[program].configure(setup, "/scratch", {}).files
+    read: dict[str, Callable[[], dict[str, Any]]] = {
+        "claude": dict,
+        "codex": lambda: tomllib.loads(files[".codex/config.toml"]),
+        "gemini": lambda: json.loads(files[".gemini/settings.json"]),
+    }
+    command = PROGRAMS[program].limit(COMMANDS[program], setup.limits)
+    return command, read[program](), fit(PROGRAMS[program], program, found).unused
+
+
+def test_claude_code_has_only_the_tools_that_the_profile_and_the_definition_allow() -> None:
+    command, _, unused = limited(
+        "claude", allowedTools=["Read", "Bash(git diff:*)", "WebFetch"], disallowedTools="Glob"
+    )
+    options = [
+        word for word in command if word.startswith(("--allowedTools", "--tools", "--permission", "--disallowed"))
+    ]
+    assert options == [
+        "--permission-mode=dontAsk",
+        "--allowedTools=mcp__workbench",
+        "--allowedTools=Bash(git diff:*)",
+        "--allowedTools=Read",
+        "--tools=Read,Bash,WebFetch",
+        "--disallowedTools=Glob",
+    ]
+    assert unused == ()
+    setup = AgentSetup.model_validate(SETUP | {"limits": {"mode": "plan"}})
+    words = ["claude", "--dangerously-skip-permissions", "--allowed-tools", "Bash", "Read", "mcp__workbench", "--print"]
+    command = PROGRAMS["claude"].limit(words, setup.limits)
+    assert command[:5] == [
+        "claude",
+        "--allowed-tools=Read",
+        "--allowed-tools=mcp__workbench",
+        "--print",
+        "--permission-mode=dontAsk",
+    ]
+    assert "--disallowedTools=Write" in command
+
+
+def test_codex_is_read_only_if_not_all_that_writes_is_allowed() -> None:
+    command, config, unused = limited("codex", allowedTools=["Read", "Grep"])
+    assert "--dangerously-bypass-approvals-and-sandbox" not in command
+    assert command[:3] == ["codex", "exec", "--sandbox=read-only"]
+    assert (config["web_search"], "features" in config) == ("disabled", False)
+    assert PROGRAMS["codex"].is_read_only(definition(settings={"disallowedTools": ["Edit"]}).settings.limits)
+    assert [text.partition(":")[0] for text in unused] == [
+        "With the profile codex, its agents read by a shell that can write nothing"
+    ]
+    _, config, _ = limited("codex", allowedTools=["WebSearch"])
+    assert config["features"] == {"shell_tool": False, "unified_exec": False}
+    command, config, _ = limited("codex", disallowedTools=["WebSearch"])
+    assert (command, config["web_search"]) == (COMMANDS["codex"], "disabled")
+
+
+def test_gemini_cli_is_given_its_own_names_of_tools_and_none_that_it_cannot_limit() -> None:
+    _, config, unused = limited("gemini", allowedTools=["Read", "Bash(git:*)", "save_memory"], disallowedTools=["Edit"])
+    assert config["tools"] == {"core": ["read_file", "read_many_files", "save_memory"], "exclude": ["replace"]}
+    assert unused == ("With the profile gemini, its agents have no Bash: only some uses of it are allowed.",)
+    _, config, _ = limited("gemini", permissionMode="plan")
+    assert config["tools"]["exclude"] == ["replace", "run_shell_command", "write_file"]
+
+
+def test_a_profile_that_cannot_limit_its_program_is_refused() -> None:
+    with pytest.raises(BadInput, match="limits its program's own tools, which the profile script cannot do"):
+        fit(None, "script", definition(settings={"allowedTools": ["Read"]}))
+    assert fit(None, "script", definition(settings={"permissionMode": "acceptEdits"})).unused == ()
+
+
 MANUAL = {"include": "manual"}
 
 
@@ -273,5 +349,5 @@ def test_a_value_filled_into_json_or_toml_stays_a_string(value: str) -> None:
 
 
 def test_the_configuration_that_many_clients_read_has_the_address_and_the_token() -> None:
-    found = profile.mcp_config("http://127.0.0.1:1/mcp", "wba_x")["mcpServers"]["workbench"]
-    assert (found["url"], found["headers"]) == ("http://127.0.0.1:1/mcp", {"Authorization": "Bearer wba_x"})
+    workbench = profile.mcp_config("http://127.0.0.1:1/mcp", "wba_x")["mcpServers"]["workbench"]
+    assert (workbench["url"], workbench["headers"]) == ("http://127.0.0.1:1/mcp", {"Authorization": "Bearer wba_x"})

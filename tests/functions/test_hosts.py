@@ -33,11 +33,11 @@ def hosts() -> ToolHosts:
     return made
 
 
-def started(hosts: ToolHosts, number: int) -> asyncio.Task[Any]:
+def start_call(hosts: ToolHosts, number: int) -> asyncio.Task[Any]:
     return asyncio.create_task(hosts.run("a", call(number), None))
 
 
-def offered(hosts: ToolHosts) -> dict[str, tuple[str, str, bool]]:
+def offers_of(hosts: ToolHosts) -> dict[str, tuple[str, str, bool]]:
     """Version, host, and whether it can be called, by tool."""
     return {one.name: (one.version, host, problem is None) for one, _, host, problem in hosts.tools()}
 
@@ -56,12 +56,12 @@ async def test_a_call_reaches_the_waiting_host_and_its_result_or_failure_the_cal
     hosts: ToolHosts,
 ) -> None:
     waiting = asyncio.create_task(hosts.take("a", [], SOON))
-    running = started(hosts, 1)
+    running = start_call(hosts, 1)
     assert await waiting == HostCalls(calls=[call(1)])
     assert hosts.finish("a", "c1", {"sum": 3})
     assert await running == {"sum": 3}
     assert await hosts.take("a", [], NOW) == HostCalls()
-    failing = started(hosts, 2)
+    failing = start_call(hosts, 2)
     await hosts.take("a", [], SOON)
     hosts.finish("a", "c2", BadInput("TOOL_FAILED", "No."))
     with pytest.raises(BadInput, match="TOOL_FAILED"):
@@ -69,9 +69,9 @@ async def test_a_call_reaches_the_waiting_host_and_its_result_or_failure_the_cal
 
 
 async def test_an_answer_that_was_lost_is_given_again_and_no_call_runs_twice(hosts: ToolHosts) -> None:
-    running = [started(hosts, 1), started(hosts, 2)]
-    assert [one.call_id for one in (await hosts.take("a", [], SOON)).calls] == ["c1", "c2"]
-    assert [one.call_id for one in (await hosts.take("a", ["c1"], SOON)).calls] == ["c2"]
+    running = [start_call(hosts, 1), start_call(hosts, 2)]
+    assert [call.call_id for call in (await hosts.take("a", [], SOON)).calls] == ["c1", "c2"]
+    assert [call.call_id for call in (await hosts.take("a", ["c1"], SOON)).calls] == ["c2"]
     assert await hosts.take("a", ["c1", "c2"], NOW) == HostCalls()
     for one in ("c2", "c1"):
         hosts.finish("a", one, one)
@@ -79,7 +79,7 @@ async def test_an_answer_that_was_lost_is_given_again_and_no_call_runs_twice(hos
 
 
 async def test_a_call_whose_caller_leaves_is_interrupted_once(hosts: ToolHosts) -> None:
-    running = started(hosts, 1)
+    running = start_call(hosts, 1)
     await hosts.take("a", [], SOON)
     waiting = asyncio.create_task(hosts.take("a", ["c1"], SOON))
     running.cancel()
@@ -89,7 +89,7 @@ async def test_a_call_whose_caller_leaves_is_interrupted_once(hosts: ToolHosts) 
 
 
 async def test_a_call_whose_caller_left_before_the_host_asked_is_never_started(hosts: ToolHosts) -> None:
-    running = started(hosts, 1)
+    running = start_call(hosts, 1)
     await asyncio.sleep(0)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -113,14 +113,14 @@ async def test_progress_reaches_the_caller(hosts: ToolHosts) -> None:
 
 
 async def test_a_host_that_asks_no_more_is_gone_and_its_calls_fail(hosts: ToolHosts) -> None:
-    running = started(hosts, 1)
+    running = start_call(hosts, 1)
     await hosts.take("a", [], SOON)
     fall_silent(hosts)
     await failure(running, "TOOL_HOST_GONE")
-    assert offered(hosts) == {"add": ("1", "kernel a", False)}
+    assert offers_of(hosts) == {"add": ("1", "kernel a", False)}
     await failure(hosts.run("a", call(2), None), "TOOL_HOST_GONE")
     assert await hosts.take("a", ["c1"], NOW) == HostCalls(cancelled=["c1"])
-    assert offered(hosts)["add"] == ("1", "kernel a", True)
+    assert offers_of(hosts)["add"] == ("1", "kernel a", True)
 
 
 async def test_a_host_that_waits_for_calls_is_not_gone(hosts: ToolHosts) -> None:
@@ -128,7 +128,7 @@ async def test_a_host_that_waits_for_calls_is_not_gone(hosts: ToolHosts) -> None
     await asyncio.sleep(0)
     for _ in range(2 * SILENT_TICKS):
         hosts.tick()
-    running = started(hosts, 1)
+    running = start_call(hosts, 1)
     await waiting
     hosts.finish("a", "c1", 1)
     assert await running == 1
@@ -136,11 +136,11 @@ async def test_a_host_that_waits_for_calls_is_not_gone(hosts: ToolHosts) -> None
 
 async def test_a_name_that_another_host_has_is_offered_only_by_one_that_replaces_it(hosts: ToolHosts) -> None:
     assert hosts.offer("b", "kernel b", [tool("add", "2"), tool("more")], add=False) == {"add": "kernel a"}
-    assert offered(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", True)}
+    assert offers_of(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", True)}
     assert hosts.offer("b", "kernel b", [tool("add", "2", replaces=True)], add=True) == {}
-    assert offered(hosts)["add"] == ("2", "kernel b", True)
+    assert offers_of(hosts)["add"] == ("2", "kernel b", True)
     assert hosts.offer("a", "kernel a", [tool("add", "3")], add=True) == {"add": "kernel b"}
-    assert offered(hosts)["add"] == ("2", "kernel b", True)
+    assert offers_of(hosts)["add"] == ("2", "kernel b", True)
 
 
 async def test_a_kernel_that_has_ended_leaves_its_names_to_the_next() -> None:
@@ -148,33 +148,33 @@ async def test_a_kernel_that_has_ended_leaves_its_names_to_the_next() -> None:
     hosts.offer("a", "kernel a", [tool("add")], add=False, process=process_identity().rpartition("/")[0] + "/1:1.0")
     assert hosts.offer("b", "kernel b", [tool("add", "2")], add=False, process=process_identity()) == {}
     assert hosts.offer("c", "kernel c", [tool("add", "3")], add=False) == {"add": "kernel b"}
-    assert offered(hosts)["add"] == ("2", "kernel b", True)
+    assert offers_of(hosts)["add"] == ("2", "kernel b", True)
 
 
 async def test_the_tool_offered_last_is_called_while_its_host_answers(hosts: ToolHosts) -> None:
     hosts.offer("b", "kernel b", [tool("add", "2", replaces=True), tool("more")], add=False)
-    assert offered(hosts) == {"add": ("2", "kernel b", True), "more": ("1", "kernel b", True)}
+    assert offers_of(hosts) == {"add": ("2", "kernel b", True), "more": ("1", "kernel b", True)}
     await hosts.take("b", [], NOW)
     waiting = asyncio.create_task(hosts.take("a", [], SOON))
     await asyncio.sleep(0)
     fall_silent(hosts)
-    assert offered(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", False)}
+    assert offers_of(hosts) == {"add": ("1", "kernel a", True), "more": ("1", "kernel b", False)}
     hosts.withdraw("b")
-    assert offered(hosts) == {"add": ("1", "kernel a", True)}
+    assert offers_of(hosts) == {"add": ("1", "kernel a", True)}
     waiting.cancel()
 
 
 async def test_tools_are_added_replaced_and_withdrawn(hosts: ToolHosts) -> None:
     hosts.offer("a", "kernel a", [tool("add", "2"), tool("more")], add=True)
-    assert set(offered(hosts)) == {"add", "more"}
+    assert set(offers_of(hosts)) == {"add", "more"}
     hosts.withdraw("a", ["add"])
-    assert set(offered(hosts)) == {"more"}
+    assert set(offers_of(hosts)) == {"more"}
     hosts.offer("a", "kernel a", [tool("only")], add=False)
-    assert set(offered(hosts)) == {"only"}
+    assert set(offers_of(hosts)) == {"only"}
 
 
 async def test_a_host_that_is_withdrawn_fails_its_calls(hosts: ToolHosts) -> None:
-    running = started(hosts, 1)
+    running = start_call(hosts, 1)
     await hosts.take("a", [], SOON)
     waiting = asyncio.create_task(hosts.take("a", ["c1"], SOON))
     await asyncio.sleep(0)
@@ -212,6 +212,6 @@ async def test_the_traits_of_an_agent_are_the_tools_that_name_it() -> None:
     hosts, names = ToolHosts(), {"add": None, "mean": "", "draw": "ada"}
     tools = [tool(name).model_copy(update={"trait": agent}) for name, agent in names.items()]
     hosts.offer("a", "kernel a", tools, add=False)
-    assert [one.tool.name for one in hosts.traits("ada")] == ["draw"]
-    assert [one.tool.name for one in hosts.traits("lab", is_default=True)] == ["mean"]
-    assert [one.tool.name for one in hosts.traits("lab")] == []
+    assert [trait.tool.name for trait in hosts.traits("ada")] == ["draw"]
+    assert [trait.tool.name for trait in hosts.traits("lab", is_default=True)] == ["mean"]
+    assert [trait.tool.name for trait in hosts.traits("lab")] == []

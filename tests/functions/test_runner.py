@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from workbench.errors import Conflict, Unavailable
+from workbench.errors import Conflict, Unavailable, named
+from workbench.functions.calls import failure
 from workbench.functions.runner import FunctionCancelled, FunctionRunner
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +38,7 @@ async def times_out(runner: FunctionRunner, fn: Callable[[], Any], begun: thread
             await runner.run(fn, {}, 0.05)
 
 
-async def cancelled(runner: FunctionRunner, fn: Callable[[], Any], begun: threading.Event) -> None:
+async def cancel_once_begun(runner: FunctionRunner, fn: Callable[[], Any], begun: threading.Event) -> None:
     """Call a function, and cancel the call once the function has begun."""
     call = asyncio.create_task(runner.run(fn, {}, 30))
     await asyncio.to_thread(begun.wait)
@@ -90,7 +92,7 @@ async def test_cancelling_a_call_interrupts_its_function(runner: FunctionRunner)
         finally:
             ended.set()
 
-    await cancelled(runner, waits, begun)
+    await cancel_once_begun(runner, waits, begun)
     await asyncio.to_thread(ended.wait)
 
 
@@ -99,7 +101,7 @@ async def test_calls_of_one_function_run_at_once(runner: FunctionRunner) -> None
     await asyncio.gather(runner.run(both.wait, {}, 30), runner.run(both.wait, {}, 30))
 
 
-async def test_no_more_functions_run_than_may_also_those_that_nobody_waits_for() -> None:
+async def test_abandoned_functions_count_towards_the_limit_of_running_functions() -> None:
     runner, begun, go_on = FunctionRunner(limit=1), threading.Event(), threading.Event()
 
     def stubborn() -> None:
@@ -108,7 +110,7 @@ async def test_no_more_functions_run_than_may_also_those_that_nobody_waits_for()
                 begun.set()
                 go_on.wait()
 
-    await cancelled(runner, stubborn, begun)
+    await cancel_once_begun(runner, stubborn, begun)
     with pytest.raises(Conflict, match="TOO_MANY_CALLS"):
         await runner.run(later, {"value": 1}, 10)
     go_on.set()
@@ -170,3 +172,11 @@ async def test_the_loop_of_asynchronous_functions_is_made_again_when_one_has_end
     with pytest.raises(Unavailable, match="TOOL_STOPPED"):
         await runner.run(end, {}, 10)
     assert await runner.run(later, {"value": 1}, 10) == 1
+
+
+def test_the_first_error_of_an_exception_group_is_reported() -> None:
+    group = ExceptionGroup("g", [ExceptionGroup("h", [ValueError("deep")]), KeyError("k")])
+    said = "ExceptionGroup: g (2 sub-exceptions): ValueError: deep"
+    assert named(group) == said
+    assert failure(group, io.StringIO()).message == f"The tool failed: {said}"  # type: ignore[arg-type]
+    assert failure(ValueError("bad"), io.StringIO()).message == "The tool failed: ValueError: bad"  # type: ignore[arg-type]

@@ -98,13 +98,13 @@ def test_a_hostile_name_is_refused_or_works_and_harms_nothing(
 def live(repo: Repository, path: Path, name: str) -> None:
     """Commit, merge and remove in a new worktree."""
     write(path, {"new": "new\n"})
-    made = inside(path).commit_all("new", ANNA)
-    assert made == repo.import_branch(inside(path), name, max_bytes=MEGABYTE) == repo.resolve(name)
-    assert (repo.only_in(name), repo.commits("main", name, 1)[0].id) == (1, made)
+    commit_id = inside(path).commit_all("new", ANNA)
+    assert commit_id == repo.import_branch(inside(path), name, max_bytes=MEGABYTE) == repo.resolve(name)
+    assert (repo.only_in(name), repo.commits("main", name, 1)[0].id) == (1, commit_id)
     assert repo.integrate(name, "main", "merge", ANNA).kind == "merged"
     git(repo.root, "reset", "--quiet", "--hard", "HEAD~1")
     remove(repo, path)
-    repo.delete_branch(name, made)
+    repo.delete_branch(name, commit_id)
 
 
 @given(st.text(alphabet=st.sampled_from("ab./-@{}~^:?*[\\ \n\x7fklco") | st.characters(), max_size=8))
@@ -115,7 +115,7 @@ def test_git_accepts_every_branch_name_that_workbench_accepts(name: str) -> None
         assert checked.returncode == 0
 
 
-def test_a_branch_is_meant_where_a_tag_has_the_same_name(root: Path, repo: Repository, place: Path) -> None:
+def test_a_name_of_a_branch_and_a_tag_means_the_branch(root: Path, repo: Repository, place: Path) -> None:
     git(root, "tag", "twin")
     later = commit(root, {"shared": "4\n"})
     git(root, "branch", "twin")
@@ -127,7 +127,7 @@ def test_a_branch_is_meant_where_a_tag_has_the_same_name(root: Path, repo: Repos
     assert git(place / "v", "rev-parse", "HEAD") == later
 
 
-def test_a_whole_commit_id_is_meant_where_a_branch_has_the_same_name(root: Path, repo: Repository) -> None:
+def test_a_whole_commit_id_that_is_also_a_branch_means_the_commit(root: Path, repo: Repository) -> None:
     first = git(root, "rev-parse", "main")
     later = commit(root, {"shared": "4\n"})
     git(root, "update-ref", f"refs/heads/{first}", later)

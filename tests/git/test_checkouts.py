@@ -24,8 +24,8 @@ def test_everything_but_ignored_files_is_committed_and_nothing_new_is_no_commit(
     assert git(work, "rev-parse", "HEAD") == before
     write(work, dict.fromkeys(HOSTILE_FILES, "x") | {"shared": "changed\n"})
     (work / "kept").unlink()
-    made = inside(work).commit_all("All\n\nof it", ANNA)
-    assert made == bring(work) == repo.resolve("work")
+    commit_id = inside(work).commit_all("All\n\nof it", ANNA)
+    assert commit_id == bring(work) == repo.resolve("work")
     assert git(work, "status", "--porcelain", "--ignored") == "!! x.ignored"
     changed = {change.path for change in repo.diff_stat("main", "work")}
     assert changed == {*HOSTILE_FILES, "shared", "kept", "new"}
@@ -126,7 +126,7 @@ def test_a_worktree_that_lost_a_part_does_not_reach_the_main_one(
 
 def test_a_commit_in_a_worktree_writes_no_object_to_the_persons_repository(root: Path, work: Path) -> None:
     write(work, {"more": ""})
-    made = inside(work).commit_all("more", ANNA)
-    assert made is not None
-    assert (own(work) / "objects" / made[:2] / made[2:]).exists()
-    assert not (root / ".git" / "objects" / made[:2] / made[2:]).exists()
+    commit_id = inside(work).commit_all("more", ANNA)
+    assert commit_id is not None
+    assert (own(work) / "objects" / commit_id[:2] / commit_id[2:]).exists()
+    assert not (root / ".git" / "objects" / commit_id[:2] / commit_id[2:]).exists()

@@ -68,20 +68,20 @@ def test_links_and_files_that_are_too_large_are_not_read(root: Path) -> None:
 
 
 def test_a_directory_that_was_deleted_keeps_its_history(root: Path) -> None:
-    made = commit(root, {"agents/a/x": "x"}, "Add a")
+    commit_id = commit(root, {"agents/a/x": "x"}, "Add a")
     git(root, "rm", "-r", "--quiet", "agents")
     deleted = commit(root, {}, "Delete a")
     history = history_of(root / "agents" / "a")
-    assert [one.id for one in history.last_commits(10)] == [deleted, made]
-    assert history.contents([deleted, made], every) == [{}, {"x": b"x"}]
+    assert [one.id for one in history.last_commits(10)] == [deleted, commit_id]
+    assert history.contents([deleted, commit_id], every) == [{}, {"x": b"x"}]
 
 
 def test_odd_names_of_directories_are_taken_literally(root: Path) -> None:
     for name in ("*", "-x", ":(top)", "with space", "ünïcödé"):
-        made = commit(root, {f"agents/{name}/agent.yaml": name}, name)
+        commit_id = commit(root, {f"agents/{name}/agent.yaml": name}, name)
         history = history_of(root / "agents" / name)
-        assert [one.id for one in history.last_commits(10)] == [made]
-        assert history.contents([made], every) == [{"agent.yaml": name.encode()}]
+        assert [one.id for one in history.last_commits(10)] == [commit_id]
+        assert history.contents([commit_id], every) == [{"agent.yaml": name.encode()}]
 
 
 def test_outside_of_a_repository_or_without_a_commit_there_is_no_history(root: Path, tmp_path: Path) -> None:
@@ -101,16 +101,16 @@ def test_a_linked_worktree_has_the_history_of_its_own_branch(root: Path, tmp_pat
 
 
 def test_commits_are_found_only_by_their_ids(root: Path) -> None:
-    made = commit(root, {"a/x": "x"})
+    commit_id = commit(root, {"a/x": "x"})
     history = history_of(root / "a")
-    assert [history.find_commit(name) for name in ("HEAD", made, made[:8])] == [made] * 3
+    assert [history.find_commit(name) for name in ("HEAD", commit_id, commit_id[:8])] == [commit_id] * 3
     for name in ("", "0" * 40, "main", "--all", "HEAD~1", "HEAD^{tree}", ":/first", "x\n", "@{-1}"):
         refused("VERSION_NOT_FOUND", history.find_commit, name)
 
 
 def test_objects_that_are_missing_are_not_fetched(root: Path, tmp_path: Path) -> None:
-    made = commit(root, {"a/x": "x", "a/y": "y"})
-    blob = git(root, "rev-parse", f"{made}:a/y")
+    commit_id = commit(root, {"a/x": "x", "a/y": "y"})
+    blob = git(root, "rev-parse", f"{commit_id}:a/y")
     (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     for key, value in {
         "core.repositoryFormatVersion": "1",
@@ -121,7 +121,7 @@ def test_objects_that_are_missing_are_not_fetched(root: Path, tmp_path: Path) ->
     }.items():
         git(root, "config", key, value)
     assert history_of(root / "a").last_commits(10)
-    assert history_of(root / "a").contents([made], every) == [{}]
+    assert history_of(root / "a").contents([commit_id], every) == [{}]
     assert not (tmp_path / "ran").exists()
 
 

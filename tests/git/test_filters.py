@@ -78,5 +78,5 @@ def test_files_stay_as_stored_when_their_filter_fails(
     assert [(new / file).read_text() for file in ("a.bin", "z.bin", "kept")] == ["pointer\n", "pointer\n", "kept\n"]
     assert inside(new).uncommitted() == []
     write(new, {"more": "more\n"})
-    made = inside(new).commit_all("more", ANNA)
-    assert repo.import_branch(inside(new), "v", max_bytes=MEGABYTE) == made
+    commit_id = inside(new).commit_all("more", ANNA)
+    assert repo.import_branch(inside(new), "v", max_bytes=MEGABYTE) == commit_id

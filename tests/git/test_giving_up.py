@@ -40,7 +40,7 @@ def test_the_name_of_a_branch_is_not_taken_for_a_pattern(root: Path, repo: Repos
 def test_a_bundle_restores_deleted_branches_into_a_fresh_clone(
     root: Path, repo: Repository, work: Path, tmp_path: Path
 ) -> None:
-    made = commit(work, {"more": "more\n"})
+    commit_id = commit(work, {"more": "more\n"})
     write(work, {"new": "uncommitted\n", "untracked": "untracked\n", "x.ignored": ""})
     saved = inside(work).save_all("refs/workbench/saved", "What was not committed", ANNA)
     kept = repo.import_ref(inside(work), "refs/workbench/saved", into="refs/workbench/trash/w", max_bytes=MEGABYTE)
@@ -49,18 +49,18 @@ def test_a_bundle_restores_deleted_branches_into_a_fresh_clone(
     trash = root / ".aiswarm" / "trash" / "w.bundle"
     repo.write_bundle(trash, ["work", "refs/workbench/trash/w"])
     remove(repo, work)
-    repo.delete_branch("work", made)
+    repo.delete_branch("work", commit_id)
     repo.delete_branch("refs/workbench/trash/w", kept)
     git(root, "reflog", "expire", "--expire=now", "--all")
     git(root, "gc", "--quiet", "--prune=now")
-    git(root, "cat-file", "-e", made, ok=(1,))
+    git(root, "cat-file", "-e", commit_id, ok=(1,))
     assert git(root, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
 
     git(tmp_path, "clone", "--quiet", str(root), "fresh")
     fresh = tmp_path / "fresh"
     git(fresh, "bundle", "verify", "--quiet", str(trash))
     git(fresh, "fetch", "--quiet", str(trash), "refs/heads/*:refs/heads/*", "refs/workbench/*:refs/workbench/*")
-    assert git(fresh, "rev-parse", "work") == made
+    assert git(fresh, "rev-parse", "work") == commit_id
     assert git(fresh, "show", "refs/workbench/trash/w:untracked") == "untracked"
     assert git(fresh, "show", "refs/workbench/trash/w:new") == "uncommitted"
     assert git(fresh, "ls-tree", "refs/workbench/trash/w", "x.ignored") == ""
@@ -81,11 +81,11 @@ def test_a_bundle_that_cannot_be_written_leaves_no_file(
 
 def test_a_branch_that_moved_is_not_deleted(repo: Repository, work: Path) -> None:
     before = str(repo.resolve("work"))
-    made = commit(work, {"more": ""})
+    commit_id = commit(work, {"more": ""})
     error = refused("BRANCH_MOVED", repo.delete_branch, "work", before)
-    assert error.details["commit"] == made
-    repo.delete_branch("work", made)
-    repo.delete_branch("work", made)
+    assert error.details["commit"] == commit_id
+    repo.delete_branch("work", commit_id)
+    repo.delete_branch("work", commit_id)
     assert repo.resolve("work") is None
 
 

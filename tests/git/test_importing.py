@@ -19,7 +19,7 @@ from workbench.git import Repository, Wrap
 pytestmark = pytest.mark.long
 
 
-def bundled(tmp_path: Path, root: Path, build: Callable[[Path], str], fill: int = 0) -> Path:
+def make_bundle(tmp_path: Path, root: Path, build: Callable[[Path], str], fill: int = 0) -> Path:
     """A bundle that nobody checked: of what `build` makes of a clone, with `fill` files more; `build` gives the tip."""
     evil = tmp_path / "evil"
     git(tmp_path, "clone", "--quiet", str(root), str(evil))
@@ -116,7 +116,7 @@ def refuses(root: Path, repo: Repository, work: Path, bundle: Path) -> None:
 def test_a_forged_object_is_refused_and_leaves_nothing(
     root: Path, repo: Repository, work: Path, tmp_path: Path, forged: str, fill: int
 ) -> None:
-    refuses(root, repo, work, bundled(tmp_path, root, FORGED[forged], fill))
+    refuses(root, repo, work, make_bundle(tmp_path, root, FORGED[forged], fill))
 
 
 def everything(place: Path) -> list[str]:
@@ -130,9 +130,9 @@ def differ(repo: Repository, work: Path) -> None:
     assert repo.unverified_branch(own(work), "work") is None
 
 
-def mangled(tmp_path: Path, root: Path, mangle: Callable[[bytes], bytes]) -> Path:
+def mangle_bundle(tmp_path: Path, root: Path, mangle: Callable[[bytes], bytes]) -> Path:
     """A sound bundle, but for what is done to it."""
-    bundle = bundled(tmp_path, root, lambda place: git(place, "rev-parse", "HEAD"))
+    bundle = make_bundle(tmp_path, root, lambda place: git(place, "rev-parse", "HEAD"))
     bundle.write_bytes(mangle(bundle.read_bytes()))
     return bundle
 
@@ -162,12 +162,12 @@ MANGLED: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("how", MANGLED)
 def test_an_unsound_bundle_is_refused(root: Path, repo: Repository, work: Path, tmp_path: Path, how: str) -> None:
-    refuses(root, repo, work, mangled(tmp_path, root, MANGLED[how]))
+    refuses(root, repo, work, mangle_bundle(tmp_path, root, MANGLED[how]))
 
 
 def test_a_sound_bundle_is_accepted_from_any_writer(root: Path, repo: Repository, work: Path, tmp_path: Path) -> None:
     differ(repo, work)
-    bundle = mangled(tmp_path, root, lambda b: b)
+    bundle = mangle_bundle(tmp_path, root, lambda b: b)
     assert repo.import_branch(inside(work, wrap=saying(bundle)), "work", max_bytes=MEGABYTE) == repo.resolve("work")
     assert git(root, "show", "work:fill/x") == ""
 
@@ -210,10 +210,10 @@ def test_an_import_moves_only_the_branch_and_brings_only_needed_objects(
     git(work, "tag", "v1")
     write(work, {"more": "more\n"})
     git(work, "stash", "--include-untracked", "--quiet")
-    made = commit(work, {"other": "other\n"})
+    commit_id = commit(work, {"other": "other\n"})
     listed = git(root, "for-each-ref", "--format=%(refname)").splitlines()
     assert listed == ["refs/heads/main", "refs/heads/work"]
-    assert repo.resolve("work") == made
+    assert repo.resolve("work") == commit_id
     assert "import" in git(root, "reflog", "-1", "work")
     git(root, "cat-file", "-e", git(work, "rev-parse", "refs/stash"), ok=(1,))
 
@@ -311,22 +311,22 @@ def test_a_branch_that_the_person_is_on_is_not_moved(root: Path, repo: Repositor
 
 def test_concurrent_imports_succeed(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
-    made = inside(work).commit_all("more", ANNA)
+    commit_id = inside(work).commit_all("more", ANNA)
 
     def take(_: int) -> str | None:
         with repo.lock():
             return repo.import_branch(inside(work), "work", max_bytes=MEGABYTE)
 
     with ThreadPoolExecutor(6) as pool:
-        assert set(pool.map(take, range(12))) == {made}
+        assert set(pool.map(take, range(12))) == {commit_id}
 
 
 def test_packed_objects_are_imported_too(repo: Repository, work: Path) -> None:
     write(work, {"more": ""})
-    made = inside(work).commit_all("more", ANNA)
+    commit_id = inside(work).commit_all("more", ANNA)
     git(work, "gc", "--quiet", "--prune=now")
     assert repo.unverified_branch(own(work), "work") is None
-    assert bring(work) == made
+    assert bring(work) == commit_id
 
 
 # -- looking without running git

@@ -75,14 +75,14 @@ def test_a_crash_while_importing_moves_the_branch_whole_or_not(
     root: Path, repo: Repository, work: Path, tmp_path: Path, when: str
 ) -> None:
     write(work, {f"more/{number}": f"{number}\n" for number in range(120)})
-    old, made, seen = repo.resolve("work"), inside(work).commit_all("more", ANNA), []
+    old, commit_id, seen = repo.resolve("work"), inside(work).commit_all("more", ANNA), []
     for call in crashes(lambda: repo.import_branch(inside(work), "work", max_bytes=MEGABYTE), tmp_path, when):
         seen.append(call)
-        assert repo.resolve("work") in (old, made)
+        assert repo.resolve("work") in (old, commit_id)
         assert "error" not in git(root, "fsck", "--full", "--strict", "--no-dangling")
         git(root, "update-ref", "refs/heads/work", str(old))
     assert len(seen) > 5
-    assert repo.resolve("work") == made
+    assert repo.resolve("work") == commit_id
     git(root, "gc", "--quiet", "--prune=now")
     assert not list((root / ".git" / "objects").glob("tmp_*"))
     assert git(root, "show", "work:more/7") == "7"
@@ -168,7 +168,7 @@ def test_on_a_full_disk_an_import_is_refused_and_comes_later(root: Path, small: 
     count = 150 if many else 3
     for number in range(count):
         (path / f"f{number}").write_bytes(noise.randbytes(300_000 // count))
-    made, old = inside(path).commit_all("more", ANNA), repo.resolve("work")
+    commit_id, old = inside(path).commit_all("more", ANNA), repo.resolve("work")
     fill(small, 250_000)
     before = Picture.of(repo.root)
     error = refused("GIT_FAILED", repo.import_branch, inside(path), "work", max_bytes=MEGABYTE)
@@ -176,5 +176,5 @@ def test_on_a_full_disk_an_import_is_refused_and_comes_later(root: Path, small: 
     assert Picture.of(repo.root) == before
     assert repo.resolve("work") == old
     (small / "filler").unlink()
-    assert repo.import_branch(inside(path), "work", max_bytes=MEGABYTE) == made
+    assert repo.import_branch(inside(path), "work", max_bytes=MEGABYTE) == commit_id
     assert "error" not in git(repo.root, "fsck", "--full", "--strict", "--no-dangling")

@@ -34,8 +34,8 @@ def life(repo: Repository, path: Path) -> str:
     assert inside(path).head() == ("work", start)
     assert inside(path).uncommitted() == []
     write(path, {"made/in worktree": "made\n"})
-    made = inside(path).commit_all("made", ANNA)
-    assert made == repo.import_branch(inside(path), "work", max_bytes=MEGABYTE) == repo.resolve("work")
+    commit_id = inside(path).commit_all("made", ANNA)
+    assert commit_id == repo.import_branch(inside(path), "work", max_bytes=MEGABYTE) == repo.resolve("work")
     assert [file.path for file in repo.diff(target, "work", max_bytes=MEGABYTE)] == ["made/in worktree"]
     merged = repo.merge_commit("work", target, "merge", ANNA)
     assert repo.integrate("work", target, "merge", ANNA, merged=merged) == Integration(merged, "merged")
@@ -134,7 +134,7 @@ def test_worktrees_work_with_a_git_directory_elsewhere(root: Path, tmp_path: Pat
     assert not list((tmp_path / "away" / "worktrees").glob("*"))
 
 
-def test_references_that_are_packed_symbolic_broken_or_many(root: Path, repo: Repository, place: Path) -> None:
+def test_packed_symbolic_broken_and_many_references_are_read(root: Path, repo: Repository, place: Path) -> None:
     tip = git(root, "rev-parse", "main")
     git(root, "update-ref", "--stdin", stdin="".join(f"create refs/heads/b{n} {tip}\n" for n in range(2_000)))
     git(root, "tag", "--annotate", "--message=x", "v1")
@@ -145,11 +145,11 @@ def test_references_that_are_packed_symbolic_broken_or_many(root: Path, repo: Re
     (root / ".git" / "refs" / "heads" / "broken").write_text("1" * 40 + "\n")
     add(repo, place / "w", "work")
     assert git(place / "w", "describe", "--tags", "main") == "v1"
-    made = commit(place / "w", {"new": ""})
-    assert repo.resolve("work") == made
+    commit_id = commit(place / "w", {"new": ""})
+    assert repo.resolve("work") == commit_id
 
 
-def test_with_every_kind_of_file_for_a_project_in_a_part_of_a_repository(root: Path) -> None:
+def test_a_project_in_a_part_of_a_repository_may_have_every_kind_of_file(root: Path) -> None:
     write(root, dict.fromkeys(HOSTILE_FILES, "x\n") | {"run": "#!/bin/sh\n", "part/file": ""})
     (root / "run").chmod(0o755)
     (root / "link").symlink_to("nowhere")

@@ -56,7 +56,7 @@ def test_a_branch_that_is_not_checked_out_moves_without_the_checkout(root: Path,
     assert log(root, "other").startswith("merge|Anna")
 
 
-def test_with_a_detached_head_every_branch_can_move(root: Path, repo: Repository, work: Path) -> None:
+def test_every_branch_can_move_while_the_head_is_detached(root: Path, repo: Repository, work: Path) -> None:
     git(root, "checkout", "--quiet", "--detach")
     write(root, {"shared": "uncommitted\n"})
     assert repo.integrate("work", "main", "merge", ANNA).kind == "merged"

@@ -69,13 +69,13 @@ def test_git_preferences_of_the_person_do_not_change_commits_and_merges(
     for key, value in TASTE.items():
         git(root, "config", key, value)
     write(work, {"more": "lf\ncrlf\r\n"})
-    made = inside(work).commit_all("more", ANNA)
+    commit_id = inside(work).commit_all("more", ANNA)
     bring(work)
     assert repo.diff_stat("main", "work") == [FileChange("more", 2, 0), FileChange("new", 1, 0)]
     listed = [(c.author, c.subject) for c in repo.commits("main", "work", 5)]
     assert listed == [(ANNA.name, "more"), ("pat", "work")]
     done = repo.integrate("work", "main", "Änderung", ANNA)
-    assert git(root, "rev-parse", "main", "main^2").split() == [done.commit, made]
+    assert git(root, "rev-parse", "main", "main^2").split() == [done.commit, commit_id]
     text = git(root, "cat-file", "commit", "main")
     assert text.endswith("Änderung")
     assert "\nencoding" not in text

@@ -55,9 +55,9 @@ def test_files_of_a_nested_repository_are_committed_kept_and_shown(
     assert {file.path for file in checkout.dirty_diff(MEGABYTE)} >= WANTED.keys()
     checkout.keep_all(KEPT, (), "kept", ANNA)
     assert listing(root, repo.import_ref(checkout, KEPT, into=KEPT, max_bytes=MEGABYTE)) == WANTED
-    made = checkout.commit_all("whole", ANNA)
+    commit_id = checkout.commit_all("whole", ANNA)
     assert (checkout.uncommitted(), checkout.commit_all("again", ANNA)) == ([], None)
-    assert repo.import_branch(checkout, "work", max_bytes=MEGABYTE) == made
+    assert repo.import_branch(checkout, "work", max_bytes=MEGABYTE) == commit_id
     assert (listing(root, "work"), repo.bare_links("main", "work")) == (WANTED, [])
     write(work, {"sub/f.txt": "later"})
     checkout.commit_all("later", ANNA)

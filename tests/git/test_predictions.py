@@ -122,7 +122,7 @@ def agree(predicted: MergePreview, real: MergePreview) -> bool:
     return same and sorted(predicted.conflicts) == sorted(real.conflicts)
 
 
-def judged(scratch: Path, ours: str, theirs: str) -> MergePreview:
+def preview_of(scratch: Path, ours: str, theirs: str) -> MergePreview:
     """The outcome of a real `git merge`."""
     git(scratch, "checkout", "--quiet", "--force", "--detach", ours)
     git(scratch, "clean", "-ffdxq")
@@ -158,7 +158,7 @@ def test_predictions_agree_with_real_merges(root: Path, tmp_path: Path, seed: in
     repo = Repository(root, root / ".git")
     predicted = repo.predict_merges(pairs)
     for pair, prediction in zip(pairs, predicted, strict=True):
-        real = judged(tmp_path / "scratch", *pair)
+        real = preview_of(tmp_path / "scratch", *pair)
         assert agree(prediction, real), (pair, prediction, real)
     assert predicted[:3] == [repo.preview_merge(*pair) for pair in pairs[:3]]
     for (ours, theirs), preview in zip(pairs, predicted, strict=True):

@@ -22,7 +22,7 @@ def test_the_current_branch_is_that_of_the_main_checkout_if_any(root: Path, repo
     assert repo.current_branch() is None
 
 
-def test_ancestors_are_told_from_others_and_commits_are_counted(root: Path, repo: Repository, work: Path) -> None:
+def test_ancestors_are_recognised_and_commits_counted(root: Path, repo: Repository, work: Path) -> None:
     assert repo.is_ancestor("main", "work")
     assert repo.is_ancestor(git(root, "rev-parse", "main"), "work")
     for pair in (("work", "main"), ("missing", "main"), ("main", "missing"), ("0" * 40, "main")):

@@ -69,7 +69,7 @@ def test_text_that_looks_like_a_patch_is_only_text_and_bytes_are_escaped(repo: R
     assert "+gr\\xfcn" in str(found["latin"].patch)
 
 
-def test_hostile_names_are_told_as_they_are(repo: Repository, work: Path) -> None:
+def test_hostile_names_are_shown_unchanged(repo: Repository, work: Path) -> None:
     commit(work, {f"{number}/{name}": "x\n" for number, name in enumerate(HOSTILE_FILES)})
     names = {f"{number}/{name}" for number, name in enumerate(HOSTILE_FILES)}
     assert {*shown(repo)} == {*names, "new"}

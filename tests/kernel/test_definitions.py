@@ -85,6 +85,33 @@ def test_a_copy_is_a_definition_of_its_own(running: Kernel) -> None:
     assert running.run("list(wb.definitions), copy.prompt") == "(['second'], 'You review twice.')"
 
 
+def test_a_definition_shows_its_versions_and_is_what_is_chatted_with_and_spawned(running: Kernel) -> None:
+    running.run('reviewer.prompt = "You review diffs."; before = reviewer.hash; reviewer.prompt = "You sleep."')
+    assert running.run("reviewer.name, reviewer.path") == "('reviewer', './agents/reviewer')"
+    assert running.run("reviewer.id == reviewer.info['id']") == "True"
+    assert "system prompt changed" in running.run("reviewer.history(limit=1)")
+    assert "-You review diffs." in running.run("reviewer.diff(since=before)")
+    running.run("reviewer.restore(before)")
+    assert running.run("reviewer.prompt, reviewer.hash == before") == "('You review diffs.', True)"
+    assert "Nothing is wrong" in running.run("reviewer.validate()")
+    running.run('other = reviewer.clone("other")')
+    assert "other" in running.run("reviewer.diff(other)")
+    assert running.run('wb.chat(reviewer, model="test:x").info["definition"]') == "'reviewer'"
+    assert running.run('reviewer.chat(model="test:x").info["definition"]') == "'reviewer'"
+    spawned = 'wb.call("spawn_agent", definition=reviewer, persona_id="tester")["definition_id"] == reviewer.id'
+    assert running.run(spawned) == "True"
+    assert running.run('reviewer.spawn(persona_id="tester")["definition_id"] == reviewer.id') == "True"
+
+
+def test_a_file_of_another_program_is_imported_and_exported(running: Kernel, repository: Path) -> None:
+    text = "---\nname: critic\ndescription: Judges\ntools: Read, Grep\ncolor: red\n---\n\nJudge.\n"
+    (repository / "critic.md").write_text(text)
+    found = f'critic = wb.definitions.import_("{repository}/critic.md")'
+    assert running.run(found) == "Left out: color.\n"
+    assert running.run('critic.settings["allowedTools"]') == "['Read', 'Grep']"
+    assert "tools: Read, Grep" in running.run('print(critic.export("claude-subagent"))')
+
+
 def test_tab_offers_the_keys_and_the_commands_are_magics_too(running: Kernel) -> None:
     running.run('reviewer.rules["be-polite"] = "Use polite language."')
     assert running.complete('wb.definitions["') == ["reviewer"]

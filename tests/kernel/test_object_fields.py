@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel_ext.objects.agents import Agent, Persona
+from kernel_ext.objects.agents import Agent, Persona, Process
 from kernel_ext.objects.approvals import Approval
 from kernel_ext.objects.events import Event
 from kernel_ext.objects.rows import Row
 from kernel_ext.objects.runs import Run
+from kernel_ext.objects.sessions import Session
 from kernel_ext.objects.tasks import Plan, Task
 from kernel_ext.objects.worktrees import Worktree
 from workbench.ops import collect
@@ -21,7 +22,9 @@ READ_BY: dict[type[Row], str] = {
     Event: "list_newest_events",
     Persona: "get_persona",
     Plan: "list_plans",
+    Process: "get_agent_process_info",
     Run: "get_run",
+    Session: "get_session",
     Task: "get_task",
     Worktree: "get_worktree_status",
 }

@@ -170,7 +170,7 @@ def noted(session, name, **arguments):
 text = "tasks:" + "".join(f"\\n  - {{name: t{n}, title: T{n}, persona: tester}}" for n in range(130))
 _ = wb.call("create_plan", text=text, name="long")
 Session.call = noted
-shown = repr(wb.tasks)
+shown = str(wb.tasks)
 print(asked, len(shown.splitlines()), shown.splitlines()[-1])
 """
 FOUND_LONG = """
@@ -208,7 +208,8 @@ def test_long_and_sorted_lists_are_read_as_far_as_they_are_shown(serving: Kernel
 
 
 CANCELLED_WHILE_AWAITED = """
-import asyncio
+import asyncio, contextlib
+from workbench import WorkbenchError
 import kernel_ext.objects.progress as progress
 
 shown, show = [], progress._show
@@ -218,7 +219,9 @@ def noted(handle, state, *dead):
     return show(handle, state, *dead)
 
 async def wait(task):
-    return await task
+    with contextlib.suppress(WorkbenchError):
+        await task
+    return task
 
 async def cancel(number):
     while not shown:
@@ -322,6 +325,14 @@ OFFERED = {
     "found = %workbench sql SELECT * FROM tasks WHERE wai": {"wait_seconds"},
     "1\n%wsql --ch": {"--chart"},
     "%%plan --name a --up": {"--update"},
+    "%workbench panel ": {"inbox", "tasks"},
+    "%workbench call create_task ": {"title=", "persona_id="},
+    "%workbench sweep ": {"there.ipynb"},
+    "%%wsql\nSELECT ": {"title", "tasks"},
+    "%%wsql\nSELECT title FROM ": {"tasks", "runs"},
+    'wb.tools["create_task"](': {"title=", "persona_id="},
+    "%%plan\ntasks:\n  - {name: a, ": {"persona:", "after:"},
+    "%%plan\ntasks:\n  - {name: a, persona: ": {"tester"},
     "wb.task(1).": {"title", "cancel"},
     "wb.approvals[1].": {"approve", "reject", "status"},
     'wb.agents["ada"].': {"terminate", "presence"},
@@ -336,6 +347,7 @@ def test_tab_completes_names_fields_values_columns_and_options(serving: Kernel) 
     for plan, task in (("thesis", "read"), ("keys", "weigh-it")):
         serving.run(f"%%plan --name {plan}\ntasks:\n  - {{name: {task}, title: T, persona: tester}}\n")
     serving.run('with wb.run("first try"): pass')
+    serving.run("import pathlib; pathlib.Path('there.ipynb').touch()")
     for beginning, word in COMPLETED.items():
         assert serving.complete(beginning) == ([word] if word else []), beginning
     for beginning, words in OFFERED.items():

@@ -54,7 +54,7 @@ def test_a_cell_is_a_trait(running: Kernel) -> None:
     assert "Add numbers." in running.run('wb.personalities["ada"]')
 
 
-def test_without_a_network_profiles_wait(kernel: Kernel, repository: Path) -> None:
+def test_profiles_wait_until_there_is_a_network(kernel: Kernel, repository: Path) -> None:
     kernel.serve(repository)
     assert "No personalities are known" in kernel.run("wb.personalities")
     kernel.run('wb.personalities.publish("ada", traits={"mood": "calm"})')

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.docs import ROOT
+from docs.generator import ROOT
 from tests.kernel.conftest import Kernel
 
 THREADS = "sorted(t.name for t in threading.enumerate() if type(t) is threading.Thread)"

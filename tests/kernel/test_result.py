@@ -45,7 +45,7 @@ def test_a_list_is_a_table_below_the_other_facts_and_html_has_the_same_cells_esc
     assert [cell.text for cell in page.iter("td")] == ["name", "<b>", "<script>"]
 
 
-def test_a_token_is_not_shown_and_is_there() -> None:
+def test_a_token_is_masked_when_shown_and_whole_when_read() -> None:
     shown = Result(token="wba_abc-123", text="curl -H 'Bearer wba_abc-123'", agents=[{"token": "wbo_abc_123"}])
     for text in (pretty(shown), str(shown), shown._repr_html_()):
         assert "abc" not in text
@@ -77,6 +77,6 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(), VALUES, max_size=5))
 def test_a_result_shows_any_data_and_equals_it(data: dict[str, Any]) -> None:
-    made = Result(data)
-    assert (made, json.dumps(made), pickle.loads(pickle.dumps(made))) == (data, json.dumps(data), data)
-    assert "\x1b" not in pretty(made) + made._repr_html_()
+    result = Result(data)
+    assert (result, json.dumps(result), pickle.loads(pickle.dumps(result))) == (data, json.dumps(data), data)
+    assert "\x1b" not in pretty(result) + result._repr_html_()

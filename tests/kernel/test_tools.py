@@ -47,9 +47,9 @@ class Operator:
         return "\n".join(self.call("get_tool_log", call_id=event["data"]["call_id"])["lines"])
 
     async def _call(self, op: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        known = ServerFile(self.settings.server_file).load()
-        assert known.info is not None
-        async with HttpClient(known.info.url, known.operator_token) as client:
+        server_info = ServerFile(self.settings.server_file).load()
+        assert server_info.info is not None
+        async with HttpClient(server_info.info.url, server_info.operator_token) as client:
             return await client.call(op, **arguments)
 
 

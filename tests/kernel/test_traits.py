@@ -93,4 +93,4 @@ def test_a_function_that_is_no_trait_any_more_is_forgotten(projects: tuple[Kerne
     assert home.tool("guest__hello") == {"result": "hello"}
     kernel.run("@wb.tool\ndef hello() -> str:\n    return 'hello'")
     given.wait_until(lambda: "guest__hello" not in traits(home))
-    assert "guest" not in [one["name"] for one in home.call("list_personalities")["personalities"]]
+    assert "guest" not in [personality["name"] for personality in home.call("list_personalities")["personalities"]]

@@ -92,14 +92,15 @@ after = wb.call("create_task", title="After it", persona_id="reviewer", dependen
 wb.task(dead).cancel("not this year")
 threading.Timer(2, lambda: wb.task(after).cancel()).start()
 """)
-    said = serving.run("_ = await wb.task(after)")
+    said, error = serving.attempt("_ = await wb.task(after)")
+    assert str(error).startswith(f"Conflict: TASK_CANCELLED: Task {serving.run('after')} was cancelled.")
     assert f"Task {serving.run('after')}: blocked, waits for {serving.run('dead')} (cancelled; retry it), 0 %" in said
 
 
 def test_decisions_that_were_awaited_show_themselves(serving: Kernel) -> None:
     serving.run('asked = wb.call("register", name="eve", persona_id="tester")["approval_id"]')
     heads, row = serving.run("await wb.decided(asked, auto=True)").splitlines()
-    assert (heads.split()[:3], row.split()[1:3]) == (["id", "kind", "about"], ["registration", "eve"])
+    assert (heads.split()[:3], row.split()[1:3]) == (["id", "kind", "about"], ["registration", "eve,"])
     assert serving.fail("await wb.decided(99)")["evalue"].endswith("wb.approvals lists them.")
     serving.run('wb.agents["eve"].delete()')
 

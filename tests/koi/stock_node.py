@@ -1,10 +1,11 @@
 """A stock koi-net node in a process of its own. Run by koi-net's Python, which has no Workbench: see `tests.oracle`.
 
-    python stock_node.py DIRECTORY {agent,coordinator,partial}
+    python stock_node.py DIRECTORY {agent,coordinator,example,partial}
 
 `DIRECTORY/config.yaml` configures it. Nothing of koi-net is changed: a node is one of its classes with one of its
 configuration schemas, and handlers of this file. A coordinator has a handler that answers a handshake with the
-coordinator's own profile; koi-net leaves that to its users.
+coordinator's own profile; koi-net leaves that to its users. `example` is koi-net's own example of a coordinator, with
+the types of `examples/coordinator.py`: it passes on nodes and edges, and nothing else.
 
 Commands are JSON lines on stdin, `{"do": name, …}`; each is answered by one JSON line on stdout, `{"ok": …}` or
 `{"error": …}`. What the node has processed appears in between, as `{"final": rid, …}`. koi-net's own output goes to
@@ -30,7 +31,7 @@ LOCK = threading.Lock()
 from rid_lib import RID, RIDType  # noqa: E402
 from rid_lib.core import ORN  # noqa: E402
 from rid_lib.ext import Bundle  # noqa: E402
-from rid_lib.types import KoiNetNode  # noqa: E402
+from rid_lib.types import KoiNetEdge, KoiNetNode  # noqa: E402
 
 
 class AgentPersonality(ORN):
@@ -61,9 +62,11 @@ from koi_net.components.cache import Cache  # noqa: E402
 from koi_net.components.event_queue import EventQueue  # noqa: E402
 from koi_net.components.identity import NodeIdentity  # noqa: E402
 from koi_net.components.interfaces import HandlerType, KnowledgeHandler  # noqa: E402
+from koi_net.components.kobj_queue import KobjQueue  # noqa: E402
 from koi_net.config import FullNodeConfig, PartialNodeConfig  # noqa: E402
 from koi_net.core import FullNode, PartialNode  # noqa: E402
 from koi_net.protocol import Event, EventType, KnowledgeObject  # noqa: E402
+from koi_net.protocol.edge import EdgeType, generate_edge_bundle  # noqa: E402
 
 
 def write(line: dict[str, Any]) -> None:
@@ -112,12 +115,45 @@ class Coordinator(FullNode):
     handshake_handler = HandshakeHandler
 
 
+@dataclass
+class ExampleHandshakeHandler(KnowledgeHandler):
+    """As in koi-net's examples/coordinator.py: answers with its own profile, and subscribes to nodes and edges."""
+
+    identity: NodeIdentity
+    cache: Cache
+    event_queue: EventQueue
+    kobj_queue: KobjQueue
+
+    handler_type = HandlerType.Network
+    rid_types = (KoiNetNode,)
+
+    def handle(self, kobj: KnowledgeObject) -> None:
+        if not (kobj.event_type == EventType.NEW and kobj.source == kobj.rid):
+            return
+        own = self.cache.read(self.identity.rid)
+        self.event_queue.push(event=Event.from_bundle(event_type=EventType.NEW, bundle=own), target=kobj.rid)
+        edge = generate_edge_bundle(
+            source=kobj.rid,
+            target=self.identity.rid,
+            edge_type=EdgeType.WEBHOOK,
+            rid_types=[KoiNetNode, KoiNetEdge],
+        )
+        self.kobj_queue.push(rid=edge.rid, event_type=EventType.FORGET)
+        self.kobj_queue.push(bundle=edge)
+
+
+class Example(FullNode):
+    config_schema = FullNodeConfig
+    reporter = Reporter
+    handshake_handler = ExampleHandshakeHandler
+
+
 class Partial(PartialNode):
     config_schema = PartialNodeConfig
     reporter = Reporter
 
 
-ROLES = {"agent": Agent, "coordinator": Coordinator, "partial": Partial}
+ROLES = {"agent": Agent, "coordinator": Coordinator, "example": Example, "partial": Partial}
 
 
 class Commands:

@@ -39,7 +39,7 @@ def test_the_contents_of_koi_net_have_the_hash_that_their_manifest_says() -> Non
     for text in GOLDEN["envelopes"].values():
         payload = opened(text.encode()).envelope.payload
         items = getattr(payload, "bundles", []) + getattr(payload, "events", [])
-        for item in (one for one in items if one.manifest and one.contents):
+        for item in (item for item in items if item.manifest and item.contents):
             assert item.manifest.sha256_hash == sha256_hash_json(item.contents)
             number += 1
     assert number > 20

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rid_lib.ext.utils import sha256_hash_json
 
-from workbench.koi.hashing import LARGEST_EXACT, hash_of
+from workbench.koi.payloads import LARGEST_EXACT, hash_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 VALUES = st.recursive(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from workbench.koi.peer_tasks import PeerTasks
+from workbench.koi.node import PeerTasks
 
 pytestmark = pytest.mark.anyio
 

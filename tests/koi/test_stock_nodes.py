@@ -47,22 +47,24 @@ async def test_a_stock_node_refuses_malformed_requests_and_keeps_working(stock: 
     ada, eve = (load_or_create(tmp_path / f"{name}.pem", name) for name in ("ada", "eve"))
     peer = KoiPeer(parse_node(coordinator.rid), coordinator.url, coordinator.info["profile"]["public_key"])
     async with asking(ada) as client:
-        assert await refused(client, peer, FetchRids()) == "unknown_node"
-        assert await refused(client, peer, introduction(ada, eve.public_key), BROADCAST) == "invalid_key"
+        assert await refusal_of(client, peer, FetchRids()) == "unknown_node"
+        assert await refusal_of(client, peer, introduction(ada, eve.public_key), BROADCAST) == "invalid_key"
         await client.ask(peer, BROADCAST, introduction(ada, ada.public_key))
         await coordinator.knows(str(ada.rid))
         assert isinstance(await client.ask(peer, RIDS, FetchRids()), RidsPayload)
 
         tampered = signed(ada, FetchRids(rid_types=[NODE]), peer.rid).replace(NODE.encode(), b"orn:koi-net.edge", 1)
-        assert await posted(peer, RIDS, tampered) == (400, "invalid_signature")
-        assert await posted(peer, RIDS, b'{"payload": 1}') == (422, None)
+        assert await post(peer, RIDS, tampered) == (400, "invalid_signature")
+        assert await post(peer, RIDS, b'{"payload": 1}') == (422, None)
         other = KoiPeer(eve.rid, peer.base_url, peer.public_key)
-        assert await refused(client, other, FetchRids()) == "invalid_target"
+        assert await refusal_of(client, other, FetchRids()) == "invalid_target"
         with pytest.raises(Unavailable) as error:
             await client.ask(peer, BROADCAST, events(f"{PERSONALITY}:no-version", ada))
         assert (error.value.code, error.value.details) == ("KOI_BAD_ANSWER", {"status": 422})
         async with asking(replace(eve, rid=ada.rid)) as foreign:
-            assert await refused(foreign, peer, events(f"{PERSONALITY}:eve/1", ada), BROADCAST) == "invalid_signature"
+            assert (
+                await refusal_of(foreign, peer, events(f"{PERSONALITY}:eve/1", ada), BROADCAST) == "invalid_signature"
+            )
 
         await client.ask(peer, BROADCAST, events(f"{PERSONALITY}:ada/1", ada))
         await coordinator.knows(f"{PERSONALITY}:ada/1")
@@ -92,7 +94,7 @@ def events(rid: str, node: NodeIdentity) -> EventsPayload:
     return EventsPayload(events=[event.model_copy(update={"rid": rid})])
 
 
-async def refused(client: PeerClient, peer: KoiPeer, payload: Payload, path: str = RIDS) -> str:
+async def refusal_of(client: PeerClient, peer: KoiPeer, payload: Payload, path: str = RIDS) -> str:
     """The error of the protocol by which a peer refuses a request."""
     with pytest.raises(Refused) as error:
         await client.ask(peer, path, payload)
@@ -100,7 +102,7 @@ async def refused(client: PeerClient, peer: KoiPeer, payload: Payload, path: str
     return str(error.value.details["error"])
 
 
-async def posted(peer: KoiPeer, path: str, body: bytes) -> tuple[int, str | None]:
+async def post(peer: KoiPeer, path: str, body: bytes) -> tuple[int, str | None]:
     """The status of the answer to a body, and the error in it."""
     async with httpx2.AsyncClient(trust_env=False, timeout=10) as http:
         response = await http.post(peer.base_url + path, content=body, headers={"Content-Type": "application/json"})

@@ -19,9 +19,9 @@ CELL_SECONDS = 300
 def store(path: Path) -> None:
     """Run a notebook and write the outputs of its compared cells. Those that have not really changed stay."""
     kept = nbformat.read(path, as_version=4)
-    made = nbformat.from_dict(kept)
-    NotebookClient(made, timeout=CELL_SECONDS).execute()
-    for cell, run in zip(kept.cells, made.cells, strict=True):
+    notebook = nbformat.from_dict(kept)
+    NotebookClient(notebook, timeout=CELL_SECONDS).execute()
+    for cell, run in zip(kept.cells, notebook.cells, strict=True):
         if cell.cell_type == "code" and not is_compared(cell):
             cell.outputs, cell.execution_count = [], None
         elif cell.cell_type == "code" and _compared(run.outputs) != _compared(cell.outputs):

@@ -11,7 +11,7 @@ from nbval.plugin import get_sanitize_patterns
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-SANITIZE = FOLDER / "sanitize.cfg"
+SANITIZE = FOLDER.parent / "data" / "starter" / "nbval.cfg"
 COMPARED = "nbval-check-output"
 """The tag of cells whose outputs are stored and compared. Their outputs are the same in every run, once sanitized."""
 

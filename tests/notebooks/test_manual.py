@@ -34,9 +34,9 @@ def test_papermill_runs_the_whole_notebook_with_other_parameters(first: int, tmp
     name = chance().choice(sorted(OTHERS)[first::3])  # of every third; nbval runs them all
     print(name)
     path = FOLDER / f"{name}.ipynb"
-    made = papermill.execute_notebook(path, tmp_path / path.name, OTHERS[name], cwd=tmp_path, progress_bar=False)
-    assert made.metadata.papermill.exception is None
-    *_, last = made.cells
+    notebook = papermill.execute_notebook(path, tmp_path / path.name, OTHERS[name], cwd=tmp_path, progress_bar=False)
+    assert notebook.metadata.papermill.exception is None
+    *_, last = notebook.cells
     assert "Workbench is stopped." in str(last.outputs)
 
 

@@ -18,8 +18,12 @@ def test_costly_work_pauses_for_longer_but_not_for_ever(took: float, pause: floa
     assert Duty("", 1.0, conflicts.watch, share=0.05).pause(took) == pytest.approx(pause)
 
 
-def test_other_work_pauses_as_long_as_it_is_told() -> None:
+def test_other_work_pauses_for_the_requested_time() -> None:
     assert Duty("", 0.25, conflicts.watch).pause(60.0) == 0.25
+
+
+def test_a_duty_that_still_watches_something_runs_again_sooner() -> None:
+    assert Duty("", 5.0, conflicts.watch).pause(0.0, 0.25) == 0.25
 
 
 def test_every_duty_that_a_service_marks_is_collected() -> None:

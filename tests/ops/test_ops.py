@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from inspect import signature
 from itertools import product
 from types import ModuleType
@@ -17,6 +18,8 @@ from pydantic import BaseModel, Field
 from tests import given
 from tests.conftest import Admit
 from tests.given import refused
+from tests.ops import permissions
+from tests.ops.permissions import Permission
 from workbench import app
 from workbench.app import Workbench
 from workbench.errors import BadInput
@@ -24,86 +27,7 @@ from workbench.model import LARGEST_INT, Capability, Level, Wire, uuid7
 from workbench.ops import ANONYMOUS, OPERATOR, Caller, Ctx, Ok, Op, collect, op
 from workbench.services import SERVICES
 
-ALLOWED = """
-anonymous  ping register register_agent registration_status
-read       get_persona get_personas list_persona_versions get_worktree_status get_active_agents
-read       count_tasks get_task get_task_graph get_task_logs get_task_status get_task_tree get_tasks list_tasks
-read       wait_for_task
-read       get_worktree_diff get_requested_changes list_conflicts get_attempt_diff list_closed_worktrees list_worktrees
-read       list_agents list_events list_newest_events list_plans export_plan whoami read deregister_agent
-read       list_projects get_project list_sessions get_session list_teams get_team get_agent get_context
-read       list_agent_tools get_confinement get_agent_history
-read       list_personalities get_personality list_personality_changes
-worker     heartbeat heartbeat_and_get_tasks get_available_tasks claim_task start_task
-worker     report_task_progress complete_task fail_task release_task begin_attempt finish_attempt
-worker     create_subtask add_dependency remove_dependency
-worker     write update_context delete_context restore_context
-planner    create_task create_tasks cancel_task retry_task reassign_task set_priority create_plan
-planner    create_worktree discard_worktree integrate_worktree request_integration update_worktree get_approval
-planner    adopt_attempt resolve_worktree
-definitions agent_list agent_get_info agent_create agent_clone agent_delete
-definitions agent_get_trust agent_request_trust agent_probe_mcp_server
-definitions agent_list_rules agent_get_rule agent_add_rule agent_update_rule agent_delete_rule
-definitions agent_history agent_diff agent_validate agent_export agent_import agent_analytics agent_bulk
-definitions agent_list_templates agent_create_from_template agent_create_from_persona agent_migrate agent_get_schema
-definitions agent_get_settings agent_set_setting agent_get_metadata agent_update_metadata
-definitions agent_get_system_prompt agent_set_system_prompt
-definitions agent_list_references agent_get_reference agent_add_reference
-definitions agent_update_reference agent_delete_reference
-definitions agent_list_tools agent_get_tool agent_add_tool agent_update_tool agent_delete_tool
-definitions agent_list_providers agent_get_provider_config agent_validate_provider_config
-definitions agent_install_provider agent_update_provider agent_uninstall_provider
-definitions agent_list_mcp_servers agent_get_mcp_server agent_add_mcp_server
-definitions agent_update_mcp_server agent_delete_mcp_server
-tools      list_tools get_tool list_tool_calls get_tool_call
-use-tools  call_tool cancel_tool_call
-own        list_rules get_rule list_references get_reference
-change-own add_rule update_rule delete_rule add_reference update_reference delete_reference
-planner    spawn_agent restart_agent terminate_agent get_managed_agents get_agent_process_info list_profiles
-operator   enlist_worker get_unattended_work list_approvals approve reject approve_many reject_many save_persona
-operator   update_agent assign_agents issue_token delete_agent restore_agent revoke_agent
-operator   add_admission_rule list_admission_rules remove_admission_rule list_allowlist allow_agent disallow_agent
-operator   list_untrusted_files
-operator   create_project update_project delete_project restore_project
-operator   create_session update_session delete_session restore_session
-operator   create_team update_team move_team delete_team restore_team
-operator   agent_revoke_trust
-operator   create_conversation list_conversations get_conversation update_conversation delete_conversation
-operator   ask stop_answer retry_answer list_turns read_frames export_conversation
-operator   update_agent_tool list_tool_permissions set_tool_permission
-operator   list_peers get_peer block_peer unblock_peer set_peer_permission get_network join_network leave_network
-operator   publish_personality withdraw_personality get_own_personality release_personality_name
-own-traits update_traits
-operator   list_tool_servers add_tool_server update_tool_server remove_tool_server restart_tool_server
-operator   get_performance get_activity connection_instructions prune_worktrees get_unattended_work
-operator   offer_tools withdraw_tools take_tool_calls report_tool_progress finish_tool_call get_tool_log
-operator   export import_records
-operator   list_decided_approvals request_changes undo list_saved_views save_view rename_saved_view delete_saved_view
-planner    list_runs get_run get_run_series compare_runs list_sweeps
-operator   start_run end_run record_metrics add_run_artifact update_run archive_run restore_run
-operator   get_run_artifact get_task_artifact start_sweep
-"""
-"""Who may call what, as the design has it; each line includes those above it."""
-
 CATALOGUE = collect(SERVICES)
-
-
-REQUIRED = {
-    "definitions": (Level.PLANNER, Capability.DEFINITIONS),
-    "tools": (Level.READ, Capability.TOOLS),
-    "use-tools": (Level.WORKER, Capability.TOOLS),
-    "own": (Level.READ, Capability.OWN_DEFINITION),
-    "own-traits": (Level.WORKER, Capability.OWN_PERSONALITY),
-    "change-own": (Level.WORKER, Capability.CHANGE_OWN_DEFINITION),
-}
-"""The rows whose operations require more than a level."""
-
-
-def table() -> dict[str, tuple[Level, Capability | None]]:
-    rows = [line.split() for line in ALLOWED.strip().splitlines()]
-    return {
-        name: REQUIRED[row] if row in REQUIRED else (Level[row.upper()], None) for row, *names in rows for name in names
-    }
 
 
 class Made(Wire):
@@ -226,7 +150,7 @@ async def test_an_unknown_operation_gets_those_that_may_be_meant(workbench: Work
 @pytest.mark.parametrize("extra", [float("nan"), [float("inf")], {"x": "\ud800"}, {"x": object()}])
 async def test_arguments_that_are_not_json_are_refused(workbench: Workbench, extra: Any) -> None:
     with pytest.raises(BadInput, match="not JSON"):
-        await workbench.call("create_task", title="x", persona_id="tester", metadata={"extra": extra})
+        await given.task(workbench, "x", "tester", metadata={"extra": extra})
     assert (await workbench.call("list_tasks"))["tasks"] == []
 
 
@@ -248,8 +172,66 @@ def whole_numbers(schema: Any, where: str = "") -> Iterator[str]:
             yield from whole_numbers(value, f"{where}[{number}]")
 
 
-def test_the_levels_of_all_operations_are_those_of_the_table() -> None:
-    assert {name: (op.allow, op.requires) for name, op in CATALOGUE.items()} == table()
+def test_who_may_call_an_operation_is_as_reviewed() -> None:
+    advice = "If that is meant, run `python -m tests.ops.permissions`."
+    assert {name: Permission.of(op) for name, op in CATALOGUE.items()} == permissions.reviewed(), advice
+    assert permissions.FILE.read_text("utf-8") == permissions.text(), advice
+
+
+LOWEST: dict[str, tuple[Level | None, Level | None]] = {
+    "access": (Level.READ, Level.OPERATOR),
+    "agents": (Level.READ, Level.OPERATOR),
+    "approvals": (Level.PLANNER, Level.OPERATOR),
+    "attempts": (Level.READ, Level.WORKER),
+    "conversations": (Level.OPERATOR, Level.OPERATOR),
+    "definitions": (None, Level.OPERATOR),
+    "insight": (Level.READ, Level.WORKER),
+    "integration": (None, Level.PLANNER),
+    "personalities": (Level.READ, Level.OPERATOR),
+    "processes": (Level.READ, Level.PLANNER),
+    "reviews": (Level.READ, Level.OPERATOR),
+    "runs": (Level.PLANNER, Level.OPERATOR),
+    "saved_views": (Level.OPERATOR, Level.OPERATOR),
+    "sharing": (Level.READ, Level.WORKER),
+    "spaces": (Level.READ, Level.OPERATOR),
+    "spawning": (Level.OPERATOR, Level.PLANNER),
+    "tasks": (Level.READ, Level.WORKER),
+    "tools": (Level.OPERATOR, Level.OPERATOR),
+    "undo": (None, Level.OPERATOR),
+    "worktrees": (Level.READ, Level.PLANNER),
+}
+"""The lowest levels at which a service's operations without a capability read, and at which they change something."""
+REQUIRED = {
+    Capability.DEFINITIONS: ("definitions", Level.PLANNER, Level.PLANNER),
+    Capability.TOOLS: ("tools", Level.READ, Level.WORKER),
+    Capability.OWN_DEFINITION: ("definitions", Level.READ, None),
+    Capability.CHANGE_OWN_DEFINITION: ("definitions", None, Level.WORKER),
+    Capability.OWN_PERSONALITY: ("personalities", None, Level.WORKER),
+}
+"""The same of the operations that require a capability, and their service."""
+OF_ITSELF = {"register", "register_agent", "registration_status", "ping", "deregister_agent"}
+"""What anyone may do to enter, and every agent to leave."""
+
+
+def test_no_operation_is_open_to_more_callers_than_its_service_permits() -> None:
+    def lowest(ops: Iterable[Op], reads: bool) -> Level | None:
+        return min((op.allow for op in ops if op.reads is reads), default=None)
+
+    plain, requiring = defaultdict(list), defaultdict(list)
+    for name, operation in CATALOGUE.items():
+        service = operation.fn.__module__.split(".")[2]
+        if operation.requires:
+            requiring[operation.requires, service].append(operation)
+        elif name not in OF_ITSELF:
+            plain[service].append(operation)
+    assert {service: (lowest(ops, True), lowest(ops, False)) for service, ops in plain.items()} == LOWEST
+    found = {needed: (name, lowest(ops, True), lowest(ops, False)) for (needed, name), ops in requiring.items()}
+    assert found == REQUIRED
+
+
+def test_what_destroys_something_needs_a_planner_unless_it_is_the_callers_own() -> None:
+    destructive = [op for op in CATALOGUE.values() if op.destructive and op.allow < Level.PLANNER]
+    assert [op.name for op in destructive if op.requires is not Capability.CHANGE_OWN_DEFINITION] == []
 
 
 SAYS: dict[str, Callable[[Op], bool]] = {
@@ -337,9 +319,9 @@ def refusal(caller: Caller, needed: Level, capability: Capability | None, invali
 
 
 @pytest.mark.anyio
-async def test_dispatch_permits_each_level_the_operations_of_the_table(workbench: Workbench) -> None:
+async def test_dispatch_permits_each_level_the_operations_as_reviewed(workbench: Workbench) -> None:
     told, expected = {}, {}
-    for caller, (name, (needed, capability)) in product(CALLERS, table().items()):
+    for caller, (name, (needed, capability, _)) in product(CALLERS, permissions.reviewed().items()):
         told[caller.name, name] = (await given.refusal(workbench.dispatch(caller, name, {"no_such_argument": 1}))).code
         expected[caller.name, name] = refusal(caller, needed, capability, CATALOGUE[name].invalid)
     assert told == expected
@@ -347,11 +329,6 @@ async def test_dispatch_permits_each_level_the_operations_of_the_table(workbench
 
 @pytest.mark.anyio
 async def test_operations_that_need_the_servers_are_refused_without_them(workbench: Workbench) -> None:
-    found = [op.name for op in CATALOGUE.values() if op.needs_server]
-    hosts = ["finish_tool_call", "offer_tools", "report_tool_progress", "take_tool_calls", "withdraw_tools"]
-    chat = ["ask", "retry_answer", "stop_answer"]
-    others = ["connection_instructions", "enlist_worker", "restart_agent", "restart_tool_server", "spawn_agent"]
-    assert found == sorted([*others, *chat, *hosts])
     error = await given.refusal(workbench.call("spawn_agent", persona_id="implementer"))
     assert (error.code, error.status) == ("NO_SERVER", 503)
 

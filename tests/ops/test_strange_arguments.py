@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from docs.generator.op_codes import EVERYWHERE
+from docs.generator.pages import documented_codes
+from tests import given
 from tests.chance import SOAK, chance
 from tests.conftest import Admit, nested
-from tests.op_codes import EVERYWHERE, codes_of
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
 from workbench.ops import OPERATOR, collect
@@ -22,6 +24,7 @@ GOOD: dict[str, Any] = {
     **{name: [1] for name in ("task_ids", "run_ids", "approval_ids")},
     **dict.fromkeys(("task_id", "run_id", "attempt", "approval_id", "parent_task_id", "priority", "view_id"), 1),
     **dict.fromkeys(("agentTarget", "templateName", "sourceAgent"), "reviewer"),
+    "version": "HEAD",
     **dict.fromkeys(("ruleName", "rule_name"), "brief"),
     **dict.fromkeys(("referenceName", "reference_name"), "style"),
     "traits": {"mood": "calm"},
@@ -101,13 +104,13 @@ def strange_calls(values: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]
 @pytest.mark.anyio
 async def test_strange_arguments_get_a_result_or_a_coded_error(workbench: Workbench, admit: Admit) -> None:
     planner = (await admit("pam", role="planner")).caller
-    await workbench.call("create_task", title="A task", persona_id="implementer")
+    await given.task(workbench, "A task")
     values = STRANGE if SOAK else chance().sample(STRANGE, len(STRANGE) // 3)
     for caller, (name, arguments) in product((planner, OPERATOR), strange_calls(values)):
         try:
             await workbench.dispatch(caller, name, arguments)
         except WorkbenchError as error:
             assert error.status < 500 or error.code in LIMITS, (name, arguments, error)
-            assert error.code in EVERYWHERE.union(codes_of(CATALOGUE[name])), (name, error.code, "is not in the manual")
+            assert error.code in EVERYWHERE.union(documented_codes()[name]), (name, error.code, "is not in the manual")
         except Exception as error:
             pytest.fail(f"{name}({arguments}): {error!r}")

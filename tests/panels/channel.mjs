@@ -34,13 +34,19 @@ async function play(steps) {
     receive: (message) => listeners["msg:custom"](message, []),
     seconds: (seconds) => mock.timers.tick(seconds * 1000),
     connected: (on) => (model.connected = on),
+    edited_by: (user) => {
+      const sharedModel = { awareness: { getLocalState: () => ({ user }) } };
+      model.widget_manager = { context: { model: { collaborative: true, sharedModel } } };
+    },
   };
   for (const [what, how] of steps) {
     does[what](how);
     for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
   }
-  const ids = sent.filter(({ kind }) => kind === "action").map(({ request: id }) => id);
-  return { requests: ids, settled, link: channel.link.state };
+  const actions = sent.filter(({ kind }) => kind === "action");
+  const ids = actions.map(({ request: id }) => id);
+  const people = actions.map(({ person }) => person ?? null);
+  return { requests: ids, people, settled, link: channel.link.state };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -42,8 +42,8 @@ async def lived(workbench: Workbench, clock: Clock) -> Any:
         more = {"error_message": "no", "retryable": False} if how == "failed" else {}
         await given.done_by(workbench, agent, "fail_task" if more else "complete_task", task, **more)
     for name in ("Eve", "Joe"):
-        made = await workbench.dispatch(ANONYMOUS, "register", {"name": name})
-    await approve_if_auto(workbench._ctx.of(OPERATOR), Registered(**made), "auto")
+        registration = await workbench.dispatch(ANONYMOUS, "register", {"name": name})
+    await approve_if_auto(workbench._ctx.of(OPERATOR), Registered(**registration), "auto")
     for _ in range(2):
         await workbench.call("call_tool", name="list_tasks", arguments={})
     return await workbench.call("get_activity")

@@ -25,7 +25,7 @@ def test_a_picture_is_shown_and_can_be_taken_out() -> None:
     assert ArtifactView(FOUND | picture).picture == b"png"
 
 
-def test_a_table_is_one_and_becomes_a_frame() -> None:
+def test_a_table_is_shown_as_a_table_and_converted_to_a_frame() -> None:
     table = {"form": "table", "columns": ["n", "<b>"], "rows": [["1", "<script>"]]}
     assert "<script>" not in shown(**table)["text/html"]
     assert ArtifactView(FOUND | table).frame()["n"].tolist() == ["1"]

@@ -22,6 +22,17 @@ def test_an_answer_settles_its_request(play: Ask) -> None:
     assert found["settled"] == {"a": "done"}
 
 
+@pytest.mark.parametrize(
+    ("username", "name", "person"),
+    [("ada", "Ada Lovelace", "ada"), ("0" * 32, "Somebody", None), ("x", "Anonymous Io", None)],
+)
+def test_a_request_in_a_shared_notebook_names_whom_the_jupyter_server_knows(
+    play: Ask, username: str, name: str, person: str | None
+) -> None:
+    found = play(("request", ["a"]), ("edited_by", {"username": username, "name": name}), ("request", ["b"]))
+    assert found["people"] == [None, person]
+
+
 def test_half_a_minute_of_silence_is_a_failure(play: Ask) -> None:
     assert play(("request", ["a"]), ("seconds", 29))["settled"] == {}
     assert play(("request", ["a"]), ("seconds", 30))["settled"] == {"a": "NO_ANSWER"}

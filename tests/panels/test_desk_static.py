@@ -146,9 +146,9 @@ def test_runs_are_a_table_without_times_alone_and_beside_the_others(host: Kernel
     lines = text(Desk(host, tab="Runs", alone=True)).splitlines()
     assert [line.split() for line in lines] == [
         ["Runs"],
-        ["Run", "Name", "State", "Parameters", "Metrics", "Tags"],
+        ["Run", "Name", "State", "lr", "Metrics", "Tags"],
         ["2", "<b>second</b>", "running", "best"],
-        ["1", "first", "completed", "lr=0.1", "loss=1"],
+        ["1", "first", "completed", "0.1", "loss=1"],
     ]
     assert text(Desk(host)).endswith("\n".join(lines))
 
@@ -212,9 +212,12 @@ def live(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     desk.close()
 
 
-@pytest.mark.parametrize("environment", ["WORKBENCH_FRONTEND", "JPY_SESSION_NAME"])
-def test_the_tables_are_updated_while_no_page_is_live(
-    host: KernelHost, monkeypatch: pytest.MonkeyPatch, environment: str
+@pytest.mark.parametrize(
+    ("environment", "is_shared"),
+    [("WORKBENCH_FRONTEND", False), ("WORKBENCH_FRONTEND", True), ("JPY_SESSION_NAME", False)],
+)
+def test_the_tables_are_updated_while_no_page_is_live_and_at_the_end_of_a_shared_notebook(
+    host: KernelHost, monkeypatch: pytest.MonkeyPatch, environment: str, is_shared: bool
 ) -> None:
     monkeypatch.setenv(environment, "1")
     monkeypatch.setattr(publisher, "KEEP_SECONDS", 0)
@@ -231,10 +234,15 @@ def test_the_tables_are_updated_while_no_page_is_live(
         pass
     assert (WIDGET_VIEW in now[0], now[1]) == (WIDGET_VIEW in first, True)
     assert now[0]["text/plain"].startswith("Workbench, as it was on ")
-    desk.on_message({"kind": "resync"})  # a page is live: what it shows is not replaced
+    desk.on_message({"kind": "resync", "shared": is_shared})  # a page is live: what it shows is not replaced
     host.call("register", name="Joe")
-    desk.close()
     assert published.empty()
+    desk.close()
+    assert published.empty() == (not is_shared)
+    if is_shared:  # the server saves the notebook, and knows only what was published
+        data, is_update = published.get()
+        assert (data.keys(), is_update) == ({"text/plain", "text/html"}, True)
+        assert "To open the panel, run this cell again." in data["text/plain"]
 
 
 def test_a_message_to_a_closed_panel_is_refused(live: Desk) -> None:

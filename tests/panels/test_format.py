@@ -49,3 +49,19 @@ def test_every_character_is_shown_as_on_a_terminal_without_anything_that_is_obey
 )
 def test_a_node_is_called_as_in_python(call: Ask, rid: str) -> None:
     assert call("network/peers.js", "nodeName", rid) == node_label(rid)
+
+
+def test_the_axis_of_counts_has_whole_numbers(call: Ask) -> None:
+    assert [call("charts/parts.js", "ticks", highest) for highest in (0, 1, 2, 3, 9)] == [
+        [0, 1],
+        [0, 1],
+        [0, 1, 2],
+        [0, 2, 4],
+        [0, 5, 10],
+    ]
+
+
+def test_a_number_that_is_not_finite_leaves_an_axis_of_numbers_as_it_is(call: Ask) -> None:
+    found = call("charts/coordinates.js", "axis", "loss", [0.713, "NaN", None, 0.983])
+    assert (found["placed"], found["ends"]) == ([0.713, None, None, 0.983], ["0.713", "0.983"])
+    assert call("charts/coordinates.js", "axis", "loss", ["NaN", "high"])["ends"] == ["NaN", "high"]

@@ -77,32 +77,32 @@ def star(size: int, hub: str = "n1") -> dict[str, Any]:
 def test_nodes_never_overlap_and_all_of_them_are_inside(network: Ask) -> None:
     graphs = [star(size) | {"width": width} for size in SIZES for width in (300, 596, 1_600)]
     for graph in graphs:
-        found = network(graph)
-        places = found["places"]
+        drawing = network(graph)
+        places = drawing["places"]
         assert set(places) == set(graph["nodes"])
         for one, other in combinations(places.values(), 2):
             assert abs(one["x"] - other["x"]) >= WIDTH or abs(one["y"] - other["y"]) >= HEIGHT
         for place in places.values():
-            assert 0 <= place["x"] <= found["width"] - WIDTH
-            assert 0 <= place["y"] <= found["height"] - HEIGHT
+            assert 0 <= place["x"] <= drawing["width"] - WIDTH
+            assert 0 <= place["y"] <= drawing["height"] - HEIGHT
 
 
 def test_the_node_with_the_most_edges_stands_alone_in_the_middle_and_the_own_one_first(network: Ask) -> None:
-    found = network(star(8))
-    left, middle, _ = found["columns"]
+    drawing = network(star(8))
+    left, middle, _ = drawing["columns"]
     assert (left[0], middle) == ("n0", ["n1"])
 
 
 def test_a_line_that_passes_the_middle_goes_around_it(network: Ask) -> None:
     graph = star(8)
     graph["lines"].append({"from": "n0", "to": "n2"})
-    found = network(graph)
-    (x, y), hub = found["paths"][-1]["middle"], found["places"]["n1"]
+    drawing = network(graph)
+    (x, y), hub = drawing["paths"][-1]["middle"], drawing["places"]["n1"]
     assert hub["x"] <= x <= hub["x"] + WIDTH
     assert not hub["y"] <= y <= hub["y"] + HEIGHT
 
 
 def test_two_nodes_stand_beside_each_other_the_own_one_on_the_left(network: Ask) -> None:
-    found = network({"nodes": ["other", "me"], "lines": [], "own": "me", "width": 600})
-    assert found["columns"] == [["me"], ["other"]]
-    assert found["places"]["me"]["x"] < found["places"]["other"]["x"]
+    drawing = network({"nodes": ["other", "me"], "lines": [], "own": "me", "width": 600})
+    assert drawing["columns"] == [["me"], ["other"]]
+    assert drawing["places"]["me"]["x"] < drawing["places"]["other"]["x"]

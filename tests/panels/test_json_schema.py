@@ -37,16 +37,16 @@ class Query(BaseModel):
 
 
 def test_each_type_has_its_kind_of_field(read: Ask) -> None:
-    found = read(Query.model_json_schema())["parameters"]
-    assert {one["name"]: (one["kind"], one["required"]) for one in found} == {
+    parameters = read(Query.model_json_schema())["parameters"]
+    assert {one["name"]: (one["kind"], one["required"]) for one in parameters} == {
         "words": ("text", True),
         "limit": ("integer", False),
         "near": ("json", False),
         "exact": ("choice", False),
         "secret": ("secret", False),
     }
-    assert (found[1]["initial"], found[1]["description"]) == ("10", "At most this many.")
-    assert (found[3]["initial"], found[3]["options"]) == ("1", [True, False])
+    assert (parameters[1]["initial"], parameters[1]["description"]) == ("10", "At most this many.")
+    assert (parameters[3]["initial"], parameters[3]["options"]) == ("1", [True, False])
 
 
 def test_typed_text_becomes_values_of_the_right_types(read: Ask) -> None:
@@ -67,8 +67,8 @@ def test_an_invalid_value_has_a_problem_at_its_field(read: Ask) -> None:
     [None, True, {}, {"type": "object"}, {"properties": []}, {"properties": {"a": None, "b": 7, "c": {"enum": 1}}}],
 )
 def test_an_unusable_schema_becomes_one_json_field(read: Ask, schema: Any) -> None:
-    found = read(schema)["parameters"]
-    assert found is None or {one["kind"] for one in found} == {"json"}
+    parameters = read(schema)["parameters"]
+    assert parameters is None or {one["kind"] for one in parameters} == {"json"}
 
 
 def test_a_schema_that_refers_to_itself_ends(read: Ask) -> None:

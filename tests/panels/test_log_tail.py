@@ -29,7 +29,7 @@ def test_the_end_of_a_long_log_is_one_request(read: Ask) -> None:
     assert (forward["ids"], forward["loads"]) == (back["ids"], 1)
 
 
-def test_the_beginning_is_known_when_it_is_reached(read: Ask) -> None:
+def test_a_log_is_complete_once_its_beginning_is_read(read: Ask) -> None:
     found = read(100, ("read", 0), ("grow", 200), ("read", 0), ("back", 0), ("back", 0))
     assert [(len(one["ids"]), one["complete"]) for one in found] == [
         *((0, True), (0, True), (100, False), (200, True), (200, True)),

@@ -169,8 +169,8 @@ def test_agents_projects_rules_tools_and_definitions_follow_their_changes(
     project = serving.call("create_project", name="Lab")["id"]
     session = serving.call("create_session", project_id=project, name="Day 1")["id"]
     team = serving.call("create_team", name="Night", session_id=session)["id"]
-    made = serving.call("register", name="ada", persona_id="tester")
-    serving.call("approve", approval_id=made["approval_id"], choices={"team_id": team})
+    registration = serving.call("register", name="ada", persona_id="tester")
+    serving.call("approve", approval_id=registration["approval_id"], choices={"team_id": team})
     page.until(lambda: page.tables["agents"].get("ada", {}).get("team_id") == team)
     page.until(lambda: page.tables["sessions"][session]["agents"] == 1)
     serving.call("update_agent", agent_id="ada", changes={"agent_id": "first", "tool": "read"})
@@ -290,6 +290,29 @@ def test_the_publisher_keeps_tables_and_hides_a_failure_to_keep_them_from_the_pa
     assert set(kept[0]) >= {"approvals", "agents", "tasks"}
     assert "it cannot be drawn" in caplog.text
     assert publisher.tables is not None
+
+
+@pytest.mark.parametrize("is_looked_at", [True, False])
+def test_what_changes_with_time_alone_is_sent_only_while_somebody_looks(
+    serving: KernelHost, page: FrontEnd, follow: Follow, monkeypatch: pytest.MonkeyPatch, is_looked_at: bool
+) -> None:
+    """An agent that waits for work must not keep the kernel of a hub active for ever."""
+    token = serving.call("register", name="ada")["token"]
+    serving.call("approve", approval_id=1)
+    serving.wait(serving.acall_as(token, "whoami"))
+    monkeypatch.setattr(publisher_module, "REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr(publisher_module, "LOOK_SECONDS", 60.0 if is_looked_at else 0.0)
+    follow().note_look()
+    page.until(lambda: page.version is not None)
+    before = page.tables["agents"]
+    assert serving.workbench is not None
+    serving.workbench._noted.clear()
+    serving.wait(serving.acall_as(token, "whoami"))
+    if is_looked_at:
+        page.until(lambda: page.tables["agents"] != before)
+    serving.call("create_task", title="Later", persona_id="tester")
+    page.until(lambda: len(page.tables["tasks"]) == 1)
+    assert (page.tables["agents"] != before) == is_looked_at
 
 
 def test_the_publisher_keeps_but_does_not_send_tables_that_the_page_reads(

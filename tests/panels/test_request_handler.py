@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,16 @@ def test_an_action_is_done_once_however_often_it_is_requested(any_host: KernelHo
     assert all(answer == page.answers()[0] for answer in page.answers())
     outcome = page.answers()[0]["outcome"]["outcome"]
     assert (outcome["agent_id"], outcome["status"]) == ("first", "assigned")
+
+
+def test_a_decision_in_a_shared_notebook_names_who_clicked(any_host: KernelHost, page: FrontEnd) -> None:
+    requests = RequestHandler(any_host, page.take)
+    for number, person in enumerate(("Zoë", "", 7), 1):
+        any_host.call("register", name=f"agent-{number}")
+        requests.take(request(str(number), "reject", approval_id=number) | {"person": person})
+    page.until(lambda: len(page.answers()) == 3)
+    decided = any_host.call("list_approvals", status="rejected")["approvals"]
+    assert [approval["person"] for approval in decided] == ["Zoë", getpass.getuser(), getpass.getuser()]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +105,14 @@ def test_an_action_without_a_running_host_is_refused_at_once(settings: Settings,
 
 def test_every_operation_that_the_panel_asks_for_exists() -> None:
     text = "\n".join(path.read_text() for path in SRC.rglob("*.js"))
-    asked = set(re.findall(r'\.(?:run|send|decide)\(\s*"(\w+)"', text))
-    asked |= set(re.findall(r'"(agent_(?!id")\w+)"', text))
+    matches = set(re.findall(r'\.(?:run|send|decide)\(\s*"(\w+)"', text))
+    matches |= set(re.findall(r'"(agent_(?!id")\w+)"', text))
     for prefix, suffix in re.findall(r"`(\w+_)\$\{noun\}(s?)`", text):
-        asked |= {f"{prefix}{noun}{suffix}" for noun in NOUNS}
+        matches |= {f"{prefix}{noun}{suffix}" for noun in NOUNS}
     catalogue = set(collect(SERVICES))
     made_up = {f"{verb}_agent" for verb in ("create", "update")} - catalogue
-    assert len(asked) > 40
-    assert asked - made_up <= catalogue
+    assert len(matches) > 40
+    assert matches - made_up <= catalogue
 
 
 def test_a_request_that_takes_long_is_accepted_and_answered_when_it_is_done(

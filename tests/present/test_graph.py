@@ -39,13 +39,13 @@ def test_a_diamond_has_its_sides_above_each_other_and_its_ends_between() -> None
 def test_a_task_without_dependencies_stands_before_its_dependant_and_edges_do_not_cross() -> None:
     columns = {key: column for key, (column, _) in places([1, 2, 3, 9], [(2, 1), (3, 2), (3, 9)]).items()}
     assert columns == {1: 0, 2: 1, 9: 1, 3: 2}
-    found = places([1, 2, 3, 4], [(4, 1), (3, 2)])
-    assert (found[1][1] < found[2][1]) == (found[4][1] < found[3][1])
+    positions = places([1, 2, 3, 4], [(4, 1), (3, 2)])
+    assert (positions[1][1] < positions[2][1]) == (positions[4][1] < positions[3][1])
 
 
 def test_unlinked_tasks_stand_below_the_rest_side_by_side() -> None:
-    found = places([1, 2, *range(10, 16)], [(2, 1)])
-    assert [found[number] for number in range(10, 16)] == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
+    positions = places([1, 2, *range(10, 16)], [(2, 1)])
+    assert [positions[number] for number in range(10, 16)] == [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2)]
 
 
 def test_a_graph_as_text_is_a_table_in_order_of_the_dependencies() -> None:
@@ -60,7 +60,7 @@ def test_a_graph_as_text_is_a_table_in_order_of_the_dependencies() -> None:
     assert "There are no tasks" in Graph([], []).html()
 
 
-def test_a_task_that_is_not_shown_is_told_and_not_drawn() -> None:
+def test_a_dependency_outside_the_graph_is_named_and_not_drawn() -> None:
     graph = Graph([task(7)], [(7, 3)])
     assert repr(graph).splitlines()[1].split() == ["7", "t", "pending", "3"]
     svg = drawing(graph)
@@ -77,7 +77,7 @@ def test_a_graph_is_drawn_in_the_colours_of_the_states_with_a_legend() -> None:
     assert [word in legend for word in ("completed 1", "in progress 1", "blocked 1", "pending 1")] == [True] * 4
 
 
-def test_a_title_is_only_a_title() -> None:
+def test_a_title_is_escaped_and_cut() -> None:
     graph = Graph([task(1, '</title><script>"&\0\x1b[31m' + "x" * 150)], [])
     assert "<script" not in graph.html()
     (told,) = [title.text for title in drawing(graph).iter(f"{SVG}title")]
@@ -97,11 +97,11 @@ def test_every_task_stands_right_of_its_dependencies_in_its_own_place(
     ids: set[int], edges: set[tuple[int, int]]
 ) -> None:
     pairs = [(later, earlier) for later, earlier in sorted(edges) if {later, earlier} <= ids]
-    found = places(sorted(ids), pairs)
-    assert set(found) == ids
-    assert len(set(found.values())) == len(ids)
-    assert all(column >= 0 and row >= 0 for column, row in found.values())
-    assert all(found[earlier][0] < found[later][0] for later, earlier in pairs)
+    positions = places(sorted(ids), pairs)
+    assert set(positions) == ids
+    assert len(set(positions.values())) == len(ids)
+    assert all(column >= 0 and row >= 0 for column, row in positions.values())
+    assert all(positions[earlier][0] < positions[later][0] for later, earlier in pairs)
 
 
 NUMBER = r"(-?[\d.]+)"

@@ -43,7 +43,8 @@ def printed(text: str) -> list[str]:
     """The text as everything that the command line prints, and a notebook shows."""
     table = Table([text], [[text], [text]], lead=text, note=text)
     task = {"id": 1, "title": text, "status": "pending", "blocked": False}
-    shown = [Note(text), Text(text), table, TablePage([(text, table)]), Table([], [], text), Graph([task], [])]
+    texts = [Note(text), Text(text), Text(f"+{text}", is_diff=True)]
+    shown = [*texts, table, TablePage([(text, table)]), Table([], [], text), Graph([task], [])]
     pages = [found for one in shown for found in (repr(one), one._repr_html_())]
     error = NotFound("TASK_NOT_FOUND", text)
     return [*pages, str(error), *error._render_traceback_(), inert(text), as_html(text)]
@@ -58,6 +59,18 @@ def test_nothing_that_is_printed_holds_a_control_character(text: str) -> None:
 def test_ordinary_text_in_any_script_is_shown_as_it_is(text: str) -> None:
     """Not what comes after it: the selectors there are as invisible as the tags beside them, and can hide text."""
     assert inert(text) == text
+
+
+def test_lines_of_a_diff_are_coloured_in_a_cell_and_plain_in_a_terminal() -> None:
+    diff = Text("@@ -1 +1 @@\n-<old>\n+new\n same", is_diff=True)
+    lines = diff._repr_html_().removeprefix("<pre>").removesuffix("</pre>").split("\n")
+    assert [line.partition(">")[2] for line in lines[:3]] == [
+        "@@ -1 +1 @@</span>",
+        "-&lt;old&gt;</span>",
+        "+new</span>",
+    ]
+    assert len({line.partition(">")[0] for line in lines[:3]}) == 3
+    assert (lines[3], repr(diff)) == (" same", diff.text)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -44,6 +44,12 @@ def test_times_states_and_names_with_hyphens_stay_on_one_line() -> None:
     assert ["nowrap" in style for style in styles] == [True] * 4 + [False] * 6
 
 
+def test_a_long_text_is_wider_than_a_word_beside_columns_that_do_not_wrap() -> None:
+    table = Table(["title"], [["Compare the bill shapes of the three species of penguins"], ["Report"]])
+    styles = [cell.attrib["style"] for cell in ElementTree.fromstring(table.html()).iter("td")]
+    assert ["min-width" in style for style in styles] == [True, False]
+
+
 def test_an_empty_table_says_what_it_would_hold_and_may_have_other_data() -> None:
     table = Table.of([], COLUMNS, "None <yet>.")
     assert table.text() == "None <yet>."
@@ -98,7 +104,7 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("at", ["2026-07-01T10:20:30.123456Z", "2026-07-01T10:20:30Z", HALF_PAST])
-def test_a_time_is_that_of_the_computer_and_its_own_zone_is_in_the_page(in_berlin: None, at: object) -> None:
+def test_a_time_is_shown_in_local_time_with_its_zone_in_the_title(in_berlin: None, at: object) -> None:
     table = Table(["at"], [[at]])
     assert table.text().split("\n") == ["at", "2026-07-01 12:20:30"]
     [shown] = ElementTree.fromstring(table.html()).iter("time")

@@ -13,6 +13,7 @@ import pkgutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,9 @@ def snapshot(*places: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for place in places:
         for path in (place, *place.rglob("*")) if place.exists() else ():
-            entry = path.lstat()
-            found[str(path)] = (entry.st_mode, entry.st_ino, entry.st_size, entry.st_mtime_ns)
+            with suppress(FileNotFoundError):  # a server's temporary file has gone since it was listed
+                entry = path.lstat()
+                found[str(path)] = (entry.st_mode, entry.st_ino, entry.st_size, entry.st_mtime_ns)
     return found
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from tests import given
 from tests.conftest import git
 from workbench.app import Workbench
 from workbench.state.settings import Settings
@@ -60,23 +61,23 @@ def make(place: Path, server: str, *, state: bool = True, clone: bool) -> Hostil
     Args:
         state: with a store, tokens, logs and worktrees; otherwise only with what a repository may bring.
     """
-    made = Hostile(place)
-    for directory in (made.marks, made.victim):
+    hostile = Hostile(place)
+    for directory in (hostile.marks, hostile.victim):
         directory.mkdir(parents=True)
-    (made.victim / "secret.txt").write_text("the user's own\n")
-    origin = made.project if not clone else place / "origin"
-    _sources(made, origin)
+    (hostile.victim / "secret.txt").write_text("the user's own\n")
+    origin = hostile.project if not clone else place / "origin"
+    _sources(hostile, origin)
     if state:
-        _state(made, origin, server)
-    _shared(made, origin / ".aiswarm")
+        _state(hostile, origin, server)
+    _shared(hostile, origin / ".aiswarm")
     if clone:
         git("add", "--force", ".aiswarm", cwd=origin)
         git("commit", "-q", "-m", "More", cwd=origin)
-        git("clone", "-q", str(origin), str(made.project), cwd=place)
+        git("clone", "-q", str(origin), str(hostile.project), cwd=place)
         shutil.rmtree(origin)
-        (made.project / ".aiswarm" / "server.json").chmod(0o600) if state else None
-    _configuration(made)
-    return made
+        (hostile.project / ".aiswarm" / "server.json").chmod(0o600) if state else None
+    _configuration(hostile)
+    return hostile
 
 
 def _sources(made: Hostile, root: Path) -> None:
@@ -108,9 +109,9 @@ def _state(made: Hostile, root: Path, server: str) -> None:
 
 async def _work(made: Hostile, root: Path) -> None:
     async with Workbench.open(Settings(project=root)) as workbench:
-        await workbench.call("create_worktree", name="lab")
+        await given.worktree(workbench)
         run = made.program("task")
-        await workbench.call("create_task", title="T", persona_id="implementer", run=run, target_worktree="lab")
+        await given.task(workbench, "T", run=run, target_worktree="lab")
         pending = await workbench.call("register", name="stranger", persona_id="implementer")
         await workbench.call("approve", approval_id=pending["approval_id"])
 

@@ -19,7 +19,7 @@ from tests.conftest import Served, git, typed
 from tests.project.copies import SAME, WAYS, contents, copied
 from tests.project.every_command import everything, snapshot
 from tests.services.processes.running import process, serving, spawn
-from tests.services.worktrees.lab import finished, one
+from tests.services.worktrees.lab import finished, worktree_row
 from tests.worker.working import ran
 from workbench.app import Workbench
 from workbench.client.discovery import find_server
@@ -60,14 +60,16 @@ async def test_every_command_acts_on_the_project_in_which_it_is_given(original: 
         state_directory.adopt(project)
     state_directory.check(project)
     async with Workbench.open(Settings(project=project, port=0)) as workbench:
-        assert (await one(workbench, "spare"))["dirty"] == ["precious.txt"]
+        assert (await worktree_row(workbench, "spare"))["dirty"] == ["precious.txt"]
         for name, arguments in COMMANDS:
             await workbench.call(name, **arguments)
             if name == "approve":
                 await finished(workbench, 1)
             if way not in SAME:
                 assert contents(original) == before, name
-        assert (await one(workbench, "spare"))["path"] == str(project.resolve() / ".aiswarm" / "worktrees" / "spare")
+        assert (await worktree_row(workbench, "spare"))["path"] == str(
+            project.resolve() / ".aiswarm" / "worktrees" / "spare"
+        )
     assert git("log", "-1", "--format=%s", cwd=project) == "Integrate lab"
     assert "precious" in git("show", f"{saved(project)}:precious.txt", cwd=project)
     listed = git("worktree", "list", "--porcelain", cwd=project)
@@ -96,8 +98,8 @@ async def test_a_worktree_is_discarded_whole_by_way_of_a_mount(original: Path, t
 async def test_a_server_is_that_of_its_directory_only(served: Served, way: str, tmp_path: Path) -> None:
     original = served.workbench.settings.project
     project = WAYS[way](original, tmp_path / "other")
-    known = await find_server(project / ".aiswarm" / "server.json")
-    assert (known is None) == (way in ("copied", "restored"))
+    server_info = await find_server(project / ".aiswarm" / "server.json")
+    assert (server_info is None) == (way in ("copied", "restored"))
     if way not in SAME:
         state_directory.adopt(project)
     assert (project / ".aiswarm" / "server.json").exists() == (way not in ("copied", "restored"))
@@ -203,7 +205,7 @@ def test_a_server_without_proof_of_its_directory_does_not_count(tmp_path: Path) 
 async def test_a_worker_of_a_copy_works_there_and_those_of_the_original_go_on(served: Served, tmp_path: Path) -> None:
     original = served.workbench.settings.project
     await given.worktree(served.workbench)
-    made = await spawn(served, assigned_worktree="lab", name="walt")
+    agent = await spawn(served, assigned_worktree="lab", name="walt")
     project = copied(original, tmp_path / "other")
     state_directory.adopt(project)
     watched = (".git/refs", ".aiswarm/worktrees", ".aiswarm/repositories")  # its own server changes the rest
@@ -215,8 +217,8 @@ async def test_a_worker_of_a_copy_works_there_and_those_of_the_original_go_on(se
         assert (task["status"], task["attempts"][0]["agent_id"]) == ("completed", "wanda")
         assert git("show", "wb/lab/main:two", cwd=project) == "2"
     assert [contents(original / name) for name in watched] == before
-    found = await process(served, "walt")
-    assert (found["running"], found["pid"]) == (True, made["pid"])
+    details = await process(served, "walt")
+    assert (details["running"], details["pid"]) == (True, agent["pid"])
 
 
 @pytest.mark.long

@@ -36,62 +36,40 @@ from workbench.trust import state_directory
 pytestmark = pytest.mark.anyio
 
 KEY = "k" * 40
-FIRST: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("start_run", {"name": "made"}),
-    ("create_conversation", {"model": "test:echo"}),
-    ("write", {"content": {"title": "Made"}, "session_id": "season"}),
-    ("save_view", {"area": "tasks", "name": "made", "state": {}}),
-    ("spawn_agent", {"persona_id": "implementer", "name": "walt", "assigned_worktree": "spare"}),
-    ("claim_task", {"task_id": 1}),
-    ("start_task", {"task_id": 1}),
-    ("add_rule", {"rule": {"name": "made", "text": "Made."}}),
-    ("add_reference", {"reference": {"name": "made", "text": "Made."}}),
-)
-"""What the others are tried on, besides what is in both projects."""
+PLAN = "plan: made\ntasks: [{name: t, title: T, persona: implementer}]"
 NAMED: dict[str, Any] = {
-    **{
-        "task_id": 1,
-        "parent_task_id": 1,
-        "depends_on": 2,
-        "attempt": 1,
-        "key": KEY,
-        "approval_id": 1,
-        "path": "README.md",
-    },
-    **{"agent_id": "ada", "assigned_agent_id": "ada", "agent_ids": ["ada"], "worktree_name": "lab", "name": "made"},
-    **{"persona_id": "implementer", "title": "Made", "text": "Made", "content": "Made", "approval_ids": [1]},
+    **{"task_id": 1, "parent_task_id": 1, "depends_on": 2, "attempt": 1, "key": KEY, "approval_id": 1},
+    **{"agent_id": "walt", "assigned_agent_id": "ada", "agent_ids": ["ada"], "worktree_name": "lab", "name": "made"},
+    **{"persona_id": "implementer", "title": "Made", "text": PLAN, "content": "Made", "approval_ids": [1]},
     **{"config": {"command": "true"}, "permission": "ask", "pattern": "made*", "subject": "task:1", "priority": 1},
-    **{"rule": {"name": "other", "text": "Made."}, "reference": {"name": "other", "text": "Made."}, "value": 1},
+    **{"rule": {"name": "made", "text": "Made."}, "reference": {"name": "made", "text": "Made."}, "path": "README.md"},
     **{"rule_name": "made", "reference_name": "made", "error_message": "It failed.", "outcome": "failed"},
     **{"metrics": {"loss": 1.0}, "notebook": "n.ipynb", "notebook_sha256": "0" * 64, "area": "tasks", "state": {}},
     **{"host_id": "host", "tools": [], "traits": {"mood": "curious"}, "progress": 0.5, "kind": "context"},
     **{"tasks": [{"title": "Made", "persona_id": "implementer"}], "changes": {"name": "Ada"}, "scratch": "made"},
 }
 """What stands for the arguments that operations require."""
+OPTIONAL = {
+    **{"wait_seconds": 0, "force": True, "delete_branch": True, "note": "Shorter.", "model": "test:echo"},
+    "persona_id": "implementer",
+}
+"""The arguments that are given to every operation which has them."""
 OWN: dict[str, dict[str, Any]] = {
     **GOOD,
-    "agent_create_from_persona": {"personaId": "tester", "agentPath": "./agents/tester", "name": "Tester"},
-    "create_plan": {"text": "plan: made\ntasks: [{name: t, title: T, persona: implementer}]"},
-    "enlist_worker": {"scratch": "made", "persona_id": "implementer"},
-    "create_worktree": {"name": "third"},
-    "discard_worktree": {"worktree_name": "spare", "force": True, "delete_branch": True},
-    "restart_agent": {"agent_id": "walt"},
-    "terminate_agent": {"agent_id": "walt"},
-    "request_changes": {"worktree_name": "lab", "note": "Shorter."},
+    "spawn_agent": {"persona_id": "implementer", "name": "walt", "assigned_worktree": "spare"},
+    "claim_task": {"task_id": 1},
+    "discard_worktree": {"worktree_name": "spare"},
     "update_traits": {"name": "made", "traits": {"mood": "calm"}},
-    "restart_tool_server": {"name": "other"},
-    "update_tool_server": {"name": "other", "enabled": False},
-    "integrate_worktree": {"worktree_name": "lab"},
-    "update_worktree": {"worktree_name": "spare"},
+    "write": {"content": {"title": "Made"}, "session_id": "made"},
 }
-LAST = (
-    *("fail_task", "release_task", "cancel_task", "retry_task", "approve_many", "approve", "leave_network"),
-    *("withdraw_personality", "restart_agent", "terminate_agent", "remove_dependency", "remove_tool_server"),
-    *("delete_rule", "delete_reference", "delete_conversation", "delete_context", "restore_context"),
-    *("delete_saved_view", "delete_team", "restore_team", "delete_session", "restore_session", "delete_project"),
-    *("restore_project", "delete_agent", "restore_agent", "revoke_agent", "discard_worktree"),
+BEGIN = ("join", "create", "spawn", "claim", "start", "save", "write", "add")
+"""How the names of those operations begin which make what the others need; their order."""
+END = (
+    *("fail", "release", "cancel", "retry", "approve", "leave", "withdraw", "restart", "terminate"),
+    *("deregister", "remove", "uninstall", "delete", "discard"),
 )
-ACCEPTED = 100
+"""And of those that take it away."""
+ACCEPTED = 115
 """How many calls have an effect in the copy, at least: what is refused shows little."""
 
 
@@ -99,28 +77,27 @@ async def in_use(workbench: Workbench) -> str:
     """Prepare what the operations are tried on, besides the worktrees; the token of an agent."""
     for name, arguments in PREPARATION:
         await workbench.call(name, **arguments)
-    made = await workbench.call("register", name="ada", persona_id="implementer")
+    registration = await workbench.call("register", name="ada", persona_id="implementer")
     choices = {"agent_id": "ada", "definition": "Reviewer", "self_tools": "write"}
-    await workbench.call("approve", approval_id=made["approval_id"], choices=choices)
+    await workbench.call("approve", approval_id=registration["approval_id"], choices=choices)
     for title in ("First", "Second"):
-        await workbench.call("create_task", title=title, persona_id="implementer")
-    return str(made["token"])
-
-
-async def created(call: Any) -> dict[str, Any]:
-    """Ids of what is made in the copy."""
-    project = (await call("create_project", name="alpha"))["id"]
-    session = (await call("create_session", project_id=project, name="season"))["id"]
-    ids = {"project_id": project, "session_id": session, "team_id": (await call("create_team", name="crew"))["id"]}
-    made = {name: await call(name, **arguments) for name, arguments in FIRST}
-    ids |= {"conversation_id": made["create_conversation"]["id"], "context_id": made["write"]["context_id"]}
-    return ids | {"run_id": made["start_run"]["id"], "view_id": made["save_view"]["id"]}
+        await given.task(workbench, title)
+    return str(registration["token"])
 
 
 def when(name: str) -> tuple[object, ...]:
-    """The order in which the operations are tried: what others need is deleted last."""
-    deletes = name.startswith(("agent_delete", "agent_uninstall"))
-    return LAST.index(name) if name in LAST else -1, deletes, name == "agent_delete", name
+    """The order in which the operations are tried: what others need is made first, and is deleted last."""
+    verb, _, noun = name.removeprefix("agent_").partition("_")
+    if verb in BEGIN:
+        return -1, BEGIN.index(verb), name
+    verb = "delete" if verb in ("restore", "revoke") else verb
+    return (END.index(verb) + 1, not noun, noun, name) if verb in END else (0, name)
+
+
+def ids(name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """The ids of what an operation has made, by the names of the parameters that take them."""
+    noun = {f"{name.partition('_')[2]}_id": result["id"]} if "id" in result else {}
+    return noun | {key: value for key, value in result.items() if key == "context_id"}
 
 
 @pytest.mark.long
@@ -145,15 +122,15 @@ async def test_no_operation_in_a_copy_changes_the_original(original: Path, tmp_p
                     raise
                 return await other.workbench.dispatch(ada, name, arguments)
 
-        named = NAMED | await created(call)
+        named = dict(NAMED)
         for name in order:
+            optional = {field: value for field, value in OPTIONAL.items() if field in operations[name].parameters}
             required = operations[name].input_schema.get("required", ())
-            arguments = OWN.get(name) or {one: named.get(one, "made") for one in required}
-            if "wait_seconds" in operations[name].parameters:
-                arguments = {**arguments, "wait_seconds": 0}
+            arguments = OWN.get(name) or {field: named.get(field, "made") for field in required}
             try:
-                await call(name, **arguments)
+                result = await call(name, **optional | arguments)
                 accepted |= set() if operations[name].reads else {name}
+                named = ids(name, result) | named
             except WorkbenchError as error:
                 assert str(original) not in error.message, name
             if (now := contents(original)) != before:
@@ -164,7 +141,7 @@ async def test_no_operation_in_a_copy_changes_the_original(original: Path, tmp_p
 
 
 @contextmanager
-def hosted(project: Path) -> Iterator[KernelHost]:
+def host_project(project: Path) -> Iterator[KernelHost]:
     """The servers of a project, in a thread of their own, as a notebook has them."""
     host = KernelHost(Settings(project=project))
     host.start(0)
@@ -174,21 +151,21 @@ def hosted(project: Path) -> Iterator[KernelHost]:
         host.stop()
 
 
-def kept(project: Path) -> list[dict[str, object]]:
+def files_kept(project: Path) -> list[dict[str, object]]:
     """The files that its own server leaves unchanged while nothing is asked of it."""
     return [contents(project / name) for name in (".git/refs", ".aiswarm/worktrees", ".aiswarm/repositories")]
 
 
-def integrated(project: Path) -> bool:
+def is_integrated(project: Path) -> bool:
     return git("log", "-1", "--format=%s", cwd=project) == "Integrate lab"
 
 
 async def test_the_buttons_of_a_copys_panel_act_on_the_copy(original: Path, tmp_path: Path) -> None:
-    with hosted(original) as host:
+    with host_project(original) as host:
         project, page = copied(original, tmp_path / "other"), FrontEnd()
         state_directory.adopt(project)
-        before = kept(original)
-        with hosted(project) as other:
+        before = files_kept(original)
+        with host_project(project) as other:
             assert (other.attached, other.info == host.info) == (False, False)
             buttons = RequestHandler(other, page.take)
             discard = {"worktree_name": "spare", "force": True, "delete_branch": True}
@@ -196,9 +173,9 @@ async def test_the_buttons_of_a_copys_panel_act_on_the_copy(original: Path, tmp_
                 buttons.take({"kind": "action", "request": str(at), "op": op, "arguments": arguments})
                 page.until(lambda at=at: len(page.answers()) == at)  # type: ignore[misc]
             assert [answer["ok"] for answer in page.answers()] == [True, True]
-            given.wait_until(lambda: integrated(project), "it is integrated")
-        assert kept(original) == before
-        assert [one["id"] for one in host.call("list_approvals")["approvals"]] == [1]
+            given.wait_until(lambda: is_integrated(project), "it is integrated")
+        assert files_kept(original) == before
+        assert [approval["id"] for approval in host.call("list_approvals")["approvals"]] == [1]
         assert host.running
 
 
@@ -206,9 +183,9 @@ async def test_the_buttons_of_a_copys_panel_act_on_the_copy(original: Path, tmp_
 @pytest.mark.timeout(120)
 async def test_a_notebook_in_a_copy_serves_the_copy(original: Path, tmp_path: Path) -> None:
     (home := tmp_path / "home").mkdir()
-    with hosted(original) as host:
+    with host_project(original) as host:
         project = copied(original, tmp_path / "other")
-        before = kept(original)
+        before = files_kept(original)
         with started(home, cwd=project) as kernel:
             assert "STATE_NOT_TRUSTED" in kernel.error("%workbench start --port 0")
             state_directory.adopt(project)
@@ -219,11 +196,11 @@ async def test_a_notebook_in_a_copy_serves_the_copy(original: Path, tmp_path: Pa
             kernel.run("wb.approvals[1].approve()")
             kernel.run("%workbench discard spare --force")
             kernel.run('wb.call("create_task", title="made in the copy", persona_id="implementer")')
-            given.wait_until(lambda: integrated(project), "it is integrated")
+            given.wait_until(lambda: is_integrated(project), "it is integrated")
             kernel.run("%workbench stop")
-        assert kept(original) == before
+        assert files_kept(original) == before
         assert host.call("list_tasks")["tasks"] == []
-        assert [one["id"] for one in host.call("list_approvals")["approvals"]] == [1]
+        assert [approval["id"] for approval in host.call("list_approvals")["approvals"]] == [1]
 
 
 async def test_clients_of_a_copy_reach_the_server_of_the_copy_or_none(
@@ -236,14 +213,14 @@ async def test_clients_of_a_copy_reach_the_server_of_the_copy_or_none(
     server = ProjectServer.at(served.info.url, project)
     assert (server.is_away(), server.nonce(), await server.find()) == (True, None, None)
     assert await find_server(project / ".aiswarm" / "server.json") is None
-    known = await find_server(served.workbench.settings.server_file)
-    assert known is not None
+    server_info = await find_server(served.workbench.settings.server_file)
+    assert server_info is not None
     async with serving(Settings(project=project, port=0)) as other:
         assert other.info.url != served.info.url
         assert ProjectServer.at(served.info.url, project).url == other.info.url
         theirs = await find_server(project / ".aiswarm" / "server.json")
         assert theirs is not None
-        for url, token in ((other.info.url, known.operator_token), (served.info.url, theirs.operator_token)):
+        for url, token in ((other.info.url, server_info.operator_token), (served.info.url, theirs.operator_token)):
             async with HttpClient(url, token) as client:
                 await given.refuses("INVALID_TOKEN", client.call("create_team", name="crew"))
         async with HttpClient(other.info.url, ada.token) as client:

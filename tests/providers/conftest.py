@@ -14,7 +14,7 @@ from tests.providers.provider import Provider, Reply, Request, provider
 from tests.providers.wire import Step
 from workbench.errors import WorkbenchError
 from workbench.providers.engine import answer
-from workbench.providers.frames import Completed, Frame, Retrying, Token, Used
+from workbench.providers.frames import Completed, Frame, Requested, Retrying, Token, Used
 from workbench.providers.models import model
 from workbench.providers.question import AnswerLimits, ModelQuestion
 from workbench.providers.tools import NoTools, Toolbox
@@ -24,10 +24,15 @@ AnyFrame = TypeVar("AnyFrame", bound=Frame)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: its frames, its usage, the requests to the provider, and the error with which it ended."""
+    """An answer: its frames, its usage, the requests to the provider, and the error with which it ended.
+
+    Args:
+        recorded: what is recorded of each request, also those that failed.
+    """
 
     frames: list[Frame]
     used: list[Used]
+    recorded: list[Requested]
     requests: list[Request]
     error: WorkbenchError | None
 
@@ -64,10 +69,10 @@ class Asking:
     async def __call__(
         self, provider: Provider, dialect: Dialect, toolbox: Toolbox | None = None, **more: Any
     ) -> AsyncGenerator[Frame, None]:
-        """The frames of an answer, without what it used."""
+        """The frames of an answer, without its requests and what it used."""
         async with aclosing(self.all(provider, dialect, toolbox, **more)) as frames:
             async for frame in frames:
-                if not isinstance(frame, Used):
+                if not isinstance(frame, Used | Requested):
                     yield frame
 
     def all(
@@ -85,17 +90,20 @@ class Asking:
         """A whole answer of a provider with a script."""
         frames: list[Frame] = []
         used: list[Used] = []
+        recorded: dict[int, Requested] = {}
         replies = [dialect.reply(one) if isinstance(one, Step) else one for one in script]
         async with provider(*replies) as server:
             try:
                 async for frame in self.all(server, dialect, **more):
                     if isinstance(frame, Used):
                         used.append(frame)
+                    elif isinstance(frame, Requested):
+                        recorded[frame.number] = frame
                     else:
                         frames.append(frame)
             except WorkbenchError as error:
-                return Answer(frames, used, server.requests, error)
-        return Answer(frames, used, server.requests, None)
+                return Answer(frames, used, list(recorded.values()), server.requests, error)
+        return Answer(frames, used, list(recorded.values()), server.requests, None)
 
 
 @pytest.fixture

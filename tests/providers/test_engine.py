@@ -41,7 +41,7 @@ def text(found: list[Frame]) -> str:
     return "".join(frame.text for frame in found if isinstance(frame, Token))
 
 
-async def test_text_comes_word_by_word_and_ends_with_the_whole() -> None:
+async def test_text_streams_word_by_word_and_ends_with_the_whole() -> None:
     found = await frames([{"say": "One two one."}])
     assert [frame for frame in found if isinstance(frame, Token)] == [Token("One"), Token(" two"), Token(" one.")]
     assert isinstance(found[-1], Completed)

@@ -31,10 +31,10 @@ class Tags(HTMLParser):
         self.attributes |= {(name, value or "") for name, value in attrs}
 
 
-def parsed(text: str) -> Tags:
-    found = Tags()
-    found.feed(as_markup(text))
-    return found
+def parse_tags(text: str) -> Tags:
+    tags = Tags()
+    tags.feed(as_markup(text))
+    return tags
 
 
 def test_markdown_is_rendered() -> None:
@@ -44,7 +44,7 @@ def test_markdown_is_rendered() -> None:
 
 def test_an_image_is_a_link_that_a_person_may_follow() -> None:
     assert as_markup("![plot](https://example.org/a.png)") == '<p><a href="https://example.org/a.png">plot</a></p>\n'
-    assert parsed("![a<b][r]\n\n[r]: https://example.org/x\n").tags == {"p", "a"}
+    assert parse_tags("![a<b][r]\n\n[r]: https://example.org/x\n").tags == {"p", "a"}
 
 
 def test_html_is_shown_as_text() -> None:
@@ -76,7 +76,7 @@ def test_a_long_text_is_shown_as_it_is() -> None:
 @example('[a](x "onmouseover=b")')
 @example('```"><img>\nx')
 def test_any_answer_of_a_model_becomes_plain_elements_only(text: str) -> None:
-    found = parsed(text)
+    found = parse_tags(text)
     assert found.tags <= ALLOWED
     assert {name for name, _ in found.attributes} <= ATTRIBUTES
     assert not [

@@ -46,31 +46,31 @@ class Plotting:
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
 async def test_a_picture_reaches_the_model_and_the_next_question_has_it_still(ask: Asking, dialect: Dialect) -> None:
-    found = await ask.whole(dialect, *SEEN, toolbox=Plotting())
+    answer = await ask.whole(dialect, *SEEN, toolbox=Plotting())
     encoded = base64.b64encode(PNG).decode()
-    sent = json.dumps(found.requests[1].body).replace("-", "+").replace("_", "/")  # Google's base64 is that of URLs
+    sent = json.dumps(answer.requests[1].body).replace("-", "+").replace("_", "/")  # Google's base64 is that of URLs
     assert encoded in sent
-    assert WORDS in json.dumps(found.requests[1].body)
-    assert [one.result for one in found.of(ToolCompleted)] == [f"Here:\n[{WORDS}]"]
-    again = await ask.whole(dialect, Step(["Yes."]), toolbox=Plotting(), history=found.completed.history)
+    assert WORDS in json.dumps(answer.requests[1].body)
+    assert [one.result for one in answer.of(ToolCompleted)] == [f"Here:\n[{WORDS}]"]
+    again = await ask.whole(dialect, Step(["Yes."]), toolbox=Plotting(), history=answer.completed.history)
     assert encoded in json.dumps(again.requests[0].body).replace("-", "+").replace("_", "/")
 
 
 async def test_a_model_that_refuses_pictures_is_asked_without_them(ask: Asking) -> None:
     refusal = failure(400, {"error": {"message": "This model does not support image input"}})
     steps = [SEEN[0], refusal, Step(["I read "], [Call("c2", "plot", "{}")]), Step(["of plots."])]
-    found = await ask.whole(OPENAI_CHAT, *steps, toolbox=Plotting())
-    assert found.text == "I read of plots."
-    bodies = [json.dumps(request.body) for request in found.requests]
+    answer = await ask.whole(OPENAI_CHAT, *steps, toolbox=Plotting())
+    assert answer.text == "I read of plots."
+    bodies = [json.dumps(request.body) for request in answer.requests]
     assert [("base64" in body, WORDS in body) for body in bodies] == [
         *[(False, False), (True, True), (False, True), (False, True)]
     ]
-    assert found.of(Retrying) == []
+    assert answer.of(Retrying) == []
 
 
 async def test_an_answer_sends_so_many_pictures_and_names_the_others(ask: Asking) -> None:
-    found = await ask.whole(OPENAI_CHAT, *SEEN, toolbox=Plotting(MOST + 2))
-    body = json.dumps(found.requests[1].body)
+    answer = await ask.whole(OPENAI_CHAT, *SEEN, toolbox=Plotting(MOST + 2))
+    body = json.dumps(answer.requests[1].body)
     assert body.count("data:image/png;base64,") == MOST
     assert body.count(WORDS) == MOST + 2
 
@@ -78,8 +78,8 @@ async def test_an_answer_sends_so_many_pictures_and_names_the_others(ask: Asking
 async def test_a_history_keeps_the_newest_pictures(ask: Asking) -> None:
     history = None
     for _ in range(3):
-        found = await ask.whole(OPENAI_CHAT, *SEEN, toolbox=Plotting(9), history=history)
-        history = found.completed.history
+        answer = await ask.whole(OPENAI_CHAT, *SEEN, toolbox=Plotting(9), history=history)
+        history = answer.completed.history
     kept = [has_any([message]) for message in transcript.loaded(history)]
     assert json.dumps(history).count('"kind": "binary"') == MOST
     assert [n for n, is_kept in enumerate(kept) if is_kept] == [2, 6, 10]

@@ -54,15 +54,15 @@ async def test_tokens_come_while_the_provider_still_writes(ask: Asking, dialect:
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
 async def test_parallel_calls_run_at_once_and_tokens_of_all_steps_are_counted(ask: Asking, dialect: Dialect) -> None:
     steps = [Step(SAID, TWO_CALLS, usage=(100, 20)), Step(["Done."], usage=(150, 5))]
-    found = await ask.whole(dialect, *steps, toolbox=Adding(at_once=2))
-    assert sorted(frame.result for frame in found.of(ToolCompleted)) == ["sum=3", "sum=7"]
-    assert found.text == "Let me see. Done."
-    sent = json.dumps(found.requests[1].body)
+    answer = await ask.whole(dialect, *steps, toolbox=Adding(at_once=2))
+    assert sorted(frame.result for frame in answer.of(ToolCompleted)) == ["sum=3", "sum=7"]
+    assert answer.text == "Let me see. Done."
+    sent = json.dumps(answer.requests[1].body)
     assert "sum=3" in sent
     assert "sum=7" in sent
-    counted = [(one.usage.requests, one.usage.output_tokens, one.usage.unmeasured) for one in found.used]
+    counted = [(one.usage.requests, one.usage.output_tokens, one.usage.unmeasured) for one in answer.used]
     assert counted == [(1, None, 1), (1, 20, 0), (2, 20, 1), (2, 25, 0)]
-    usage = found.completed.usage
+    usage = answer.completed.usage
     assert (usage.input_tokens, usage.output_tokens) == (250, 25)
 
 
@@ -74,31 +74,31 @@ async def test_arguments_that_are_no_object_are_told_to_the_model_which_goes_on(
     ask: Asking, dialect: Dialect, arguments: str
 ) -> None:
     steps = [Step(["Adding."], [Call("c1", "add", arguments)]), Step(["Then not."])]
-    found = await ask.whole(dialect, *steps, toolbox=Adding())
-    [result] = found.of(ToolCompleted)
+    answer = await ask.whole(dialect, *steps, toolbox=Adding())
+    [result] = answer.of(ToolCompleted)
     assert (result.call_id, result.is_error) == ("c1", True)
-    assert (found.completed.text, len(found.requests)) == ("Then not.", 2)
+    assert (answer.completed.text, len(answer.requests)) == ("Then not.", 2)
 
 
 async def test_the_tokens_of_all_steps_are_limited_together(ask: Asking) -> None:
     step = Step(SAID, TWO_CALLS, usage=(1_200, 50))
-    found = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), tokens=5_000)
-    assert (found.code, found.error and found.error.details["limit"], len(found.requests)) == (
+    answer = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), tokens=5_000)
+    assert (answer.code, answer.error and answer.error.details["limit"], len(answer.requests)) == (
         "CHAT_LIMIT",
         "tokens",
         4,
     )
-    assert (found.used[-1].usage.input_tokens, found.used[-1].usage.output_tokens) == (4_800, 200)
-    found = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), steps=2)
-    assert (found.error and found.error.details["limit"], len(found.requests)) == ("steps", 2)
-    assert "was asked 2 times" in str(found.error)
+    assert (answer.used[-1].usage.input_tokens, answer.used[-1].usage.output_tokens) == (4_800, 200)
+    answer = await ask.whole(OPENAI_CHAT, *[step] * 9, toolbox=Adding(), steps=2)
+    assert (answer.error and answer.error.details["limit"], len(answer.requests)) == ("steps", 2)
+    assert "was asked 2 times" in str(answer.error)
 
 
 async def test_a_request_counts_from_its_beginning_unless_the_provider_refuses_it(ask: Asking) -> None:
-    found = await ask.whole(OPENAI_CHAT, OPENAI_CHAT.reply(Step(["One "], ends=False), is_whole=False))
-    assert (found.used[-1].usage.requests, found.used[-1].usage.unmeasured) == (1, 1)
-    found = await ask.whole(OPENAI_CHAT, Reply(status=401))
-    assert (found.used[-1].usage.requests, found.used[-1].usage.unmeasured) == (0, 0)
+    answer = await ask.whole(OPENAI_CHAT, OPENAI_CHAT.reply(Step(["One "], ends=False), is_whole=False))
+    assert (answer.used[-1].usage.requests, answer.used[-1].usage.unmeasured) == (1, 1)
+    answer = await ask.whole(OPENAI_CHAT, Reply(status=401))
+    assert (answer.used[-1].usage.requests, answer.used[-1].usage.unmeasured) == (0, 0)
 
 
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, OPENAI_RESPONSES], ids=str)
@@ -120,18 +120,18 @@ async def test_an_answer_whose_end_the_provider_does_not_report_is_cut(ask: Aski
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 async def test_a_connection_that_breaks_after_a_token_ends_the_answer(ask: Asking, dialect: Dialect) -> None:
-    found = await ask.whole(dialect, dialect.reply(Step(["One ", "two"], ends=False), is_whole=False))
-    assert (found.code, found.text, len(found.requests)) == ("ANSWER_CUT", "One two", 1)
+    answer = await ask.whole(dialect, dialect.reply(Step(["One ", "two"], ends=False), is_whole=False))
+    assert (answer.code, answer.text, len(answer.requests)) == ("ANSWER_CUT", "One two", 1)
 
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 async def test_a_provider_that_falls_silent_in_mid_answer_is_given_up(ask: Asking, dialect: Dialect) -> None:
     silent = dialect.reply(Step(["One "], ends=False), hangs=True)
-    found = await ask.whole(dialect, *[silent] * ATTEMPTS, silence_seconds=1.0, attempts=ATTEMPTS)
-    frames = found.frames
+    answer = await ask.whole(dialect, *[silent] * ATTEMPTS, silence_seconds=1.0, attempts=ATTEMPTS)
+    frames = answer.frames
     while isinstance(frames[0], Retrying):  # nothing of the answer came within the second: the request is repeated
         frames.pop(0)
-    assert (found.code, [type(frame) for frame in frames]) == ("PROVIDER_TIMEOUT", [Token])
+    assert (answer.code, [type(frame) for frame in frames]) == ("PROVIDER_TIMEOUT", [Token])
 
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
@@ -144,35 +144,35 @@ async def test_stopping_an_answer_closes_the_connection(ask: Asking, dialect: Di
 
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 async def test_a_malformed_answer_of_a_provider_has_a_code(ask: Asking, dialect: Dialect) -> None:
-    found = await ask.whole(dialect, Reply([b"data: {{{ no json\n\n", b"\xff\xfe\n\n"]), attempts=1)
-    assert found.code in ("PROVIDER_ANSWER_INVALID", "PROVIDER_FAILED")
+    answer = await ask.whole(dialect, Reply([b"data: {{{ no json\n\n", b"\xff\xfe\n\n"]), attempts=1)
+    assert answer.code in ("PROVIDER_ANSWER_INVALID", "PROVIDER_FAILED")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=str)
 async def test_characters_that_no_store_takes_are_replaced(ask: Asking, dialect: Dialect) -> None:
-    found = await ask.whole(dialect, Step(["a\0b", "\ud800c"]))
-    assert found.text == "a\ufffdb\ufffdc"
-    assert "a\ufffdb" in json.dumps(found.completed.history, ensure_ascii=False).encode().decode()
+    answer = await ask.whole(dialect, Step(["a\0b", "\ud800c"]))
+    assert answer.text == "a\ufffdb\ufffdc"
+    assert "a\ufffdb" in json.dumps(answer.completed.history, ensure_ascii=False).encode().decode()
 
 
 @pytest.mark.parametrize("dialect", [pytest.param(ANTHROPIC, marks=pytest.mark.long), OPENAI_CHAT], ids=str)
 async def test_thoughts_are_no_part_of_the_text(ask: Asking, dialect: Dialect) -> None:
-    found = await ask.whole(dialect, Step(["Four."], thinking="Two and two."))
-    assert Thought("Two and two.") in found.frames
-    assert found.completed.text == found.text == "Four."
+    answer = await ask.whole(dialect, Step(["Four."], thinking="Two and two."))
+    assert Thought("Two and two.") in answer.frames
+    assert answer.completed.text == answer.text == "Four."
 
 
 async def test_the_cost_of_a_model_is_limited_if_its_price_is_known(ask: Asking) -> None:
     step = Step(SAID, TWO_CALLS, usage=(1_000_000, 0), model="gpt-4o")
-    found = await ask.whole(OPENAI_CHAT, step, toolbox=Adding(), cost_usd=Decimal("0.5"))
-    assert found.code == "CHAT_LIMIT"
-    assert [one.usage.cost_usd for one in found.used if not one.usage.unmeasured] == [Decimal("2.5")]
+    answer = await ask.whole(OPENAI_CHAT, step, toolbox=Adding(), cost_usd=Decimal("0.5"))
+    assert answer.code == "CHAT_LIMIT"
+    assert [one.usage.cost_usd for one in answer.used if not one.usage.unmeasured] == [Decimal("2.5")]
     unpriced = Dialect("unpriced", "openai:my-model", OPENAI_CHAT.encode)
-    found = await ask.whole(unpriced, cost_usd=Decimal(1))
-    assert (found.code, found.requests) == ("PRICE_UNKNOWN", [])
+    answer = await ask.whole(unpriced, cost_usd=Decimal(1))
+    assert (answer.code, answer.requests) == ("PRICE_UNKNOWN", [])
 
 
 async def test_an_answer_that_does_not_end_is_cut_off(ask: Asking) -> None:
-    found = await ask.whole(OPENAI_CHAT, Step(["x" * 500_000] * 20, ends=False))
-    assert (found.code, len(found.text)) == ("CHAT_LIMIT", 4_000_000)
+    answer = await ask.whole(OPENAI_CHAT, Step(["x" * 500_000] * 20, ends=False))
+    assert (answer.code, len(answer.text)) == ("CHAT_LIMIT", 4_000_000)

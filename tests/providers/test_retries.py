@@ -36,11 +36,11 @@ def refusal(dialect: Dialect, status: int, **headers: str) -> Reply:
 async def test_a_request_that_a_retry_cannot_help_is_not_sent_again(
     ask: Asking, dialect: Dialect, status: int, code: str
 ) -> None:
-    found = await ask.whole(dialect, refusal(dialect, status))
-    assert (found.code, found.frames, len(found.requests)) == (code, [], 1)
+    answer = await ask.whole(dialect, refusal(dialect, status))
+    assert (answer.code, answer.frames, len(answer.requests)) == (code, [], 1)
     if code != "PROVIDER_KEY_REFUSED":
-        assert found.error is not None
-        assert found.error.message.endswith(f" It answers {status}: No.")
+        assert answer.error is not None
+        assert answer.error.message.endswith(f" It answers {status}: No.")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ async def test_a_request_that_a_retry_cannot_help_is_not_sent_again(
 async def test_a_conversation_too_long_for_a_model_is_recognised_in_any_wording(
     ask: Asking, status: int, body: Any
 ) -> None:
-    found = await ask.whole(OPENAI_CHAT, failure(status, body))
-    assert (found.code, len(found.requests)) == ("CONVERSATION_TOO_LONG", 1)
+    answer = await ask.whole(OPENAI_CHAT, failure(status, body))
+    assert (answer.code, len(answer.requests)) == ("CONVERSATION_TOO_LONG", 1)
 
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
@@ -81,48 +81,48 @@ async def test_a_request_that_fails_is_sent_again_and_each_time_reported(
     ask: Asking, dialect: Dialect, status: int, code: str
 ) -> None:
     refused = refusal(dialect, status)
-    found = await ask.whole(dialect, refused, refused, HELLO)
-    assert (found.retries, len(found.requests)) == ([(code, 2), (code, 3)], 3)
-    assert found.completed.text == "Hello."
+    answer = await ask.whole(dialect, refused, refused, HELLO)
+    assert (answer.retries, len(answer.requests)) == ([(code, 2), (code, 3)], 3)
+    assert answer.completed.text == "Hello."
 
 
 async def test_a_provider_that_is_not_there_any_more_after_a_step_cannot_be_reached(ask: Asking) -> None:
     calls = OPENAI_CHAT.reply(Step(["One."], [Call("c1", "nothing", "{}")]))
-    found = await ask.whole(OPENAI_CHAT, calls, *[Reply(is_whole=False)] * 2, attempts=2)
-    assert (found.code, found.text) == ("PROVIDER_UNREACHABLE", "One.")
+    answer = await ask.whole(OPENAI_CHAT, calls, *[Reply(is_whole=False)] * 2, attempts=2)
+    assert (answer.code, answer.text) == ("PROVIDER_UNREACHABLE", "One.")
 
 
 async def test_an_answer_fails_after_the_last_attempt(ask: Asking) -> None:
-    found = await ask.whole(ANTHROPIC, *[refusal(ANTHROPIC, 529)] * 9, attempts=3)
-    assert (found.code, len(found.requests)) == ("PROVIDER_FAILED", 3)
-    assert [frame.attempts for frame in found.of(Retrying)] == [3, 3]
+    answer = await ask.whole(ANTHROPIC, *[refusal(ANTHROPIC, 529)] * 9, attempts=3)
+    assert (answer.code, len(answer.requests)) == ("PROVIDER_FAILED", 3)
+    assert [frame.attempts for frame in answer.of(Retrying)] == [3, 3]
 
 
 async def test_the_attempts_of_each_step_are_counted_anew(ask: Asking) -> None:
     refused, calls = refusal(OPENAI_CHAT, 500), Step(calls=[Call("c1", "nothing", "{}")])
-    found = await ask.whole(OPENAI_CHAT, refused, calls, refused, HELLO, attempts=2)
-    assert [attempt for _, attempt in found.retries] == [2, 2]
-    assert found.completed.text == "Hello."
+    answer = await ask.whole(OPENAI_CHAT, refused, calls, refused, HELLO, attempts=2)
+    assert [attempt for _, attempt in answer.retries] == [2, 2]
+    assert answer.completed.text == "Hello."
 
 
 async def test_a_requested_wait_is_kept_unless_it_is_too_long_or_useless(ask: Asking) -> None:
-    found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after_ms="50"), HELLO)
-    assert [frame.seconds for frame in found.of(Retrying)] == [0.05]
-    found = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after="3600"))
-    assert isinstance(found.error, TooMany)
-    assert (found.error.details["retry_after_seconds"], found.frames) == (3600, [])
+    answer = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after_ms="50"), HELLO)
+    assert [frame.seconds for frame in answer.of(Retrying)] == [0.05]
+    answer = await ask.whole(OPENAI_CHAT, refusal(OPENAI_CHAT, 429, retry_after="3600"))
+    assert isinstance(answer.error, TooMany)
+    assert (answer.error.details["retry_after_seconds"], answer.frames) == (3600, [])
     used_up = failure(429, {"error": {"message": "No.", "type": "x", "code": "insufficient_quota"}})
-    found = await ask.whole(OPENAI_CHAT, used_up)
-    assert (found.code, len(found.requests)) == ("PROVIDER_QUOTA", 1)
+    answer = await ask.whole(OPENAI_CHAT, used_up)
+    assert (answer.code, len(answer.requests)) == ("PROVIDER_QUOTA", 1)
 
 
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, pytest.param(ANTHROPIC, marks=pytest.mark.long)], ids=str)
 async def test_a_provider_that_does_not_answer_is_asked_again(ask: Asking, dialect: Dialect) -> None:
     attempts = 10  # on a slow machine, what answers may be asked again as well
     replies = [Reply(hangs=True), *[HELLO] * (attempts - 1)]
-    found = await ask.whole(dialect, *replies, silence_seconds=1.0, attempts=attempts)
-    assert {code for code, _ in found.retries} == {"PROVIDER_TIMEOUT"}
-    assert found.completed.text == "Hello."
+    answer = await ask.whole(dialect, *replies, silence_seconds=1.0, attempts=attempts)
+    assert {code for code, _ in answer.retries} == {"PROVIDER_TIMEOUT"}
+    assert answer.completed.text == "Hello."
 
 
 async def test_a_provider_that_cannot_be_reached_has_a_code(ask: Asking) -> None:
@@ -137,12 +137,12 @@ async def test_a_provider_that_cannot_be_reached_has_a_code(ask: Asking) -> None
 async def test_a_failed_stream_is_reopened_only_before_its_first_token(
     ask: Asking,
 ) -> None:
-    found = await ask.whole(ANTHROPIC, Step(failure=OVERLOADED, ends=False), HELLO)
-    assert isinstance(found.frames[0], Retrying)
-    assert found.completed.text == "Hello."
-    found = await ask.whole(ANTHROPIC, *[Step(["Hel"], failure=OVERLOADED, ends=False)] * 2)
-    assert (found.code, found.frames[0]) == ("PROVIDER_FAILED", Token("Hel"))
-    assert (found.retries, len(found.requests)) == ([], 1)
+    answer = await ask.whole(ANTHROPIC, Step(failure=OVERLOADED, ends=False), HELLO)
+    assert isinstance(answer.frames[0], Retrying)
+    assert answer.completed.text == "Hello."
+    answer = await ask.whole(ANTHROPIC, *[Step(["Hel"], failure=OVERLOADED, ends=False)] * 2)
+    assert (answer.code, answer.frames[0]) == ("PROVIDER_FAILED", Token("Hel"))
+    assert (answer.retries, len(answer.requests)) == ([], 1)
 
 
 async def test_stopping_while_a_repetition_is_waited_for_sends_nothing(ask: Asking) -> None:
@@ -156,5 +156,5 @@ async def test_stopping_while_a_repetition_is_waited_for_sends_nothing(ask: Aski
 @pytest.mark.parametrize("dialect", HTTP, ids=str)
 @pytest.mark.parametrize(("ends", "end"), [(True, End.STOP), (False, End.CUT)])
 async def test_an_empty_answer_is_not_asked_for_again(ask: Asking, dialect: Dialect, ends: bool, end: End) -> None:
-    found = await ask.whole(dialect, Step(ends=ends))
-    assert (found.completed.text, found.completed.end, len(found.requests)) == ("", end, 1)
+    answer = await ask.whole(dialect, Step(ends=ends))
+    assert (answer.completed.text, answer.completed.end, len(answer.requests)) == ("", end, 1)

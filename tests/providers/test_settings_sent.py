@@ -43,11 +43,11 @@ async def test_every_setting_arrives_as_it_is_set_and_no_other(ask: Asking, dial
     assert bool(unset) is (dialect is ANTHROPIC)
     for name, values in VALUES.items():
         for value in values:
-            found = await ask.whole(dialect, Step(["Hi."]), **question(**{name: value}))
-            assert sent(dialect, found.requests[0].body) == unset | {name: value}
+            answer = await ask.whole(dialect, Step(["Hi."]), **question(**{name: value}))
+            assert sent(dialect, answer.requests[0].body) == unset | {name: value}
     every = {name: values[0] for name, values in VALUES.items()}
-    found = await ask.whole(dialect, Step(["Hi."]), **question(**every))
-    assert sent(dialect, found.requests[0].body) == every
+    answer = await ask.whole(dialect, Step(["Hi."]), **question(**every))
+    assert sent(dialect, answer.requests[0].body) == every
 
 
 REASONING = Dialect("reasoning", "openai:o3", OPENAI_CHAT.encode)
@@ -58,22 +58,25 @@ SONNET = Dialect("sonnet", "anthropic:claude-sonnet-5", ANTHROPIC.encode)
 
 @pytest.mark.parametrize("dialect", [REASONING, RESPONDING, SONNET], ids=str)
 async def test_a_setting_that_a_model_does_not_take_is_refused_by_its_name(ask: Asking, dialect: Dialect) -> None:
-    found = await ask.whole(dialect, Step(["Hi."]), **question(temperature=0.5))
-    assert (found.code, found.error and found.error.details["settings"]) == ("SETTING_REFUSED", ["temperature"])
-    assert found.requests == []
+    answer = await ask.whole(dialect, Step(["Hi."]), **question(temperature=0.5))
+    assert (answer.code, answer.error and answer.error.details["settings"]) == ("SETTING_REFUSED", ["temperature"])
+    assert answer.requests == []
     assert (await ask.whole(dialect, Step(["Hi."]), **question(maxOutputTokens=99))).text == "Hi."
 
 
 async def test_a_model_that_reasons_only_when_asked_gets_its_temperature(ask: Asking) -> None:
-    found = await ask.whole(RESTING, Step(["Hi."]), **question(temperature=0.5))
-    assert found.requests[0].body["temperature"] == 0.5
+    answer = await ask.whole(RESTING, Step(["Hi."]), **question(temperature=0.5))
+    assert answer.requests[0].body["temperature"] == 0.5
 
 
 async def test_a_setting_that_a_provider_refuses_is_named(ask: Asking) -> None:
     both = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
     body = {"type": "error", "error": {"type": "invalid_request_error", "message": both}}
     refusal = Reply([json.dumps(body).encode()], status=400, headers={"content-type": "application/json"})
-    found = await ask.whole(ANTHROPIC, refusal, **question(temperature=0.5, topP=0.9, maxOutputTokens=99))
-    assert (found.code, found.error and found.error.details["settings"]) == ("SETTING_REFUSED", ["temperature", "topP"])
-    assert both in str(found.error)
+    answer = await ask.whole(ANTHROPIC, refusal, **question(temperature=0.5, topP=0.9, maxOutputTokens=99))
+    assert (answer.code, answer.error and answer.error.details["settings"]) == (
+        "SETTING_REFUSED",
+        ["temperature", "topP"],
+    )
+    assert both in str(answer.error)
     assert (await ask.whole(ANTHROPIC, refusal, **question())).code == "PROVIDER_REJECTED"

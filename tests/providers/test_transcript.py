@@ -37,13 +37,13 @@ def kept(value: Any) -> Any:
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
 async def test_a_provider_takes_the_history_of_an_interrupted_answer(ask: Asking, dialect: Dialect) -> None:
     extended = kept(transcript.extended(None, "Add, please.", INTERRUPTED))
-    found = await ask.whole(dialect, Step(["Yes."]), prompt="Go on.", history=extended)
-    sent = json.dumps(found.requests[0].body)
+    answer = await ask.whole(dialect, Step(["Yes."]), prompt="Go on.", history=extended)
+    sent = json.dumps(answer.requests[0].body)
     wanted = ("Add, please.", "I add.", transcript.LOST, "And again.", "TOOL_TIMEOUT", "Well", "Go on.")
     places = [sent.index(part) for part in wanted]
     assert places == sorted(places)
     assert "sum=2" in sent
-    assert "Yes." in json.dumps(kept(found.completed.history))
+    assert "Yes." in json.dumps(kept(answer.completed.history))
 
 
 @pytest.mark.parametrize("dialect", EVERY, ids=str)
@@ -58,8 +58,8 @@ async def test_a_conversation_goes_on_with_its_history(ask: Asking, dialect: Dia
 
 async def test_an_answer_that_was_lost_before_its_first_frame_leaves_its_question(ask: Asking) -> None:
     extended = kept(transcript.extended(None, "Are you there?", []))
-    found = await ask.whole(OPENAI_CHAT, Step(["Yes."]), prompt="Hello?", history=extended)
-    sent = json.dumps(found.requests[0].body["messages"][1:])
+    answer = await ask.whole(OPENAI_CHAT, Step(["Yes."]), prompt="Hello?", history=extended)
+    sent = json.dumps(answer.requests[0].body["messages"][1:])
     assert "Are you there?" in sent
     assert "Hello?" in sent
 
@@ -71,7 +71,7 @@ def test_a_history_that_cannot_be_read_is_refused() -> None:
         refused("HISTORY_UNREADABLE", transcript.loaded, unreadable)
 
 
-def test_a_history_in_the_form_of_this_version_can_be_read() -> None:
+def test_a_history_in_the_format_of_this_version_is_readable() -> None:
     """A stored history: this form must be readable as long as the version is the same."""
     call = {"part_kind": "tool-call", "tool_name": "add", "args": {"a": 1}, "tool_call_id": "c1"}
     result = {"part_kind": "tool-return", "tool_name": "add", "content": "1", "tool_call_id": "c1"}

@@ -26,6 +26,8 @@ class Step:
     Args:
         usage: tokens in and out; None: the provider does not report them.
         ends: whether the end of the answer is part of it.
+        cached: of the tokens in, those that the provider had in its cache.
+        thought: of the tokens out, those of its thoughts.
     """
 
     text: Sequence[str] = ()
@@ -36,6 +38,8 @@ class Step:
     ends: bool = True
     failure: Json | None = None
     model: str = "scripted"
+    cached: int = 0
+    thought: int = 0
 
 
 def openai_chat(step: Step) -> list[bytes]:
@@ -55,7 +59,13 @@ def openai_chat(step: Step) -> list[bytes]:
     base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": step.model}
     chunks = [_data({**base, "choices": [{"index": 0, "finish_reason": None, **one}]}) for one in sent]
     if step.ends and step.usage is not None:
-        counted = {"prompt_tokens": step.usage[0], "completion_tokens": step.usage[1], "total_tokens": sum(step.usage)}
+        counted: Json = {
+            "prompt_tokens": step.usage[0],
+            "completion_tokens": step.usage[1],
+            "total_tokens": sum(step.usage),
+        }
+        counted |= {"prompt_tokens_details": {"cached_tokens": step.cached}}
+        counted |= {"completion_tokens_details": {"reasoning_tokens": step.thought}}
         chunks.append(_data({**base, "choices": [], "usage": counted}))
     return [*chunks, b"data: [DONE]\n\n"] if step.ends else chunks
 
@@ -93,7 +103,8 @@ def openai_responses(step: Step) -> list[bytes]:
         if step.usage is not None:
             ended["usage"] = {
                 "input_tokens": step.usage[0], "output_tokens": step.usage[1], "total_tokens": sum(step.usage),
-                "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+                "input_tokens_details": {"cached_tokens": step.cached},
+                "output_tokens_details": {"reasoning_tokens": step.thought},
             }  # fmt: skip
         sent.append({"type": f"response.{ended['status']}", "response": ended})
     return [_named(one["type"], {**one, "sequence_number": number}) for number, one in enumerate(sent)]
@@ -105,7 +116,10 @@ def anthropic(step: Step) -> list[bytes]:
     message = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": step.model, "content": [],
         "stop_reason": None, "stop_sequence": None,
-        "usage": {"input_tokens": counted[0], "output_tokens": 1 if step.usage else 0},
+        "usage": {
+            "input_tokens": counted[0], "output_tokens": 1 if step.usage else 0,
+            "cache_read_input_tokens": step.cached, "cache_creation_input_tokens": 0,
+        },
     }  # fmt: skip
     sent: list[Json] = [{"type": "message_start", "message": message}]
     blocks: list[tuple[Json, list[Json]]] = []

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator import ROOT
 from tests.code_blocks import blocks_in, environment
-from tests.docs import ROOT
 from tests.kernel.conftest import started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]

@@ -46,7 +46,7 @@ def recorder(client: ProjectClient) -> Recorder:
     return Recorder(client.call, lambda: client.settings.project)
 
 
-def listed(client: ProjectClient) -> list[dict[str, Any]]:
+def runs_of(client: ProjectClient) -> list[dict[str, Any]]:
     """The runs, oldest first."""
     return list(client.call("list_runs")["runs"])[::-1]
 
@@ -96,14 +96,29 @@ def test_a_block_is_a_run(recorder: Recorder, client: ProjectClient) -> None:
         with recorder.run("inner"):
             recorder.record(loss=9)
         recorder.record(loss=0.3)
-    outer, inner = listed(client)
+    outer, inner = runs_of(client)
     assert (outer["name"], outer["state"], outer["tags"]) == ("first", "completed", ["a"])
     assert outer["parameters"] == {"lr": 0.1, "path": "x"}
     assert outer["metrics"] == {"loss": 0.3, "val/loss": "NaN"}
     assert (inner["state"], inner["metrics"]) == ("completed", {"loss": 9.0})
     whole = client.call("get_run", run_id=outer["id"])
+    assert (outer["parent_id"], inner["parent_id"]) == (None, outer["id"])
+    assert whole["inner"] == [{"id": inner["id"], "name": "inner", "state": "completed"}]
     assert {"python", "platform", "packages"} <= whole["environment"].keys()
     assert "pytest" in whole["environment"]["packages"]
+
+
+def test_a_run_of_another_thread_is_not_within_this_one(recorder: Recorder, client: ProjectClient) -> None:
+    def elsewhere() -> None:
+        with recorder.run("elsewhere"), recorder.run("inner"):
+            pass
+
+    with recorder.run("here"), ThreadPoolExecutor(1) as pool:
+        pool.submit(elsewhere).result()
+    with recorder.run("after"):
+        pass
+    _, other, inner, after = runs_of(client)
+    assert (other["parent_id"], inner["parent_id"], after["parent_id"]) == (None, other["id"], None)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +135,7 @@ def test_a_block_that_fails_is_a_run_that_failed(
 ) -> None:
     with pytest.raises(type(error)), recorder.run("fails"):
         raise error
-    [run] = listed(client)
+    [run] = runs_of(client)
     assert (run["state"], run["error_code"]) == (state, code)
     if isinstance(error, ExceptionGroup):
         assert run["error"] == "g (1 sub-exception): ValueError: deep"
@@ -141,16 +156,16 @@ def test_the_first_value_that_is_not_refused_begins_a_run_and_it_ends_when_it_is
     for code, record in refused:
         with pytest.raises(WorkbenchError, match=code):
             record()
-    assert listed(client) == []
+    assert runs_of(client) == []
     recorder.end_run()
     recorder.record(loss=1)
     recorder.record(loss=2)
     recorder.end_run()
     recorder.record(loss=3)
-    first, second = listed(client)
+    first, second = runs_of(client)
     assert (first["state"], first["metrics"], second["state"]) == ("completed", {"loss": 2.0}, "running")
     recorder.close()
-    assert listed(client)[1]["state"] == "completed"
+    assert runs_of(client)[1]["state"] == "completed"
 
 
 def test_a_process_that_was_started_for_a_run_records_into_it(
@@ -162,7 +177,7 @@ def test_a_process_that_was_started_for_a_run_records_into_it(
     with recorder.run("ignored", lr=1) as run:
         run.record(loss=2)
     recorder.close()
-    [found] = listed(client)
+    [found] = runs_of(client)
     assert (found["state"], found["metrics"], found["name"]) == ("running", {"loss": 2.0}, "of a sweep")
     client.call("end_run", run_id=given["id"], state="lost")
     client.call("start_run", name="again", key="k")
@@ -346,7 +361,7 @@ def test_a_killed_script_leaves_a_lost_run_with_its_values(
     killed.wait()
     ended.communicate()
     assert ended.returncode == 0
-    runs = listed(client)
+    runs = runs_of(client)
     assert {(run["state"], run["error_code"], run["name"]) for run in runs} == {
         ("lost", "RUN_LOST", "records"),
         ("completed", None, "records"),

@@ -29,7 +29,7 @@ BAD_WORKTREES = [
 ]
 
 
-def accepted(check: Callable[[str], str], names: list[str]) -> list[str]:
+def accepted_names(check: Callable[[str], str], names: list[str]) -> list[str]:
     """The result of a check for each name that it accepts."""
     found = []
     for name in names:
@@ -39,12 +39,12 @@ def accepted(check: Callable[[str], str], names: list[str]) -> list[str]:
 
 
 def test_only_plain_words_that_cannot_be_taken_for_something_else_can_be_ids_of_agents() -> None:
-    assert accepted(access.check_agent_id, GOOD_IDS + BAD_IDS) == GOOD_IDS
+    assert accepted_names(access.check_agent_id, GOOD_IDS + BAD_IDS) == GOOD_IDS
     refused("BAD_AGENT_ID", access.check_agent_id, "")
 
 
 def test_only_plain_words_that_are_not_reserved_can_name_worktrees() -> None:
-    assert accepted(access.check_worktree_name, GOOD_WORKTREES + BAD_WORKTREES) == GOOD_WORKTREES
+    assert accepted_names(access.check_worktree_name, GOOD_WORKTREES + BAD_WORKTREES) == GOOD_WORKTREES
     refused("BAD_WORKTREE_NAME", access.check_worktree_name, "")
 
 

@@ -31,8 +31,8 @@ def test_past_counts_of_open_items_follow_from_the_present_one(
 
 
 def test_late_arrivals_belong_to_the_last_interval() -> None:
-    found = placed({0: 2, INTERVALS: 1, INTERVALS - 1: 4})
-    assert (found[0], found[-1], sum(found)) == (2, 5, 7)
+    positions = placed({0: 2, INTERVALS: 1, INTERVALS - 1: 4})
+    assert (positions[0], positions[-1], sum(positions)) == (2, 5, 7)
 
 
 def test_an_agent_that_came_late_is_measured_from_then_on() -> None:
@@ -46,7 +46,7 @@ def test_the_median_is_the_middle_value() -> None:
     assert [quantile([], 0.5), quantile([7], 0.95), quantile([1, 2, 9], 0.5)] == [None, 7, 2]
 
 
-def test_a_burst_may_have_all_of_it_and_it_fills_again_as_time_passes_up_to_one_burst() -> None:
+def test_a_burst_may_take_the_whole_allowance_which_refills_with_time() -> None:
     pace = TokenBucket(2, 10, now=0)
     assert [pace.take(0) for _ in range(21)] == [True] * 20 + [False]
     assert sum(pace.take(1_000_000) for _ in range(100)) == 20

@@ -30,7 +30,7 @@ ACTIONS, *ROWS = [line.split() for line in LIFE.strip().splitlines()]
 STEPS = {(row[0], action): after for row in ROWS for action, after in zip(ACTIONS, row[1:], strict=True)}
 
 
-def test_the_table_above_speaks_of_every_state_and_action() -> None:
+def test_the_table_of_transitions_has_every_state_and_action() -> None:
     assert set(STEPS) == set(product(WorktreeState, WorktreeAction))
 
 
@@ -41,7 +41,7 @@ def test_a_worktree_goes_where_the_table_says(kind: type, state: str, action: st
 
 
 @pytest.mark.parametrize(("state", "action"), [key for key, after in STEPS.items() if after == "-"])
-def test_any_other_step_is_refused(state: str, action: str) -> None:
+def test_a_transition_outside_the_table_is_refused(state: str, action: str) -> None:
     error = refused(
         "WORKTREE_EXISTS" if action == "create" else "WORKTREE_CLOSED", step, "lab", state, WorktreeAction(action)
     )

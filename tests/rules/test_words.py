@@ -1,4 +1,4 @@
-"""Typed words: literal text of a search, or a name; and errors in the words of their shell."""
+"""Typed words: literal text of a search, or a name; and texts in the words of a notebook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.given import refused
 from workbench.rules.naming import FORMER_NAMES, LONGEST, like_pattern, resolve_ref, similar, suggestion, words
-from workbench.rules.wording import in_commands, in_magics
+from workbench.rules.wording import in_magics
 
 
 @pytest.fixture(scope="module")
@@ -111,23 +111,3 @@ def test_a_former_name_is_answered_with_the_present_one() -> None:
 )
 def test_commands_of_the_shell_that_a_notebook_has_are_magics(text: str, said: str | None) -> None:
     assert in_magics(text) == (said or text)
-
-
-@pytest.mark.parametrize(
-    ("text", "shell", "notebook"),
-    [
-        ("Use list_tasks.", "Use `workbench tasks`.", "Use `%workbench tasks`."),
-        ("Use `get_task` again", "Use `workbench task` again", "Use `%workbench task` again"),
-        ("See `workbench tasks`", "See `workbench tasks`", "See `%workbench tasks`"),
-        ("call with update=true", "give --update", "give --update"),
-        ("with despite_gates=true", "with --despite-gates", "with --despite-gates"),
-        ("'list_tasks' or no_word", "'list_tasks' or no_word", "'list_tasks' or no_word"),
-        (
-            "join_network(first_contact_rid=…)",
-            "`workbench koi join URL --rid RID`",
-            "`%workbench koi join URL --rid RID`",
-        ),
-    ],
-)
-def test_an_operation_that_an_error_names_is_the_command_that_runs_it(text: str, shell: str, notebook: str) -> None:
-    assert (in_commands(text), in_commands(text, "%workbench")) == (shell, notebook)

@@ -27,9 +27,9 @@ async def actors(workbench: Workbench, *kinds: str) -> set[tuple[str, str]]:
 
 async def lab_of(workbench: Workbench) -> Caller:
     """A planner with a commit in its worktree `lab`."""
-    made = await workbench.call("register", name="pam", persona_id="planner")
-    await workbench.call("approve", approval_id=made["approval_id"])
-    pam = await workbench.identify(made["token"])
+    registration = await workbench.call("register", name="pam", persona_id="planner")
+    await workbench.call("approve", approval_id=registration["approval_id"])
+    pam = await workbench.identify(registration["token"])
     lab = await workbench.dispatch(pam, "create_worktree", {"name": "lab"})
     commit(Path(lab["path"]))
     return pam
@@ -64,11 +64,11 @@ async def test_a_returned_merge_names_the_system_as_actor_and_the_planner_as_req
     async with Workbench.open(changed) as workbench, Servers(workbench) as servers:
         await servers.start(0)
         pam = await lab_of(workbench)
-        asked = await workbench.dispatch(pam, "request_integration", {"worktree_name": "lab"})
-        await settled(workbench, asked["approval_id"])
+        request = await workbench.dispatch(pam, "request_integration", {"worktree_name": "lab"})
+        await settled(workbench, request["approval_id"])
         commit(repository, "late.txt")
-        await workbench.call("approve", approval_id=asked["approval_id"])
-        first = await finished(workbench, asked["approval_id"])
+        await workbench.call("approve", approval_id=request["approval_id"])
+        first = await finished(workbench, request["approval_id"])
         assert (first["status"], first["decided_by"]) == ("failed", "operator")
         refused = await given.until(lambda: actors(workbench, "worktree.refused"))
         assert refused == {("worktree.refused", "system")}
@@ -89,8 +89,8 @@ async def test_without_required_approval_the_requester_decides(settings: Setting
         if is_served:
             await servers.start(0)
         how = {"worktree_name": "lab", "require_human_approval": False}
-        asked = await workbench.dispatch(await lab_of(workbench), "integrate_worktree", how)
-        decided = await finished(workbench, asked["approval_id"])
+        request = await workbench.dispatch(await lab_of(workbench), "integrate_worktree", how)
+        decided = await finished(workbench, request["approval_id"])
         assert (decided["status"], decided["requester"], decided["decided_by"]) == ("approved", "pam", "pam")
         assert await actors(workbench, "worktree.integrated") == {("worktree.integrated", "pam")}
-        assert (await approval(workbench, asked["approval_id"]))["outcome"]["state"] == "integrated"
+        assert (await approval(workbench, request["approval_id"]))["outcome"]["state"] == "integrated"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.conftest import Admit
 from workbench.app import Workbench
 from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.ops import OPERATOR
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +23,7 @@ async def ask(workbench: Workbench, name: str = "Ada") -> int:
     return int((await workbench.call("register", name=name))["approval_id"])
 
 
-async def listed(workbench: Workbench, **how: Any) -> list[int]:
+async def ids_of(workbench: Workbench, **how: Any) -> list[int]:
     """Approvals by id."""
     return [a["id"] for a in (await workbench.call("list_approvals", **how))["approvals"]]
 
@@ -30,12 +32,22 @@ async def test_the_inbox_has_what_waits_oldest_first_and_the_rest_when_asked(wor
     yes, no, open_one, last = [await ask(workbench, name) for name in "abcd"]
     await workbench.call("approve", approval_id=yes)
     await workbench.call("reject", approval_id=no)
-    assert await listed(workbench) == [open_one, last]
-    assert await listed(workbench, limit=1) == [open_one]
-    assert await listed(workbench, status=None) == [yes, no, open_one, last]
-    assert await listed(workbench, status="approved") == [yes]
-    assert await listed(workbench, status="rejected", kind="registration") == [no]
-    assert await listed(workbench, kind="integration") == []
+    assert await ids_of(workbench) == [open_one, last]
+    assert await ids_of(workbench, limit=1) == [open_one]
+    assert await ids_of(workbench, status=None) == [yes, no, open_one, last]
+    assert await ids_of(workbench, status="approved") == [yes]
+    assert await ids_of(workbench, status="rejected", kind="registration") == [no]
+    assert await ids_of(workbench, kind="integration") == []
+
+
+async def test_a_decision_on_a_hub_names_the_user_of_the_hub_who_clicked_or_whose_server_it_is(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", "ada")
+    for clicked, person in ((None, "ada"), ("ada", "ada"), ("bert", "bert")):
+        question = {"approval_id": await ask(workbench)}
+        decided = await workbench.dispatch(replace(OPERATOR, person=clicked), "reject", question)
+        assert decided["approval"]["person"] == person
 
 
 @pytest.mark.parametrize("first", ["approve", "reject"])
@@ -44,7 +56,7 @@ async def test_a_question_is_decided_once_and_by_the_person(workbench: Workbench
     for name, arguments in (("list_approvals", {}), *((how, {"approval_id": question}) for how in HOWS)):
         with pytest.raises(Refused, match="FORBIDDEN"):
             await workbench.dispatch(planner.caller, name, arguments)
-    assert await listed(workbench) == [question]
+    assert await ids_of(workbench) == [question]
     with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
         await workbench.call("reject", approval_id=question, reason="x" * 1_001)
     reason = {"reason": "x" * 1_000} if first == "reject" else {}

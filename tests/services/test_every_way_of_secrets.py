@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kernel_ext.panels.sources import READERS, UNSENT
+from kernel_ext.panels import sources
 from tests import given
 from tests.analytics.conftest import rows
 from tests.conftest import Admit, Admitted, Command, Served, limited
@@ -142,8 +142,8 @@ async def reasons(lab: Lab, said: Said) -> None:
 
 async def context(lab: Lab, said: Said) -> None:
     content = {"title": said.some[:450], "content": said.every, "metadata": said.data}
-    made = await lab.say(lab.ada, "write", content=content)
-    await lab.say(lab.ada, "update_context", context_id=made["context_id"], content=said.every, metadata=said.data)
+    reply = await lab.say(lab.ada, "write", content=content)
+    await lab.say(lab.ada, "update_context", context_id=reply["context_id"], content=said.every, metadata=said.data)
 
 
 async def registration(lab: Lab, said: Said) -> None:
@@ -324,8 +324,8 @@ async def frames(lab: Lab) -> AsyncIterator[tuple[str, object]]:
     async with lab.workbench.feed.subscribe("*", after=0) as events:
         while (event := await anext(events)).id < last:
             yield "frame", str(event)
-    for name, read in {**READERS, **UNSENT}.items():
-        yield f"panel: {name}", [*(await read(lab.workbench.call)).items()]
+    for name, source in {**sources.SOURCES, **sources.UNSENT}.items():
+        yield f"panel: {name}", [*(await source.read(lab.workbench.call)).items()]
 
 
 async def tables(lab: Lab, place: Path) -> AsyncIterator[tuple[str, object]]:
@@ -373,7 +373,7 @@ async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]
             leaks |= {(one.way, out) for one in said if one.secret in text}
             leaks |= {("known", out) for known in ENCODED if known in text}
     assert seen == {one.way for one in said}
-    return {leak for leak in leaks - GIVEN if not leak[1].startswith("file: environments/")}  # see `environments`
+    return {leak for leak in leaks - GIVEN if not leak[1].startswith("file: environments/")}  # see `save_environment`
 
 
 @pytest.mark.timeout(120)

@@ -13,7 +13,7 @@ from tests.conftest import admitted
 from tests.rules.secrets.test_forms import SECRET
 from workbench.app import Workbench
 from workbench.rules.secrets.forms import MASK
-from workbench.services.processes import environments
+from workbench.services.processes import processes
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.settings import Settings
@@ -60,7 +60,7 @@ async def old(migrated: Settings) -> Settings:
         assert agent is not None
         await given.task(workbench)
     request = SpawnRequest("script", None, None, ResourceLimits(), False, True, secret=("PLAIN",))
-    environments.save(migrated, agent, {"PLAIN": VALUE})
+    processes.save_environment(migrated, agent, {"PLAIN": VALUE})
     (migrated.logs / "tools").mkdir(parents=True)
     for name in (f"{agent}.log", "tools/call.log"):
         (migrated.logs / name).write_text(f"one\n{TEXT}\nthree")

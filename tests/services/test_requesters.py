@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Admitted, followed
-from tests.services.worktrees.lab import commit, one
+from tests.services.worktrees.lab import commit, worktree_row
 from workbench.app import Workbench
 from workbench.errors import NotFound, Refused
 
 pytestmark = pytest.mark.anyio
 
 
-async def asked(workbench: Workbench, planner: Admitted, name: str = "lab") -> int:
+async def ask_as_planner(workbench: Workbench, planner: Admitted, name: str = "lab") -> int:
     """A worktree of a planner with a commit, and the approval of its integration that it requested."""
-    made = await workbench.dispatch(planner.caller, "create_worktree", {"name": name})
-    commit(Path(made["path"]))
+    worktree = await workbench.dispatch(planner.caller, "create_worktree", {"name": name})
+    commit(Path(worktree["path"]))
     return int(
         (await workbench.dispatch(planner.caller, "request_integration", {"worktree_name": name}))["approval_id"]
     )
@@ -32,26 +33,26 @@ async def get(workbench: Workbench, agent: Admitted, approval_id: int, **more: A
 
 async def test_a_planner_waits_for_the_decision_on_what_it_requested(workbench: Workbench, admit: Admit) -> None:
     pam = await admit("pam", role="planner")
-    number = await asked(workbench, pam)
+    number = await ask_as_planner(workbench, pam)
     assert (await get(workbench, pam, number))["status"] == "pending"
-    pending = (await one(workbench))["approval"]
+    pending = (await worktree_row(workbench))["approval"]
     assert (pending["id"], pending["status"], pending["requester"]) == (number, "pending", "pam")
     waiting = asyncio.create_task(get(workbench, pam, number, wait_seconds=20))
     await followed(workbench)
     await workbench.call("reject", approval_id=number, reason="Tests are missing.")
-    (found,) = (await workbench.dispatch(pam.caller, "get_worktree_status", {"worktree_name": "lab"}))["worktrees"]
-    assert (found["approval_id"], found["approval"]["id"]) == (None, number)
-    for told in (await waiting, found["approval"]):
+    (worktree,) = (await workbench.dispatch(pam.caller, "get_worktree_status", {"worktree_name": "lab"}))["worktrees"]
+    assert (worktree["approval_id"], worktree["approval"]["id"]) == (None, number)
+    for told in (await waiting, worktree["approval"]):
         assert (told["status"], told["decided_by"], told["reason"]) == ("rejected", "operator", "Tests are missing.")
-    await workbench.call("create_worktree", name="other")
-    assert (await one(workbench, "other"))["approval"] is None
+    await given.worktree(workbench, "other")
+    assert (await worktree_row(workbench, "other"))["approval"] is None
 
 
 async def test_only_the_requesting_planner_gets_the_events_even_when_renamed(
     workbench: Workbench, admit: Admit
 ) -> None:
     pam, pia, ada = await admit("pam", role="planner"), await admit("pia", role="planner"), await admit("ada")
-    number = await asked(workbench, pam)
+    number = await ask_as_planner(workbench, pam)
     for hidden in (number, number + 100):
         with pytest.raises(NotFound, match=f"There is no approval {hidden} that you requested"):
             await get(workbench, pia, hidden)

@@ -76,8 +76,8 @@ async def test_a_planner_waiting_for_the_decision_learns_of_requested_changes(
         workbench.dispatch(planner.caller, "get_approval", waiting), request(workbench, MEDIAN)
     )
     assert (found["status"], found["changes_requested_at"] is not None) == ("pending", True)
-    told = await workbench.dispatch(planner.caller, "list_events", {"kinds": ["approval.changes_requested"]})
-    assert [one["subject"] for one in told["events"]] == [f"approval:{asked['approval_id']}"]
+    page = await workbench.dispatch(planner.caller, "list_events", {"kinds": ["approval.changes_requested"]})
+    assert [event["subject"] for event in page["events"]] == [f"approval:{asked['approval_id']}"]
 
 
 @pytest.mark.usefixtures("lab")
@@ -86,12 +86,12 @@ async def test_agents_with_open_tasks_in_the_worktree_are_told_of_comments(workb
     await given.task(workbench, "elsewhere")
     await given.claim(workbench, ada, task)
     await request(workbench, MEDIAN)
-    told = (await workbench.dispatch(ada.caller, "list_events", {"kinds": ["task.changes_requested"]}))["events"]
-    assert [one["subject"] for one in told] == [f"task:{task}"]
+    events = (await workbench.dispatch(ada.caller, "list_events", {"kinds": ["task.changes_requested"]}))["events"]
+    assert [event["subject"] for event in events] == [f"task:{task}"]
     several = {"path": "model.py", "line": 2, "text": "Which mean?\nSay so."}
     made = await request(workbench, MEDIAN, several, note="Two things.", persona_id="implementer")
     found = await workbench.dispatch(ada.caller, "get_requested_changes", {"worktree_name": "lab"})
-    assert [one["text"] for one in found["requests"][0]["comments"]] == [MEDIAN["text"], several["text"]]
+    assert [comment["text"] for comment in found["requests"][0]["comments"]] == [MEDIAN["text"], several["text"]]
     new = await given.task_now(workbench, made["task_id"])
     assert (new["title"], new["worktree"], new["persona_id"]) == ("Change lab as requested", "lab", "implementer")
     assert new["description"] == "Two things.\n\n- model.py:5-6: Sort first.\n- model.py:2: Which mean?\n  Say so."
@@ -105,15 +105,18 @@ async def test_comments_move_with_their_lines_until_those_change(workbench: Work
     commit(place, "model.py", f'"""Statistics."""\n\n{MODEL.replace("values[0]", "sorted(values)[len(values) // 2]")}')
     ((found,),) = (await requests(workbench),)
     assert found["commits_since"] == 1
-    assert [(one["outdated"], one["current_line"]) for one in found["comments"]] == [(True, None), (False, 3)]
+    assert [(comment["outdated"], comment["current_line"]) for comment in found["comments"]] == [
+        (True, None),
+        (False, 3),
+    ]
     (again,) = (await request(workbench, mean, commit=first))["comments"]
     assert (again["quoted"], again["current_line"]) == (["def mean(values):"], 3)
     since = await workbench.call("get_worktree_diff", worktree_name="lab", since=first)
-    assert [(one["path"], one["added"], one["removed"]) for one in since["files"]] == [("model.py", 3, 1)]
+    assert [(file["path"], file["added"], file["removed"]) for file in since["files"]] == [("model.py", 3, 1)]
     git("rm", "-q", "model.py", cwd=place)
     commit(place, "other.py")
-    comments = [one for found in await requests(workbench) for one in found["comments"]]
-    assert [one["outdated"] for one in comments] == [True, True, True]
+    comments = [comment for found in await requests(workbench) for comment in found["comments"]]
+    assert [comment["outdated"] for comment in comments] == [True, True, True]
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ async def save(workbench: Workbench, name: str, area: str = "tasks", **how: Any)
 
 async def names(workbench: Workbench) -> list[tuple[str, str]]:
     """The saved views, by table and name."""
-    return [(one["area"], one["name"]) for one in (await workbench.call("list_saved_views"))["views"]]
+    return [(view["area"], view["name"]) for view in (await workbench.call("list_saved_views"))["views"]]
 
 
 async def test_views_are_listed_by_table_and_name_and_survive_a_restart(settings: Settings) -> None:

@@ -90,7 +90,7 @@ SAID = [
 ]
 
 
-async def recorded(workbench: Workbench, name: str) -> str:
+async def recorded_text(workbench: Workbench, name: str) -> str:
     """All that is recorded of what an agent says."""
     agent, task = await admitted(workbench, name), await given.task(workbench)
     await given.done_by(workbench, agent, "claim_task", task)
@@ -116,7 +116,7 @@ async def test_a_secret_that_another_process_was_given_before_is_not_recorded(
         monkeypatch.setenv("HOME", str(tmp_path))
         await WAYS[way](first, monkeypatch)
     async with Workbench.open(migrated) as second:
-        shown = await recorded(second, "ada")
+        shown = await recorded_text(second, "ada")
         assert not any(said in shown for said in SAID)
         assert MASK in shown
     assert found_in(migrated.home) == []
@@ -128,7 +128,7 @@ async def test_a_process_learns_what_another_is_given_meanwhile(
     async with Workbench.open(migrated) as first, Workbench.open(migrated) as second:
         await _variable(first, monkeypatch)
         await given.until(lambda: second._ctx.secrets.masked(VALUE) == MASK)
-        assert VALUE not in await recorded(second, "ada")
+        assert VALUE not in await recorded_text(second, "ada")
 
 
 async def test_the_oldest_marks_go_when_there_are_too_many(

@@ -47,8 +47,8 @@ async def test_an_undo_restores_the_former_priority_and_reservation(workbench: W
     await undo(workbench, f"task:{one}", "task.prioritised")
     await workbench.call("reassign_task", task_id=one, assigned_agent_id="bob")
     await undo(workbench, f"task:{one}", "task.reassigned")
-    found = await given.task_now(workbench, one)
-    assert (found["priority"], found["reserved_for"]) == (300, "ada")
+    task = await given.task_now(workbench, one)
+    assert (task["priority"], task["reserved_for"]) == (300, "ada")
 
 
 async def test_agents_that_were_moved_are_moved_back_unless_they_have_done_something(
@@ -86,7 +86,7 @@ async def test_undoing_a_cancelled_tree_restores_only_the_tasks_it_cancelled(wor
     undone = await undo(workbench, f"task:{root}", "task.cancelled")
     assert [await given.task_now(workbench, one) for one in (root, done, open_one, waits)] == before
     events = (await workbench.call("list_events", kinds=["task.*"], subject=f"task:{root}"))["events"]
-    assert [one["kind"] for one in events] == ["task.created", "task.cancelled", "task.revived"]
+    assert [event["kind"] for event in events] == ["task.created", "task.cancelled", "task.revived"]
     assert events[-1]["data"]["undoes"] == undone["event_id"] == events[-2]["id"]
 
 

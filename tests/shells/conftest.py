@@ -37,7 +37,7 @@ def error_of(response: httpx2.Response) -> tuple[int, str]:
     body = response.json()
     assert body.keys() == {"success", "error"}
     assert body["success"] is False
-    assert body["error"].keys() == {"code", "message", "details", "status"}
+    assert body["error"].keys() - {"hint"} == {"code", "message", "details", "status"}
     assert body["error"]["status"] == response.status_code
     assert ("WWW-Authenticate" in response.headers) == (response.status_code == 401 and "INVALID" in str(body))
     return response.status_code, body["error"]["code"]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Admit, Served, Talk, Talks, limited
 from tests.shells.conftest import Visit, error_of
-from tests.shells.mcp.test_server import opened, plain_http
+from tests.shells.mcp.test_server import open_session, plain_http
 from tests.shells.test_serve import port_of
 from tests.shells.websocket.conftest import gone
 
@@ -62,8 +62,8 @@ async def dial(served: Served) -> AsyncIterator[Dial]:
 def open_connections(served: Served) -> int:
     """The server's ends of the connections to it."""
     port = port_of(served.info.url)
-    found = psutil.Process().net_connections("tcp")
-    return sum(c.laddr.port == port and c.status != psutil.CONN_LISTEN for c in found if c.fd != -1)
+    sockets = psutil.Process().net_connections("tcp")
+    return sum(c.laddr.port == port and c.status != psutil.CONN_LISTEN for c in sockets if c.fd != -1)
 
 
 async def closed(served: Served) -> None:
@@ -220,7 +220,7 @@ async def test_the_servers_stop_though_a_stream_is_not_read(
         await stalled_events(dial, ada.token)
     else:
         async with plain_http(served) as http:
-            session_id = (await opened(http, ada.token))["Mcp-Session-Id"]
+            session_id = (await open_session(http, ada.token))["Mcp-Session-Id"]
         await stalled_events(dial, ada.token, "/mcp", **{"Mcp-Session-Id": session_id})
     await served.servers.stop()
     assert open_connections(served) == 0

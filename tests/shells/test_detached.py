@@ -78,6 +78,7 @@ def test_a_server_that_cannot_start_gives_the_reason(repository: Path, cli: Cli)
 async def test_another_server_is_not_ended(served: Served, command: Command) -> None:
     refused = await command("stop")
     assert refused.err.startswith("NOT_DETACHED: ")
+    assert f"`kill {os.getpid()}`" in refused.err
 
 
 def test_a_kernels_restart_drops_nobody_and_its_stop_ends_the_server(

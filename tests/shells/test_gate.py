@@ -146,14 +146,14 @@ async def test_a_caller_has_the_address_and_the_program_of_its_client(workbench:
     agents = [b"curl/8", b"evil\x1b[31m\x00\x85\x07" + b"x" * 300, b" ", b""]
     for number, agent in enumerate(agents):
         await visit(address="127.0.0.1", User_Agent=agent).post("/api/ops/register", json={"name": f"agent {number}"})
-    asked = (await workbench.call("list_approvals"))["approvals"]
-    assert {a["payload"]["name"]: a["payload"]["client"] for a in asked} == {
+    approvals = (await workbench.call("list_approvals"))["approvals"]
+    assert {a["payload"]["name"]: a["payload"]["client"] for a in approvals} == {
         "agent 0": "curl/8",
         "agent 1": ("evil[31m" + "x" * 300)[:200],
         "agent 2": None,
         "agent 3": None,
     }
-    assert {a["payload"]["address"] for a in asked} == {"127.0.0.1"}
+    assert {a["payload"]["address"] for a in approvals} == {"127.0.0.1"}
 
 
 # From where

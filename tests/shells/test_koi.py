@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,8 @@ from workbench.koi.payloads import (
     PollEvents,
 )
 from workbench.koi.requests import BROADCAST, BUNDLES, MANIFESTS, POLL, RIDS, PeerClient
+from workbench.rules.personalities.role_config import AgentConfig
+from workbench.shells import koi_roles
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +91,18 @@ async def test_nodes_have_a_limit_of_their_own_and_web_pages_do_not_get_through(
     asked = [await visit().post("/koi-net/events/poll", content=b"{}") for _ in range(21)]
     assert [error_of(answer)[1] for answer in asked] == ["KOI_NOT_JOINED"] * 20 + ["RATE_LIMITED"]
     assert (await visit().get("/api/ops")).status_code == 200  # strangers are not limited by nodes
+
+
+async def test_a_stand_alone_agent_keeps_what_was_set_by_hand_until_its_file_changes(workbench: Workbench) -> None:
+    config = AgentConfig(name="ada", base_url="http://127.0.0.1:8101/koi-net")
+
+    async def mood() -> Any:
+        own = await workbench.call("get_own_personality", name="ada")
+        return next(trait["value"] for trait in own["traits"] if trait["name"] == "mood")
+
+    await koi_roles._publish(workbench, config, {"mood": "calm"})
+    await workbench.call("update_traits", name="ada", traits={"mood": "tired"})
+    await koi_roles._publish(workbench, config, {"mood": "calm"})  # it is started again
+    assert await mood() == "tired"
+    await koi_roles._publish(workbench, config, {"mood": "keen"})
+    assert await mood() == "keen"

@@ -68,15 +68,18 @@ async def test_every_client_reaches_a_server_on_the_ipv6_loopback(served_on_ipv6
     info = served_on_ipv6.info
     port = ServerFile(served_on_ipv6.workbench.settings.server_file).load().port
     assert (info.url, info.ws_url) == (f"http://[::1]:{port}", f"ws://[::1]:{port}/ws")
-    made = await served_on_ipv6.workbench.call("register", name="ada")
-    await served_on_ipv6.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
-    async with HttpClient(info.url, made["token"]) as http, McpClient(info.mcp_url, made["token"]) as mcp:
+    registration = await served_on_ipv6.workbench.call("register", name="ada")
+    await served_on_ipv6.workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "ada"})
+    async with (
+        HttpClient(info.url, registration["token"]) as http,
+        McpClient(info.mcp_url, registration["token"]) as mcp,
+    ):
         assert await http.nonce() == info.nonce
         assert (await http.call("whoami"))["agent_id"] == "ada"
         assert (await mcp.call("whoami"))["agent_id"] == "ada"
-    async with Agent(info.url, token=made["token"]) as agent:
+    async with Agent(info.url, token=registration["token"]) as agent:
         assert (await agent.call("whoami"))["agent_id"] == "ada"
-    async with Agent(f"{info.ws_url}", token=made["token"]) as agent:
+    async with Agent(f"{info.ws_url}", token=registration["token"]) as agent:
         assert agent.agent_id == "ada"
 
 

@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosedError
 
 import workbench.shells
 from tests.conftest import Admit, Command, Served, Talks
-from tests.shells.mcp.test_server import headers, opened, plain_http, session
+from tests.shells.mcp.test_server import headers, open_session, plain_http, session
 from workbench.app import Workbench
 from workbench.client import HttpClient
 from workbench.errors import WorkbenchError
@@ -129,11 +129,11 @@ async def test_the_file_names_the_server_and_only_its_owner_may_read_it(served: 
         "operator_token": served.workbench.operator_token,
         "directory": identity(file.parent),
     }
-    known = ServerFile(file).load()
-    assert (known.info, known.operator_token) == (served.info, served.workbench.operator_token)
+    server_info = ServerFile(file).load()
+    assert (server_info.info, server_info.operator_token) == (served.info, served.workbench.operator_token)
     await served.servers.stop()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text()) == {"port": known.port, "directory": identity(file.parent)}
+    assert json.loads(file.read_text()) == {"port": server_info.port, "directory": identity(file.parent)}
 
 
 DAMAGED = [
@@ -182,8 +182,8 @@ async def test_a_damaged_server_file_is_ignored(workbench: Workbench) -> None:
     for text in DAMAGED:
         file.write_text(text.replace("{", f'{{"directory": "{identity(file.parent)}", ', 1))
         file.chmod(0o600)
-        known = ServerFile(file).load()
-        assert (known.info, known.operator_token) == (None, None), text
+        server_info = ServerFile(file).load()
+        assert (server_info.info, server_info.operator_token) == (None, None), text
     async with Servers(workbench) as servers:
         assert await answers((await servers.start()).url)
 
@@ -261,7 +261,7 @@ async def test_stopping_amid_open_streams_leaves_nothing_and_cuts_off_polls_alon
         await line.send("ada", "list_events", **waiting)
     await (await talk("waiting")).say("waiting", "register", name="Eve")
     async with httpx2.AsyncClient(base_url=served.info.url, trust_env=False, verify=False, timeout=30) as http:
-        mine = await opened(http, ada.token)
+        mine = await open_session(http, ada.token)
         events = {**headers(ada.token), "Accept": "text/event-stream", "Last-Event-ID": "0"}
         async with http.stream("GET", "/mcp", headers=mine), http.stream("GET", "/api/events", headers=events) as sse:
             lines = sse.aiter_lines()
@@ -348,12 +348,12 @@ async def test_a_separate_server_answers_and_ends_with_its_children(
     settings: Settings, serve: Serve, program: Command
 ) -> None:
     process, url = await serve("--port", "0", "--end-workers")
-    known = ServerFile(settings.server_file).load()
-    assert known.info is not None
-    assert known.operator_token is not None
-    assert (known.info.pid, known.info.url) == (process.pid, url)
-    async with HttpClient(url, known.operator_token) as client:
-        assert await client.nonce() == known.info.nonce
+    server_info = ServerFile(settings.server_file).load()
+    assert server_info.info is not None
+    assert server_info.operator_token is not None
+    assert (server_info.info.pid, server_info.info.url) == (process.pid, url)
+    async with HttpClient(url, server_info.operator_token) as client:
+        assert await client.nonce() == server_info.info.nonce
         worker = psutil.Process((await client.call("spawn_agent", persona_id="implementer"))["pid"])
     second = await program("serve")
     assert (second.status, second.err.partition(":")[0]) == (1, "ALREADY_SERVED")
@@ -363,7 +363,7 @@ async def test_a_separate_server_answers_and_ends_with_its_children(
     assert not worker.is_running()
     assert free(port_of(url))
     assert ServerFile(settings.server_file).load().info is None
-    assert known.operator_token not in (out + err).decode()
+    assert server_info.operator_token not in (out + err).decode()
     assert "Traceback" not in err.decode()
 
 
@@ -373,8 +373,8 @@ async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_k
     settings: Settings, serve: Serve
 ) -> None:
     process, url = await serve("--port", "0")
-    known = ServerFile(settings.server_file).load()
-    async with HttpClient(url, known.operator_token) as client:
+    server_info = ServerFile(settings.server_file).load()
+    async with HttpClient(url, server_info.operator_token) as client:
         lab = Path((await client.call("create_worktree", name="lab"))["path"])
         walt = await client.call("spawn_agent", persona_id="implementer", assigned_worktree="lab")
         run = "touch begun; until [ -e go ]; do sleep 0.02; done; echo made > made.txt"
@@ -387,14 +387,14 @@ async def test_a_server_at_another_port_takes_back_the_workers_of_one_that_was_k
         _, elsewhere = await serve()
         assert elsewhere != url
         async with HttpClient(elsewhere, ServerFile(settings.server_file).load().operator_token) as client:
-            (found,) = (await client.call("get_managed_agents"))["agents"]
-            assert (found["process"]["running"], found["process"]["pid"]) == (True, walt["pid"])
+            (agent,) = (await client.call("get_managed_agents"))["agents"]
+            assert (agent["process"]["running"], agent["process"]["pid"]) == (True, walt["pid"])
             (lab / "go").touch()
             while (await client.call("wait_for_task", task_id=1))["status"] not in ("completed", "failed"):
                 pass
             task = await client.call("get_task", task_id=1)
             assert (task["status"], len(task["attempts"])) == ("completed", 1)
-            await client.call("terminate_agent", agent_id=found["agent_id"])
+            await client.call("terminate_agent", agent_id=agent["agent_id"])
 
 
 @pytest.mark.long
@@ -403,7 +403,7 @@ async def test_after_a_crash_the_project_is_free_and_the_next_server_takes_its_p
     settings: Settings, serve: Serve, command: Command
 ) -> None:
     process, url = await serve("--port", "0")
-    known = ServerFile(settings.server_file).load()
+    server_info = ServerFile(settings.server_file).load()
     process.kill()
     await process.communicate()
     assert json.loads(settings.server_file.read_text())["pid"] == process.pid
@@ -411,7 +411,7 @@ async def test_after_a_crash_the_project_is_free_and_the_next_server_takes_its_p
     assert (ran.status, json.loads(ran.out)["level"]) == (0, "operator")
     again, same = await serve()
     assert same == url
-    assert ServerFile(settings.server_file).load().operator_token not in (None, known.operator_token)
+    assert ServerFile(settings.server_file).load().operator_token not in (None, server_info.operator_token)
     again.send_signal(signal.SIGINT)
     await again.communicate()
     assert again.returncode == 0

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.anyio
 
 
 def listening() -> set[int]:
-    found = psutil.Process().net_connections("tcp")
-    return {connection.laddr.port for connection in found if connection.status == psutil.CONN_LISTEN}
+    sockets = psutil.Process().net_connections("tcp")
+    return {connection.laddr.port for connection in sockets if connection.status == psutil.CONN_LISTEN}
 
 
 async def assert_nothing_is_left(workbench: Workbench, ports: set[int]) -> None:

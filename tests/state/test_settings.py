@@ -62,7 +62,7 @@ def test_a_wrong_line_is_named_with_the_reason_and_the_next_step(tmp_path: Path)
     )
 
 
-def test_all_wrong_settings_are_named_each_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_wrong_setting_is_named_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "port = -1\nlease_seconds = 0\n")
     monkeypatch.setenv("WORKBENCH_PORT", "http")
     monkeypatch.setenv("WORKBENCH_MAX_RETRIES", "-1")
@@ -76,7 +76,8 @@ def test_all_wrong_settings_are_named_each_where_it_stands(tmp_path: Path, monke
 def test_an_unknown_setting_is_named_with_its_line(tmp_path: Path) -> None:
     file = write(tmp_path, "port = 1\nprot = 2\n[gates]\nx = 1\n")
     assert refusal(tmp_path) == (
-        f"{file}, line 2: there is no setting 'prot'; {file}, line 3: there is no setting 'gates'. "
+        f"{file}, line 2: there is no setting 'prot' (did you mean port?); "
+        f"{file}, line 3: there is no setting 'gates'. "
         "Correct or remove the line; docs/reference.md lists the settings."
     )
 
@@ -150,8 +151,8 @@ integration_gates = ["touch /tmp/gate"]
 
 def test_only_harmless_settings_count_from_a_file_that_nobody_trusted(tmp_path: Path) -> None:
     write(tmp_path, HOSTILE + 'lease_seconds = 7\nintegration_fast_forward = true\nallowed_agents = "ada"\n')
-    found, default = Settings(project=tmp_path), Settings(project=tmp_path / "nowhere")
-    differing = {name for name in Settings.names() if getattr(found, name) != getattr(default, name)}
+    settings, default = Settings(project=tmp_path), Settings(project=tmp_path / "nowhere")
+    differing = {name for name in Settings.names() if getattr(settings, name) != getattr(default, name)}
     assert differing == {"lease_seconds", "integration_fast_forward", "allowed_agents"}
     (kept,) = withheld(tmp_path)
     assert set(kept.names) == {line.split(" = ")[0] for line in HOSTILE.splitlines()}
@@ -201,8 +202,8 @@ def test_the_users_own_file_may_set_everything_and_a_project_overrides_it(tmp_pa
     own.parent.mkdir(parents=True)
     own.write_text('confinement = "required"\nport = 1\nmax_retries = 1\n')
     write(tmp_path, 'confinement = "off"\nport = 2\n')
-    found = Settings(project=tmp_path)
-    assert (found.confinement, found.port, found.max_retries) == ("required", 2, 1)
+    settings = Settings(project=tmp_path)
+    assert (settings.confinement, settings.port, settings.max_retries) == ("required", 2, 1)
 
 
 @pytest.mark.parametrize("access", [0o644, 0o660])

@@ -58,7 +58,7 @@ def test_at_least_one_of_many_concurrent_leavers_is_the_last(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(60)
-def test_the_share_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
+def test_a_killed_process_frees_its_share(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -45,11 +45,11 @@ async def store(backend: Backend) -> AsyncIterator[SqliteStore]:
 def postgres() -> Iterator[Any]:
     """A connection to an empty database of a PostgreSQL server that only these tests can reach."""
     psycopg = pytest.importorskip("psycopg")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    if not found:
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    if not paths:
         pytest.skip("there is no PostgreSQL in /usr/lib/postgresql")
     home = Path(tempfile.mkdtemp(prefix="wb-pg-"))
-    user, initdb, server = _as_ordinary_user(home), str(found[-1] / "initdb"), str(found[-1] / "postgres")
+    user, initdb, server = _as_ordinary_user(home), str(paths[-1] / "initdb"), str(paths[-1] / "postgres")
     making = [*user, initdb, "-D", f"{home}/data", "-U", "tester", "--auth=trust", "--encoding=UTF8", "--no-sync"]
     options = ("listen_addresses=", f"unix_socket_directories={home}", "fsync=off", "log_min_messages=log")
     serving = [*user, server, "-D", f"{home}/data", *(f"--{option}" for option in options)]

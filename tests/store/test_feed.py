@@ -191,7 +191,7 @@ async def test_a_change_that_fails_is_not_heard_of(store: Store, feed: Feed) -> 
         assert await take(events, 3) == ["task.created", "task.completed", END]
 
 
-async def test_a_subscriber_after_an_idle_time_begins_with_the_present(store: Store, feed: Feed) -> None:
+async def test_a_subscriber_after_an_idle_time_gets_no_earlier_events(store: Store, feed: Feed) -> None:
     for number in range(3):
         await store.write(say("task.created"))
         async with feed.subscribe() as events:

@@ -194,7 +194,7 @@ def test_sqlite_takes_every_query() -> None:
     assert refused == {}
 
 
-def test_all_the_sql_of_the_package_is_looked_at() -> None:
+def test_all_the_sql_of_the_package_is_checked() -> None:
     unread = set(PACKAGE.rglob("*.sql")) - set(WITH_QUERIES) - set(MIGRATIONS.glob("*.sql"))
     for_duckdb = {path for part in ("views", "reports") for path in (PACKAGE / "analytics" / part).rglob("*.sql")}
     assert unread == for_duckdb | CALLING_PYTHON

@@ -47,9 +47,9 @@ async def mcp_client(server: ServerInfo, token: str) -> None:
 @pytest.fixture
 async def rejected(served: Served) -> str:
     """The token of a rejected agent."""
-    made = await served.workbench.call("register", name="Eve")
-    await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house")
-    return str(made["token"])
+    registration = await served.workbench.call("register", name="Eve")
+    await served.workbench.call("reject", approval_id=registration["approval_id"], reason="Full house")
+    return str(registration["token"])
 
 
 @pytest.mark.parametrize("use", [agent, agent_without_a_loop, http_client, mcp_client])
@@ -78,6 +78,6 @@ async def agent_that_registers(server: ServerInfo) -> None:
 
 async def test_a_connection_with_its_token_gets_the_rejection_first(served: Served, talk: Talks, rejected: str) -> None:
     line = await talk("eve", subprotocols=["wb.v1", f"bearer.{rejected}"])
-    heard: dict[str, Any] = await line.hear()
+    message: dict[str, Any] = await line.hear()
     known = {key: TOLD[key] for key in ("code", "message", "status")}
-    assert heard == {"type": "registration_rejected", "reason": "Full house", **known}
+    assert message == {"type": "registration_rejected", "reason": "Full house", **known}

@@ -80,7 +80,8 @@ LINE: dict[str, Any] = {
     "attempt": 0,
     "retry_count": 0,
     "blocked": False,
-    **empty("worktree", "plan", "name", "parent_task_id", "session_id", "assigned_agent_id", "not_before"),
+    "overdue": False,
+    **empty("due", "worktree", "plan", "name", "parent_task_id", "session_id", "assigned_agent_id", "not_before"),
     **empty("error_message"),
 }
 TASK: dict[str, Any] = LINE | {
@@ -151,7 +152,7 @@ TRANSCRIPT: dict[str, Outcome] = {
     "approve without being a person": Refusal("FORBIDDEN", 403),
     "ask without a token": Refusal("TOKEN_REQUIRED", 401),
     "ask with a wrong token": Refusal("INVALID_TOKEN", 401),
-    "complete": LINE | DONE | {"takes_effect": "now"},
+    "complete": LINE | DONE | {"takes_effect": "now", "open_subtasks": []},
     "complete twice": Refusal("LEASE_LOST", 409),
     "read back": TASK
     | DONE

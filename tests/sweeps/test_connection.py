@@ -6,7 +6,7 @@ import asyncio
 from contextlib import ExitStack
 
 from tests.given import wait_until
-from workbench.cli.sweeps.connection import connected
+from workbench.cli.sweeps.running import connected
 from workbench.client.discovery import find_server
 from workbench.recording import connection
 from workbench.state.settings import Settings

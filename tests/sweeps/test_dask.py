@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -24,6 +26,9 @@ from tests.sweeps.lab import SweepLab
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.sweeps.specification import SweepLimits, check_dask
 from workbench.sweeps.dask import cluster
+
+if TYPE_CHECKING:
+    from distributed import LocalCluster
 
 slow = [pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -128,6 +133,21 @@ def test_workers_of_a_sweep_cannot_be_interrupted_while_they_start() -> None:
     assert [signal.SIGINT in mask for mask in masks.values()] == [True, True]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["status", "info/main/workers.html", "json/identity.json", "metrics"])
+def test_a_cluster_of_this_machine_tells_other_users_nothing(own_cluster: LocalCluster, place: str) -> None:
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"http://127.0.0.1:{own_cluster.scheduler.http_server.port}/{place}")
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[LocalCluster]:
+    """A cluster as `--dask local` starts one, with one worker."""
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with cluster._own_cluster(1) as own:
+        yield own
+
+
 def test_without_the_library_the_error_says_what_to_install(here: SweepLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     notebook = here.notebook("bare.ipynb", "seed = 0", "1")
@@ -189,4 +209,4 @@ def _job(lab: SweepLab) -> Any:
     notebook = lab.notebook("unfit.ipynb", "seed = 0", "1")
     (lab.place / ".aiswarm" / "runs" / "unfit").mkdir(parents=True)
     text = notebook.read_text()
-    return SweepJob(1, "unfit", lab.place, notebook.name, text, lab.place, SweepLimits(), 1_000, None, None)
+    return SweepJob(1, "unfit", lab.place, notebook.name, text, "0" * 64, lab.place, SweepLimits(), 1_000, None, None)

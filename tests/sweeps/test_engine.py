@@ -27,14 +27,14 @@ def executed(
     place: Path, *cells: str, tags: Mapping[int, str] = {}, **arguments: Any
 ) -> tuple[engine.Execution, str | None]:
     """An execution of a notebook with these cells, and why it failed."""
-    made = new_notebook(*cells)
+    notebook = new_notebook(*cells)
     for number, tag in tags.items():
-        made.cells[number].metadata.tags = [tag]
+        notebook.cells[number].metadata.tags = [tag]
     kernel = Kernel(60)
     execution = engine.Execution(kernel, kernel.environment(os.environ), place, OutputLimit(10_000))
     raised: Exception | None = None
     try:
-        engine.execute(made, arguments, execution)
+        engine.execute(notebook, arguments, execution)
     except Exception as error:  # as in `execution`
         raised = error
     failure = failures.of(raised, kernel, execution.document, execution.source)

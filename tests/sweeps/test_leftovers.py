@@ -66,7 +66,7 @@ def test_processes_of_killed_sweeps_are_ended_and_those_of_running_ones_stay(set
         assert not (settings.runs / "killed" / LOCK).exists(), "it would be searched for again and again"
 
 
-def test_a_sweep_that_ended_is_not_one_that_was_killed(settings: Settings) -> None:
+def test_an_ended_sweep_is_not_taken_for_a_killed_one(settings: Settings) -> None:
     with only_one(settings, "done"):
         assert (settings.runs / "done" / LOCK).exists()
     assert [*(settings.runs / "done").iterdir()] == []

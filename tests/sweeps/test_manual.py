@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator import ROOT
 from tests.code_blocks import blocks_in, run_commands
-from tests.docs import ROOT
 from tests.kernel.conftest import started
 from tests.sweeps.lab import write_notebook
 from workbench.rules.sweeps.specification import from_yaml

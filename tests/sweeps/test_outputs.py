@@ -22,7 +22,7 @@ def shown(limit: OutputLimit, text: str) -> str:
     return str(kept["text"]) if kept else ""
 
 
-def test_the_limit_is_told_once() -> None:
+def test_the_limit_of_outputs_is_reported_once() -> None:
     limit = OutputLimit(10)
     texts = [shown(limit, "123456"), shown(limit, "7890abc"), shown(limit, "more")]
     assert texts[0] == "123456"
@@ -51,7 +51,7 @@ def test_the_kept_output_is_the_beginning_of_the_printed_one(texts: list[str], s
 
 
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
-def test_any_data_has_a_size(data: Any) -> None:
+def test_the_size_of_any_output_is_measured(data: Any) -> None:
     assert OutputLimit(10**9).cut("display_data", {"data": {"x": data}, "metadata": {}}) is not None
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from tests.sweeps.lab import SweepLab
+from workbench.errors import BadInput, Conflict
 from workbench.rules.sweeps.grid import PlannedRun
 from workbench.rules.sweeps.specification import SweepLimits
 from workbench.sweeps.execution import execute_run
@@ -52,7 +53,7 @@ def job(here: SweepLab) -> SweepJob:
         "start_sweep", name="tries", notebook="tries.ipynb", notebook_sha256="0" * 64, specification={"runs": 1}
     )
     return SweepJob(
-        sweep["id"], "tries", here.place, "tries.ipynb", text, here.place, SweepLimits(), 100_000, None, None
+        sweep["id"], "tries", here.place, "tries.ipynb", text, "0" * 64, here.place, SweepLimits(), 100_000, None, None
     )
 
 
@@ -78,3 +79,29 @@ def test_an_interrupted_try_does_not_replace_the_result_of_a_later_one(here: Swe
     assert refused is not None
     assert refused.code == "RUN_RESTARTED"
     assert [path.name for path in job.outputs.iterdir()] == [(here.place / run["output"]).name]
+
+
+def test_a_sweep_goes_on_with_a_mended_notebook_and_runs_record_its_hash(here: SweepLab) -> None:
+    values = {"seed": [1, 2]}
+    notebook = here.notebook("mended.ipynb", "seed = 0", "1 / (seed - 2)")
+    counts = here.sweep(notebook, parameters=values).data["counts"]
+    assert (counts["completed"], counts["failed"]) == (1, 1)
+    here.notebook("mended.ipynb", "seed = 0", "1 / (seed + 2)")
+    with pytest.raises(Conflict, match=r"SWEEP_CHANGED.*add --changed"):
+        here.sweep(notebook, parameters=values, retry_failed=True)
+
+    here.sweep(notebook, {"kernel": "python3"}, parameters=values, retry_failed=True, changed=True)
+
+    first, second = here.runs("mended")
+    assert [(run["state"], run["tries"]) for run in (first, second)] == [("completed", 1), ("completed", 2)]
+    hashes = {here.call("get_run", run_id=run["id"])["environment"]["notebook_sha256"] for run in (first, second)}
+    assert len(hashes) == 2
+
+
+def test_a_notebook_of_another_kernel_is_run_with_the_one_that_is_named(here: SweepLab) -> None:
+    notebook = here.notebook("elsewhere.ipynb", "seed = 0", "print(seed)")
+    notebook.write_text(notebook.read_text("utf-8").replace("python3", "conda-env-lab-py"), "utf-8")
+    with pytest.raises(BadInput, match=r"KERNEL_NOT_FOUND.*--kernel python3"):
+        here.sweep(notebook, parameters={"seed": [1]})
+    here.sweep(notebook, {"kernel": "python3"}, parameters={"seed": [1]})
+    assert [run["state"] for run in here.runs("elsewhere")] == ["completed"]

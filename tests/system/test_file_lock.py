@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.users import NOBODY
 from workbench.errors import Unavailable
 from workbench.system.file_lock import held
 
@@ -67,6 +70,26 @@ def test_a_link_at_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="PROJECT_UNWRITABLE"), held(tmp_path / "lock"):
         raise AssertionError("it was followed")
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("directory", "lock"), [(0o700, 0o600), (0o755, 0o600), (0o2775, 0o660), (0o1777, 0o666)])
+def test_whoever_may_write_to_the_directory_of_a_lock_may_take_it(tmp_path: Path, directory: int, lock: int) -> None:
+    tmp_path.chmod(directory)
+    with held(tmp_path / "lock"):
+        assert stat.S_IMODE((tmp_path / "lock").stat().st_mode) == lock
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_lock_that_only_a_colleague_may_take_is_refused_with_whose_it_is(place: Path) -> None:
+    lock = place / "lock"
+    lock.touch(0o600)
+    os.chown(place, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        with pytest.raises(Unavailable, match=r"belongs to another user \(root\).*`chmod g\+rw"), held(lock):
+            raise AssertionError("it was taken")
+    finally:
+        os.seteuid(0)
 
 
 FORK = """

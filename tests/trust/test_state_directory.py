@@ -62,7 +62,7 @@ def test_an_interrupted_creation_is_repeated_and_its_directory_made_private(repo
     open_once(repository)
 
 
-def test_several_that_create_a_project_at_once_do_not_refuse_each_other(tmp_path: Path) -> None:
+def test_processes_that_create_a_project_at_once_all_succeed(tmp_path: Path) -> None:
     for number in range(10):
         settings = Settings(project=tmp_path / str(number))
         with ThreadPoolExecutor(8) as pool:
@@ -189,10 +189,41 @@ def test_a_linked_state_directory_is_refused(repository: Path, tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_the_state_directory_of_another_user_is_refused(repository: Path) -> None:
-    (repository / ".aiswarm").mkdir()
-    os.chown(repository / ".aiswarm", 65_534, 65_534)
-    assert refusal(repository).code == "STATE_NOT_YOURS"
+@pytest.mark.parametrize("words", ["status", "doctor", "init", "tasks", "trust"])
+def test_whoever_works_in_a_colleagues_project_is_told_whose_it_is_before_anything_of_it_is_read(
+    run: Type, repository: Path, words: str
+) -> None:
+    home = repository / ".aiswarm"
+    home.mkdir()
+    (home / "settings.toml").write_text("this would be BAD_SETTINGS")
+    os.chown(home, 65_534, 65_534)
+    status, text = run(*words.split())
+    assert (status, text.startswith(f"STATE_NOT_YOURS: {home} belongs to another user (nobody)")) == (1, True), text
+    assert f"`git clone {repository}`" in text
+
+
+def test_state_whose_secret_others_may_read_is_named_as_such_and_trust_makes_it_private(
+    run: Type, repository: Path
+) -> None:
+    open_once(repository)
+    home = repository / ".aiswarm"
+    for path in (home, *home.iterdir()):
+        path.chmod(path.stat().st_mode | 0o050)
+    assert f"others may read {home / 'origin'} (mode 650)" in refusal(repository).message
+    assert run("trust", "--yes")[0] == 0
+    state_directory.check(repository)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_project_that_two_machines_see_at_two_paths_is_trusted_at_both(repository: Path) -> None:
+    """A login node and a hub see one home directory at different paths, of which each knows only its own."""
+    open_once(repository)
+    elsewhere = repository.rename(repository.with_name("elsewhere"))
+    state_directory.adopt(elsewhere)
+    elsewhere.rename(repository)
+    state_directory.check(repository)
+    repository.rename(elsewhere)
+    state_directory.check(elsewhere)
 
 
 def test_the_secret_of_another_project_does_not_trust_the_state(repository: Path, tmp_path: Path) -> None:

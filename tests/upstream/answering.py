@@ -12,7 +12,7 @@ from typing import Any
 from tests.upstream.listener import Request, answered, listening
 from tests.upstream.servers import connecting, running
 from workbench.upstream.connection import Upstream
-from workbench.upstream.target import ServerAddress
+from workbench.upstream.http_transport import ServerAddress
 
 LARGEST = 2_000
 JSON = "application/json"

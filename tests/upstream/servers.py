@@ -11,10 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.upstream.client import connected
+from workbench.upstream.client import Target, connected
 from workbench.upstream.connection import Connect, Handlers, ServerState, Upstream, UpstreamLimits
-from workbench.upstream.program_transport import LogTail
-from workbench.upstream.target import ServerAddress, ServerProgram, Target
+from workbench.upstream.http_transport import ServerAddress
+from workbench.upstream.program_transport import LogTail, ServerProgram
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -45,7 +45,7 @@ def connecting(target: Target, era: str = "auto", tail: LogTail | None = None, l
     """Connects to a target with a version of the protocol."""
 
     def connect(handlers: Handlers) -> AbstractAsyncContextManager[Client]:
-        chosen = Handlers(handlers.note, handlers.elicit, handlers.ended, era)
+        chosen = Handlers(handlers.note, handlers.elicit, handlers.ended, era, handlers.answered)
         return connected(target, chosen, largest, tail or LogTail())
 
     return connect

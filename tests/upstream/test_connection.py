@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -13,11 +13,11 @@ import pytest
 from tests.upstream.servers import LARGEST, connecting, http_server, program, running
 from workbench.errors import Unavailable
 from workbench.upstream import connection
-from workbench.upstream.call import ElicitationReply
+from workbench.upstream.call import ElicitationReply, ServerQuestion
+from workbench.upstream.client import Target
 from workbench.upstream.connection import ServerState, Upstream, UpstreamLimits
 from workbench.upstream.offers import MOST_TOOLS, Offers, list_offers
-from workbench.upstream.program_transport import LogTail
-from workbench.upstream.target import ServerProgram, Target
+from workbench.upstream.program_transport import LogTail, ServerProgram
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -40,7 +40,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 def server_process() -> psutil.Process:
     """The process of the only server."""
-    [server] = [one for one in psutil.Process().children() if "tools_server.py" in " ".join(one.cmdline())]
+    [server] = [child for child in psutil.Process().children() if "tools_server.py" in " ".join(child.cmdline())]
     return server
 
 
@@ -79,18 +79,20 @@ async def _calls_with_progress(upstream: Upstream) -> None:
 
 
 async def _questions_reach_the_caller_whose_call_it_is(upstream: Upstream) -> None:
-    asked: list[tuple[str, Mapping[str, Any]]] = []
+    asked: list[ServerQuestion] = []
 
-    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
-        asked.append((message, schema))
+    async def ask(question: ServerQuestion) -> ElicitationReply:
+        asked.append(question)
         return ElicitationReply("accept", {"colour": "red"})
 
     done = await upstream.call("paint", {"what": "the door"}, ask=ask)
     assert done.structured_content == {"result": "red"}
-    assert [message for message, _ in asked] == ["Which colour for the door?"]
-    assert asked[0][1]["properties"]["colour"]["type"] == "string"
+    assert [question.message for question in asked] == ["Which colour for the door?"]
+    assert asked[0].schema["properties"]["colour"]["type"] == "string"
     done = await upstream.call("paint", {"what": "the door"})
     assert done.structured_content == {"result": "no colour for the door"}
+    said = "“Which colour for the door?” and was told that this was cancelled: nobody can be asked for this caller."
+    assert said in str(done.content[-1])
 
 
 async def _an_answer_that_is_too_large_is_an_error_of_its_call_alone(upstream: Upstream) -> None:
@@ -102,7 +104,7 @@ async def _an_answer_that_is_too_large_is_an_error_of_its_call_alone(upstream: U
 
 
 async def test_a_question_that_could_be_of_several_calls_is_declined() -> None:
-    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
+    async def ask(question: ServerQuestion) -> ElicitationReply:
         raise AssertionError("it could be the answer to the other call")
 
     async with running(connecting(program(), "legacy")) as watched:
@@ -221,7 +223,7 @@ async def test_a_program_or_a_url_where_no_server_is_has_a_reason_and_is_tried_a
 
 
 async def test_a_tool_that_takes_too_long_is_given_up_but_not_while_it_asks() -> None:
-    async def ask(message: str, schema: Mapping[str, Any]) -> ElicitationReply:
+    async def ask(question: ServerQuestion) -> ElicitationReply:
         await asyncio.sleep(2.2)  # longer than a call may take
         return ElicitationReply("accept", {"colour": "red"})
 

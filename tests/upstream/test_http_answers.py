@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import suppress
 from typing import Any
@@ -11,7 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.upstream.answering import EVENTS, JSON, LARGEST, Answer, Raw, connection
+from tests.upstream.listener import Request, answered, listening
+from tests.upstream.servers import connecting, running
 from workbench.errors import Unavailable
+from workbench.upstream.connection import ServerState
+from workbench.upstream.http_transport import ServerAddress
 
 pytestmark = pytest.mark.anyio
 
@@ -106,3 +111,24 @@ async def test_any_answer_is_a_result_or_a_coded_error(body: bytes, kind: str, s
         server.answer = Answer(body, kind, status)
         with suppress(Unavailable):
             await upstream.call("add", {})
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "said"),
+    [
+        ("401 Unauthorized", "text/plain", "it answers 401: its headers need a token"),
+        ("404 Not Found", "application/json", "it answers 404: there is no MCP server at this address"),
+        ("500 Oops", "text/html", "it answers 500"),
+        ("200 OK", "text/html", "it answers with a web page"),
+    ],
+)
+async def test_an_address_that_is_no_server_says_how_it_answers(status: str, kind: str, said: str) -> None:
+    async def answer(request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(answered(b"{}", status=status, kind=kind))
+
+    async with (
+        listening(answer) as listener,
+        running(connecting(ServerAddress(listener.url, {})), check=1_000) as watched,
+    ):
+        upstream = await watched.until(lambda one: one.state is ServerState.FAILED)
+        assert said in (upstream.problem or "")

@@ -28,10 +28,10 @@ def split(data: bytes, sizes: list[int]) -> list[bytes | TooLong]:
     st.lists(st.binary(max_size=3 * LONGEST).map(lambda line: line.replace(b"\n", b"-"))), st.lists(st.integers(1, 500))
 )
 def test_lines_are_the_same_whatever_the_chunks(lines: list[bytes], sizes: list[int]) -> None:
-    found = split(b"".join(line + b"\n" for line in lines), sizes)
+    words = split(b"".join(line + b"\n" for line in lines), sizes)
     expected = [line for line in lines if line]
-    assert len(found) == len(expected)
-    for line, one in zip(expected, found, strict=True):
+    assert len(words) == len(expected)
+    for line, one in zip(expected, words, strict=True):
         if len(line) <= LONGEST:
             assert one == line
         else:
@@ -50,9 +50,9 @@ def test_lines_are_the_same_whatever_the_chunks(lines: list[bytes], sizes: list[
 )
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
 def test_the_request_that_a_long_line_answers_is_known(message: object, separators: tuple[str, str]) -> None:
-    [found] = split(json.dumps(message, separators=separators).encode() + b"\n", [100])
-    assert isinstance(found, TooLong)
-    assert found.answers == 7
+    [line] = split(json.dumps(message, separators=separators).encode() + b"\n", [100])
+    assert isinstance(line, TooLong)
+    assert line.answers == 7
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_the_request_that_a_long_line_answers_is_known(message: object, separato
     ],
 )
 def test_a_long_line_that_answers_nothing_is_known_as_such(message: object) -> None:
-    [found] = split(json.dumps(message).encode() + b"\n", [100])
-    assert isinstance(found, TooLong)
-    assert found.answers is None
+    [line] = split(json.dumps(message).encode() + b"\n", [100])
+    assert isinstance(line, TooLong)
+    assert line.answers is None
 
 
 @given(st.lists(st.binary(max_size=3_000), max_size=30))

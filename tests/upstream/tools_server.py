@@ -1,7 +1,8 @@
 """An MCP server for tests, on standard input and output, or over HTTP: `tools_server.py [http] [OPTION=VALUE …]`.
 
-Options: `describe=NAME`: offer a tool that is described by a variable of the environment; `switch=FILE`: start only
-once the file is there; `tools=N`: offer N more tools; `cancelled=FILE`: created when `hang` is cancelled.
+Options: `texts=1`: have resources and prompts; `describe=NAME`: offer a tool that is described by a variable of the
+environment; `switch=FILE`: start only once the file is there; `tools=N`: offer N more tools; `cancelled=FILE`: created
+when `hang` is cancelled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Annotated
 import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
-from mcp.types import SamplingMessage, TextContent
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.types import ElicitRequestURLParams, SamplingMessage, TextContent
 from pydantic import BaseModel
 
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
@@ -112,6 +114,19 @@ async def paint(what: str, answer: Annotated[ElicitationResult[Colour], Resolve(
     return answer.data.colour if isinstance(answer, AcceptedElicitation) else f"no colour for {what}"
 
 
+VISITED: list[str] = []
+
+
+@server.tool()
+async def visit(where: str) -> str:
+    """Do something once the person has been somewhere."""
+    if where not in VISITED:
+        VISITED.append(where)
+        asked = ElicitRequestURLParams(message="Sign in", url=where, elicitation_id="1")
+        raise UrlElicitationRequiredError([asked])
+    return f"been at {where}"
+
+
 @server.tool()
 def environment(name: str) -> str:
     """A variable of its environment."""
@@ -122,6 +137,21 @@ def environment(name: str) -> str:
 def fail(why: str) -> str:
     """Fail."""
     raise ValueError(why)
+
+
+def offer_texts() -> None:
+    """Have resources and prompts."""
+    server.resource("notes://long", name="long", description="A long text")(lambda: "x" * 150_000 + "end")
+    server.resource("notes://bytes", name="bytes", mime_type="application/octet-stream")(lambda: b"\x00\x01\x02")
+
+    @server.resource("notes://of/{name}")
+    def of(name: str) -> str:
+        return f"the notes of {name}"
+
+    @server.prompt()
+    def review(what: str) -> str:
+        """Review something."""
+        return f"Review {what}."
 
 
 def serve_http() -> None:
@@ -141,6 +171,8 @@ if "switch" in OPTIONS:
         time.sleep(0.05)
 for number in range(int(OPTIONS.get("tools", "0"))):
     server.add_tool(lambda: "one of many", name=f"tool_{number}")
+if "texts" in OPTIONS:
+    offer_texts()
 if "describe" in OPTIONS:
     server.add_tool(lambda: "", name="described", description=os.environ[OPTIONS["describe"]])
 if "http" in sys.argv:

@@ -18,7 +18,8 @@ ROUTING = {"complexity_reasoning": "-", "complexity_score": 1, "reasoning": "-",
 """What Gemini CLI asks first: which model is to do it."""
 
 Step = tuple[str, Any]
-"""`("mcp", (name, arguments))`, `("shell", command)` or `("text", text)`."""
+"""`("mcp", (name, arguments))`, `("tool", (name, arguments))`: one of the program's own; `("shell", command)` or
+`("text", text)`."""
 SERVER = "workbench"
 
 
@@ -121,7 +122,8 @@ def _anthropic(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
         block: dict[str, Any] = {"type": "text", "text": ""}
         delta: dict[str, Any] = {"type": "text_delta", "text": what}
     else:
-        name, arguments = (f"mcp__{SERVER}__{what[0]}", what[1]) if kind == "mcp" else ("Bash", {"command": what})
+        shell = ("Bash", {"command": what})
+        name, arguments = (f"mcp__{SERVER}__{what[0]}", what[1]) if kind == "mcp" else what if kind == "tool" else shell
         block = {"type": "tool_use", "id": f"toolu_{done}", "name": name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
     stop = "end_turn" if kind == "text" else "tool_use"
@@ -163,6 +165,8 @@ def _openai(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
 def _codex_call(kind: str, what: Any, tools: set[str]) -> dict[str, Any]:
     if kind == "mcp":
         return {"namespace": f"mcp__{SERVER}", "name": what[0], "arguments": json.dumps(what[1])}
+    if kind == "tool":
+        return {"name": what[0], "arguments": json.dumps(what[1])}
     if "exec_command" in tools:
         return {"name": "exec_command", "arguments": json.dumps({"cmd": what})}
     return {"name": "shell", "arguments": json.dumps({"command": ["bash", "-c", what]})}
@@ -176,7 +180,7 @@ def _google(model: FakeModel, said: dict[str, Any], *, streaming: bool) -> tuple
         part: dict[str, Any] = {"text": what}
     else:
         shell = ("run_shell_command", {"command": what, "description": "Work"})
-        name, arguments = (f"mcp_{SERVER}_{what[0]}", what[1]) if kind == "mcp" else shell
+        name, arguments = (f"mcp_{SERVER}_{what[0]}", what[1]) if kind == "mcp" else what if kind == "tool" else shell
         part = {"functionCall": {"name": name, "args": arguments}}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}

@@ -64,7 +64,7 @@ async def test_a_task_that_is_too_long_for_a_variable_is_in_a_file(run: Runner) 
         (["pwd"], ["{place}"]),
     ],
 )
-async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
+async def test_a_command_runs_in_its_directory_and_in_a_shell_if_it_is_a_string(
     run: Runner, what: Run, lines: list[str]
 ) -> None:
     assert (await run(what)).ok
@@ -79,7 +79,7 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
     [
         ("exit 1", "The command ended with status 1.", "exit status 1"),
         ("exit 75", "The command ended with status 75 and asked to be tried again.", "exit status 75"),
-        ("kill -9 $$", "The command ended with status -9.", "signal 9"),
+        ("kill -9 $$", "The command ended by the signal SIGKILL.", "signal 9"),
         ("echo out; echo err >&2; exit 3", "The command ended with status 3: err\nout\nerr", "exit status 3"),
         ("exec >&- 2>&-; sleep 0.05; exit 4", "The command ended with status 4.", "exit status 4"),
         (["/no/such/program"], "The command could not be started: /no/such/program: there is no such", NOT_STARTED),
@@ -89,6 +89,7 @@ async def test_a_string_goes_to_the_shell_and_a_list_is_executed_in_the_place(
         (["echo", "x" * 4_000_000], "The command could not be started: [Errno 7]", NOT_STARTED),
         ("printf 'a\\0b' >&2; exit 1", "The command ended with status 1: a\N{REPLACEMENT CHARACTER}b", "exit status 1"),
         (f"{sys.executable} -c 'raise KeyError(1)'", "The command ended with status 1: KeyError: 1", "KeyError"),
+        (f"{sys.executable} -c 'raise StopIteration(1)'", "The command ended with status 1: StopIt", "StopIteration"),
         (f"{sys.executable} -c 'raise SystemExit(4)'", "The command ended with status 4.", "exit status 4"),
         (None, "This task has no command", None),
         ("", "This task has no command", None),

@@ -60,17 +60,17 @@ async def test_attempts_of_a_real_worker_complete_fail_and_are_retried(
     worker = await start("worker", "--persona", "implementer", "--worktree", "lab", "--tasks", "6")
     _, said = await worker.communicate()
     assert worker.returncode == 0, said
-    found = [await served.workbench.call("get_task", task_id=number) for number in (1, 2, 3, 4)]
-    assert [(one["status"], [attempt["outcome"] for attempt in one["attempts"]]) for one in found] == [
+    tasks = [await given.task_now(served.workbench, number) for number in (1, 2, 3, 4)]
+    assert [(task["status"], [attempt["outcome"] for attempt in task["attempts"]]) for task in tasks] == [
         ("completed", ["completed"]),
         ("failed", ["failed"]),
         ("failed", ["failed", "failed"]),
         ("completed", ["failed", "completed"]),
     ]
-    assert found[0]["result_data"] == 7
-    assert "status 75 and asked to be tried again" in found[3]["attempts"][0]["error_message"]
+    assert tasks[0]["result_data"] == 7
+    assert "status 75 and asked to be tried again" in tasks[3]["attempts"][0]["error_message"]
     head = git("rev-parse", "wb/lab/main", cwd=repository)
-    assert found[3]["artifacts"] == [f"commit:{head}"]
+    assert tasks[3]["artifacts"] == [f"commit:{head}"]
     assert git("ls-tree", "--name-only", head, cwd=repository).split() == ["README.md", "again-2", "made"]
     assert git("show", f"{head}:made", cwd=repository) == str(lab)
     enforced = (await served.workbench.call("get_confinement"))["enforced"]
@@ -82,9 +82,9 @@ async def serving(start: Start, settings: Settings) -> tuple[asyncio.subprocess.
     """A server on a port of its own, and a client of its."""
     server = await start("serve", "--port", "0")
     assert b"serves" in await server.stdout.readline()
-    known = ServerFile(settings.server_file).load()
-    assert known.info is not None
-    return server, HttpClient(known.info.url, known.operator_token)
+    server_info = ServerFile(settings.server_file).load()
+    assert server_info.info is not None
+    return server, HttpClient(server_info.info.url, server_info.operator_token)
 
 
 async def done(client: HttpClient, title: str) -> dict[str, Any]:
@@ -134,6 +134,6 @@ async def test_a_worker_by_hand_has_a_definition(settings: Settings, start: Star
     assert await worker.stderr.readline() == b"Critic is running; press Ctrl-C to end it.\n"
     task = await done(client, "hand")
     version = (await client.call("agent_get_info", agentTarget="Critic"))["contentHash"]
-    assert [(one["agent_id"], one["definition_hash"]) for one in task["attempts"]] == [("Critic", version)]
+    assert [(attempt["agent_id"], attempt["definition_hash"]) for attempt in task["attempts"]] == [("Critic", version)]
     assert await worker.wait() == 0
     await client.__aexit__()

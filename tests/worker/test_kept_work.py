@@ -122,8 +122,8 @@ async def test_commits_that_were_imported_during_a_failed_attempt_are_taken_off_
         await given.reached(served.workbench, task_id, "failed")
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
     assert "committed.txt" in files_of(repository, ref(task_id))
-    (found,) = (await served.workbench.call("get_worktree_status", worktree_name="lab"))["worktrees"]
-    assert (found["commit"], found["ahead"], found["dirty"]) == (before, 0, [])
+    (worktree,) = (await served.workbench.call("get_worktree_status", worktree_name="lab"))["worktrees"]
+    assert (worktree["commit"], worktree["ahead"], worktree["dirty"]) == (before, 0, [])
 
 
 async def test_uncommitted_files_of_a_person_are_not_part_of_an_attempt(

@@ -62,7 +62,7 @@ async def test_a_flood_of_lines_leaves_turns_to_others_such_as_heartbeats(run: R
     [
         (None, AttemptOutcome(True)),
         ("{}", AttemptOutcome(True)),
-        ('{"result": [null, "é"], "artifacts": ["a.csv"]}', AttemptOutcome(True, [None, "é"], ("a.csv",))),
+        ('{"result": [null, "é"], "artifacts": ["answer"]}', AttemptOutcome(True, [None, "é"], ("answer",))),
         ('{"result": 0}', AttemptOutcome(True, 0)),
         ('{"accuracy": 0.9, "result": 1}', AttemptOutcome(True, {"accuracy": 0.9, "result": 1})),
         ('{"metrics": {"f1": 1}, "result": {"n": 2}}', AttemptOutcome(True, {"n": 2, "metrics": {"f1": 1}})),
@@ -82,8 +82,9 @@ async def test_the_result_file_is_the_answer(run: Runner, answer: str | None, ou
         ("echo '{' > $WORKBENCH_RESULT", "Expecting property name"),
         (": > $WORKBENCH_RESULT", "Expecting value"),
         ("echo '[1]' > $WORKBENCH_RESULT", "it is not an object"),
-        ("""echo '{"artifacts": "a"}' > $WORKBENCH_RESULT""", "artifacts is not a list of strings"),
-        ("""echo '{"artifacts": [1]}' > $WORKBENCH_RESULT""", "artifacts is not a list of strings"),
+        ("""echo '{"artifacts": "a"}' > $WORKBENCH_RESULT""", "artifacts is not a list of names"),
+        ("""echo '{"artifacts": [1]}' > $WORKBENCH_RESULT""", "artifacts is not a list of names"),
+        ("""echo '{"artifacts": [""]}' > $WORKBENCH_RESULT""", "artifacts is not a list of names"),
         (r"""echo '{"result": "\\ud800"}' > $WORKBENCH_RESULT""", "surrogates not allowed"),
         (r"printf '\377' > $WORKBENCH_RESULT", "can't decode"),
         ("head -c 100000 /dev/zero | tr '\\0' '[' > $WORKBENCH_RESULT", ""),
@@ -105,6 +106,13 @@ async def test_an_infinite_number_or_nan_is_recorded_as_null_and_named(run: Runn
     outcome = await run(f"echo '{answer}' > $WORKBENCH_RESULT")
     assert (outcome.ok, outcome.result) == (True, {"loss": [1, None], "n": {"most": None}})
     assert run.lines == ["[the result has loss[1] = nan, n.most = inf, which JSON cannot say: null is recorded]"]
+
+
+async def test_an_artifact_that_is_no_file_of_the_worktree_is_named_in_the_log(run: Runner) -> None:
+    named = '["made.png", "lost.png", "commit:abc", "https://a.example/b"]'
+    outcome = await run(f"""touch made.png; echo '{{"artifacts": {named}}}' > $WORKBENCH_RESULT""")
+    assert len(outcome.artifacts) == 4
+    assert run.lines == ["[the result names the artifact lost.png, which is no file of the worktree]"]
 
 
 async def test_the_answer_of_a_command_that_failed_does_not_count(run: Runner) -> None:

@@ -164,7 +164,7 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
             )
             assert spawned["unused"] == ["The profile plain does not use the setting maxChatTurns."] * (name == "codex")
             monkeypatch.setenv("GEMINI_API_KEY", "none")
-            [profile] = [one for one in (await call("list_profiles"))["profiles"] if one["name"] == name]
+            [profile] = [profile for profile in (await call("list_profiles"))["profiles"] if profile["name"] == name]
             assert (profile["source"], profile["available"]) == ("project", True)
             keys = {"codex": "CODEX_API_KEY", "gemini": "GEMINI_API_KEY"}
             how |= {"profile": name, "environment": address | {keys.get(name, KEYS[name]): "none"}}
@@ -177,8 +177,8 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
                 for way, task_id in tasks.items()
             }
             calls = (await call("list_tool_calls"))["calls"]
-            said = [line["message"] for line in (await call("get_task_logs", task_id=tasks["own"]))["lines"]]
-            log = "".join(Path(one).read_text() for one in logs)
+            messages = [line["message"] for line in (await call("get_task_logs", task_id=tasks["own"]))["lines"]]
+            log = "".join(Path(log).read_text() for log in logs)
     result = {"late": "late", "early": "early", "own": "own", "exit": "by its exit", "never": None}
     answer = found["answer"].pop("result_data")["answer"]
     states = {way: (task["status"], task.get("result_data"), len(task["attempts"])) for way, task in found.items()}
@@ -186,22 +186,24 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
     assert states == expected, (found, log)
     for agent, ways in WAYS.items():
         for way in set(ways) - {"never"}:
-            commit = next(one for one in found[way]["artifacts"] if one.startswith("commit:")).removeprefix("commit:")
+            commit = next(
+                artifact for artifact in found[way]["artifacts"] if artifact.startswith("commit:")
+            ).removeprefix("commit:")
             assert git("show", f"{commit}:{way}.txt", cwd=repository) == way
             assert git("show", f"wb/{agent}/main:{way}.txt", cwd=repository) == way
     assert "took longer" in found["never"]["error_message"]
     kept = found["never"]["attempts"][0]["kept"]["ref"]
     assert git("show", f"{kept}:never.txt", cwd=repository) == "never"
     assert "never.txt" not in git("ls-tree", "--name-only", "wb/eve/main", cwd=repository).split()
-    assert {(one["tool_name"], one["source"], one["state"], one["task_id"]) for one in calls} == {
+    assert {(call["tool_name"], call["source"], call["state"], call["task_id"]) for call in calls} == {
         ("small__add", "mcp", "completed", tasks["own"]),
         ("count_penguins", "local", "completed", tasks["own"]),
     }
     assert found["own"]["attempts"][0]["definition_hash"] == version
-    assert NOTE in said
+    assert NOTE in messages
     assert answer.endswith(f"{MASK} is the key.")
     assert KEY not in log
-    assert "wba_" not in log + "".join(said)
+    assert "wba_" not in log + "".join(messages)
     check_what_the_model_was_told(model, name)
 
 
@@ -352,13 +354,13 @@ async def test_claude_code_in_a_worktree_calls_a_function_of_another_process_on_
                 await call("approve", approval_id=question)
                 await settled(served.workbench, question)
                 live = Live()
-                [found] = live.answer(await refresh(live, served.workbench.store), CALLS).fetchall()
+                [row] = live.answer(await refresh(live, served.workbench.store), CALLS).fetchall()
                 [received] = (await helper.call("list_tool_calls"))["calls"]
                 owner = (await helper.call("get_network"))["rid"]
     merged = git("rev-parse", "main", cwd=repository)
     assert git("show", f"{merged}:made.txt", cwd=repository) == "made"
-    assert found[1:] == ("helper__calculate", owner, received["version"], task_id, 1, merged)
+    assert row[1:] == ("helper__calculate", owner, received["version"], task_id, 1, merged)
     assert received["version"]
     assert (received["state"], received["origin_node"]) == ("completed", joined["rid"])
-    assert (received["origin_call"], received["origin_caller"]) == (found[0], spawned["agent_id"])
+    assert (received["origin_call"], received["origin_caller"]) == (row[0], spawned["agent_id"])
     assert "42000" in "".join(model.prompts)

@@ -39,13 +39,13 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 @TALKS
 async def test_a_task_is_claimed_run_committed_and_reported(served: Served, settle: Admit, mcp: bool) -> None:
     ada = await settle("ada", "lab")
-    answer = '{"result": {"n": 1}, "artifacts": ["x"]}'
+    answer = '{"result": {"n": 1}, "artifacts": ["task.json"]}'
     run = f"cat > task.json; echo one; echo two >&2; echo '{answer}' > $WORKBENCH_RESULT"
     task_id = await given.task(served.workbench, run=run, target_worktree="lab")
     async with working(served, ada.token, mcp=mcp):
         task = await given.reached(served.workbench, task_id, "completed")
     head = git("rev-parse", "wb/lab/main", cwd=served.workbench.settings.project)
-    assert (task["result_data"], task["artifacts"]) == ({"n": 1}, ["x", f"commit:{head}"])
+    assert (task["result_data"], task["artifacts"]) == ({"n": 1}, ["task.json", f"commit:{head}"])
     assert (task["attempt"], task["attempts"][0]["agent_id"]) == (1, "ada")
     assert await output_of(served, task_id) == ["one", "two"]
     shown = git("log", "-1", "--format=%an <%ae>|%s|%b", head, cwd=directory_of(served))
@@ -179,21 +179,21 @@ async def test_a_worker_that_is_stopped_releases_its_task(served: Served, settle
 
 @TALKS
 async def test_a_worker_waits_until_it_is_admitted(served: Served, repository: Path, mcp: bool) -> None:
-    made = await served.workbench.call("register", name="ada", persona_id="implementer")
+    registration = await served.workbench.call("register", name="ada", persona_id="implementer")
     task_id = await given.task(served.workbench, run="true")
-    async with working(served, made["token"], None, mcp=mcp):
+    async with working(served, registration["token"], None, mcp=mcp):
         await followed(served.workbench)
-        await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+        await served.workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "ada"})
         task = await given.reached(served.workbench, task_id, "completed")
     assert task["attempts"][0]["agent_id"] == "ada"
 
 
 @TALKS
 async def test_a_worker_that_is_rejected_ends_with_the_reason(served: Served, repository: Path, mcp: bool) -> None:
-    made = await served.workbench.call("register", name="ada", persona_id="implementer")
-    async with working(served, made["token"], None, mcp=mcp) as running:
+    registration = await served.workbench.call("register", name="ada", persona_id="implementer")
+    async with working(served, registration["token"], None, mcp=mcp) as running:
         await followed(served.workbench)
-        await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
+        await served.workbench.call("reject", approval_id=registration["approval_id"], reason="Full house.")
         with pytest.raises(Refused, match=r"REJECTED: Your registration was rejected: Full house\."):
             await running
 

@@ -47,8 +47,8 @@ async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it
         "\nWorktrees do not have the files of submodules: lib. "
         "Worktrees do not have what git ignores: the project has data."
     )
-    (found,) = (await call("get_worktree_status"))["worktrees"]
-    assert found["empty_submodules"] == ["lib"]
+    (worktree,) = (await call("get_worktree_status"))["worktrees"]
+    assert worktree["empty_submodules"] == ["lib"]
     assert (await call("create_worktree", name="other"))["empty_submodules"] == ["lib"]
 
 

@@ -82,7 +82,7 @@ def after_event(tx: Reader, cursor: int) -> Position:
 def read_update(tx: Reader, position: Position) -> Update:
     """The next changes after a position, in one snapshot: some events, or the last ones with the rows."""
     events = tx.tuples(SQL.events, after=position.cursor, limit=PAGE)
-    keys = None if position.stale is None else _merged(position.stale, _changed(events))
+    keys = None if position.stale is None else _merged(position.stale, _changed_keys(events))
     cursor = events[-1][0] if events else position.cursor
     if cursor < last_event_id(tx):
         return Update(events, {}, {}, Position(cursor, _mark(tx, cursor), keys, position.newest))
@@ -96,7 +96,7 @@ def _mark(tx: Reader, cursor: int) -> Rows:
     return tx.tuples(SQL.mark, id=cursor)
 
 
-def _changed(events: Rows) -> Keys:
+def _changed_keys(events: Rows) -> Keys:
     found: dict[str, set[str]] = {}
     for subject in {event[SUBJECT] for event in events}:
         noun, _, key = subject.partition(":")
@@ -104,8 +104,8 @@ def _changed(events: Rows) -> Keys:
     for event in events:
         noun, _, key = event[SUBJECT].partition(":")
         if noun in NAMED:
-            other, keys_in = NAMED[noun]
-            found.setdefault(other, set()).update(map(str, keys_in(json.loads(event[DATA]))))
+            other_noun, keys_in = NAMED[noun]
+            found.setdefault(other_noun, set()).update(map(str, keys_in(json.loads(event[DATA]))))
         if event[KIND] in KINDS:
             found.setdefault(event[KIND], set()).add(key)
     return {noun: frozenset(keys) for noun, keys in found.items()}
@@ -119,8 +119,8 @@ def _merged(*all_keys: Keys) -> Keys:
 def _rows(tx: Reader, mirror: Mirror, keys: Keys | None) -> Rows:
     if keys is None:
         return tx.tuples(mirror.rows, keys=None)
-    wanted = keys.get(mirror.noun)
-    return tx.tuples(mirror.changed_rows, keys=json.dumps(sorted(wanted))) if wanted else ()
+    changed_keys = keys.get(mirror.noun)
+    return tx.tuples(mirror.changed_rows, keys=json.dumps(sorted(changed_keys))) if changed_keys else ()
 
 
 def _numbered(tx: Reader, mirror: Numbered, keys: Keys | None, position: Position) -> Rows:

@@ -114,8 +114,8 @@ def export(
         with _opened(settings) as db:
             stop = stop or ExportStop()
             saved = [_save(db, name, place / f"{name}.{form}", form, stop) for name in (*VIEWS, *tables)]
-        for one in saved:
-            (place / one.file).replace(directory / one.file)
+        for export_file in saved:
+            (place / export_file.file).replace(directory / export_file.file)
     return saved
 
 
@@ -199,10 +199,10 @@ def _place(directory: Path, force: bool) -> Iterator[Path]:
 def _save(db: duckdb.DuckDBPyConnection, name: str, file: Path, form: str, stop: ExportStop) -> SavedExport:
     stop.check(db)
     quoted = str(file).replace("'", "''")
-    columns = {"csv": _cells, "parquet": lambda *_: "*"}.get(form, _strict)(db, name)
-    found = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()
-    assert found is not None
-    return SavedExport(file.name, found[0], file.stat().st_size)
+    columns = {"csv": _cells, "parquet": _texts}.get(form, _strict)(db, name)
+    row = db.execute(f"COPY (SELECT {columns} FROM {name}) TO '{quoted}' ({FORMATS[form]})").fetchone()
+    assert row is not None
+    return SavedExport(file.name, row[0], file.stat().st_size)
 
 
 def _cells(db: duckdb.DuckDBPyConnection, name: str) -> str:
@@ -213,6 +213,14 @@ def _cells(db: duckdb.DuckDBPyConnection, name: str) -> str:
         if kind in TEXT
         else column
         for column, kind, *_ in described
+    )
+
+
+def _texts(db: duckdb.DuckDBPyConnection, name: str) -> str:
+    """The columns of a table with JSON as text: in Parquet, some readers take it for bytes."""
+    described = db.execute(f"DESCRIBE {name}").fetchall()
+    return ", ".join(
+        f"CAST({column} AS VARCHAR) AS {column}" if kind == "JSON" else column for column, kind, *_ in described
     )
 
 

@@ -108,10 +108,10 @@ def _workplace(directory: Path) -> Iterator[Path]:
         OSError: the directory cannot be written to.
     """
     directory.mkdir(mode=0o700, exist_ok=True)
-    for left in directory.glob(f"{_WORK}*"):
+    for abandoned in directory.glob(f"{_WORK}*"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
+            if time.time() - abandoned.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(abandoned, ignore_errors=True)
     with TemporaryDirectory(prefix=_WORK, dir=directory, ignore_cleanup_errors=True) as place:
         yield Path(place)
 

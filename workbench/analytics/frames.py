@@ -34,25 +34,25 @@ def used(db: duckdb.DuckDBPyConnection, query: str, known: Mapping[str, object])
     frames = {name: value for name, value in known.items() if is_frame(value)}
     if not frames:
         return {}
-    named = "SELECT lower(view_name), sql FROM duckdb_views() WHERE temporary AND NOT internal"
-    views: dict[str, str] = dict(db.execute(named).fetchall())
+    views_query = "SELECT lower(view_name), sql FROM duckdb_views() WHERE temporary AND NOT internal"
+    views: dict[str, str] = dict(db.execute(views_query).fetchall())
     known_tables = "SELECT lower(table_name), table_catalog = 'temp' FROM information_schema.tables"
     tables: dict[str, bool] = dict(db.execute(known_tables).fetchall())
     tables |= dict.fromkeys(_names(_CREATED, query.lower()), True)
-    written = _written(db, query)
-    while shown := [name for name in views if name in {each.lower() for each in written}]:
-        for name in shown:
-            written |= _written(db, views.pop(name))
-    _refuse_hidden(written, tables, frames)
-    found = {name: _frame(name, written, frames) for name in written if name.lower() not in tables}
-    return {name: frames[frame] for name, frame in found.items() if frame is not None}
+    table_names = _table_names(db, query)
+    while used_views := [name for name in views if name in {each.lower() for each in table_names}]:
+        for name in used_views:
+            table_names |= _table_names(db, views.pop(name))
+    _refuse_hidden(table_names, tables, frames)
+    meanings = {name: _frame(name, table_names, frames) for name in table_names if name.lower() not in tables}
+    return {name: frames[frame] for name, frame in meanings.items() if frame is not None}
 
 
-def _frame(name: str, written: Collection[str], frames: Mapping[str, object]) -> str | None:
+def _frame(name: str, table_names: Collection[str], frames: Mapping[str, object]) -> str | None:
     """The DataFrame that a name in a query means; None if it means none."""
     alike = [frame for frame in frames if frame.lower() == name.lower()]
-    others = {each for each in written if each.lower() == name.lower()}
-    if len(alike) > 1 and (name not in alike or len(others & {*alike}) > 1):
+    spellings = {each for each in table_names if each.lower() == name.lower()}
+    if len(alike) > 1 and (name not in alike or len(spellings & {*alike}) > 1):
         raise BadInput(
             "SQL_FAILED",
             f"{name} may be any of your DataFrames {', '.join(sorted(alike))}: SQL does not tell upper from lower "
@@ -61,10 +61,10 @@ def _frame(name: str, written: Collection[str], frames: Mapping[str, object]) ->
     return next((frame for frame in alike if frame == name), alike[0] if alike else None)
 
 
-def _refuse_hidden(written: Collection[str], tables: Mapping[str, bool], frames: Mapping[str, object]) -> None:
+def _refuse_hidden(table_names: Collection[str], tables: Mapping[str, bool], frames: Mapping[str, object]) -> None:
     """Refuse names of tables, which may be temporary, that are those of DataFrames, too."""
     mine = {frame.lower(): frame for frame in frames}
-    for name in sorted(written):
+    for name in sorted(table_names):
         if name.lower() in mine and name.lower() in tables:
             kind, schema = ("temporary view", "temp") if tables[name.lower()] else ("view of the project", "main")
             raise BadInput(
@@ -78,24 +78,24 @@ def _names(pattern: re.Pattern[str], query: str) -> set[str]:
     return {quoted or plain for quoted, plain in pattern.findall(query)}
 
 
-def _written(db: duckdb.DuckDBPyConnection, query: str) -> set[str]:
+def _table_names(db: duckdb.DuckDBPyConnection, query: str) -> set[str]:
     """The names of tables in a query as they are written, without those of its own CTEs and those with a schema."""
     import duckdb
 
-    found: set[str] = set()
+    table_names: set[str] = set()
     for statement in duckdb.extract_statements(query):
-        parsed = _parsed(db, statement.query)
+        parsed = _parse(db, statement.query)
         if parsed is None:
-            found |= _names(_SOURCE, statement.query)
+            table_names |= _names(_SOURCE, statement.query)
         else:
             nodes = [*_nodes(parsed)]
             inner = {entry["key"].lower() for node in nodes for entry in node.get("cte_map", {}).get("map", [])}
             tables = [node for node in nodes if node.get("type") == "BASE_TABLE" and not node["schema_name"]]
-            found |= {node["table_name"] for node in tables if node["table_name"].lower() not in inner}
-    return found
+            table_names |= {node["table_name"] for node in tables if node["table_name"].lower() not in inner}
+    return table_names
 
 
-def _parsed(db: duckdb.DuckDBPyConnection, statement: str) -> Any:
+def _parse(db: duckdb.DuckDBPyConnection, statement: str) -> Any:
     """The syntax tree of a SELECT, or of the one that another statement begins with, such as CREATE VIEW; else None."""
     begins = _SELECT.search(statement)
     for text in (statement, statement[begins.start() :] if begins else ""):

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 class Live:
     """Answers queries about one store; callable from any thread.
 
+    The rows of an answer come over the connection that all questions share: have `asking` until they are read.
+
     Temporary views stay from one query to the next, until another store takes the place of this one.
 
     Args:
@@ -47,7 +49,8 @@ class Live:
     def __init__(self, files: bool = False, scratch: Path | None = None) -> None:
         self.replica = Replica(files, scratch)
         self._others = Others(self.replica)
-        self._asking = threading.Lock()
+        self.asking = threading.RLock()
+        """Held for a question; by whoever reads the rows of an answer, until they are read."""
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._generation = 0
 
@@ -62,13 +65,13 @@ class Live:
         Raises:
             BadInput: ``SQL_FAILED``. Others: see `questions.answer`, `Others.follow`.
         """
-        with self._asking:
+        with self.asking:
             self.replica.apply(update)
             with self._others.besides(projects or {}):
-                found = self._answer(SqlQuestion(query, **options))
-        if found is None:
+                relation = self._answer(SqlQuestion(query, **options))
+        if relation is None:
             raise BadInput("SQL_FAILED", "The statement returns no rows. Use SELECT.")
-        return found
+        return relation
 
     def run(self, update: Update, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
         """Apply an update and answer a question, which may change nothing; the rows of the answer are a snapshot.
@@ -76,7 +79,7 @@ class Live:
         Raises:
             BadInput, Refused, Unavailable: see `questions.answer`. Others: see `Others.follow`.
         """
-        with self._asking:
+        with self.asking:
             self.replica.apply(update)
             self._others.follow(question.projects)
             return self._answer(question)

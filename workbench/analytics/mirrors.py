@@ -76,6 +76,7 @@ MIRRORS = (
             "worktree": "VARCHAR",
             "parent_id": "BIGINT",
             "priority": "BIGINT",
+            "due": "VARCHAR",
             "session_id": "VARCHAR",
             "on_failure": "VARCHAR",
             "created_by": "VARCHAR",
@@ -286,6 +287,21 @@ MIRRORS = (
         owner="conversation_id",
     ),
     Mirror(
+        "raw_model_requests",
+        {
+            **{"turn_id": "VARCHAR", "number": "BIGINT", "conversation_id": "VARCHAR", "purpose": "VARCHAR"},
+            **{"model": "VARCHAR", "started_us": "BIGINT", "seconds": "DOUBLE", "first_token_seconds": "DOUBLE"},
+            **dict.fromkeys(("input_tokens", "cached_tokens", "cache_write_tokens"), "BIGINT"),
+            **{"output_tokens": "BIGINT", "thinking_tokens": "BIGINT", "cost_usd": "DOUBLE"},
+            **{"end_reason": "VARCHAR", "error_code": "VARCHAR"},
+        },
+        SQL.model_requests,
+        "turn",
+        "turn_id",
+        deleted="conversation.deleted",
+        owner="conversation_id",
+    ),
+    Mirror(
         "raw_personalities",
         {
             **dict.fromkeys(("reference", "rid", "name", "version", "owner", "origin", "sha256"), "VARCHAR"),
@@ -300,7 +316,7 @@ MIRRORS = (
     Mirror(
         "raw_runs",
         {
-            **{"id": "BIGINT", "key": "VARCHAR", "name": "VARCHAR", "sweep_id": "BIGINT"},
+            **{"id": "BIGINT", "key": "VARCHAR", "name": "VARCHAR", "sweep_id": "BIGINT", "parent_id": "BIGINT"},
             **dict.fromkeys(("sweep", "notebook", "state", "error_code", "error"), "VARCHAR"),
             **{"tries": "BIGINT", "session_id": "VARCHAR", "git_commit": "VARCHAR", "git_dirty": "BIGINT"},
             **dict.fromkeys(("output", "created_by", "notes", "tags"), "VARCHAR"),
@@ -359,5 +375,5 @@ def create(db: duckdb.DuckDBPyConnection) -> None:
 
 def newest(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """The ids of the last rows of the numbered tables, by table."""
-    found = {mirror.table: db.execute(f"SELECT max(id) FROM {mirror.table}").fetchone() for mirror in NUMBERED}
-    return {table: row[0] for table, row in found.items() if row is not None and row[0] is not None}
+    rows = {mirror.table: db.execute(f"SELECT max(id) FROM {mirror.table}").fetchone() for mirror in NUMBERED}
+    return {table: row[0] for table, row in rows.items() if row is not None and row[0] is not None}

@@ -1,6 +1,6 @@
 -- name: tasks
 SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree AS worktree, t.parent_id,
-    s.priority, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,
+    s.priority, t.due, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,
     s.retry_count, s.progress, t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
     s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error
 FROM tasks t
@@ -99,6 +99,14 @@ FROM turns t
 WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT k.value FROM {{rows_of keys}} AS k)
 ORDER BY t.conversation_id, t.number;
 
+-- name: model_requests
+SELECT r.turn_id, r.number, r.conversation_id, r.purpose, t.model, r.started_at AS started_us, r.seconds,
+    r.first_token_seconds, r.input_tokens, r.cached_tokens, r.cache_write_tokens, r.output_tokens, r.thinking_tokens,
+    r.cost_usd, r.end_reason, r.error_code
+FROM model_requests r JOIN turns t ON t.id = r.turn_id
+WHERE CAST(:keys AS TEXT) IS NULL OR r.turn_id IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY r.turn_id, r.number;
+
 -- name: personalities
 SELECT p.name || '/' || p.version AS reference, p.rid, p.name, p.version, p.owner, b.origin, b.sha256, p.tools, b.contents,
     b.manifest_at AS published_us, b.first_seen AS first_seen_us, b.changed_at AS changed_us
@@ -107,7 +115,7 @@ WHERE CAST(:keys AS TEXT) IS NULL OR p.name || '/' || p.version IN (SELECT k.val
 ORDER BY p.name, p.version;
 
 -- name: runs
-SELECT r.id, r.key, r.name, r.sweep_id, w.name AS sweep, r.notebook, r.state, r.error_code, r.error, r.tries,
+SELECT r.id, r.key, r.name, r.sweep_id, r.parent_id, w.name AS sweep, r.notebook, r.state, r.error_code, r.error, r.tries,
     r.session_id, r.git_commit, r.git_dirty, r.output, r.created_by, r.notes,
     (SELECT {{sqlite}}group_concat{{end}}{{postgres}}string_agg{{end}}(t.tag, ' ')
         FROM run_tags t WHERE t.run_id = r.id) AS tags,

@@ -59,9 +59,9 @@ class Others:
         """
         if wanted is not None:
             self._choose({name: _database(name, root) for name, root in wanted.items()})
-        for name, other in list(self._known.items()):
-            if other.generation != self._replica.generation:
-                self._add(name, other.database)
+        for name, project in list(self._known.items()):
+            if project.generation != self._replica.generation:
+                self._add(name, project.database)
             _follow(self._known[name])
 
     @contextmanager
@@ -71,7 +71,7 @@ class Others:
         Raises:
             As `follow`.
         """
-        before = {name: other.database for name, other in self._known.items()}
+        before = {name: project.database for name, project in self._known.items()}
         self._choose({**before, **{name: _database(name, root) for name, root in more.items()}})
         try:
             self.follow(None)
@@ -81,10 +81,10 @@ class Others:
 
     def _choose(self, databases: Mapping[str, Path]) -> None:
         """Have just these."""
-        for name, other in list(self._known.items()):
-            if databases.get(name) != other.database:
+        for name, project in list(self._known.items()):
+            if databases.get(name) != project.database:
                 del self._known[name]
-                other.copy.close()
+                project.copy.close()
         for name, database in databases.items():
             if name not in self._known:
                 self._add(name, database)
@@ -106,14 +106,14 @@ def _database(name: str, root: Path) -> Path:
     return settings.database
 
 
-def _follow(other: _Other) -> None:
+def _follow(project: _Other) -> None:
     """Read and apply what has changed in a project since its copy was made."""
     while True:
-        position = other.copy.position
-        fits, update = read_snapshot(other.database, partial(_news, position=position))
+        position = project.copy.position
+        fits, update = read_snapshot(project.database, partial(_news, position=position))
         if not fits:
-            other.copy.reset(position)
-        other.copy.apply(update)
+            project.copy.reset(position)
+        project.copy.apply(update)
         if update.is_last:
             return
 

@@ -100,7 +100,7 @@ def _explained(problem: str) -> str:
 def _run(db: duckdb.DuckDBPyConnection, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
     import duckdb
 
-    found = None
+    relation = None
     statements = duckdb.extract_statements(question.query)
     if not statements:
         raise BadInput("SQL_FAILED", "The query is empty. Use SELECT.")
@@ -109,8 +109,8 @@ def _run(db: duckdb.DuckDBPyConnection, question: SqlQuestion) -> duckdb.DuckDBP
             raise BadInput("SQL_FAILED", "Each statement is a transaction of its own. Leave out BEGIN and COMMIT.")
         if statement.type.name == "DETACH":
             raise BadInput("SQL_FAILED", "Projects stay until a query names others: wb.sql(query, projects={…}).")
-        found = _run_one(db, statement, _values(statement, question.values))
-    return None if statement.type.name in SILENT else found
+        relation = _run_one(db, statement, _values(statement, question.values))
+    return None if statement.type.name in SILENT else relation
 
 
 def _run_one(
@@ -122,19 +122,19 @@ def _run_one(
     db.execute("BEGIN TRANSACTION READ ONLY")
     try:
         relation = db.sql(statement, params=dict(values) or None)
-        found = None if relation is None else relation.materialize()
+        materialized = None if relation is None else relation.materialize()
         db.execute("COMMIT")
     except BaseException:
         with suppress(duckdb.Error):
             db.execute("ROLLBACK")
         raise
-    return found
+    return materialized
 
 
-def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping[str, object]:
+def _values(statement: duckdb.Statement, values: Mapping[str, object]) -> Mapping[str, object]:
     """Those of a statement's parameters: DuckDB refuses others."""
     names = sorted(statement.named_parameters)
-    unknown = [f"${name}" for name in names if name not in known]
+    unknown = [f"${name}" for name in names if name not in values]
     if unknown:
         raise BadInput(
             "SQL_FAILED",
@@ -142,7 +142,7 @@ def _values(statement: duckdb.Statement, known: Mapping[str, object]) -> Mapping
             "or assign the variable in the notebook.",
         )
     try:
-        return {name: _value(f"${name}", known[name]) for name in names}
+        return {name: _value(f"${name}", values[name]) for name in names}
     except RecursionError:
         raise BadInput("SQL_FAILED", "A parameter contains itself, or nests too deeply.") from None
 
@@ -161,9 +161,9 @@ def _value(name: str, value: object) -> object:
         case Decimal() if value.is_finite() and len(value.as_tuple().digits) > DECIMAL_DIGITS:
             raise BadInput("SQL_FAILED", f"{name} is {value}: SQL has decimals of {DECIMAL_DIGITS} digits.")
         case list() | tuple() | set() | frozenset() | range():
-            return [_value(name, one) for one in value]
+            return [_value(name, item) for item in value]
         case dict():
-            return {key: _value(name, one) for key, one in value.items()}
+            return {key: _value(name, item) for key, item in value.items()}
         case PurePath():
             return str(value)
     return value

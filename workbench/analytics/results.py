@@ -49,30 +49,30 @@ def package(library: str) -> str:
     return _PACKAGES[library]
 
 
-def converted(found: duckdb.DuckDBPyRelation, library: str) -> Any:
+def converted(relation: duckdb.DuckDBPyRelation, library: str) -> Any:
     """The rows as a DataFrame of pandas or Polars, or a table of Arrow."""
     if library == "polars":
         import polars
 
-        names = intervals(found)
-        frame = polars.DataFrame(in_microseconds(found, names) if names else found)
+        names = intervals(relation)
+        frame = polars.DataFrame(in_microseconds(relation, names) if names else relation)
         return frame.with_columns(polars.col(name).cast(polars.Duration("us")) for name in names)
-    return found.to_arrow_table() if library == "arrow" else as_frame(found)
+    return relation.to_arrow_table() if library == "arrow" else as_frame(relation)
 
 
-def intervals(found: duckdb.DuckDBPyRelation) -> list[str]:
+def intervals(relation: duckdb.DuckDBPyRelation) -> list[str]:
     """The columns that are intervals."""
-    return [name for name, kind in zip(found.columns, found.types, strict=True) if str(kind) == "INTERVAL"]
+    return [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == "INTERVAL"]
 
 
-def in_microseconds(found: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
+def in_microseconds(relation: duckdb.DuckDBPyRelation, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
     """The rows with intervals as numbers: Polars panics at an interval, which may have months."""
-    quoted = map(_quoted, names)
+    quoted = map(_quote, names)
     numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in quoted)
-    return found.project(f"* REPLACE ({numbers})")
+    return relation.project(f"* REPLACE ({numbers})")
 
 
-def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
+def as_frame(relation: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
     """The rows as a DataFrame of pandas. Times have a time zone, that of the computer; whole numbers stay whole.
 
     Columns with infinite times, or with decimals of more digits than floats have, are objects.
@@ -82,37 +82,37 @@ def as_frame(found: duckdb.DuckDBPyRelation) -> pandas.DataFrame:
     """
     import duckdb
 
-    large = [at for at, kind in enumerate(found.types) if str(kind) in _LARGE]
-    infinite = _infinite(found)  # pandas could neither take nor show them
-    apart = ", ".join(f"NULL AS {_quoted(found.columns[at])}" for at in [*large, *infinite])
+    large = [at for at, kind in enumerate(relation.types) if str(kind) in _LARGE]
+    infinite = _infinite(relation)  # pandas could neither take nor show them
+    apart = ", ".join(f"NULL AS {_quote(relation.columns[at])}" for at in [*large, *infinite])
     with warnings.catch_warnings():
         # DuckDB calls `DataFrame.drop` as pandas 4 no longer allows.
         warnings.filterwarnings("ignore", "The inplace keyword in DataFrame.drop", DeprecationWarning)
         try:
-            frame: pandas.DataFrame = (found.project(f"* REPLACE ({apart})") if apart else found).df()
+            frame: pandas.DataFrame = (relation.project(f"* REPLACE ({apart})") if apart else relation).df()
         except duckdb.Error as error:  # such as a time with a zone
             raise BadInput(
                 "SQL_FAILED", f"pandas cannot have these rows: {error}. Cast that to another type."
             ) from None
-    rows = fetched(found.project(", ".join(_quoted(found.columns[at]) for at in infinite))) if infinite else []
+    rows = fetched(relation.project(", ".join(_quote(relation.columns[at]) for at in infinite))) if infinite else []
     for at, values in zip(infinite, zip(*rows, strict=True), strict=True):
         frame.isetitem(at, _objects(values))
-    for at in (at for at, kind in enumerate(found.types) if _LONG.fullmatch(str(kind))):
-        decimals = [value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]
+    for at in (at for at, kind in enumerate(relation.types) if _LONG.fullmatch(str(kind))):
+        decimals = [value for (value,) in relation.project(_quote(relation.columns[at])).fetchall()]
         if any(value is not None and isinstance(exact(value), str) for value in decimals):
             frame.isetitem(at, _objects(decimals))
     for at in large:
-        frame.isetitem(at, _whole([value for (value,) in found.project(_quoted(found.columns[at])).fetchall()]))
+        frame.isetitem(at, _whole([value for (value,) in relation.project(_quote(relation.columns[at])).fetchall()]))
     return frame
 
 
-def _infinite(found: duckdb.DuckDBPyRelation) -> list[int]:
+def _infinite(relation: duckdb.DuckDBPyRelation) -> list[int]:
     """The columns with infinite times."""
-    times = [at for at, kind in enumerate(found.types) if _TIMES.fullmatch(str(kind))]
+    times = [at for at, kind in enumerate(relation.types) if _TIMES.fullmatch(str(kind))]
     if not times:
         return []
-    asked = ", ".join(f"coalesce(bool_or(isinf({_quoted(found.columns[at])})), false)" for at in times)
-    [row] = found.aggregate(asked).fetchall()
+    questions = ", ".join(f"coalesce(bool_or(isinf({_quote(relation.columns[at])})), false)" for at in times)
+    [row] = relation.aggregate(questions).fetchall()
     return [at for at, is_infinite in zip(times, row, strict=True) if is_infinite]
 
 
@@ -127,26 +127,26 @@ def _whole(values: list[int | None]) -> Any:
     """Whole numbers of any size as pandas has them exactly: DuckDB gives sums, which may be large, as floats."""
     import pandas
 
-    known = [value for value in values if value is not None]
-    if known and not _SMALLEST <= min(known) <= max(known) <= _LARGEST:
+    numbers = [value for value in values if value is not None]
+    if numbers and not _SMALLEST <= min(numbers) <= max(numbers) <= _LARGEST:
         return pandas.Series(values, dtype=object)
-    return pandas.Series(values, dtype="int64" if len(known) == len(values) else "Int64")
+    return pandas.Series(values, dtype="int64" if len(numbers) == len(values) else "Int64")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"{}"'.format(name.replace('"', '""'))
 
 
-def fetched(found: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
+def fetched(relation: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
     """The rows, with texts for times that Python has not: infinite ones, and those with nanoseconds."""
-    rows = found.fetchall()
-    columns = enumerate(zip(map(_quoted, found.columns), map(str, found.types), strict=True))
-    others = {at: text for at, (name, kind) in columns if (text := _finer(name, kind))}
-    if not others:
+    rows = relation.fetchall()
+    columns = enumerate(zip(map(_quote, relation.columns), map(str, relation.types), strict=True))
+    expressions = {at: text for at, (name, kind) in columns if (text := _finer(name, kind))}
+    if not expressions:
         return rows
-    texts = found.project(", ".join(f"{text} AS c{at}" for at, text in others.items())).fetchall()
+    texts = relation.project(", ".join(f"{text} AS c{at}" for at, text in expressions.items())).fetchall()
     return [
-        (*row,) if not any(each) else _with(row, dict(zip(others, each, strict=True)))
+        (*row,) if not any(each) else _with(row, dict(zip(expressions, each, strict=True)))
         for row, each in zip(rows, texts, strict=True)
     ]
 
@@ -196,24 +196,24 @@ class _Cell(Plain):
         return str(value)
 
 
-def as_data(found: duckdb.DuckDBPyRelation, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+def as_data(relation: duckdb.DuckDBPyRelation, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     """Rows of an answer as JSON has them: numbers stay numbers, times are in UTC, and JSON is part of it.
 
     NaN is null, infinity the text `Infinity` or `-Infinity`; intervals are seconds. A decimal with more digits than a
     float is a text with all of them; bytes are base64.
     """
-    is_json = [str(kind) == "JSON" for kind in found.types]
+    is_json = [str(kind) == "JSON" for kind in relation.types]
     cell = _Cell()
     return [
         {
-            name: _decoded(value) if nested else cell.of(value)
-            for name, nested, value in zip(found.columns, is_json, row, strict=True)
+            name: _decode(value) if nested else cell.of(value)
+            for name, nested, value in zip(relation.columns, is_json, row, strict=True)
         }
         for row in rows
     ]
 
 
-def _decoded(text: str | None) -> Any:
+def _decode(text: str | None) -> Any:
     with suppress(ValueError, RecursionError):
         return None if text is None else json.loads(text)
     return text

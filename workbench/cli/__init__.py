@@ -21,6 +21,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     agents,
     analysis,
     approvals,
+    backups,
     chat,
     contexts,
     data,
@@ -46,9 +47,19 @@ from workbench.cli.analysis.sql import named_projects, named_value
 from workbench.cli.global_options import CommandGroup, root, with_global_options
 from workbench.cli.operations.call import parse_arguments
 from workbench.cli.operations.declared import add_declared
-from workbench.cli.output import MORE, Note, PartialFailure, Shown, Text, discard_output, interruption, write_out
-from workbench.cli.personas import saved
-from workbench.cli.tasks import planned
+from workbench.cli.output import (
+    MORE,
+    Note,
+    PartialFailure,
+    Shown,
+    Text,
+    discard_output,
+    interruption,
+    mend_streams,
+    write_out,
+)
+from workbench.cli.personas import persona_note
+from workbench.cli.tasks import plan_table
 from workbench.errors import BadInput, Interrupted, Unavailable, WorkbenchError
 from workbench.present.graph import Graph
 from workbench.present.tables import Table, TablePage
@@ -66,8 +77,8 @@ __all__ = [
     "named_projects",
     "named_value",
     "parse_arguments",
-    "planned",
-    "saved",
+    "persona_note",
+    "plan_table",
 ]
 
 add_declared(root)
@@ -84,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Failures print a code and a next step. The exit status is 1; 2 if the command was not understood.
     """
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    mend_streams()
     try:
         with rare_collections(START_ALLOCATIONS):
             shown = cli.main(arguments, prog_name="workbench", standalone_mode=False)
@@ -121,13 +133,13 @@ def _report(error: Exception, as_json: bool) -> int:
     if isinstance(error, NoArgsIsHelpError):  # a group without a command
         error.show()
         return error.exit_code
-    coded = _coded(error)
-    text = json.dumps(coded.as_dict()) if as_json else _usage(error) + str(coded)
+    failure = _with_code(error)
+    text = json.dumps(failure.as_dict()) if as_json else _usage(error) + str(failure)
     click.echo(text, err=True)
     return error.exit_code if isinstance(error, click.ClickException) else 1
 
 
-def _coded(error: Exception) -> WorkbenchError:
+def _with_code(error: Exception) -> WorkbenchError:
     if isinstance(error, WorkbenchError):
         return error
     if isinstance(error, click.ClickException):

@@ -1,4 +1,4 @@
-"""Who is admitted, and to what: `rules`, `allowlist`, `agent-tools`."""
+"""Admission of agents, and their rights: `rules`, `allowlist`, `agent-tools`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ def rules() -> None:
 
 
 @view("AdmissionRules")
-def _rules(found: dict[str, Any]) -> Shown:
+def _rules(page: dict[str, Any]) -> Shown:
     rows = [
-        [r["name"], r["pattern"], "you, on this machine" if r["loopback_only"] else "anywhere", _grants(r)]
-        for r in found["rules"]
+        [rule["name"], rule["pattern"], "you, on this machine" if rule["loopback_only"] else "anywhere", _grants(rule)]
+        for rule in page["rules"]
     ]
     heads = ["rule", "admits names like", "from", "as"]
-    return Table(heads, rows, "There are no rules: you admit every agent yourself.", found["rules"])
+    if any(rule["problem"] for rule in page["rules"]):
+        heads.append("admits none, because")
+        rows = [[*row, rule["problem"]] for row, rule in zip(rows, page["rules"], strict=True)]
+    return Table(heads, rows, "There are no rules: you admit every agent yourself.", page["rules"])
 
 
 @rules.command("add")
@@ -40,9 +43,9 @@ def _rules(found: dict[str, Any]) -> Shown:
 def add_rule(client: OperatorClient, name: str, pattern: str, anywhere: bool, **options: Any) -> Shown:
     """Admit agents whose name matches PATTERN (with `*` and `?`)."""
     grants = choices(options)
-    made = client.call("add_admission_rule", name=name, pattern=pattern, loopback_only=not anywhere, grants=grants)
+    rule = client.call("add_admission_rule", name=name, pattern=pattern, loopback_only=not anywhere, grants=grants)
     whose = "from anywhere" if anywhere else "that run as you on this machine"
-    return Note(f"Rule {name} admits agents named {pattern} {whose}.", made)
+    return Note(f"Rule {name} admits agents named {pattern} {whose}.", rule)
 
 
 @root.group(cls=NounGroup)
@@ -51,9 +54,10 @@ def allowlist() -> None:
 
 
 @view("AllowlistIds")
-def _allowlist(made: dict[str, Any]) -> Shown:
-    rows = [[one, "the setting allowed_agents" if one in made["fixed"] else made["path"]] for one in made["ids"]]
-    return Table(["agent", "from"], rows, "The allowlist is empty: every agent may act.", made)
+def _allowlist(allowlist: dict[str, Any]) -> Shown:
+    setting, fixed = "the setting allowed_agents", allowlist["fixed"]
+    rows = [[agent_id, setting if agent_id in fixed else allowlist["path"]] for agent_id in allowlist["ids"]]
+    return Table(["agent", "from"], rows, "The allowlist is empty: every agent may act.", allowlist)
 
 
 @allowlist.command("add")
@@ -61,9 +65,9 @@ def _allowlist(made: dict[str, Any]) -> Shown:
 @pass_client
 def allow(client: OperatorClient, agent_id: str) -> Shown:
     """Add an id. The first one restricts access to the listed agents."""
-    made = client.call("allow_agent", agent_id=agent_id)
-    only = " From now on only the agents on the allowlist may act." if len(made["ids"]) == 1 else ""
-    return Note(f"Added {agent_id}.{only}", made)
+    allowed = client.call("allow_agent", agent_id=agent_id)
+    only = " From now on only the agents on the allowlist may act." if len(allowed["ids"]) == 1 else ""
+    return Note(f"Added {agent_id}.{only}", allowed)
 
 
 @allowlist.command("remove")
@@ -71,9 +75,9 @@ def allow(client: OperatorClient, agent_id: str) -> Shown:
 @pass_client
 def disallow(client: OperatorClient, agent_id: str) -> Shown:
     """Remove an id."""
-    made = client.call("disallow_agent", agent_id=agent_id)
-    everyone = "" if made["ids"] else " The allowlist is empty: every agent may act."
-    return Note(f"Removed {agent_id}.{everyone}", made)
+    allowed = client.call("disallow_agent", agent_id=agent_id)
+    everyone = "" if allowed["ids"] else " The allowlist is empty: every agent may act."
+    return Note(f"Removed {agent_id}.{everyone}", allowed)
 
 
 @root.group("agent-tools", cls=NounGroup)
@@ -82,10 +86,10 @@ def agent_tools_group() -> None:
 
 
 @view("AgentTools")
-def _agent_tools(made: dict[str, Any]) -> Shown:
-    found = made["agent_tools"]
-    rows = [[one["id"], "on" if one["enabled"] else "off", *_rights(one), one["description"]] for one in found]
-    return Table(["tool", "is", "reads", "writes", "description"], rows, data=found)
+def _agent_tools(page: dict[str, Any]) -> Shown:
+    tools = page["agent_tools"]
+    rows = [[tool["id"], "on" if tool["enabled"] else "off", *_rights(tool), tool["description"]] for tool in tools]
+    return Table(["tool", "is", "reads", "writes", "description"], rows, data=tools)
 
 
 @agent_tools_group.command("edit")
@@ -96,17 +100,17 @@ def _agent_tools(made: dict[str, Any]) -> Shown:
 @pass_client
 def edit_tool(client: OperatorClient, tool_id: str, description: str | None, **rights: str | None) -> Shown:
     """Change what a tool permits; rights that are not given stay unchanged."""
-    chosen = {right: _resources(given) for right, given in drop_none(**rights).items()}
+    permissions = {right: _resources(names) for right, names in drop_none(**rights).items()}
     changes = drop_none(description=description)
-    if chosen:
-        known = client.call("list_agent_tools")["agent_tools"]
-        before: dict[str, Any] = next((one["permissions"] for one in known if one["id"] == tool_id), {})
-        changes["permissions"] = before | chosen
+    if permissions:
+        tools = client.call("list_agent_tools")["agent_tools"]
+        before: dict[str, Any] = next((tool["permissions"] for tool in tools if tool["id"] == tool_id), {})
+        changes["permissions"] = before | permissions
     if not changes:
         raise click.UsageError("Give --read, --write or --description.")
-    made = client.call("update_agent_tool", tool_id=tool_id, **changes)
-    reads, writes = _rights(made)
-    return Note(f"{tool_id} reads {reads} and writes {writes}.", made)
+    edited = client.call("update_agent_tool", tool_id=tool_id, **changes)
+    reads, writes = _rights(edited)
+    return Note(f"{tool_id} reads {reads} and writes {writes}.", edited)
 
 
 def _grants(rule: dict[str, Any]) -> str:
@@ -115,8 +119,8 @@ def _grants(rule: dict[str, Any]) -> str:
     )
 
 
-def _resources(given: str) -> list[str]:
-    return [] if given == NOTHING else given.split(",")
+def _resources(names: str) -> list[str]:
+    return [] if names == NOTHING else names.split(",")
 
 
 def _rights(tool: Mapping[str, Any]) -> tuple[str, str]:

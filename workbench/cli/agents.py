@@ -14,15 +14,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, membership_options
-from workbench.cli.output import (
-    Note,
-    NounGroup,
-    Shown,
-    Text,
-    drop_none,
-    enumerated,
-    pass_client,
-)
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, enumerated, pass_client
 from workbench.present.tables import Table, TablePage
 
 NEWEST_EVENTS = 20
@@ -38,13 +30,11 @@ def agents() -> None:
 @pass_client
 def agent(client: OperatorClient, agent_id: str) -> Shown:
     """Show one agent. Its grant, connections and latest events."""
-    found = client.call("get_agent", agent_id=agent_id)
-    page = client.call("get_agent_history", agent_id=agent_id, limit=NEWEST_EVENTS)
-    facts = Table(
-        ["", ""], [[name.replace("_", " "), value] for name, value in found.items() if value not in (None, [], {})]
-    )
-    latest = _history_table(page["entries"][::-1])
-    return TablePage([(agent_id, facts), ("Latest events", latest)], {"agent": found, "history": page["entries"][::-1]})
+    info = client.call("get_agent", agent_id=agent_id)
+    entries = client.call("get_agent_history", agent_id=agent_id, limit=NEWEST_EVENTS)["entries"][::-1]
+    rows = [[name.replace("_", " "), value] for name, value in info.items() if value not in (None, [], {})]
+    sections = [(agent_id, Table(["", ""], rows)), ("Latest events", _history_table(entries))]
+    return TablePage(sections, {"agent": info, "history": entries})
 
 
 @root.command("history")
@@ -77,8 +67,8 @@ def grant(
         raise click.UsageError("Give at least one option: --tool, --session, --expires, … `grant --help` lists all.")
     if (new_id or name) and len(agent_ids) > 1:
         raise click.UsageError("An id and a name are for one agent. Omit --id and --name, or change one by one.")
-    made = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes, reason=reason)["agents"]
-    return Note(f"Changed {enumerated(agent_ids)}.", made[0] if len(made) == 1 else made)
+    agents = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes, reason=reason)["agents"]
+    return Note(f"Changed {enumerated(agent_ids)}.", agents[0] if len(agents) == 1 else agents)
 
 
 @root.command()
@@ -90,8 +80,8 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
     changes = choices(options)
     if not changes:
         raise click.UsageError("Give --session, --team, or both.")
-    moved = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes)
-    return Note(f"Moved {enumerated(agent_ids)}.", moved)
+    agents = client.call("assign_agents", agent_ids=list(agent_ids), changes=changes)
+    return Note(f"Moved {enumerated(agent_ids)}.", agents)
 
 
 @root.command()
@@ -101,13 +91,13 @@ def move(client: OperatorClient, agent_ids: tuple[str, ...], **options: Any) -> 
 def connect(client: OperatorClient, agent_id: str | None, program: str | None) -> Shown:
     """Print how to connect a client. From registering an agent to the client's own command; for Claude Code, Codex,
     Gemini CLI, other MCP clients and scripts."""
-    made = client.call("connection_instructions", **drop_none(agent_id=agent_id))
-    ids = [one["id"] for one in made["instructions"]]
+    connection = client.call("connection_instructions", **drop_none(agent_id=agent_id))
+    ids = [instruction["id"] for instruction in connection["instructions"]]
     if program not in (None, *ids):
         raise click.BadParameter(f"{program!r} is none of {', '.join(ids)}.", param_hint="--client")
-    chosen = [one for one in made["instructions"] if program in (None, one["id"])]
-    text = "\n\n".join(f"# {one['title']}\n{one['text'].rstrip()}" for one in chosen)
-    return Text(text, {**made, "instructions": chosen})
+    instructions = [instruction for instruction in connection["instructions"] if program in (None, instruction["id"])]
+    text = "\n\n".join(f"# {instruction['title']}\n{instruction['text'].rstrip()}" for instruction in instructions)
+    return Text(text, {**connection, "instructions": instructions})
 
 
 @agents.command("delete")
@@ -116,9 +106,9 @@ def connect(client: OperatorClient, agent_id: str | None, program: str | None) -
 @pass_client
 def delete_agents(client: OperatorClient, agent_ids: tuple[str, ...], reason: str) -> Shown:
     """Delete agents. Their tasks are released and their tokens stop working; `restore` brings them back."""
-    made = [client.call("delete_agent", agent_id=one, reason=reason) for one in agent_ids]
-    back = f"`agents restore {' '.join(agent_ids)}` brings {'it' if len(made) == 1 else 'them'} back."
-    return Note(f"Deleted {enumerated(agent_ids)}. {back}", made)
+    deleted = [client.call("delete_agent", agent_id=agent_id, reason=reason) for agent_id in agent_ids]
+    undo = f"`agents restore {' '.join(agent_ids)}` brings {'it' if len(deleted) == 1 else 'them'} back."
+    return Note(f"Deleted {enumerated(agent_ids)}. {undo}", deleted)
 
 
 @agents.command("restore")
@@ -126,8 +116,8 @@ def delete_agents(client: OperatorClient, agent_ids: tuple[str, ...], reason: st
 @pass_client
 def restore_agents(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
     """Restore deleted agents with their ids, grants and tokens."""
-    made = [client.call("restore_agent", agent_id=one) for one in agent_ids]
-    return Note(f"Restored {enumerated(agent_ids)}.", made)
+    restored = [client.call("restore_agent", agent_id=agent_id) for agent_id in agent_ids]
+    return Note(f"Restored {enumerated(agent_ids)}.", restored)
 
 
 agents.add_command(agent, "show")
@@ -150,12 +140,12 @@ def _history(client: OperatorClient, agent_id: str, limit: int | None) -> list[d
 
 
 def _history_table(entries: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [[e["at"], e["kind"], _what(e), e["actor"], e["reason"] or ""] for e in entries]
+    rows = [[entry["at"], entry["kind"], _describe(entry), entry["actor"], entry["reason"] or ""] for entry in entries]
     return Table(["at", "event", "what", "by", "why"], rows, "There are no events yet.", entries)
 
 
-def _what(entry: Mapping[str, Any]) -> str:
-    changes = [f"{c['field']}: {_value(c['old'])} → {_value(c['new'])}" for c in entry["changes"]]
+def _describe(entry: Mapping[str, Any]) -> str:
+    changes = [f"{change['field']}: {_value(change['old'])} → {_value(change['new'])}" for change in entry["changes"]]
     return ", ".join([*changes, *(f"{name}: {value}" for name, value in entry["details"].items())])
 
 

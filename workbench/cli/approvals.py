@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,16 +15,28 @@ from workbench.cli.global_options import root
 from workbench.cli.grants import choices, grant_options, granted_text, session_text
 from workbench.cli.integration import merge_lines
 from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_client
-from workbench.errors import AWAY, BadInput, Conflict, NotFound, Unavailable, from_dict
+from workbench.errors import AWAY, BadInput, Conflict, Hint, NotFound, Unavailable, from_dict
 from workbench.present.inert import inert_line
 from workbench.present.tables import CellLines, Table, TablePage
 from workbench.rules.personalities.addresses import node_label
-from workbench.rules.wording import in_commands
+from workbench.rules.wording import error_in_commands
 
 TOOL_CALL, PEER_CALL = "tool_call", "peer_call"
 TRUST = "trust"
 """The kind of approvals about what definitions need; `workbench approvals` shows it, so `--all` does not approve it."""
-KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL)
+QUESTION = "question"
+"""The kind of questions of servers, each of which is answered alone: `answer`."""
+KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION)
+_LASTING = {
+    "once": "",
+    "conversation": " in this conversation from now on",
+    "task": " for this task from now on",
+}
+_TOLD = {
+    "accept": "has the answer",
+    "decline": "was told that you decline",
+    "cancel": "was told that you have not chosen",
+}
 ARGUMENTS = 200
 """Characters of a call's arguments that are shown; `--json` prints all."""
 NONE_WAITS = "Nothing needs your approval."
@@ -38,29 +51,34 @@ MOST = 500
 @pass_client
 def approvals(client: OperatorClient, everything: bool) -> Shown:
     """List what needs your approval."""
-    found = client.call("list_approvals", status="pending", limit=MOST)["approvals"]
-    waiting = waiting_table(found, NONE_WAITS)
+    pending = client.call("list_approvals", status="pending", limit=MOST)["approvals"]
+    table = waiting_table(pending, NONE_WAITS)
     if not everything:
-        return waiting
+        return table
     decided = client.call("list_decided_approvals", limit=DECIDED)["approvals"]
-    shown = decided_table(decided, "No approval has been decided yet.")
-    return TablePage([("Waiting", waiting), ("Decided", shown)], [*found, *decided])
+    history = decided_table(decided, "No approval has been decided yet.")
+    return TablePage([("Waiting", table), ("Decided", history)], [*pending, *decided])
 
 
-def waiting_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+def waiting_table(approvals: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Pending approvals, and what each is about."""
-    rows = [[a["id"], a["kind"], _about(a), _origin(a), a["status"]] for a in found]
-    return Table(["id", "kind", "about", "asked by", "status"], rows, empty, found)
+    rows = [[a["id"], a["kind"], _about(a), _origin(a), a["created_at"], a["status"]] for a in approvals]
+    return Table(["id", "kind", "about", "asked by", "at", "status"], rows, empty, approvals)
 
 
-def decided_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+def decided_table(approvals: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Approvals, and who decided them and why."""
     heads = ["id", "kind", "about", "asked by", "status", "by", "at", "reason"]
     rows = [
-        [a["id"], a["kind"], _subject(a), a["requester"], a["status"], decider(a), a["decided_at"], a["reason"]]
-        for a in found
+        [a["id"], a["kind"], _subject(a), requester(a), a["status"], decider(a), a["decided_at"], a["reason"]]
+        for a in approvals
     ]
-    return Table(heads, rows, empty, found)
+    return Table(heads, rows, empty, approvals)
+
+
+def requester(approval: Mapping[str, Any]) -> str:
+    """The person who asked, by name, or else the agent."""
+    return str(approval["asker"] or approval["requester"])
 
 
 def decider(approval: Mapping[str, Any]) -> str:
@@ -71,17 +89,20 @@ def decider(approval: Mapping[str, Any]) -> str:
 def _subject(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
-        return str(payload["name"])
+        granted = (approval["outcome"] or {}).get("agent_id") if approval["status"] == "approved" else None
+        return f"{payload['name']}, as {granted}" if granted else str(payload["name"])
     if approval["kind"] == TRUST:
         return f"the definition {payload['definition']}"
-    if approval["kind"] in (TOOL_CALL, PEER_CALL):
+    if approval["kind"] in (TOOL_CALL, PEER_CALL, QUESTION):
         return f"the tool {payload['tool']}"
     return f"{payload['worktree']} into {payload['target']}"
 
 
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
-@click.option("--all", "everything", is_flag=True, help="All pending approvals, but for the kind trust.")
+@click.option(
+    "--all", "everything", is_flag=True, help="All pending approvals, but for the kind trust and questions of servers."
+)
 @click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
 @click.option("--despite-gates", is_flag=True, help="Merge although gates failed or are still running.")
@@ -89,6 +110,19 @@ def _subject(approval: Mapping[str, Any]) -> str:
     "--always",
     is_flag=True,
     help="Allow all calls of a tool, until its description or schema changes; or all calls of a trait by a node.",
+)
+@click.option(
+    "--for",
+    "remember",
+    type=click.Choice(["once", "conversation", "task", "always"]),
+    help="Allow the call of a tool, or all its calls in the same conversation or for the same task, or all.",
+)
+@click.option(
+    "--with",
+    "patterns",
+    metavar="ARGUMENT=PATTERN",
+    multiple=True,
+    help="Only calls of the tool with such arguments, of which each needs a pattern; * is any text.",
 )
 @click.option("--no-wait", is_flag=True, help="Do not wait for the gates and the merge of what is queued.")
 @grant_options
@@ -101,54 +135,80 @@ def approve(
     agent_id: str | None,
     despite_gates: bool,
     always: bool,
+    remember: str | None,
+    patterns: tuple[str, ...],
     no_wait: bool,
     **options: Any,
 ) -> Shown:
     """Approve requests: admit agents, merge worktrees, trust definitions, let tools be called. Name them by id, or by
     the agent, worktree, definition or tool they are about."""
-    approval_ids = _chosen(client, requests, everything, kind, with_trust=False)
+    approval_ids = _choose_ids(client, requests, everything, kind, with_trust=False)
     if agent_id is not None and len(approval_ids) > 1:
         raise click.UsageError("An id is for one agent. Omit --id, or approve one by one.")
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
-    chosen |= {"remember": "always"} if always else {}
+    chosen |= {"remember": "always"} if always else {"remember": remember} if remember else {}
+    chosen |= {"arguments": _patterns(patterns)} if patterns else {}
     if len(approval_ids) == 1:
-        made = client.call("approve", approval_id=approval_ids[0], choices=chosen)
-        decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": made["outcome"]}]
+        outcome = client.call("approve", approval_id=approval_ids[0], choices=chosen)["outcome"]
+        decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": outcome}]
     elif approval_ids:
         decisions = client.call("approve_many", approval_ids=list(approval_ids), choices=chosen)["decisions"]
     else:
         decisions = []
     if not no_wait:
-        decisions = [settled(client.call, decision, lambda: client.find_server() is not None) for decision in decisions]
+        decisions = [settle(client.call, decision, lambda: client.find_server() is not None) for decision in decisions]
     if len(decisions) == 1 and not decisions[0]["ok"]:
         raise from_dict(decisions[0]["error"])
-    return _decided(decisions)
+    return _decision_table(decisions)
+
+
+def _patterns(words: Sequence[str]) -> dict[str, str]:
+    """The patterns of arguments, by argument."""
+    pairs = [word.partition("=") for word in words]
+    if wrong := [name for name, sign, _ in pairs if not sign]:
+        raise click.UsageError(f"--with {wrong[0]}: write ARGUMENT=PATTERN, such as path=notes/*.")
+    return {name: pattern for name, _, pattern in pairs}
 
 
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
 @click.option("--all", "everything", is_flag=True, help="All pending approvals.")
 @click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
+@click.option("--named", metavar="PATTERN", default=None, help="Registrations with this name; * and ? as in a shell.")
 @click.option("--reason", default="", help="Sent to the requester.")
 @pass_client
-def reject(client: OperatorClient, requests: tuple[str, ...], everything: bool, kind: str | None, reason: str) -> Shown:
+def reject(
+    client: OperatorClient,
+    requests: tuple[str, ...],
+    everything: bool,
+    kind: str | None,
+    named: str | None,
+    reason: str,
+) -> Shown:
     """Reject requests. Name them by id, or by the agent, worktree, definition or tool they are about."""
-    approval_ids = _chosen(client, requests, everything, kind)
+    if named is not None:
+        if requests or everything or kind:
+            raise click.UsageError("--named chooses the registrations. Leave out ids, names, --all and --kind.")
+        waiting = client.call("list_approvals", kind="registration", limit=MOST)["approvals"]
+        approval_ids = tuple(a["id"] for a in waiting if fnmatch.fnmatchcase(a["payload"]["name"], named))
+    else:
+        approval_ids = _choose_ids(client, requests, everything, kind)
     if len(approval_ids) == 1:
-        made = client.call("reject", approval_id=approval_ids[0], reason=reason)
-        return Note(f"Rejected {approval_ids[0]}.", [made])
+        decision = client.call("reject", approval_id=approval_ids[0], reason=reason)
+        return Note(f"Rejected {approval_ids[0]}.", [decision])
     if not approval_ids:
-        return _decided([])
-    return _decided(client.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
+        return _decision_table([])
+    return _decision_table(client.call("reject_many", approval_ids=list(approval_ids), reason=reason)["decisions"])
 
 
-def _chosen(
+def _choose_ids(
     client: OperatorClient, requests: Sequence[str], everything: bool, kind: str | None, *, with_trust: bool = True
 ) -> tuple[int, ...]:
     """The ids of the approvals that a command is for. `with_trust`: `--all` means those of the kind trust as well."""
     if everything:
-        found = client.call("list_approvals", kind=kind, limit=MOST)["approvals"]
-        return tuple(a["id"] for a in found if a["kind"] != TRUST or with_trust or kind == TRUST)
+        pending = client.call("list_approvals", kind=kind, limit=MOST)["approvals"]
+        alone = () if with_trust else (TRUST, QUESTION)
+        return tuple(a["id"] for a in pending if a["kind"] not in alone or a["kind"] == kind == TRUST)
     if not requests:
         raise click.UsageError("Give the ids of approvals, or --all. `workbench approvals` lists them.")
     if all(map(str.isdecimal, requests)):
@@ -163,14 +223,17 @@ def pending_about(waiting: Sequence[Mapping[str, Any]], name: str) -> int:
     Raises:
         NotFound: ``APPROVAL_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``.
     """
-    found = [approval["id"] for approval in waiting if name in _names(approval)]
-    if not found:
-        text = f"No request of {name!r} waits for a decision. `workbench approvals` lists those that wait."
-        raise NotFound("APPROVAL_NOT_FOUND", text)
-    if len(found) > 1:
-        text = f"{len(found)} requests are about {name!r}: {', '.join(map(str, found))}. Give the id of one."
-        raise BadInput("AMBIGUOUS_NAME", text, candidates=found)
-    return int(found[0])
+    ids = [approval["id"] for approval in waiting if name in _names(approval)]
+    if not ids:
+        raise NotFound(
+            "APPROVAL_NOT_FOUND",
+            f"No request of {name!r} waits for a decision.",
+            Hint("list_approvals", "{} lists those that wait."),
+        )
+    if len(ids) > 1:
+        text = f"{len(ids)} requests are about {name!r}: {', '.join(map(str, ids))}. Give the id of one."
+        raise BadInput("AMBIGUOUS_NAME", text, candidates=ids)
+    return int(ids[0])
 
 
 def _names(approval: Mapping[str, Any]) -> set[str | None]:
@@ -179,35 +242,35 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
         return {payload["name"], payload["suggested_id"], payload["agent_id"]}
     if approval["kind"] == TRUST:
         return {payload["definition"], payload["definition_id"], payload["path"]}
-    if approval["kind"] in (TOOL_CALL, PEER_CALL):
+    if approval["kind"] in (TOOL_CALL, PEER_CALL, QUESTION):
         return {payload["tool"], payload["call_id"]}
     return {payload["worktree"], payload["branch"]}
 
 
-def settled(
+def settle(
     call: Callable[..., Mapping[str, Any]], decision: dict[str, Any], is_served: Callable[[], bool]
 ) -> dict[str, Any]:
-    """A decision once what was queued is merged or refused; while no server runs, it stays queued."""
+    """Wait until a queued decision is merged or refused; while no server runs, it stays queued."""
     if not decision["ok"] or decision["outcome"].get("state") != "queued":
         return decision
-    found: Mapping[str, Any] = {"settled": False}
-    while not found["settled"]:
+    approval: Mapping[str, Any] = {"settled": False}
+    while not approval["settled"]:
         if not is_served():  # it was stopped: the queue goes on when one runs again
             return decision
         try:
-            found = call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
+            approval = call("get_approval", approval_id=decision["approval_id"], wait_seconds=20)
         except Unavailable as away:
             if away.code not in AWAY:
                 raise
             return decision
-    outcome = found["outcome"]
-    if found["status"] == "approved":
+    outcome = approval["outcome"]
+    if approval["status"] == "approved":
         return {**decision, "outcome": outcome}
-    why = {name: outcome[name] for name in ("code", "message", "details")}
-    return {"approval_id": decision["approval_id"], "ok": False, "error": {**why, "status": Conflict.status}}
+    error = {name: outcome[name] for name in ("code", "message", "details")}
+    return {"approval_id": decision["approval_id"], "ok": False, "error": {**error, "status": Conflict.status}}
 
 
-def _decided(decisions: list[dict[str, Any]]) -> Table:
+def _decision_table(decisions: list[dict[str, Any]]) -> Table:
     rows = [[d["approval_id"], _outcome_lines(d["outcome"]) if d["ok"] else _refusal(d["error"])] for d in decisions]
     shape = Table if all(d["ok"] for d in decisions) else PartialFailure
     return shape(["id", "outcome"], rows, "Nothing needs your approval.", decisions)
@@ -217,15 +280,19 @@ def _about(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     if approval["kind"] == "registration":
         session = session_text(payload["suggested_session"])
-        wanted = f"{payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
+        if payload["suggested_session"]:
+            session += f", that of {payload['spawned_by']}, who spawned it" if payload.get("spawned_by") else ", yours"
+        agent = f"{payload['suggested_id']} ({payload['persona_id'] or 'no persona'})"
         tools = f", with the tools {', '.join(payload['tools'])}" if payload.get("tools") else ""
-        return f"{payload['name']} wants to be {wanted}, {session}{tools}"
+        return f"{payload['name']} wants to be {agent}, {session}{tools}"
     if approval["kind"] == TRUST:
         return f"{payload['definition']} needs trust: {'; '.join(need['summary'] for need in payload['needs'])}"
     if approval["kind"] in (TOOL_CALL, PEER_CALL):
         return _call(payload)
-    asked = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
-    return merge_lines(payload, ", ".join([counted(payload["ahead"], "commit"), *asked]))
+    if approval["kind"] == QUESTION:
+        return question_text(payload)
+    notes = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
+    return merge_lines(payload, ", ".join([counted(payload["ahead"], "commit"), *notes]))
 
 
 def _call(payload: Mapping[str, Any]) -> str:
@@ -238,12 +305,25 @@ def _call(payload: Mapping[str, Any]) -> str:
     return f"{sender}calls {payload['tool']} ({payload['origin_of_tool']}){caution} with {shown}"
 
 
+def question_text(payload: Mapping[str, Any]) -> str:
+    """A question of a server, its fields, and what to beware of."""
+    node = f", called by the node {node_label(payload['node'])}," if payload["node"] else ""
+    parts = [f"the MCP server {payload['server']}{node} asks for {payload['tool']}: {inert_line(payload['message'])}"]
+    if payload["url"]:
+        parts.append(f"it wants you to visit {payload['url']}; see whose address this is before you open it")
+    if fields := payload["form"]["properties"]:
+        parts.append(f"fields: {', '.join(map(inert_line, fields))}")
+    if payload["sensitive"]:
+        parts.append(f"{', '.join(map(inert_line, payload['sensitive']))} looks like a secret: the server would get it")
+    return "; ".join(parts)
+
+
 def _origin(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
     other = payload.get("other_user")
     user = f"as another user of this machine: {other}" if other else None
-    known = [part for part in (payload.get("client"), payload.get("address"), user) if part]
-    return f"{approval['requester']} ({', '.join(known)})" if known else approval["requester"]
+    origins = [part for part in (payload.get("client"), payload.get("address"), user) if part]
+    return f"{requester(approval)} ({', '.join(origins)})" if origins else requester(approval)
 
 
 def _outcome_lines(outcome: Mapping[str, Any]) -> CellLines:
@@ -252,6 +332,8 @@ def _outcome_lines(outcome: Mapping[str, Any]) -> CellLines:
 
 
 def outcome_text(outcome: Mapping[str, Any]) -> str:
+    if "action" in outcome:
+        return f"{outcome['server']} {_TOLD[outcome['action']]}"
     if "granted" in outcome:
         return f"{outcome['agent_id']} is admitted: {granted_text(outcome['granted'])}"
     if "agent_id" in outcome:
@@ -259,7 +341,8 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
     if "definition" in outcome:
         return f"{outcome['definition']} is trusted with {', '.join(outcome['needs'])}"
     if "tool" in outcome:
-        return f"{outcome['tool']} is {outcome['state']}{' from now on' if outcome['remember'] != 'once' else ''}"
+        such = " with such arguments" if outcome.get("arguments") else ""
+        return f"{outcome['tool']} is {outcome['state']}{such}{_LASTING.get(outcome['remember'], ' from now on')}"
     return f"{outcome['worktree']} is {outcome['state']}"
 
 
@@ -293,15 +376,31 @@ def approval_page(approval: Mapping[str, Any], how: str = "") -> TablePage:
 
 def _details(payload: Mapping[str, Any]) -> Sequence[tuple[str, Table]]:
     """What a request lists: commits and files of an integration, its gates; what a definition needs."""
-    commits = [[one["id"][:7], one["author"], one["subject"]] for one in payload.get("commits", ())]
-    files = [[one["path"], one["added"], one["removed"]] for one in payload.get("files", ())]
-    gates = [[one["command"], one["state"]] for one in payload.get("gates", ())]
+    commits = [[item["id"][:7], item["author"], item["subject"]] for item in payload.get("commits", ())]
+    files = [[item["path"], item["added"], item["removed"]] for item in payload.get("files", ())]
+    gates = [[item["command"], item["state"]] for item in payload.get("gates", ())]
     return (
         ("Commits", Table(["commit", "author", "subject"], commits)),
         ("Changed files", Table(["file", "+", "−"], files)),
         ("Gates", Table(["gate", "state"], gates)),
+        ("Fields", _fields(payload.get("form") or {})),
     )
 
 
+def _fields(form: Mapping[str, Any]) -> Table:
+    """The fields of the form with which a server asks."""
+    required = form.get("required", ())
+    rows = [
+        [
+            name,
+            field.get("type"),
+            field.get("description") or field.get("title"),
+            "" if name in required else "optional",
+        ]
+        for name, field in form.get("properties", {}).items()
+    ]
+    return Table(["field", "type", "about", ""], rows)
+
+
 def _refusal(error: Mapping[str, Any]) -> str:
-    return f"{error['code']}: {in_commands(error['message'])}"
+    return str(error_in_commands(from_dict(error)))

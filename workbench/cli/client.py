@@ -100,8 +100,8 @@ class ProjectClient:
         from workbench.client.discovery import find_server
 
         state_directory.check(self.settings.project)
-        found = self._runner.run(find_server(self.settings.server_file))
-        return found.info if found else None
+        server = self._runner.run(find_server(self.settings.server_file))
+        return server.info if server else None
 
     def require_operator(self, command: str) -> None:
         """See `OperatorClient.require_operator`."""
@@ -134,8 +134,8 @@ class ProjectClient:
         from workbench.client.discovery import find_server
 
         state_directory.check(self.settings.project)
-        if (found := await find_server(self.settings.server_file)) and not self._is_too_large(name, arguments):
-            async with HttpClient(found.info.url, self._token or found.operator_token) as client:
+        if (server := await find_server(self.settings.server_file)) and not self._is_too_large(name, arguments):
+            async with HttpClient(server.info.url, self._token or server.operator_token) as client:
                 return await client.call(name, **arguments)
         if self._token:
             raise no_server(ConnectionError("no server runs in this project"))
@@ -151,8 +151,8 @@ class ProjectClient:
         from workbench.app import Workbench
 
         async with Workbench.open(self.settings, create=False) as workbench:
-            wanted = workbench.catalogue.get(name)
-            if wanted is not None and not (wanted.reads or wanted.needs_server or arguments.get("dry_run")):
+            operation = workbench.catalogue.get(name)
+            if operation is not None and not (operation.reads or operation.needs_server or arguments.get("dry_run")):
                 state_directory.require(self.settings)
             return await workbench.call(name, **arguments)
 

@@ -40,18 +40,18 @@ def filters(command: Fn) -> Fn:
 @contexts.command("list")
 @filters
 @pass_client
-def list_contexts(client: OperatorClient, limit: int, **chosen: Any) -> Shown:
+def list_contexts(client: OperatorClient, limit: int, **options: Any) -> Shown:
     """List the contexts."""
-    return _read(client, limit, **chosen)
+    return _list(client, limit, **options)
 
 
 @contexts.command("search")
 @click.argument("words")
 @filters
 @pass_client
-def search_contexts(client: OperatorClient, words: str, limit: int, **chosen: Any) -> Shown:
+def search_contexts(client: OperatorClient, words: str, limit: int, **options: Any) -> Shown:
     """Find contexts by words in their titles and contents."""
-    return _read(client, limit, search=words, **chosen)
+    return _list(client, limit, search=words, **options)
 
 
 def content_options(command: Fn) -> Fn:
@@ -67,10 +67,11 @@ def content_options(command: Fn) -> Fn:
 @click.argument("title")
 @content_options
 @pass_client
-def add_context(client: OperatorClient, session_id: str, title: str, **given: Any) -> Shown:
+def add_context(client: OperatorClient, session_id: str, title: str, **options: Any) -> Shown:
     """Write a context to a session, as the operator."""
-    made = client.call("write", session_id=session_id, content={"title": title, **_content(**given)})
-    return Note(f"Wrote context {made['sequence_number']} of {session_id}; its id is {made['context_id']}.", made)
+    context = client.call("write", session_id=session_id, content={"title": title, **_content(**options)})
+    number, context_id = context["sequence_number"], context["context_id"]
+    return Note(f"Wrote context {number} of {session_id}; its id is {context_id}.", context)
 
 
 @contexts.command("edit")
@@ -78,13 +79,13 @@ def add_context(client: OperatorClient, session_id: str, title: str, **given: An
 @click.option("--title", default=None, help="Its new title.")
 @content_options
 @pass_client
-def edit_context(client: OperatorClient, context_id: str, title: str | None, **given: Any) -> Shown:
+def edit_context(client: OperatorClient, context_id: str, title: str | None, **options: Any) -> Shown:
     """Change the title, the content or the metadata of a context."""
-    changes = drop_none(title=title) | _content(**given)
+    changes = drop_none(title=title) | _content(**options)
     if not changes:
         raise click.UsageError("Give --title, --content, --file or --metadata.")
-    made = client.call("update_context", context_id=context_id, **changes)
-    return Note(f"Changed the {enumerated([*changes])} of {made['title'] or context_id}.", made)
+    context = client.call("update_context", context_id=context_id, **changes)
+    return Note(f"Changed the {enumerated([*changes])} of {context['title'] or context_id}.", context)
 
 
 def _content(content: str | None, file: TextIO | None, metadata: dict[str, Any] | None) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def _content(content: str | None, file: TextIO | None, metadata: dict[str, Any] 
     return drop_none(content=text, metadata=metadata)
 
 
-def _read(client: OperatorClient, limit: int, **chosen: Any) -> Table:
-    found = client.call("read", resource_type="contexts", filters=drop_none(**chosen), limit=limit)
-    note = "… and more; use a larger --limit to see them." if found["next_cursor"] else ""
-    return Table.of(found["data"], COLUMNS, "No context matches.", note=note)
+def _list(client: OperatorClient, limit: int, **filters: Any) -> Table:
+    page = client.call("read", resource_type="contexts", filters=drop_none(**filters), limit=limit)
+    note = "… and more; use a larger --limit to see them." if page["next_cursor"] else ""
+    return Table.of(page["data"], COLUMNS, "No context matches.", note=note)

@@ -78,33 +78,33 @@ def export_rows(
     Resources have the form that `import` reads: agents, teams, contexts, sessions, projects, events. `views` lists the
     views.
     """
-    wanted = [(suffix, directory) for suffix, directory in directories.items() if directory is not None]
-    if wanted and (resource or form or output or len(wanted) > 1):
+    exports = [(suffix, directory) for suffix, directory in directories.items() if directory is not None]
+    if exports and (resource or form or output or len(exports) > 1):
         raise click.UsageError("--parquet, --csv and --jsonl save everything: give only one of them, and no resource.")
-    if wanted:
-        return _save_all(client, *wanted[0], force)
+    if exports:
+        return _save_all(client, *exports[0], force)
     if resource is None:
         raise click.UsageError(
             f"Name one of {', '.join(RESOURCES)}, or a view, or save everything with --parquet DIRECTORY."
         )
     if force:
         raise click.UsageError("--force goes with --parquet, --csv or --jsonl.")
-    named = _form(output, VIEW_FORMATS) if output else None
-    if output and output.suffix and not (form or named):
+    named_form = _form(output, VIEW_FORMATS) if output else None
+    if output and output.suffix and not (form or named_form):
         raise click.UsageError(f"{output} is not named {', '.join(f'.{one}' for one in VIEW_FORMATS)}. Give --format.")
-    form = form or named or "csv"
+    form = form or named_form or "csv"
     if resource not in RESOURCES or form not in FORMATS:
         return _view(client, resource, form, output, raw)
-    made = client.call("export", resource=resource, format=form)
+    export = client.call("export", resource=resource, format=form)
     if output is None:
-        content = made["content"].rstrip("\r\n")
-        return Text(content if raw else content.replace("\r\n", "\n"), made, raw)
+        content = export["content"].rstrip("\r\n")
+        return Text(content if raw else content.replace("\r\n", "\n"), export, raw)
     try:
-        with atomic_file.replacing(output) as fresh:
-            fresh.write_text(made["content"], "utf-8", newline="")
+        with atomic_file.replacing(output) as file:
+            file.write_text(export["content"], "utf-8", newline="")
     except OSError as error:
         raise output_unwritable(str(output), error) from None
-    return Note(f"Saved {resource} to {output}.", made)
+    return Note(f"Saved {resource} to {output}.", export)
 
 
 @root.command("import")
@@ -118,18 +118,18 @@ def import_rows(client: OperatorClient, resource: str, file: Path, form: str | N
 
     What is here already stays as it is. Import projects first, then sessions, teams, agents and contexts.
     """
-    wanted = {"resource": resource, "format": form or _form(file), "content": _text(file)}
-    if wanted["format"] is None:
+    source = {"resource": resource, "format": form or _form(file), "content": _text(file)}
+    if source["format"] is None:
         raise click.UsageError(f"{file} is not named .csv or .json. Give --format.")
-    found = client.call("import_records", **wanted, dry_run=True)
-    if not found["added"]:
-        return Note(" ".join(["Nothing to import.", _here(found), *found["notes"]]), found)
-    if not yes and not agreed(f"{_table(found)}\n\nImport this?"):
-        return _table(found, f"Nothing was changed. To import this: import {resource} {file} --yes")
-    made = client.call("import_records", **wanted, dry_run=False)
+    preview = client.call("import_records", **source, dry_run=True)
+    if not preview["added"]:
+        return Note(" ".join(["Nothing to import.", _say_present(preview), *preview["notes"]]), preview)
+    if not yes and not agreed(f"{_preview(preview)}\n\nImport this?"):
+        return _preview(preview, f"Nothing was changed. To import this: import {resource} {file} --yes")
+    records = client.call("import_records", **source, dry_run=False)
     tokens = "`token AGENT` issues a token to each." if resource == "agents" else ""
-    added = f"Imported {counted(len(made['added']), resource.removesuffix('s'))}."
-    return Note(" ".join(filter(None, [added, _here(made), *made["notes"], tokens])), made)
+    sentence = f"Imported {counted(len(records['added']), resource.removesuffix('s'))}."
+    return Note(" ".join(filter(None, [sentence, _say_present(records), *records["notes"], tokens])), records)
 
 
 @root.command()
@@ -149,11 +149,11 @@ def migrate(client: OperatorClient, file: Path | None, listed: bool) -> Shown:
     if not listed:
         state_directory.require(client.settings)
     if file is not None:
-        return _migrated(client.settings, file)
+        return _import_old(client.settings, file)
     with ThreadPoolExecutor(
         1, thread_name_prefix="workbench-migrate"
     ) as apart:  # this thread may run a notebook's loop
-        history = apart.submit(asyncio.run, _applied(client.settings)).result()
+        history = apart.submit(asyncio.run, _read_migrations(client.settings)).result()
     if listed:
         columns = {
             "migration_name": "migration",
@@ -172,10 +172,10 @@ def _save_all(client: OperatorClient, form: str, directory: Path, force: bool) -
 
     client.require_operator("export")
     state_directory.require(client.settings)
-    saved = in_thread(partial(export, client.settings, directory, form, force))
-    rows = [[one.file, f"{one.rows:,}", size(one.bytes)] for one in saved]
-    note = f"Saved {counted(len(saved), 'file')} to {directory}."
-    return Table(["file", "rows", "size"], rows, data=[asdict(one) for one in saved], note=note)
+    files = in_thread(partial(export, client.settings, directory, form, force))
+    rows = [[file.file, f"{file.rows:,}", size(file.bytes)] for file in files]
+    note = f"Saved {counted(len(files), 'file')} to {directory}."
+    return Table(["file", "rows", "size"], rows, data=[asdict(file) for file in files], note=note)
 
 
 def _view(client: OperatorClient, name: str, form: str, output: Path | None, raw: bool) -> Shown:
@@ -193,11 +193,11 @@ def _view(client: OperatorClient, name: str, form: str, output: Path | None, raw
         raise click.UsageError("Parquet is not text. Name a file: -o FILE.parquet.")
     with TemporaryDirectory(prefix="workbench-export-") as scratch:
         file = output or Path(scratch) / f"{view}.{form}"
-        saved = in_thread(partial(export_view, client.settings, view, file.absolute(), form))
+        exported = in_thread(partial(export_view, client.settings, view, file.absolute(), form))
         if output is None:
             content = file.read_text("utf-8")
             return Text(content.rstrip("\r\n"), {"view": view, "format": form, "content": content}, raw)
-    return Note(f"Saved {counted(saved.rows, 'row')} of {view} to {output}.", asdict(saved))
+    return Note(f"Saved {counted(exported.rows, 'row')} of {view} to {output}.", asdict(exported))
 
 
 def _form(file: Path, forms: Sequence[str] = FORMATS) -> str | None:
@@ -213,30 +213,30 @@ def _text(file: Path) -> str:
         raise BadInput("NOT_TEXT", f"{file} is not UTF-8 text: {error.reason}.") from None
 
 
-def _table(found: Mapping[str, Any], *notes: str) -> Table:
-    """What would be added."""
-    added = found["added"]
+def _preview(preview: Mapping[str, Any], *notes: str) -> Table:
+    """The rows that would be added."""
+    added = preview["added"]
     rows = [[label or "(without a title)"] for label in added[:SHOWN]]
     more = [f"… and {len(added) - SHOWN:,} more"] if len(added) > SHOWN else []
-    note = "\n".join([*more, f"To add: {len(added):,}. {_here(found)}", *found["notes"], *notes])
-    return Table([found["resource"]], rows, data=found, note=note)
+    note = "\n".join([*more, f"To add: {len(added):,}. {_say_present(preview)}", *preview["notes"], *notes])
+    return Table([preview["resource"]], rows, data=preview, note=note)
 
 
-def _here(found: Mapping[str, Any]) -> str:
-    return f"Already here: {found['present']:,}."
+def _say_present(preview: Mapping[str, Any]) -> str:
+    return f"Already here: {preview['present']:,}."
 
 
-def _migrated(settings: Settings, file: Path) -> Table:
+def _import_old(settings: Settings, file: Path) -> Table:
     from workbench.legacy import import_legacy
 
-    made = import_legacy(settings, file)
-    rows = [[table, counted.found, counted.added] for table, counted in made.tables.items()]
-    backup = [f"A backup of the store from before is {made.backup}."] if made.backup else []
-    note = "\n".join([*made.notes, *backup])
-    return Table(["table", "found", "added"], rows, data=made.model_dump(mode="json"), note=note)
+    outcome = import_legacy(settings, file)
+    rows = [[table, counts.found, counts.added] for table, counts in outcome.tables.items()]
+    backup = [f"A backup of the store from before is {outcome.backup}."] if outcome.backup else []
+    note = "\n".join([*outcome.notes, *backup])
+    return Table(["table", "found", "added"], rows, data=outcome.model_dump(mode="json"), note=note)
 
 
-async def _applied(settings: Settings) -> list[dict[str, Any]]:
+async def _read_migrations(settings: Settings) -> list[dict[str, Any]]:
     """The history of migrations; opening the store applies missing ones."""
     from workbench.store import migrate as migrations
     from workbench.store.sqlite import open_store

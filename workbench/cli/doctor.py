@@ -29,10 +29,10 @@ AGENTS = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 @pass_client
 def doctor(client: OperatorClient) -> Shown:
     """Check what this machine has and lacks. Exit status 1: something necessary is missing, or the store is damaged."""
-    found = [*_checks(client)]
-    bad = any(mark in ("missing", "damaged") for mark, _, _ in found)
-    data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in found]
-    return (PartialFailure if bad else Table)(["", "", ""], [list(row) for row in found], data=data)
+    checks = [*_checks(client)]
+    is_bad = any(mark in ("missing", "damaged") for mark, _, _ in checks)
+    data = [dict(zip(("state", "what", "says"), row, strict=True)) for row in checks]
+    return (PartialFailure if is_bad else Table)(["", "", ""], [list(row) for row in checks], data=data)
 
 
 def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
@@ -45,16 +45,16 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield _trust(client)
     yield _server(client)
     yield _disk(client)
-    has = find_spec("jupyterlab") is not None
-    yield _optional(has, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
+    is_there = find_spec("jupyterlab") is not None
+    yield _optional(is_there, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
     yield _chat()
     for command, name in AGENTS.items():
         where = shutil.which(command)
         yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")
 
 
-def _optional(has: bool, what: str, says: str, else_says: str) -> tuple[str, str, str]:
-    return ("ok" if has else "-"), what, says if has else else_says
+def _optional(is_there: bool, what: str, text: str, otherwise: str) -> tuple[str, str, str]:
+    return ("ok" if is_there else "-"), what, text if is_there else otherwise
 
 
 def _chat() -> tuple[str, str, str]:
@@ -62,8 +62,8 @@ def _chat() -> tuple[str, str, str]:
     if find_spec("pydantic_ai") is None:
         return "-", "chat", f"not installed: `pip install '{EXTRA}'`"
     missing = [name for name, package in PROVIDERS.items() if not _is_installed(package)]
-    says = "models of all providers can be asked"
-    return "ok", "chat", f"no packages for {', '.join(missing)}: `pip install '{EXTRA}'`" if missing else says
+    text = "models of all providers can be asked"
+    return "ok", "chat", f"no packages for {', '.join(missing)}: `pip install '{EXTRA}'`" if missing else text
 
 
 def _is_installed(package: str) -> bool:
@@ -90,10 +90,10 @@ def _git(client: OperatorClient) -> tuple[str, str, str]:
 def _confinement(client: OperatorClient) -> tuple[str, str, str]:
     from workbench.services.processes.sandbox import confinement_support
 
-    found = confinement_support(client.settings)
-    if found.mode == "off" or found.missing:
-        return ("missing" if found.mode == "required" else "warning"), "confinement", found.summary
-    return "warning" if found.unused else "ok", "confinement", " ".join([found.summary, *found.unused])
+    support = confinement_support(client.settings)
+    if support.mode == "off" or support.missing:
+        return ("missing" if support.mode == "required" else "warning"), "confinement", support.summary
+    return "warning" if support.unused else "ok", "confinement", " ".join([support.summary, *support.unused])
 
 
 def _state(client: OperatorClient) -> tuple[str, str, str]:
@@ -122,13 +122,13 @@ def _store(client: OperatorClient) -> tuple[str, str, str]:
     except WorkbenchError as error:
         return "damaged", "store", error.message
     backup = newest_backup(store)
-    says = f"whole, {store.stat().st_size / MEGABYTE:.1f} MB; "
-    return "ok", "store", says + (f"newest backup: {backup}" if backup else "no backup: `workbench backup` makes one")
+    text = f"whole, {store.stat().st_size / MEGABYTE:.1f} MB; "
+    return "ok", "store", text + (f"newest backup: {backup}" if backup else "no backup: `workbench backup` makes one")
 
 
 def _trust(client: OperatorClient) -> tuple[str, str, str]:
-    says = notice(client.settings.project)
-    return ("warning", "trust", says) if says else ("ok", "trust", "all settings and profiles of the project are used")
+    text = notice(client.settings.project)
+    return ("warning", "trust", text) if text else ("ok", "trust", "all settings and profiles of the project are used")
 
 
 def _server(client: OperatorClient) -> tuple[str, str, str]:
@@ -143,5 +143,5 @@ def _server(client: OperatorClient) -> tuple[str, str, str]:
 
 def _disk(client: OperatorClient) -> tuple[str, str, str]:
     free = shutil.disk_usage(client.settings.project).free
-    says = f"{free / GIGABYTE:.1f} GB free"
-    return ("ok" if free > SCARCE else "warning"), "disk", says
+    text = f"{free / GIGABYTE:.1f} GB free"
+    return ("ok" if free > SCARCE else "warning"), "disk", text

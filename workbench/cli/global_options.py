@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -14,7 +14,9 @@ from workbench.analytics.questions import ended_by_interrupt
 from workbench.cli.client import ProjectClient
 from workbench.errors import WorkbenchError
 from workbench.model import __version__
-from workbench.rules.wording import in_commands
+from workbench.rules.wording import error_in_commands
+
+AnyCommand = TypeVar("AnyCommand", bound=click.Command)
 
 
 def choose_project(ctx: click.Context, project: Path | None) -> None:
@@ -49,9 +51,10 @@ OPTIONS = (
 
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Begin": ("init", "demo", "start", "serve", "status", "panel", "stop", "doctor", "backup", "restore"),
-    "Decide": ("approvals", "approve", "reject", "request-changes", "integrate"),
+    "Decide": ("approvals", "approve", "reject", "answer", "request-changes", "integrate"),
     "Plans and tasks": (
-        *("plan", "plans", "export-plan", "tasks", "task", "graph", "assign", "priority", "retry", "cancel", "depend"),
+        *("plan", "plans", "export-plan", "tasks", "task", "graph", "edit", "assign", "priority", "retry", "reopen"),
+        *("cancel", "depend"),
         "adopt",
     ),
     "Agents": ("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "personas", "define", "profiles"),
@@ -67,15 +70,15 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
 }
 """The headings of the help of `workbench`, with the commands below each: what is used most comes first."""
 OTHERS = "Others"
-"""The subject of the commands that are placed nowhere."""
+"""The heading of the commands that belong to no subject."""
 
 
 def by_subject(names: Collection[str]) -> Mapping[str, list[str]]:
     """The commands with these names under their headings, in the order above; those of no subject come last."""
-    found = {subject: [name for name in known if name in names] for subject, known in SUBJECTS.items()}
-    placed = {name for known in found.values() for name in known}
-    found[OTHERS] = sorted(name for name in names if name not in placed)
-    return {subject: listed for subject, listed in found.items() if listed}
+    sections = {subject: [name for name in all_names if name in names] for subject, all_names in SUBJECTS.items()}
+    placed = {name for all_names in sections.values() for name in all_names}
+    sections[OTHERS] = sorted(name for name in names if name not in placed)
+    return {subject: below for subject, below in sections.items() if below}
 
 
 class CommandGroup(click.Group):
@@ -119,12 +122,9 @@ def reworded(error: WorkbenchError, program: str, command: click.Command | None 
     """
     if command is not None and (problems := _problems(error)):
         options = _options(command)
-        message = "; ".join(f"{options.get(p['field'], p['field'])}: {p['reason']}" for p in problems[:5]) + "."
-    else:
-        message = in_commands(error.message, program)
-    made = type(error)(error.code, message)
-    made.details = error.details
-    return made
+        reasons = (f"{options.get(p['field'], p['field'])}: {p['reason']}" for p in problems[:5])
+        return error.with_message("; ".join(reasons) + ".")
+    return error_in_commands(error, program)
 
 
 def _problems(error: WorkbenchError) -> list[dict[str, Any]]:
@@ -135,12 +135,14 @@ def _problems(error: WorkbenchError) -> list[dict[str, Any]]:
 
 def _options(command: click.Command) -> dict[str, str]:
     """How the arguments of a command, and of those below it, are typed, by the names that operations give them."""
-    found: dict[str, str] = {}
+    typed: dict[str, str] = {}
     for below in command.commands.values() if isinstance(command, click.Group) else ():
-        found |= _options(below)
-    for one in command.params:
-        found[one.name or ""] = one.opts[0] if isinstance(one, click.Option) else one.human_readable_name
-    return found
+        typed |= _options(below)
+    for parameter in command.params:
+        typed[parameter.name or ""] = (
+            parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+        )
+    return typed
 
 
 @click.group(cls=CommandGroup, params=[*OPTIONS], context_settings={"help_option_names": ["-h", "--help"]})
@@ -149,12 +151,12 @@ def root() -> None:
     """Run a team of AI agents from a Jupyter notebook."""
 
 
-def with_global_options(command: click.Command) -> click.Command:
+def with_global_options(command: AnyCommand) -> AnyCommand:
     """A copy of a command that has these options too, as all commands below it."""
-    made = copy(command)
-    if isinstance(made, click.Group):
-        made.commands = {name: with_global_options(one) for name, one in made.commands.items()}
+    copied = copy(command)
+    if isinstance(copied, click.Group):
+        copied.commands = {name: with_global_options(inner) for name, inner in copied.commands.items()}
     else:
         taken = {name for parameter in command.params for name in parameter.opts}
-        made.params = [*command.params, *(option for option in OPTIONS if not taken & {*option.opts})]
-    return made
+        copied.params = [*command.params, *(option for option in OPTIONS if not taken & {*option.opts})]
+    return copied

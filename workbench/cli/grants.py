@@ -24,8 +24,6 @@ _SEES = {
     "session_level": "sees its session's data",
 }
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-
-
 TOOLS_HELP = "What of the tools it may call: servers, agents, tools, `notebook`, `network`, or `*`, with commas"
 
 
@@ -45,8 +43,8 @@ class Expiry(click.ParamType[dict[str, Any]]):
             return value
         if value == "never":
             return {"expires_at": None}
-        if found := re.fullmatch(r"(\d{1,6})([smhdw])", value):
-            return {"expires_in_seconds": int(found[1]) * SECONDS[found[2]]}
+        if duration := re.fullmatch(r"(\d{1,6})([smhdw])", value):
+            return {"expires_in_seconds": int(duration[1]) * SECONDS[duration[2]]}
         if not re.match(r"\d{4}-\d\d-\d\d", value):
             self.fail(
                 f"{value!r} is not a time. Use 30m, 2h, 7d, never, or a date such as 2030-01-31T18:00:00Z.", param, ctx
@@ -124,9 +122,9 @@ def membership_options(command: Fn) -> Fn:
 
 def choices(options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Options as an operation takes them: an option that was not given is absent, `none` is null."""
-    given = drop_none(**more, **options)
-    expires: dict[str, Any] = given.pop("expires", {})
-    plain = {key: None if key in CLEARABLE and value == NOTHING else value for key, value in given.items()}
+    values = drop_none(**more, **options)
+    expires: dict[str, Any] = values.pop("expires", {})
+    plain = {key: None if key in CLEARABLE and value == NOTHING else value for key, value in values.items()}
     return plain | expires
 
 

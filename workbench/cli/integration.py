@@ -1,4 +1,4 @@
-"""Integrating worktrees and kept work: `integrate`, `request-changes`, `adopt`; what to know before it is approved."""
+"""Integrating worktrees: `request-changes`, what `integrate` shows, and what to know before a merge is approved."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, Shown, drop_none, pass_client
 from workbench.present.tables import CellLines, Table
 
 _PLACE = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]*)(?:-(?P<last>[1-9][0-9]*))?")
 
 
-@root.command()
-@click.argument("name", shell_complete=offers.worktrees)
-@click.option(
-    "--target", "target_branch", default=None, help="Where to merge it; by default the branch it was forked from."
-)
-@click.option("--fast-forward/--merge-commit", default=None, help="How to merge it; by default as in the settings.")
-@pass_client
-def integrate(client: OperatorClient, name: str, target_branch: str | None, fast_forward: bool | None) -> Shown:
-    """Request the merge of a worktree; `approve` then merges it."""
-    how = drop_none(target_branch=target_branch, fast_forward=fast_forward)
-    asked = client.call("integrate_worktree", worktree_name=name, **how)
-    first = f"To merge {name} into {asked['target_branch']}, run `workbench approve {asked['approval_id']}`."
-    return Note("\n".join([" ".join([first, *_sentences(asked)]), *asked["decides"]]), asked)
+@view("IntegrationAsked")
+def show_request(asked: dict[str, Any]) -> Shown:
+    """How to approve an integration, and what to know before."""
+    name, target = asked["worktree"], asked["target_branch"]
+    sentences = [f"To merge {name} into {target}, run `workbench approve {asked['approval_id']}`."]
+    if asked["conflicts"]:
+        sentences.append(f"It conflicts with {target}; `workbench worktrees resolve {name}` shows the steps.")
+    if asked["open_tasks"]:
+        sentences.append(f"The merge closes {name}, which ends the work on its open tasks.")
+    return Note("\n".join([" ".join(sentences), *asked["decides"]]), asked)
 
 
 @root.command("request-changes")
@@ -56,15 +54,15 @@ def request_changes(
         marked = [comment_at(place, text) for place, text in comments]
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    asked = {"worktree_name": name, "comments": marked, "note": note, **drop_none(persona_id=persona_id)}
-    return changes_requested(client.call("request_changes", **asked))
+    arguments = {"worktree_name": name, "comments": marked, "note": note, **drop_none(persona_id=persona_id)}
+    return changes_requested(client.call("request_changes", **arguments))
 
 
-def changes_requested(made: Mapping[str, Any]) -> Note:
+def changes_requested(request: Mapping[str, Any]) -> Note:
     """What a request for changes did."""
-    task = f" Task {made['task_id']} has them." if made["task_id"] else ""
-    open_still = f" Approval {made['approval_id']} stays open." if made["approval_id"] else ""
-    return Note(f"Requested changes in {made['worktree']} at {made['commit'][:7]}.{task}{open_still}", made)
+    task = f" Task {request['task_id']} has them." if request["task_id"] else ""
+    still_open = f" Approval {request['approval_id']} stays open." if request["approval_id"] else ""
+    return Note(f"Requested changes in {request['worktree']} at {request['commit'][:7]}.{task}{still_open}", request)
 
 
 @click.command("changes")
@@ -72,10 +70,10 @@ def changes_requested(made: Mapping[str, Any]) -> Note:
 @pass_client
 def requested_changes(client: OperatorClient, name: str) -> Shown:
     """List the changes that were requested in a worktree, the newest request first."""
-    found = client.call("get_requested_changes", worktree_name=name)["requests"]
-    rows = [row for request in found for row in _rows(request)]
+    requests = client.call("get_requested_changes", worktree_name=name)["requests"]
+    rows = [row for request in requests for row in _rows(request)]
     heads = ["request", "by", "at", "where", "comment", "state"]
-    return Table(heads, rows, f"No changes were requested in {name}.", found)
+    return Table(heads, rows, f"No changes were requested in {name}.", requests)
 
 
 def comment_at(place: str, text: str) -> dict[str, Any]:
@@ -84,11 +82,11 @@ def comment_at(place: str, text: str) -> dict[str, Any]:
     Raises:
         ValueError: it is no place.
     """
-    found = _PLACE.fullmatch(place)
-    if found is None:
+    match = _PLACE.fullmatch(place)
+    if match is None:
         raise ValueError(f"{place!r} is not PATH:LINE or PATH:FIRST-LAST, such as model.py:3-5.")
-    last = {"end_line": int(found["last"])} if found["last"] else {}
-    return {"path": found["path"], "line": int(found["first"]), **last, "text": text}
+    last = {"end_line": int(match["last"])} if match["last"] else {}
+    return {"path": match["path"], "line": int(match["first"]), **last, "text": text}
 
 
 def _rows(request: Mapping[str, Any]) -> Iterator[list[Any]]:
@@ -96,17 +94,9 @@ def _rows(request: Mapping[str, Any]) -> Iterator[list[Any]]:
     about = [request["id"], request["person"] or request["requested_by"], request["requested_at"]]
     if request["note"]:
         yield [*about, "", request["note"], ""]
-    for one in request["comments"]:
-        where = f"{one['path']}:{one['current_line'] or one['line']}"
-        yield [*about, where, one["text"], "outdated" if one["outdated"] else "open"]
-
-
-def _sentences(asked: Mapping[str, Any]) -> Iterator[str]:
-    name, target = asked["worktree"], asked["target_branch"]
-    if asked["conflicts"]:
-        yield f"It conflicts with {target}; `workbench worktrees resolve {name}` shows the steps."
-    if asked["open_tasks"]:
-        yield f"The merge closes {name}, which ends the work on its open tasks."
+    for comment in request["comments"]:
+        where = f"{comment['path']}:{comment['current_line'] or comment['line']}"
+        yield [*about, where, comment["text"], "outdated" if comment["outdated"] else "open"]
 
 
 def merge_lines(payload: Mapping[str, Any], size: str) -> CellLines:

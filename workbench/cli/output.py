@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import sys
@@ -43,20 +44,31 @@ class Note:
 class Text:
     """Text to copy, and the data behind it. If it is `raw`, characters that control a terminal are printed too.
 
-    The note is a sentence about it, shown below.
+    The note is a sentence about it, shown below. In a notebook, the lines of a diff are coloured.
     """
 
     text: str
     data: Any = None
     raw: bool = False
     note: str = ""
+    is_diff: bool = False
 
     def __repr__(self) -> str:
         shown = f"{self.text}\n\n{self.note}" if self.note else self.text
         return shown if self.raw else inert(shown)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{as_html(self.text)}</pre>" + (f"<p>{prose_as_html(self.note)}</p>" if self.note else "")
+        shown = "\n".join(map(_diff_line, self.text.split("\n"))) if self.is_diff else as_html(self.text)
+        return f"<pre>{shown}</pre>" + (f"<p>{prose_as_html(self.note)}</p>" if self.note else "")
+
+
+_DIFF_COLOURS = {"+": "#2e7d32", "-": "#c62828", "@": "#6b7280"}
+"""By the first character of a line; those of states of tasks, which light and dark pages show alike."""
+
+
+def _diff_line(line: str) -> str:
+    colour = _DIFF_COLOURS.get(line[:1])
+    return f'<span style="color:{colour}">{as_html(line)}</span>' if colour else as_html(line)
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,12 +100,19 @@ class JsonObject(click.ParamType[dict[str, Any]]):
         if isinstance(value, dict):
             return value
         try:
-            found = json.loads(value)
+            decoded = json.loads(value)
         except ValueError as error:
             self.fail(f"{value!r} is not JSON: {error}.", param, ctx)
-        if not isinstance(found, dict):
+        if not isinstance(decoded, dict):
             self.fail(f"{value!r} is no object in JSON, such as {{}}.", param, ctx)
-        return found
+        return decoded
+
+
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """The values of arguments `KEY=VALUE`."""
+    if wrong := [text for text in texts if "=" not in text]:
+        raise click.UsageError(f"{wrong[0]} has no value. Write {wrong[0]}=….")
+    return dict(text.split("=", 1) for text in texts)
 
 
 MORE = "…"
@@ -105,11 +124,22 @@ raw_option: Callable[[Fn], Fn] = click.option(
 
 
 def interruption(abort: click.Abort) -> Interrupted:
-    """What click made an `Abort` of: an interrupt with a next step, or Ctrl-C somewhere in a command."""
+    """The error for click's `Abort`: the interrupt that caused it, with its next step, or else Ctrl-C in a command."""
     cause = abort.__cause__
     if isinstance(cause, Interrupted):
         return cause
     return Interrupted("INTERRUPTED", "The command was interrupted. What it has done stays; run it again for the rest.")
+
+
+def mend_streams() -> None:
+    """Let a command run whatever its standard streams are: closed, or of an encoding that lacks characters."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # else a file that the command opens would get its number
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def write_out(text: str) -> None:
@@ -130,7 +160,7 @@ def write_out(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Let what is left to be printed vanish: it would fail again when the program ends."""
+    """Discard what is left to print: writing it would fail again when the program ends."""
     with contextlib.suppress(OSError):  # it is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -33,9 +33,10 @@ def save_persona(client: OperatorClient, file: Path, persona_id: str | None) -> 
         text = file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput("PERSONA_INVALID", f"{file} is not UTF-8 text: {error.reason}.") from None
-    return saved(client.call("save_persona", persona_id=persona_id or file.stem, text=text))
+    return persona_note(client.call("save_persona", persona_id=persona_id or file.stem, text=text))
 
 
-def saved(made: dict[str, Any]) -> Note:
+def persona_note(persona: dict[str, Any]) -> Note:
     """The note about a saved persona."""
-    return Note("\n".join([f"Saved persona {made['id']}; its agents are {made['role']}s.", *made["warnings"]]), made)
+    sentence = f"Saved persona {persona['id']}; its agents are {persona['role']}s."
+    return Note("\n".join([sentence, *persona["warnings"]]), persona)

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
-from workbench.cli.definitions.group import DefinitionTarget
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
 from workbench.cli.operations.declared import view
@@ -54,8 +53,8 @@ def _variables(values: Sequence[str]) -> dict[str, str]:
     """Variables as NAME=VALUE, or NAME for the value in this terminal."""
     if missing := [value for value in values if "=" not in value and value not in os.environ]:
         raise click.BadParameter(f"this terminal has no variable {missing[0]!r}. Set it, or give NAME=VALUE.")
-    found = (value.partition("=") for value in values)
-    return {name: value if equals else os.environ[name] for name, equals, value in found}
+    pairs = (value.partition("=") for value in values)
+    return {name: value if equals else os.environ[name] for name, equals, value in pairs}
 
 
 def spawn_options(command: Any) -> Any:
@@ -100,7 +99,7 @@ def spawn_options(command: Any) -> Any:
             click.option("--tasks", type=int, default=None, help="End after this many attempts."),
             click.option("--mcp", is_flag=True, default=None, help="Connect it over MCP."),
             click.option(
-                "--definition", type=DefinitionTarget(), default=None, help="Its definition: path, id or name."
+                "--definition", type=offers.definition, default=None, help="Its definition: path, id or name."
             ),
             click.option(
                 "--include", multiple=True, metavar="NAME", help="Use this rule or reference, which is used on request."
@@ -122,9 +121,9 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
     names = ("cpu_seconds", "memory_bytes", "wall_seconds", "tasks")
     limits = drop_none(**{name: options.pop(name) for name in names})
     include, tools = list(options.pop("include")) or None, options.pop("tools")
-    environment, given = _variables(options.pop("environment")), options.pop("secret")
-    environment |= _variables([value for value in given if value not in environment])
-    options |= {"environment": environment, "secret": [value.partition("=")[0] for value in given] or None}
+    environment, secret = _variables(options.pop("environment")), options.pop("secret")
+    environment |= _variables([value for value in secret if value not in environment])
+    options |= {"environment": environment, "secret": [value.partition("=")[0] for value in secret] or None}
     return drop_none(**options, limits=limits or None, include=include, tools=None if tools == NOTHING else tools)
 
 
@@ -135,11 +134,11 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
 @pass_client
 def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
     """Start an agent as a process of its own. Its persona is by default that of its definition."""
-    made = client.call("spawn_agent", approve="ask" if ask else "auto", **_spawn_arguments(options))
-    runs = f"runs as process {made['pid']}" if made["pid"] else "is in the queue"
-    warning = "" if made["confinement"]["enforced"] else " It is not confined."
-    unused = "".join(f"\n{sentence}" for sentence in made["unused"])
-    return Note(f"{made['agent_id']} {runs} as a {made['role']}; it is {made['status']}.{warning}{unused}", made)
+    agent = client.call("spawn_agent", approve="ask" if ask else "auto", **_spawn_arguments(options))
+    runs = f"runs as process {agent['pid']}" if agent["pid"] else "is in the queue"
+    warning = "" if agent["confinement"]["enforced"] else " It is not confined."
+    unused = "".join(f"\n{sentence}" for sentence in agent["unused"])
+    return Note(f"{agent['agent_id']} {runs} as a {agent['role']}; it is {agent['status']}.{warning}{unused}", agent)
 
 
 @root.command()
@@ -147,19 +146,25 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
 @pass_client
 def ps(client: OperatorClient, everything: bool) -> Shown:
     """List the processes of agents. What they use, or how they ended."""
-    found = [agent["process"] for agent in client.call("get_managed_agents")["agents"] if agent["process"]]
+    processes = [agent["process"] for agent in client.call("get_managed_agents")["agents"] if agent["process"]]
+    return process_table([process for process in processes if everything or process["state"] != "ended"], NO_PROCESSES)
+
+
+NO_PROCESSES = "No agent has a process; `workbench spawn` starts one."
+
+
+def process_table(processes: Sequence[Mapping[str, Any]], empty: str) -> Table:
+    """A table of processes: what they use, or how they ended."""
     rows = [
-        process
-        | {
+        {
+            **process,
             "memory_mb": round(process["memory_bytes"] / 1e6, 1),
             "processes": len(process["children"]) + 1 if process["running"] else 0,
             "ending": process["reason"] or ("" if process["exit_code"] is None else f"status {process['exit_code']}"),
         }
-        for process in found
-        if everything or process["state"] != "ended"
+        for process in processes
     ]
-    columns = without_empty(COLUMNS, "definition", rows)
-    return Table.of(rows, columns, "No agent has a process; `workbench spawn` starts one.")
+    return Table.of(rows, without_empty(COLUMNS, "definition", rows), empty)
 
 
 @root.command()
@@ -172,24 +177,24 @@ def ps(client: OperatorClient, everything: bool) -> Shown:
 @pass_client
 def logs(client: OperatorClient, agent_id: str, lines: int, follow: bool, raw: bool) -> Shown:
     """Print the end of an agent's log."""
-    found = client.call("get_agent_process_info", agent_id=agent_id, log_lines=lines)
-    text = "\n".join(found["log_tail"])
+    process = client.call("get_agent_process_info", agent_id=agent_id, log_lines=lines)
+    text = "\n".join(process["log_tail"])
     if not follow:
-        return Text(text, found, raw)
+        return Text(text, process, raw)
     with suppress(KeyboardInterrupt):  # this is how one ends it
-        _follow(client, agent_id, found, raw)
+        _follow(client, agent_id, process, raw)
     return None
 
 
-def _follow(client: OperatorClient, agent_id: str, found: dict[str, Any], raw: bool) -> None:
+def _follow(client: OperatorClient, agent_id: str, process: dict[str, Any], raw: bool) -> None:
     """Print the lines of a process, and go on until it has ended and nothing more is there."""
-    while found["log_tail"] or found["state"] != "ended":
-        if found["log_tail"]:
-            click.echo(repr(Text("\n".join(found["log_tail"]), raw=raw)))
+    while process["log_tail"] or process["state"] != "ended":
+        if process["log_tail"]:
+            click.echo(repr(Text("\n".join(process["log_tail"]), raw=raw)))
         else:
             time.sleep(FOLLOW_SECONDS)
-        after = found["log_after"] or 0
-        found = client.call("get_agent_process_info", agent_id=agent_id, log_lines=1_000, log_after=after)
+        after = process["log_after"] or 0
+        process = client.call("get_agent_process_info", agent_id=agent_id, log_lines=1_000, log_after=after)
 
 
 @root.command()
@@ -197,15 +202,15 @@ def _follow(client: OperatorClient, agent_id: str, found: dict[str, Any], raw: b
 @pass_client
 def restart(client: OperatorClient, agent_ids: tuple[str, ...]) -> Shown:
     """Restart agents' processes."""
-    made = [client.call("restart_agent", agent_id=agent_id) for agent_id in agent_ids]
-    runs = [f"runs as process {one['pid']}" if one["pid"] else "is in the queue" for one in made]
-    said = "\n".join(f"{one['agent_id']} {how}." for one, how in zip(made, runs, strict=True))
-    return Note(said, made[0] if len(made) == 1 else made)
+    agents = [client.call("restart_agent", agent_id=agent_id) for agent_id in agent_ids]
+    runs = [f"runs as process {agent['pid']}" if agent["pid"] else "is in the queue" for agent in agents]
+    sentences = "\n".join(f"{agent['agent_id']} {how}." for agent, how in zip(agents, runs, strict=True))
+    return Note(sentences, agents[0] if len(agents) == 1 else agents)
 
 
 @view("Profiles")
-def _profiles(found: dict[str, Any]) -> Shown:
-    rows = [one | {"lacks": ", ".join(one["needs"])} for one in found["profiles"]]
+def _profiles(page: dict[str, Any]) -> Shown:
+    rows = [profile | {"lacks": ", ".join(profile["needs"])} for profile in page["profiles"]]
     return Table.of(rows, {"name": "profile", "summary": "what it does", "source": "from", "lacks": "lacks"}, "")
 
 
@@ -218,12 +223,12 @@ def worker(client: OperatorClient, **options: Any) -> Shown:
     from workbench.worker.__main__ import run
     from workbench.worker.startup import WorkerConfig
 
-    own = tempfile.mkdtemp(prefix="workbench-")
+    scratch = tempfile.mkdtemp(prefix="workbench-")
     try:
-        made = client.call("enlist_worker", scratch=own, **_spawn_arguments(options))
-        for sentence in made["unused"]:
+        agent = client.call("enlist_worker", scratch=scratch, **_spawn_arguments(options))
+        for sentence in agent["unused"]:
             click.echo(sentence, err=True)
-        click.echo(f"{made['agent_id']} is running; press Ctrl-C to end it.", err=True)
-        sys.exit(run(WorkerConfig.from_json(made["config"])))
+        click.echo(f"{agent['agent_id']} is running; press Ctrl-C to end it.", err=True)
+        sys.exit(run(WorkerConfig.from_json(agent["config"])))
     finally:
-        remove_tree(Path(own))
+        remove_tree(Path(scratch))

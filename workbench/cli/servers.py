@@ -47,8 +47,8 @@ def start(client: OperatorClient, detach: bool, port: int | None, end_workers: b
     from workbench.shells import detached
 
     client.require_operator("start")
-    started = detached.start(client.settings, port, end_workers=end_workers)
-    return Note(detached.said(client.settings, started), started.info.model_dump())
+    server = detached.start(client.settings, port, end_workers=end_workers)
+    return Note(detached.said(client.settings, server), server.info.model_dump())
 
 
 @root.command()
@@ -59,10 +59,10 @@ def stop(client: OperatorClient, end_workers: bool) -> Shown:
     from workbench.shells import detached
 
     client.require_operator("stop")
-    stopped = detached.stop(client.settings, end_workers=end_workers)
-    if stopped is None:
+    server = detached.stop(client.settings, end_workers=end_workers)
+    if server is None:
         return Note("No server was running.", {"stopped": None})
-    return Note(f"The server (process {stopped.pid}) has stopped.", {"stopped": stopped.pid})
+    return Note(f"The server (process {server.pid}) has stopped.", {"stopped": server.pid})
 
 
 @root.command()
@@ -94,54 +94,59 @@ def demo(repo: Path | None, plan_file: Path | None, workers: int, check: str, ou
     from workbench.demo import run
     from workbench.demo.account import account_of
 
-    ran = run(repo, plan_file, workers, check, output)
-    if ran.failure is not None:
-        raise Unavailable("DEMO_FAILED", f"{ran.failure} Open {ran.notebook} for details.")
-    again = f"workbench demo --repo {_quoted(repo)}" if repo else "workbench demo"
-    again += f" --plan {_quoted(plan_file)}" if plan_file else ""
-    with ProjectClient(Path(ran.summary["project"])) as client:
-        made = account_of(client.call, ran.summary["plan"])
-    return _shown(ran, made, _next_steps(made, ran.summary["project"], again, own=repo is not None))
+    result = run(repo, plan_file, workers, check, output)
+    if result.failure is not None:
+        raise Unavailable("DEMO_FAILED", f"{result.failure} Open {result.notebook} for details.")
+    again = f"workbench demo --repo {_quote(repo)}" if repo else "workbench demo"
+    again += f" --plan {_quote(plan_file)}" if plan_file else ""
+    with ProjectClient(Path(result.summary["project"])) as client:
+        account = account_of(client.call, result.summary["plan"])
+    return _account_table(result, account, _next_steps(account, result.summary["project"], again, own=repo is not None))
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def _next_steps(made: Account, project: str, again: str, *, own: bool) -> list[str]:
+def _next_steps(account: Account, project: str, again: str, *, own: bool) -> list[str]:
     """What to do now: a sentence and a command each."""
     here = f"workbench --project {shlex.quote(project)}"
-    if made.is_done:
+    if account.is_done:
         if own:
             return [f"Everything is done and merged. To see it, run `git -C {shlex.quote(project)} log --stat`."]
         return ["Everything is done and merged. For your own work, run `workbench demo --repo PATH --plan FILE`."]
     steps = [
-        f"To see why it waits, run `{here} approvals`; to merge it, `{here} approve {one}`." for one in made.waiting
+        f"To see why it waits, run `{here} approvals`; to merge it, `{here} approve {approval}`."
+        for approval in account.waiting
     ]
-    if made.failed:
-        steps.append(f"For the log of a task, run `{here} task {made.failed[0]}`.")
-    if made.failed and own:
+    if account.failed:
+        steps.append(f"For the log of a task, run `{here} task {account.failed[0]}`.")
+    if account.failed and own:
         steps.append(
             f"Correct the plan, the repository or the settings, and run `{again}` again: it goes on with what is left."
         )
-    if made.for_agents:
+    if account.for_agents:
         steps.append(
             f"For what has no command, connect an agent: run `{here} serve`, and `{here} connect` in another terminal."
         )
     return steps or [f"To see what is left, run `{here} tasks`."]
 
 
-def _shown(ran: DemoRun, made: Account, steps: list[str]) -> Table:
-    facts = ran.summary
+def _account_table(result: DemoRun, account: Account, steps: list[str]) -> Table:
+    facts = result.summary
     took = f"{facts['wall_seconds']:g} s, {facts['attempts']} attempts, {facts['agents']} agents."
-    note = "\n".join([*made.notes, took, f"The executed notebook is {ran.notebook}, and as a page {ran.page}.", *steps])
+    note = "\n".join(
+        [*account.notes, took, f"The executed notebook is {result.notebook}, and as a page {result.page}.", *steps]
+    )
     data = {
         **facts,
-        "notebook": str(ran.notebook),
-        "html": str(ran.page),
-        "pictures": ran.pictures,
-        "account": made.as_data(),
+        "notebook": str(result.notebook),
+        "html": str(result.page),
+        "pictures": result.pictures,
+        "account": account.as_data(),
         "next": steps,
     }
-    shape = Table if made.is_done else PartialFailure
-    return shape(["task", "title", "state", "worktree", "outcome"], made.rows, "", data, note=note, lead=made.headline)
+    shape = Table if account.is_done else PartialFailure
+    return shape(
+        ["task", "title", "state", "worktree", "outcome"], account.rows, "", data, note=note, lead=account.headline
+    )

@@ -28,15 +28,15 @@ def teams() -> None:
 
 
 def project_consequences(client: OperatorClient, project_id: str) -> str:
-    """What deleting a project does besides."""
+    """The further consequences of deleting a project, as a sentence."""
     project = client.call("get_project", project_id=project_id)
     sessions = [*_sessions_of(client, project["id"])]
-    sums = {noun: sum(one[f"{noun}s"] for one in sessions) for noun in ("team", "context", "agent")}
+    sums = {noun: sum(session[f"{noun}s"] for session in sessions) for noun in ("team", "context", "agent")}
     return _consequences(f"the project {project['name']}", {"session": len(sessions), **sums})
 
 
 def session_consequences(client: OperatorClient, session_id: str) -> str:
-    """What deleting a session does besides."""
+    """The further consequences of deleting a session, as a sentence."""
     session = client.call("get_session", session_id=session_id)
     sums = {noun: session[f"{noun}s"] for noun in ("team", "context", "agent")}
     return _consequences(f"the session {session['name']}", sums)
@@ -66,10 +66,10 @@ def _add_delete(group: click.Group, noun: str, consequences: Callable[[OperatorC
     @pass_client
     def delete(client: OperatorClient, yes: bool, **ref: str) -> Shown:
         (name,) = ref.values()
-        if what := consequences(client, name):
-            confirmed(what, yes)
-        made = client.call(f"delete_{noun}", **ref)
-        return Note(f"Deleted {name}. `{group.name} restore {made['id']}` brings it back.", made)
+        if question := consequences(client, name):
+            confirmed(question, yes)
+        space = client.call(f"delete_{noun}", **ref)
+        return Note(f"Deleted {name}. `{group.name} restore {space['id']}` brings it back.", space)
 
 
 _add_delete(projects, "project", project_consequences)

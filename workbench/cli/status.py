@@ -10,6 +10,7 @@ import click
 from workbench.cli.approvals import MOST
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Shown, drop_none, pass_client
 from workbench.model import Registration, ServerInfo
 from workbench.present.tables import StateCell, Table
@@ -23,21 +24,23 @@ EVENT_COLUMNS = {"id": "id", "at": "at", "kind": "kind", "actor": "by", "subject
 def status(client: OperatorClient) -> Shown:
     """Show the server, your inbox, agents and tasks."""
     counted = client.call("count_tasks")
-    waiting = client.call("list_approvals", limit=MOST)["approvals"]
+    counts, blocked = counted["counts"], counted["blocked"]
+    approvals = client.call("list_approvals", limit=MOST)["approvals"]
     agents = client.call("list_agents")
     states = {state: client.call("list_agents", status=state, limit=1)["total"] for state in Registration}
-    tasks = {**counted["counts"], "blocked": counted["blocked"]}
-    tasks["pending"] = tasks.get("pending", 0) - counted["blocked"]
+    tasks = {**counts, "blocked": blocked, "pending": counts.get("pending", 0) - blocked}
+    stuck = [["tasks blocked by failed or cancelled ones", counted["stuck"]]] if counted["stuck"] else []
     unattended = client.call("get_unattended_work")
     server = client.find_server()
     rows: list[list[Any]] = [
         ["project", client.settings.project],
         ["server", _server(server)],
-        ["waiting for approval", len(waiting)],
+        ["waiting for approval", len(approvals)],
         *[[f"agents {state}", number] for state, number in states.items() if number],
         *[[f"tasks {StateCell.of(state)}", number] for state, number in sorted(tasks.items()) if number],
+        *stuck,
     ]
-    data = {"server": server and server.url, "waiting": waiting, "agents": agents["agents"], "tasks": counted["counts"]}
+    data = {"server": server and server.url, "waiting": approvals, "agents": agents["agents"], "tasks": counts}
     return Table(["", ""], rows, data=data | {"unattended": unattended}, note=_offer(unattended))
 
 
@@ -69,11 +72,11 @@ def events(
     """List the newest events, the newest last."""
     if after is not None and before is not None:
         raise click.UsageError("Give --after or --before, not both.")
-    chosen = drop_none(kinds=kinds.split(","), subject=subject)
+    filters = drop_none(kinds=kinds.split(","), subject=subject)
     if after is None:
-        return _newest_events(client, chosen, before, limit)
+        return _newest_events(client, filters, before, limit)
     while True:
-        page = client.call("list_events", after=after, limit=limit, **chosen)
+        page = client.call("list_events", after=after, limit=limit, **filters)
         if page["events"] or page["next_after"] == after:
             break
         after = page["next_after"]
@@ -81,24 +84,22 @@ def events(
     return Table.of(page["events"], EVENT_COLUMNS, NO_EVENTS, note=note)
 
 
-def _newest_events(client: OperatorClient, chosen: Mapping[str, Any], before: int | None, limit: int) -> Table:
-    found: list[dict[str, Any]] = []
+def _newest_events(client: OperatorClient, filters: Mapping[str, Any], before: int | None, limit: int) -> Table:
+    events: list[dict[str, Any]] = []
     while True:
-        wanted = drop_none(before=before, limit=limit - len(found))
-        page = client.call("list_newest_events", **wanted, **chosen)
-        found, before = page["events"] + found, page["next_before"]
-        if before is None or len(found) >= limit:
+        place = drop_none(before=before, limit=limit - len(events))
+        page = client.call("list_newest_events", **place, **filters)
+        events, before = page["events"] + events, page["next_before"]
+        if before is None or len(events) >= limit:
             break
     note = f"There are older ones: --before {before}" if before is not None else ""
-    return Table.of(found, EVENT_COLUMNS, NO_EVENTS, note=note)
+    return Table.of(events, EVENT_COLUMNS, NO_EVENTS, note=note)
 
 
-@root.command()
-@pass_client
-def performance(client: OperatorClient) -> Shown:
-    """Show queue, commits, connections and events."""
-    found = client.call("get_performance")
-    return Table(["", ""], [[name.replace("_", " "), value] for name, value in _flat(found)], data=found)
+@view("Performance")
+def _performance(performance: dict[str, Any]) -> Shown:
+    rows = [[name.replace("_", " "), value] for name, value in _flat(performance)]
+    return Table(["", ""], rows, data=performance)
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

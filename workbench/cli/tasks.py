@@ -11,8 +11,19 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_client, raw_option, size, without_empty
-from workbench.errors import BadInput, NotFound
+from workbench.cli.output import (
+    Note,
+    PartialFailure,
+    Shown,
+    Text,
+    counted,
+    drop_none,
+    pass_client,
+    raw_option,
+    size,
+    without_empty,
+)
+from workbench.errors import BadInput, NotFound, WorkbenchError
 from workbench.model import ShownState
 from workbench.present.graph import LIMIT, NO_TASKS, Graph
 from workbench.present.tables import CellOutput, StateCell, Table, TablePage, plain
@@ -25,6 +36,7 @@ COLUMNS = {
     "status": "status",
     "persona_id": "persona",
     "priority": "priority",
+    "due": "due",
     "worktree": "worktree",
     "assigned_agent_id": "agent",
     "attempt": "attempt",
@@ -44,7 +56,6 @@ ATTEMPTS = {
 LOG = {"logged_at": "at", "level": "level", "agent_id": "agent", "message": "message"}
 LOG_LINES = 20
 LOG_PAGE = 500
-EVENTS_PAGE = 1_000
 NEAR = 20
 """The most other tasks on one line."""
 NO_MATCH = "No task matches."
@@ -54,7 +65,7 @@ FACTS = {
     ("cancelled", "error_message"): "reason",
 }
 """What a field of a task means when the task is not completed."""
-_SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
+_SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked", "overdue"}
 
 
 @root.command()
@@ -82,22 +93,33 @@ _SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked"}
     "--parent", "parent_task_id", type=int, default=None, help="Only subtasks of this one.", shell_complete=offers.tasks
 )
 @click.option("--plan", default=None, help="Only tasks of this plan.", shell_complete=offers.plans)
-@click.option("--sort", type=click.Choice(["id", "newest", "priority"]), default="id", show_default=True, help="Order.")
+@click.option("--search", default=None, help="Only tasks whose title, description or name contains this.")
+@click.option(
+    "--due", metavar="DAY|overdue", default=None, help="Only open tasks due on this day or before; or overdue."
+)
+@click.option(
+    "--sort", type=click.Choice(["id", "newest", "priority", "due"]), default="id", show_default=True, help="Order."
+)
 @click.option("--limit", default=100, show_default=True, help="At most this many.")
 @click.option("--cursor", default=None, help="The next page, from the note below a list.")
 @pass_client
 def tasks(client: OperatorClient, sort: str, limit: int, **filters: Any) -> Shown:
     """List the tasks."""
-    chosen = drop_none(**filters)
-    page = client.call("list_tasks", sort=sort, limit=limit, **chosen)
+    filters = drop_none(**filters)
+    page = client.call("list_tasks", sort=sort, limit=limit, **filters)
     note = f"… more: --cursor {page['next_cursor']}" if page["next_cursor"] else ""
-    return task_table(page["tasks"], NO_MATCH if chosen else NO_TASKS, note)
+    return task_table(page["tasks"], NO_MATCH if filters else NO_TASKS, note)
 
 
-def task_table(found: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
+def task_table(tasks: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
     """A table of tasks with their states."""
-    shown = [{**task, "status": StateCell.of(task["status"], task["blocked"])} for task in found]
-    return Table.of(shown, COLUMNS, empty, found, note)
+    rows = [{**task, "status": StateCell.of(task["status"], task["blocked"]), "due": _due(task)} for task in tasks]
+    return Table.of(rows, without_empty(COLUMNS, "due", rows), empty, tasks, note)
+
+
+def _due(task: Mapping[str, Any]) -> str | None:
+    """The day by which a task is due, and whether that is over."""
+    return f"{task['due']}, overdue" if task["overdue"] else task["due"]
 
 
 @root.command()
@@ -114,112 +136,113 @@ def task(
 ) -> Shown:
     """Show one task. Its state and why, its attempts and what is kept of them, log, result and artifacts."""
     if artifact is not None:
-        return artifact_shown(client.call("get_task_artifact", task_id=task_id, name=artifact), raw)
+        return _show_artifact(client.call("get_task_artifact", task_id=task_id, name=artifact), raw)
     if attempt is not None:
         diff = client.call("get_attempt_diff", task_id=task_id, attempt=attempt)
-        return Text(patch_text(diff["files"]), diff, raw)
-    found = client.call("get_task", task_id=task_id)
-    return _task_page(found, _near(client, found), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
+        return Text(patch_text(diff["files"]), diff, raw, is_diff=True)
+    info = client.call("get_task", task_id=task_id)
+    return _task_page(info, _related(client, info), _end_of_log(client, task_id, lines + 1) if lines else [], lines)
 
 
-def artifact_shown(found: Mapping[str, Any], raw: bool) -> Shown:
+def _show_artifact(content: Mapping[str, Any], raw: bool) -> Shown:
     """The rows or the text of a file; of other files, where they are."""
-    where = f"{found['path']} at {found['commit'][:12]}" if found["commit"] else found["path"]
-    if found["form"] == "table":
-        note = f"{where}: this is its beginning." if found["cut"] else where
-        return Table(found["columns"], found["rows"], "It has no rows.", data=dict(found), note=note)
-    if found["text"] is not None:
-        return Text(found["text"], dict(found), raw)
-    return Note(f"{where}, {found['bytes']:,} bytes, {found['media_type']}: it cannot be shown here.", dict(found))
+    where = f"{content['path']} at {content['commit'][:12]}" if content["commit"] else content["path"]
+    if content["form"] == "table":
+        note = f"{where}: this is its beginning." if content["cut"] else where
+        return Table(content["columns"], content["rows"], "It has no rows.", data=dict(content), note=note)
+    if content["text"] is not None:
+        return Text(content["text"], dict(content), raw)
+    about = f"{where}, {content['bytes']:,} bytes, {content['media_type']}"
+    return Note(f"{about}: it cannot be shown here.", dict(content))
 
 
 def _task_page(
-    found: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int
+    task: Mapping[str, Any], near: Mapping[str, str], log: Sequence[Mapping[str, Any]], lines: int
 ) -> TablePage:
     """The details of a task, with the states of related tasks and the last lines of its log."""
-    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**found, **near})])
-    parts = [(f"{found['id']} {found['title']}", facts)]
-    parts.append(("Attempts", _attempts_table(found["attempts"])))
+    facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**task, **near})])
+    sections = [(f"{task['id']} {task['title']}", facts)]
+    sections.append(("Attempts", _attempts_table(task["attempts"])))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
-        parts.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
-    return TablePage(parts, {"task": found, "log": log[-lines:] if lines else []})
+        sections.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
+    return TablePage(sections, {"task": task, "log": log[-lines:] if lines else []})
 
 
 def _attempts_table(attempts: Sequence[Mapping[str, Any]]) -> Table:
     columns = without_empty(ATTEMPTS, "definition_hash", attempts)
-    last = {one["error_message"]: one["attempt"] for one in attempts}
-    rows = [_attempt(one, last[one["error_message"]]) for one in attempts]
+    last = {attempt["error_message"]: attempt["attempt"] for attempt in attempts}
+    rows = [_attempt_row(attempt, last[attempt["error_message"]]) for attempt in attempts]
     return Table.of(rows, columns, "It has not been claimed yet.")
 
 
-def _attempt(one: Mapping[str, Any], last: int) -> dict[str, Any]:
+def _attempt_row(attempt: Mapping[str, Any], last: int) -> dict[str, Any]:
     """An attempt, with what it waits for, how its command has ended it, or what is kept of it.
 
     Args:
         last: the last attempt with its error, which is shown once.
     """
-    if kept := one["kept"]:
+    if kept := attempt["kept"]:
         work = f"kept: {counted(kept['commits'], 'commit')}, {counted(kept['files'], 'file')}, {size(kept['bytes'])}"
     else:
-        work = (
-            one["problem"] or one["waits_for"] or (one["finishing"] and f"{one['finishing']}; its command still runs")
-        )
-    error = one["error_message"] or ""
-    shown = CellOutput(error) if one["attempt"] == last else f"the same as that of attempt {last}"
-    return {**one, "work": work, "error_message": shown if error else None}
+        finishing = attempt["finishing"] and f"{attempt['finishing']}; its command still runs"
+        work = attempt["problem"] or attempt["waits_for"] or finishing
+    error = attempt["error_message"] or ""
+    message = CellOutput(error) if attempt["attempt"] == last else f"the same as that of attempt {last}"
+    return {**attempt, "work": work, "error_message": message if error else None}
 
 
-def _near(client: OperatorClient, found: Mapping[str, Any]) -> dict[str, str]:
+def _related(client: OperatorClient, task: Mapping[str, Any]) -> dict[str, str]:
     """The dependencies that block a task and its subtasks, with their states."""
-    waits = [_standing(client, other) for other in found["blocked_by"][:NEAR]]
-    under = client.call("list_tasks", parent_task_id=found["id"], limit=NEAR)
-    parts = [f"{one['id']} ({StateCell.of(one['status'], one['blocked'])})" for one in under["tasks"]]
+    blockers = [_state_of(client, blocker) for blocker in task["blocked_by"][:NEAR]]
+    page = client.call("list_tasks", parent_task_id=task["id"], limit=NEAR)
+    subtasks = [f"{subtask['id']} ({StateCell.of(subtask['status'], subtask['blocked'])})" for subtask in page["tasks"]]
     return {
-        "blocked_by": _some(waits, len(found["blocked_by"]) > NEAR),
-        "subtasks": _some(parts, under["next_cursor"] is not None),
+        "blocked_by": _join(blockers, len(task["blocked_by"]) > NEAR),
+        "subtasks": _join(subtasks, page["next_cursor"] is not None),
     }
 
 
-def _standing(client: OperatorClient, task_id: int) -> str:
+def _state_of(client: OperatorClient, task_id: int) -> str:
     try:
-        found = client.call("get_task", task_id=task_id)
+        task = client.call("get_task", task_id=task_id)
     except NotFound:  # it is in another session, and the caller an agent
         return str(task_id)
-    hint = "; retry it" if found["status"] in lifecycle.DEAD else ""
-    return f"{task_id} ({StateCell.of(found['status'], found['blocked'])}{hint})"
+    hint = "; retry it" if task["status"] in lifecycle.DEAD else ""
+    return f"{task_id} ({StateCell.of(task['status'], task['blocked'])}{hint})"
 
 
-def _some(words: Sequence[str], more: bool) -> str:
-    return ", ".join([*words, *(["…"] if more else [])])
+def _join(words: Sequence[str], is_cut: bool) -> str:
+    return ", ".join([*words, *(["…"] if is_cut else [])])
 
 
-def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    error = found["error_message"]
-    is_shown = any(one["error_message"] == error for one in found["attempts"])
-    shown = {
-        **found,
-        "status": StateCell.of(found["status"], found["blocked"]),
+def _facts(task: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    error = task["error_message"]
+    is_shown = any(attempt["error_message"] == error for attempt in task["attempts"])
+    fields = {
+        **task,
+        "status": StateCell.of(task["status"], task["blocked"]),
         "error_message": CellOutput(error) if error and not is_shown else None,
+        "due": _due(task),
     }
     return [
-        (FACTS.get((found["status"], name), name), _brief(value))
-        for name, value in shown.items()
+        (FACTS.get((task["status"], name), name), _brief(value))
+        for name, value in fields.items()
         if name not in _SHOWN_ELSEWHERE and value not in (None, "", [], {})
     ]
 
 
 def _brief(value: Any) -> Any:
-    if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def _end_of_log(client: OperatorClient, task_id: int, wanted: int) -> list[dict[str, Any]]:
+def _end_of_log(client: OperatorClient, task_id: int, count: int) -> list[dict[str, Any]]:
     """The last lines of a task's log, oldest first."""
     lines: list[dict[str, Any]] = []
-    while len(lines) < wanted:
-        at = {"cursor": lines[-1]["id"] if lines else 0, "limit": min(wanted - len(lines), LOG_PAGE)}
+    while len(lines) < count:
+        at = {"cursor": lines[-1]["id"] if lines else 0, "limit": min(count - len(lines), LOG_PAGE)}
         page = client.call("get_task_logs", task_id=task_id, newest_first=True, **at)["lines"]
         lines += page
         if len(page) < at["limit"]:
@@ -234,7 +257,9 @@ def graph(client: OperatorClient, plan: str | None) -> Shown:
     """Show the graph of dependencies. Drawn in a notebook, as a table elsewhere."""
     page = client.call("list_tasks", limit=LIMIT, **drop_none(plan=plan))
     if page["next_cursor"]:
-        note = f"There are more than {LIMIT} tasks, too many to draw. Choose a plan with --plan, or use the panel."
+        which = "tasks" if plan is None else f"tasks in the plan {plain(plan)}"
+        choice = "Choose a plan with --plan, or use the panel." if plan is None else "Use the panel."
+        note = f"There are more than {LIMIT} {which}, too many to draw. {choice}"
         return Note(note, {"limit": LIMIT})
     edges = client.call("get_task_graph", **drop_none(plan=plan))["dependencies"]
     return Graph(page["tasks"], edges, NO_TASKS if plan is None else NO_MATCH)
@@ -246,36 +271,62 @@ def graph(client: OperatorClient, plan: str | None) -> Shown:
 @pass_client
 def cancel(client: OperatorClient, task_id: int, reason: str) -> Shown:
     """Cancel a task and its unfinished subtasks."""
-    before = client.call("list_events", after=None)["next_after"]
-    made = client.call("cancel_task", task_id=task_id, reason=reason)
-    others = _cancelled_with(client, made, before)
-    with_it = f", and with it {_some(others[:NEAR], len(others) > NEAR)}" if others else ""
-    return Note(f"Cancelled task {task_id}{with_it}.", made)
+    task = client.call("cancel_task", task_id=task_id, reason=reason)
+    others = task["also_cancelled"]
+    if task["status"] != "cancelled":
+        return Note(f"Task {task_id} is {task['status']}. Cancelled its subtasks {_some(others)}.", task)
+    return Note(f"Cancelled task {task_id}{f', and with it {_some(others)}' if others else ''}.", task)
 
 
-def _cancelled_with(client: OperatorClient, made: Mapping[str, Any], after: int) -> list[str]:
-    """The other tasks that the same change cancelled: all its events have the time of the task's end."""
-    found = client.call("list_events", after=after, kinds=["task.cancelled"], limit=EVENTS_PAGE)["events"]
-    ids = [event["subject"].removeprefix("task:") for event in found if event["at"] == made["completed_at"]]
-    return [one for one in ids if one != str(made["id"])]
+def _some(ids: Sequence[int]) -> str:
+    """The first of many ids, and how many more there are."""
+    more = f" and {len(ids) - NEAR:,} more" if len(ids) > NEAR else ""
+    return f"{', '.join(map(str, ids[:NEAR]))}{more}"
 
 
 @root.command()
-@click.argument("task_id", type=int, shell_complete=offers.tasks)
+@click.argument("task_ids", metavar="TASK_ID...", type=int, nargs=-1, required=True, shell_complete=offers.tasks)
 @click.option("--reason", default="", help="Recorded in the history.")
 @click.option("--max-retries", type=click.IntRange(0, 100), default=None, help="How many retries it has from now on.")
 @click.option("--recreate", is_flag=True, help="If its worktree is closed, create it anew from its branch first.")
+@click.option("--also-cancelled", is_flag=True, help="Retry also its subtasks and others that were cancelled with it.")
 @pass_client
-def retry(client: OperatorClient, task_id: int, reason: str, max_retries: int | None, recreate: bool) -> Shown:
-    """Retry a failed or cancelled task."""
-    if recreate:
-        _recreate_worktree(client, task_id)
-    made = client.call("retry_task", task_id=task_id, reason=reason, **drop_none(max_retries=max_retries))
-    return Note(f"Task {task_id} is retried.", made)
+def retry(
+    client: OperatorClient, task_ids: tuple[int, ...], reason: str, max_retries: int | None, recreate: bool, **more: Any
+) -> Shown:
+    """Retry failed or cancelled tasks; one that pauses before its retry, now."""
+    retried: list[dict[str, Any]] = []
+    for number, task_id in enumerate(task_ids, 1):
+        try:
+            if recreate:
+                _recreate_worktree(client, task_id)
+            options = drop_none(max_retries=max_retries, **more)
+            retried.append(client.call("retry_task", task_id=task_id, reason=reason, **options))
+        except WorkbenchError as error:
+            if not retried:
+                raise
+            rows = [[task["id"], _retried_text(task)] for task in retried]
+            rows += [[task_id, str(error)], *([later, "It was not tried."] for later in task_ids[number:])]
+            return PartialFailure(["task", "outcome"], rows, data=[*retried, {"id": task_id, "error": error.as_dict()}])
+    return Note("\n".join(map(_retried_text, retried)), retried[0] if len(retried) == 1 else retried)
+
+
+def _retried_text(task: Mapping[str, Any]) -> str:
+    also, stay = task["also_retried"], task["stay_cancelled"]
+    parts = [f"Task {task['id']} is retried{f', and with it {_some(also)}' if also else ''}.", task["note"]]
+    if stay:
+        parts.append(f"`workbench retry {' '.join(map(str, stay[:NEAR]))}` retries {_it_or_them(stay)}.")
+    return " ".join(filter(None, parts))
+
+
+def _it_or_them(ids: Sequence[int]) -> str:
+    if len(ids) == 1:
+        return "it"
+    return "them" if len(ids) <= NEAR else f"the first {NEAR}"
 
 
 def _recreate_worktree(client: OperatorClient, task_id: int) -> None:
-    """Create the worktree of a task anew from its branch, if it was closed."""
+    """If the worktree of a task is closed, create it anew from its branch."""
     name = client.call("get_task", task_id=task_id)["worktree"]
     if name is None:
         return
@@ -292,8 +343,8 @@ def _recreate_worktree(client: OperatorClient, task_id: int) -> None:
 def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> Shown:
     """Reserve a task for an agent, or for none. The agent that holds it loses it."""
     agent = None if agent_id == "none" else agent_id
-    made = client.call("reassign_task", task_id=task_id, assigned_agent_id=agent, reason=reason)
-    return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Any agent may claim task {task_id}.", made)
+    task = client.call("reassign_task", task_id=task_id, assigned_agent_id=agent, reason=reason)
+    return Note(f"Task {task_id} is reserved for {agent}." if agent else f"Any agent may claim task {task_id}.", task)
 
 
 @root.command()
@@ -303,11 +354,11 @@ def assign(client: OperatorClient, task_id: int, agent_id: str, reason: str) -> 
 @pass_client
 def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove: bool) -> Shown:
     """Make a task depend on others."""
-    made: dict[str, Any] = {}
+    task: dict[str, Any] = {}
     for on in others:
-        made = client.call("remove_dependency" if remove else "add_dependency", task_id=task_id, depends_on=on)
-    ids = ", ".join(map(str, made["dependencies"])) or "no task"
-    return Note(f"Task {task_id} depends on {ids}.", made)
+        task = client.call("remove_dependency" if remove else "add_dependency", task_id=task_id, depends_on=on)
+    ids = ", ".join(map(str, task["dependencies"])) or "no task"
+    return Note(f"Task {task_id} depends on {ids}.", task)
 
 
 @root.command()
@@ -315,8 +366,13 @@ def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove
 @click.option("--name", default=None, help="Its name, instead of the one in the file.")
 @click.option("--update", is_flag=True, help="Change the existing plan; failed tasks that change are retried.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option(
+    "--based-on", metavar="VERSION", default=None, help="Refuse the update if the plan has another version by now."
+)
 @pass_client
-def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_run: bool) -> Shown:
+def plan(
+    client: OperatorClient, file: Any, name: str | None, update: bool, dry_run: bool, based_on: str | None
+) -> Shown:
     """Create or change a plan. FILE is YAML or a Markdown checklist; either all tasks are created or none."""
     try:
         text = file.read()
@@ -324,30 +380,33 @@ def plan(client: OperatorClient, file: Any, name: str | None, update: bool, dry_
         raise BadInput("PLAN_INVALID", f"{file.name} is not UTF-8 text: {error.reason}.") from None
     if not dry_run:
         client.create_project()
-    return planned(client.call("create_plan", text=text, name=name, update=update, dry_run=dry_run), dry_run)
+    how = drop_none(name=name, based_on=based_on)
+    return plan_table(client.call("create_plan", text=text, update=update, dry_run=dry_run, **how), dry_run)
 
 
-def planned(made: Mapping[str, Any], dry_run: bool = False) -> Table:
-    """The tasks of a plan, below what happened, or would happen, to it and its changes."""
-    rows = [[task_id, name] for name, task_id in made["tasks"].items()]
-    summary = f"Plan {plain(made['plan'])}: {_happened(made, dry_run)}."
-    lead = "\n".join(filter(None, [summary, made["diff"]["text"]]))
+def plan_table(plan: Mapping[str, Any], dry_run: bool = False) -> Table:
+    """The tasks of a plan, or those that changed, below what happened, or would happen, to it and its changes."""
+    changes = plan["diff"]
+    shown = {*changes["added"], *changes["changed"]} if changes["text"] else plan["tasks"].keys()
+    rows = [[task_id, name] for name, task_id in plan["tasks"].items() if name in shown]
+    summary = f"Plan {plain(plan['plan'])}: {_summarise(plan, dry_run)}."
+    lead = "\n".join(filter(None, [summary, plan["diff"]["text"]]))
     return Table(
         ["task", "name in the plan"],
         rows,
         "",
-        made,
-        note="\n".join(filter(None, (made["note"], *made["warnings"]))),
+        plan,
+        note="\n".join(filter(None, (plan["note"], *plan["warnings"]))),
         lead=lead,
     )
 
 
-def _happened(made: Mapping[str, Any], dry_run: bool) -> str:
-    if not made["changed"]:
+def _summarise(plan: Mapping[str, Any], dry_run: bool) -> str:
+    if not plan["changed"]:
         return "unchanged"
     if dry_run:
-        return f"would be {'changed' if made['tasks'] else 'created'}; nothing was changed"
-    if made["diff"]["text"]:
+        return f"would be {'changed' if plan['tasks'] else 'created'}; nothing was changed"
+    if plan["diff"]["text"]:
         return "changed"
-    count = len(made["tasks"])
+    count = len(plan["tasks"])
     return f"created, {count:,} {'task' if count == 1 else 'tasks'}"

@@ -1,4 +1,4 @@
-"""What a project's files ask for, and whether the user trusts it: `trust`."""
+"""Trust in a project's files: shows what they ask for, and records the user's answer: `trust`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ UNTRUSTED = "Not used until you trust it: `workbench trust --yes`."
 def trust(client: OperatorClient, yes: bool) -> Shown:
     """Show what of this project is not used because it may have come with the repository, and trust it."""
     project = client.settings.project
-    state, found = _unknown_state(project), withheld(project)
-    if not state and not found:
+    state, files = _unknown_state(project), withheld(project)
+    if not state and not files:
         return Note("Nothing in this project needs your trust.", {"trusted": True, "state": [], "files": []})
-    text, data = _listed(state, found), {"state": state, "files": [_as_data(one) for one in found]}
+    text, data = _describe(state, files), {"state": state, "files": [_as_data(file) for file in files]}
     if not yes and not agreed(f"{text}\n\nMay Workbench use this?"):
         return Text(text, {"trusted": False, **data}, note=UNTRUSTED)
-    _require_valid(project, found)
+    _require_valid(project, files)
     if state:
         state_directory.adopt(project)
-    record(project, found)
+    record(project, files)
     return Text(text, {"trusted": True, **data}, note=TRUSTED)
 
 
@@ -52,7 +52,7 @@ def _unknown_state(project: Path) -> list[str]:
     return state_directory.unknown(project)
 
 
-def _require_valid(project: Path, found: Iterable[Privileged]) -> None:
+def _require_valid(project: Path, files: Iterable[Privileged]) -> None:
     """Refuse what would be refused where it is used: settings by the servers, profiles by `spawn`.
 
     Raises:
@@ -62,17 +62,17 @@ def _require_valid(project: Path, found: Iterable[Privileged]) -> None:
     from workbench.shells.gate import check_address
 
     check_address(Settings(project=project, **Settings.of_project(project)))
-    for one in found:
-        if not one.names:
-            profile.parse(Path(one.file).stem, one.text)
+    for file in files:
+        if not file.names:
+            profile.parse(Path(file.file).stem, file.text)
 
 
-def _listed(state: Sequence[str], found: Iterable[Privileged]) -> str:
-    parts = ["\n".join([one.place, *(f"    {line}" for line in one.lines)]) for one in found]
+def _describe(state: Sequence[str], files: Iterable[Privileged]) -> str:
+    parts = ["\n".join([file.place, *(f"    {line}" for line in file.lines)]) for file in files]
     if state:
         parts.insert(0, "\n".join([STATE, *(f"    {inert_line(path)}" for path in state)]))
     return "\n\n".join(parts)
 
 
-def _as_data(one: Privileged) -> dict[str, Any]:
-    return {"file": one.file, "settings": list(one.names), "text": one.text, "digest": one.digest}
+def _as_data(file: Privileged) -> dict[str, Any]:
+    return {"file": file.file, "settings": list(file.names), "text": file.text, "digest": file.digest}

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from workbench.cli import integration
-from workbench.cli.approvals import decider
+from workbench.cli.approvals import decider, requester
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.integration import requested_changes
 from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.present.tables import Table, TablePage
@@ -45,7 +45,7 @@ CLOSED = {
     "reason": "reason",
 }
 OF_FILES = ("path", "ahead", "behind", "added", "removed", "dirty", "conflicts", "overlaps", "merging")
-"""What is known of the files of a worktree, as long as it has any."""
+"""The fields about the files of a worktree, which a closed one has no more."""
 NO_WORKTREES = "There are no active worktrees."
 ITEMS = {"kind": "kind", "name": "name", "size": "size", "safe": "safe", "reason": "why"}
 
@@ -60,42 +60,42 @@ def worktrees() -> None:
 @pass_client
 def list_worktrees(client: OperatorClient, everything: bool) -> Shown:
     """List the active worktrees and what each would merge."""
-    found = client.call("get_worktree_status")["worktrees"]
-    active = worktree_table(found, NO_WORKTREES)
+    rows = client.call("get_worktree_status")["worktrees"]
+    active = worktree_table(rows, NO_WORKTREES)
     if not everything:
         return active
     closed = client.call("list_closed_worktrees")["worktrees"]
-    return TablePage([("Active", active), ("Closed", _closed_table(closed))], {"worktrees": found, "closed": closed})
+    return TablePage([("Active", active), ("Closed", _closed_table(closed))], {"worktrees": rows, "closed": closed})
 
 
-def worktree_table(found: Sequence[Mapping[str, Any]], empty: str) -> Table:
+def worktree_table(rows: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """Active worktrees, and what each would merge."""
-    said = [(one["name"], text) for one in found for text in (one["problem"], _without(one["empty_submodules"]))]
-    note = "\n".join(f"{name}: {text}" for name, text in said if text)
-    return Table.of([_counted(one) for one in found], COLUMNS, empty, found, note=note)
+    notes = [(row["name"], text) for row in rows for text in (row["problem"], _lacks(row["empty_submodules"]))]
+    note = "\n".join(f"{name}: {text}" for name, text in notes if text)
+    return Table.of([_count_files(row) for row in rows], COLUMNS, empty, rows, note=note)
 
 
-def _without(submodules: Sequence[str]) -> str:
-    """What is said of submodules without files."""
+def _lacks(submodules: Sequence[str]) -> str:
+    """The note about submodules whose files are not there."""
     return f"Without the files of submodules: {', '.join(submodules)}." if submodules else ""
 
 
 def _closed_table(closed: Sequence[Mapping[str, Any]]) -> Table:
     """Closed worktrees, the last closed first."""
-    rows = [{**one, **_decision(one), "commit": (one["integrated_commit"] or "")[:12]} for one in closed]
-    return Table.of(rows, CLOSED, "No worktree has been integrated or discarded yet.", closed)
+    shown = [{**row, **_decision(row), "commit": (row["integrated_commit"] or "")[:12]} for row in closed]
+    return Table.of(shown, CLOSED, "No worktree has been integrated or discarded yet.", closed)
 
 
-def _decision(one: Mapping[str, Any]) -> dict[str, Any]:
+def _decision(worktree: Mapping[str, Any]) -> dict[str, Any]:
     """Who requested and approved the integration of a closed worktree, or who discarded it, and why."""
-    asked = one["approval"]
-    if one["status"] == "integrated" and asked:
-        return {"requester": asked["requester"], "by": decider(asked), "reason": asked["decision_reason"]}
-    return {"requester": None, "by": one["closed_by"], "reason": one["reason"]}
+    approval = worktree["approval"]
+    if worktree["status"] == "integrated" and approval:
+        return {"requester": requester(approval), "by": decider(approval), "reason": approval["decision_reason"]}
+    return {"requester": None, "by": worktree["closed_by"], "reason": worktree["reason"]}
 
 
-def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {**found, **{f"n_{name}": len(found[name]) for name in ("files", "dirty", "conflicts", "overlaps")}}
+def _count_files(worktree: Mapping[str, Any]) -> dict[str, Any]:
+    return {**worktree, **{f"n_{name}": len(worktree[name]) for name in ("files", "dirty", "conflicts", "overlaps")}}
 
 
 @worktrees.command("status")
@@ -103,19 +103,21 @@ def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
 @pass_client
 def show_status(client: OperatorClient, name: str) -> Shown:
     """Show one worktree. Its commits, files, predicted conflicts, agents and tasks."""
-    (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    told = {**found, "approval": _approval(found["approval"])}
-    is_closed = found["status"] not in OPEN
+    (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
+    facts = {**worktree, "approval": _approval(worktree["approval"])}
+    is_closed = worktree["status"] not in OPEN
     hidden = {"files", "approval_id", *(OF_FILES if is_closed else ())}
-    plain = {key: _plain(value) for key, value in told.items() if key not in hidden}
-    rows = [[key.replace("_", " "), value] for key, value in plain.items() if value not in (None, "", [])]
-    files = Table.of(found["files"], {"path": "file", "added": "+", "removed": "−"}, "No file has changed yet.")
-    is_merged = found["status"] == WorktreeState.INTEGRATED
+    values = {key: _text_of(value) for key, value in facts.items() if key not in hidden}
+    rows = [[key.replace("_", " "), value] for key, value in values.items() if value not in (None, "", [])]
+    files = Table.of(worktree["files"], {"path": "file", "added": "+", "removed": "−"}, "No file has changed yet.")
+    is_merged = worktree["status"] == WorktreeState.INTEGRATED
     note = f"`workbench worktrees diff {name}` prints what it changed." if is_merged else ""
-    sections = [(found["name"], Table(["", ""], rows, note=note)), *([] if is_closed else [("Changed files", files)])]
+    sections = [(worktree["name"], Table(["", ""], rows, note=note))]
+    if not is_closed:
+        sections.append(("Changed files", files))
     if closed := client.call("list_closed_worktrees", worktree_name=name)["worktrees"]:
         sections.append(("History", _closed_table(closed)))
-    return TablePage(sections, {**found, "history": closed})
+    return TablePage(sections, {**worktree, "history": closed})
 
 
 def _approval(approval: Mapping[str, Any] | None) -> str | None:
@@ -127,14 +129,14 @@ def _approval(approval: Mapping[str, Any] | None) -> str | None:
     return f"{approval['id']}, {approval['status']}{by}{reason}"
 
 
-def _plain(value: Any) -> Any:
+def _text_of(value: Any) -> Any:
     if isinstance(value, list):
-        return ", ".join(_overlap(one) if isinstance(one, dict) else one for one in value)
+        return ", ".join(_overlap_text(item) if isinstance(item, dict) else item for item in value)
     return value
 
 
-def _overlap(one: Mapping[str, Any]) -> str:
-    return f"{one['worktree']} ({', '.join(one['files'])})"
+def _overlap_text(overlap: Mapping[str, Any]) -> str:
+    return f"{overlap['worktree']} ({', '.join(overlap['files'])})"
 
 
 @worktrees.command("diff")
@@ -145,37 +147,26 @@ def _overlap(one: Mapping[str, Any]) -> str:
 @pass_client
 def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: bool, raw: bool) -> Shown:
     """Print what a worktree has changed since it was forked."""
-    found = client.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **drop_none(path=path))
-    return Text(patch_text(found["files"]), found, raw)
+    diff = client.call("get_worktree_diff", worktree_name=name, uncommitted=uncommitted, **drop_none(path=path))
+    return Text(patch_text(diff["files"]), diff, raw, is_diff=True)
 
 
-@worktrees.command("create")
-@click.argument("name")
-@click.option(
-    "--branch", "branch_name", default=None, help="Its branch, new or to be continued; by default a new wb/NAME/main."
-)
-@click.option(
-    "--from",
-    "source_branch",
-    default=None,
-    help="Where to fork it, and its default target; by default the current branch.",
-)
-@pass_client
-def create(client: OperatorClient, name: str, branch_name: str | None, source_branch: str | None) -> Shown:
-    """Create a worktree with its own branch, or with --branch, one that continues an existing branch."""
-    made = client.call("create_worktree", name=name, **drop_none(branch_name=branch_name, source_branch=source_branch))
-    text = f"Created {name} on branch {made['branch_name']} in {made['path']}."
-    return Note(f"{text} {_without(made['empty_submodules'])}".rstrip(), made)
+@view("CreatedWorktree")
+def show_created(worktree: dict[str, Any]) -> Shown:
+    """Where a new worktree is, and what its files lack."""
+    text = f"Created {worktree['name']} on branch {worktree['branch_name']} in {worktree['path']}."
+    return Note(f"{text} {_lacks(worktree['empty_submodules'])}".rstrip(), worktree)
 
 
 @view("Updated")
-def _updated(made: dict[str, Any]) -> Shown:
-    name = made["worktree"]
-    if made["conflicts"]:
-        text = f"Nothing was changed; these files conflict: {', '.join(made['conflicts'])}."
-        return Note(f"{text} `workbench worktrees resolve {name}` shows how to resolve them.", made)
+def show_update(update: dict[str, Any]) -> Shown:
+    """Whether a worktree has the commits of its target now."""
+    name = update["worktree"]
+    if update["conflicts"]:
+        text = f"Nothing was changed; these files conflict: {', '.join(update['conflicts'])}."
+        return Note(f"{text} `workbench worktrees resolve {name}` shows how to resolve them.", update)
     merged = f"{name} now has all commits of its target."
-    return Note(merged if made["merged"] else f"{name} is up to date.", made)
+    return Note(merged if update["merged"] else f"{name} is up to date.", update)
 
 
 @worktrees.command("resolve")
@@ -185,33 +176,35 @@ def _updated(made: dict[str, Any]) -> Shown:
 @pass_client
 def resolve(client: OperatorClient, name: str, step: str | None) -> Shown:
     """Merge the target into a worktree and resolve the conflicts there; shows the steps that are left."""
-    made = client.call("resolve_worktree", worktree_name=name, step=step or "start")
-    steps = [f"{number}. {text}" for number, text in enumerate(made["steps"], 1)]
-    return Text("\n".join([_resolving(made), *steps]), made)
+    merge = client.call("resolve_worktree", worktree_name=name, step=step or "start")
+    steps = [f"{number}. {text}" for number, text in enumerate(merge["steps"], 1)]
+    return Text("\n".join([_state_text(merge), *steps]), merge)
 
 
-def _resolving(made: Mapping[str, Any]) -> str:
-    name, target, files = made["worktree"], made["target"], made["conflicts"]
+def _state_text(merge: Mapping[str, Any]) -> str:
+    name, target, files = merge["worktree"], merge["target"], merge["conflicts"]
     return {
         "up_to_date": f"{name} has all commits of {target}; there is nothing to resolve.",
         "merged": f"{target} is merged into {name}.",
         "aborted": f"The merge is undone; {name} is as it was.",
         "unresolved": f"{target} is being merged into {name}. "
         + (f"In conflict: {', '.join(files)}." if files else "No file is in conflict any more."),
-    }[made["state"]]
+    }[merge["state"]]
 
 
 @view("Discarded")
-def _discarded(made: dict[str, Any]) -> Shown:
-    kept = f"the branch {made['branch_name']} is {'kept' if made['branch_kept'] else 'deleted'}"
-    saved = f" What existed nowhere else is saved in {made['bundle']}." if made["bundle"] else ""
-    return Note(f"Discarded {made['name']}; {kept}.{saved}", made)
+def show_discarded(worktree: dict[str, Any]) -> Shown:
+    """What is left of a discarded worktree."""
+    kept = f"the branch {worktree['branch_name']} is {'kept' if worktree['branch_kept'] else 'deleted'}"
+    saved = f" What existed nowhere else is saved in {worktree['bundle']}." if worktree["bundle"] else ""
+    return Note(f"Discarded {worktree['name']}; {kept}.{saved}", worktree)
 
 
 @view("ConflictsPredicted")
-def _conflicts(found: dict[str, Any]) -> Shown:
-    rows = [[pair["one"], pair["other"], ", ".join(pair["files"])] for pair in found["pairs"]]
-    return Table(["worktree", "with", "files"], rows, "No conflicts are predicted.", found)
+def conflict_table(predicted: dict[str, Any]) -> Shown:
+    """The pairs of worktrees that would conflict, and in which files."""
+    rows = [[pair["one"], pair["other"], ", ".join(pair["files"])] for pair in predicted["pairs"]]
+    return Table(["worktree", "with", "files"], rows, "No conflicts are predicted.", predicted)
 
 
 @worktrees.command("prune")
@@ -219,10 +212,10 @@ def _conflicts(found: dict[str, Any]) -> Shown:
 @pass_client
 def prune(client: OperatorClient, yes: bool) -> Shown:
     """Show the disk space of worktrees, and free what is safe to remove."""
-    found = client.call("prune_worktrees", apply=yes)
-    rows = [{**item, "size": size(item["bytes"]), "safe": "yes" if item["safe"] else ""} for item in found["items"]]
-    done = f"{size(found['freed'])} freed" if yes else "--yes removes what is safe"
-    return Table.of(rows, ITEMS, "There is nothing to remove.", found, f"{size(found['bytes'])} in all; {done}")
+    pruned = client.call("prune_worktrees", apply=yes)
+    rows = [{**item, "size": size(item["bytes"]), "safe": "yes" if item["safe"] else ""} for item in pruned["items"]]
+    done = f"{size(pruned['freed'])} freed" if yes else "--yes removes what is safe"
+    return Table.of(rows, ITEMS, "There is nothing to remove.", pruned, f"{size(pruned['bytes'])} in all; {done}")
 
 
 @worktrees.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -240,16 +233,16 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     from workbench.services.worktrees.update import learn_target
 
     client: OperatorClient = ctx.obj
-    (found,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    if found["status"] not in OPEN:
-        raise not_now(found["name"], found["status"])
-    place = WorktreeLocation.of(client.settings, found["name"])
+    (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
+    if worktree["status"] not in OPEN:
+        raise not_now(worktree["name"], worktree["status"])
+    place = WorktreeLocation.of(client.settings, worktree["name"])
     if not is_there(place):
         raise worktree_gone(place)
     repository = Repository.open(client.settings.project)
     box = box_of(client.settings, repository, place)
-    if commit := repository.resolve(found["integration_target"]):
-        learn_target(checkout_of(client.settings, repository, place), found, commit)
+    if commit := repository.resolve(worktree["integration_target"]):
+        learn_target(checkout_of(client.settings, repository, place), worktree, commit)
     require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
     words = command[1:] if command[0] == "--" else command
     with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
@@ -258,11 +251,10 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a command, whose own affair it is what an interrupt from the terminal does to it."""
+    """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
     while True:
         with suppress(KeyboardInterrupt):
             return process.wait()
 
 
-worktrees.add_command(integration.integrate)
-worktrees.add_command(integration.requested_changes)
+worktrees.add_command(requested_changes)

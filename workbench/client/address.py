@@ -10,6 +10,8 @@ from workbench.errors import BadInput
 SESSION_VARIABLE = "WORKBENCH_SESSION"
 SESSION_HEADER = "X-Workbench-Session"
 """Names the session for the operator's requests that name none themselves."""
+PERSON_HEADER = "X-Workbench-Person"
+"""Names, percent-encoded, who of several makes the operator's request."""
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 

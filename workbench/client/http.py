@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from workbench.client.address import access_header, http_url, session_header
+from workbench.client.address import PERSON_HEADER, access_header, http_url, session_header
 from workbench.client.messages import encoded, no_reply, no_server, not_here
 from workbench.errors import from_dict
 
@@ -42,16 +42,21 @@ class HttpClient:
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+    async def call(self, name: str, person: str | None = None, /, **arguments: Any) -> dict[str, Any]:
         """Run an operation.
+
+        Args:
+            person: who of several makes the operator's request.
 
         Raises:
             WorkbenchError: what the server raised; ``NO_SERVER`` when none answers, ``NO_REPLY`` if it is late.
         """
-        content = encoded(name, arguments)
+        content, headers = encoded(name, arguments), {PERSON_HEADER: quote(person)} if person else {}
         limit = WITHOUT_LIMIT if name == "call_tool" else self._http.timeout
         try:
-            response = await self._http.post(f"/api/ops/{quote(name, safe='')}", content=content, timeout=limit)
+            response = await self._http.post(
+                f"/api/ops/{quote(name, safe='')}", content=content, headers=headers, timeout=limit
+            )
             body = response.json()
         except httpx2.ReadTimeout as error:
             raise no_reply(TIMEOUT_SECONDS) from error

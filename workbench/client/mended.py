@@ -60,6 +60,8 @@ class _Mended:
         item: SessionMessage | Exception = await self._stream.receive()
         if not isinstance(item, Exception) and isinstance(item.message, JSONRPCResponse):
             mend(item.message.result, self._version)
+            if isinstance(id_ := item.message.id, str) and id_.isdecimal():  # the client counts its requests
+                item.message.id = int(id_)
         return item
 
     async def aclose(self) -> None:
@@ -84,11 +86,16 @@ class _Mended:
 
 
 def mend(result: dict[str, Any], version: Callable[[], str | None]) -> None:
-    """Mend the result of a request in place, if it is a list of tools or the result of one.
+    """Mend the result of a request in place, if it is a list of tools, the result of one, or what a server says of
+    itself at the beginning.
 
     Args:
         version: that of the protocol.
     """
+    if "_meta" in result and not isinstance(result["_meta"], dict):
+        del result["_meta"]
+    if "protocolVersion" in result:
+        _mend_beginning(result)
     if isinstance(result.get("tools"), list):
         _mend_list(result, version() or "")
     elif "content" in result or "structuredContent" in result:
@@ -100,10 +107,20 @@ def structured_content(result: CallToolResult) -> Any:
     return (result.meta or {}).get(STRUCTURED, result.structured_content)
 
 
+def _mend_beginning(result: dict[str, Any]) -> None:
+    about, abilities = _object(result.get("serverInfo")), _object(result.get("capabilities"))
+    result["serverInfo"] = {key: str(about.get(key) or "") for key in ("name", "version")}
+    result["capabilities"] = {name: ability for name, ability in abilities.items() if isinstance(ability, dict)}
+    if not isinstance(result.get("instructions"), str):
+        result.pop("instructions", None)
+
+
 # Lists of tools.
 
 
 def _mend_list(result: dict[str, Any], version: str) -> None:
+    if not isinstance(cursor := result.get("nextCursor"), str | None):
+        result["nextCursor"] = str(cursor)
     entries = result["tools"]
     left_out: list[str] = []
     notes: list[str] = []
@@ -163,6 +180,8 @@ def _mend_content(result: dict[str, Any], version: str) -> None:
     from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
     structured, content = result.get("structuredContent"), result.get("content")
+    if "isError" in result:
+        result["isError"] = str(result["isError"]).lower() in ("true", "1")
     if "structuredContent" in result and not isinstance(structured, dict) and version not in MODERN_PROTOCOL_VERSIONS:
         result.pop("structuredContent", None)
         result["_meta"] = {**_object(result.get("_meta")), STRUCTURED: structured}

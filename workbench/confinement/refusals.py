@@ -23,7 +23,8 @@ from workbench.state.settings_file import NOT_TRUSTED
 LINES = 200
 LINE_LENGTH = 2_000
 SHOWN = 5
-HEADING = "This may be a refusal by its box. A changed setting counts once the server and the agent are started again."
+ONCE_STARTED = "A changed setting counts once the server and the agent are started again."
+HEADING = f"This may be a refusal by its box. {ONCE_STARTED}"
 
 _REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b|PermissionError", re.I)
 _UNREACHED = re.compile(r"(failed|could ?n[o']t|unable) (to )?connect|connection to server", re.I)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.errors import BadInput, Hint, NotFound, WorkbenchError
 from workbench.git.commits import Commit, DirectoryHistory
 from workbench.rules.definitions import layout
 from workbench.rules.definitions.model import Definition
@@ -46,7 +46,7 @@ def version(path: Path, name: str) -> tuple[str, Definition]:
     """
     history = DirectoryHistory.of(path)
     if history is None:
-        raise NotFound("VERSION_NOT_FOUND", f"There is no version {name}. agent_history lists them.")
+        raise NotFound("VERSION_NOT_FOUND", f"There is no version {name}.", Hint("agent_history"))
     commit = history.find_commit(name)
     [content] = history.contents([commit], layout.is_part)
     return commit, _parsed(content)
@@ -67,7 +67,9 @@ def _parsed(content: Mapping[str, bytes]) -> Definition:
         NotFound: ``VERSION_NOT_FOUND``: it has none. BadInput: ``INVALID_CONFIGURATION``.
     """
     if layout.AGENT not in content:
-        raise NotFound("VERSION_NOT_FOUND", "The commit has no such agent. agent_history lists those that have.")
+        raise NotFound(
+            "VERSION_NOT_FOUND", "The commit has no such agent.", Hint("agent_history", "{} lists those that have.")
+        )
     try:
         return layout.parse({path: text.decode() for path, text in content.items()})
     except UnicodeDecodeError as error:

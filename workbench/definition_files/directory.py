@@ -320,6 +320,15 @@ class DefinitionDirectory:
         """Whether its files still have a signature; empty: whether there are none."""
         return tuple(self._parts()) == before
 
+    def require_begun(self) -> None:
+        """Refuse a place where nothing is, before a lock is made for it.
+
+        Raises:
+            NotFound: ``AGENT_NOT_FOUND``.
+        """
+        if not (os.path.lexists(self.path) or self.journal.is_open()):
+            raise self._not_found()
+
     def locked(self) -> AbstractContextManager[None]:
         """Hold the definition's lock; see `Journal.locked`."""
         return self.journal.locked()

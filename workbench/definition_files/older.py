@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from workbench.definition_files.directory import Content, DefinitionDirectory, Print
-from workbench.errors import Conflict, Unavailable
+from workbench.errors import Conflict, Hint, Unavailable
 from workbench.present.inert import inert_line
 from workbench.rules.definitions import layout, older
 from workbench.rules.definitions.conversion import Converted
@@ -66,7 +66,9 @@ class OlderDefinition(DefinitionDirectory):
             Conflict: ``OLDER_LAYOUT``.
         """
         raise Conflict(
-            "OLDER_LAYOUT", f"{inert_line(self.path.name)} has an older layout. Convert it with agent_migrate first."
+            "OLDER_LAYOUT",
+            f"{inert_line(self.path.name)} has an older layout.",
+            Hint("agent_migrate", "Convert it with {} first."),
         )
 
     def discard(self, *, is_converted_here: bool) -> None:

@@ -129,6 +129,8 @@ def _invalid(path: str, problem: str) -> BadInput:
 
 
 PATH_LIMIT = 4_000
+PART_LIMIT = 255
+"""What file systems hold."""
 NAME_LIMIT = 100
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9 ._-]*[A-Za-z0-9_-])?")
 
@@ -138,6 +140,9 @@ def flaw(path: str) -> str | None:
     flaws = {
         "it is empty": not path,
         f"it is longer than {PATH_LIMIT:,} characters": len(path) > PATH_LIMIT,
+        f"one of its parts is longer than {PART_LIMIT} bytes": any(
+            len(part.encode("utf-8", "surrogatepass")) > PART_LIMIT for part in path.split("/")
+        ),
         "it contains characters that cannot be shown": not path.isprintable(),
         "its parts are separated by '/'": "\\" in path,
         "it must not contain '..'": ".." in PurePosixPath(path).parts,

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workbench.rules.definitions.providers import PROVIDERS
+
+if TYPE_CHECKING:
+    import httpx2
+
+LARGEST = 16 << 20
+"""Bytes of a list of models that are read."""
 
 ADDRESSES: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com/v1",
@@ -56,7 +64,7 @@ async def refusal(
 ) -> str | None:
     """Ask a provider; why it does not accept the configuration, or None if it does.
 
-    Redirects are not followed: they could take the secrets elsewhere. Nothing of the reply but its status is read.
+    Redirects are not followed: they could take the secrets elsewhere. Nothing of the reply but its status is shown.
 
     Args:
         provider: one that can be asked.
@@ -75,11 +83,33 @@ async def refusal(
             httpx2.AsyncClient(timeout=seconds, follow_redirects=False) as client,
             client.stream("GET", f"{base.rstrip('/')}{listing.path}", headers=headers) as response,
         ):
-            return _meaning(name, response.status_code)
+            meaning = _meaning(name, response.status_code)
+            if meaning is None and not _lists_models(await _start_of(response)):
+                return f"{name}'s address answers, but not with a list of models. Check it; it may lack /v1."
+            return meaning
     except (TimeoutError, httpx2.TimeoutException):
         return f"{name} did not answer within {seconds:g} s."
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         return f"{name} cannot be reached ({type(error).__name__}). Check its address and the network."
+
+
+async def _start_of(response: httpx2.Response) -> bytes:
+    body = b""
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > LARGEST:
+            break
+    return body
+
+
+def _lists_models(body: bytes) -> bool:
+    """Whether a reply lists models, as each provider and those that speak its protocol do."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    listed = (answer.get("data"), answer.get("models")) if isinstance(answer, dict) else (answer,)
+    return any(isinstance(models, list) for models in listed)
 
 
 def _meaning(name: str, status: int) -> str | None:

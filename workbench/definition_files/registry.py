@@ -13,7 +13,7 @@ from typing import TypeVar
 from workbench.definition_files.directory import DefinitionDirectory, Print, Snapshot, is_settled
 from workbench.definition_files.older import definition_at
 from workbench.definition_files.places import Places
-from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, NotFound, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.rules.definitions.names import is_id
@@ -89,10 +89,11 @@ class Registry:
         quoted = f"'{inert_line(target)}'"
         if worded := [self.display_path(one.key) for one, head in self.heads() if head.id == target]:
             text = f"The id {quoted} in {', '.join(worded)} is no UUID, so it names nobody."
-            raise NotFound("AGENT_NOT_FOUND", f"{text} Use the path, or give it an id with agent_migrate.")
-        meant = similar(target, (head.name for _, head in self.heads()))
-        question = f" Did you mean {meant}?" if meant else " agent_list lists them."
-        raise NotFound("AGENT_NOT_FOUND", f"No agent has the path, id or name {quoted}.{question}")
+            raise NotFound("AGENT_NOT_FOUND", text, Hint("agent_migrate", "Use the path, or give it an id with {}."))
+        text = f"No agent has the path, id or name {quoted}."
+        if meant := similar(target, (head.name for _, head in self.heads())):
+            raise NotFound("AGENT_NOT_FOUND", f"{text} Did you mean {meant}?")
+        raise NotFound("AGENT_NOT_FOUND", text, Hint("agent_list"))
 
     def _meant(self, target: str) -> list[DefinitionDirectory]:
         """The definitions that a target means, by path. One with a separator is a path and nothing else."""

@@ -48,6 +48,11 @@ def resolve(reference: SecretReference, project: Path) -> str:
     return secret
 
 
+def is_unset(reference: SecretReference) -> bool:
+    """Whether a reference is to a variable that this process has not."""
+    return reference.source is SecretSource.ENV and reference.place not in os.environ
+
+
 class _UnresolvedError(Exception):
     """Why a secret cannot be read."""
 

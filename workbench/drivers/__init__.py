@@ -23,6 +23,9 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             transports=frozenset({"stdio", "sse", "streamable-http"}),
             expands=re.compile(r"\$\{"),
             key="ANTHROPIC_API_KEY",
+            limit=claude.limit,
+            is_read_only=lambda limits: False,
+            withheld=claude.withheld,
             configure=claude.configure,
         ),
         "codex": AgentProgram(
@@ -31,6 +34,9 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             transports=frozenset({"stdio", "streamable-http"}),
             expands=None,
             key="CODEX_API_KEY",
+            limit=codex.limit,
+            is_read_only=codex.is_read_only,
+            withheld=codex.withheld,
             configure=codex.configure,
         ),
         "gemini": AgentProgram(
@@ -39,6 +45,9 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             transports=frozenset({"stdio", "sse", "streamable-http"}),
             expands=re.compile(r"\$(\{|\w)"),
             key="GEMINI_API_KEY",
+            limit=gemini.limit,
+            is_read_only=lambda limits: False,
+            withheld=gemini.withheld,
             configure=gemini.configure,
         ),
     }

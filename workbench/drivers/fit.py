@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from re import Pattern
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, unattended
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, ModelSettings
+from workbench.rules.definitions.program_tools import ToolLimits
 from workbench.rules.definitions.providers import provider_id
 
 OWN_SERVER = "workbench"
@@ -28,6 +29,9 @@ class AgentProgram:
         transports: the types of MCP servers that it can use.
         expands: matches what it replaces by variables of its environment, in its configuration of servers.
         key: the variable that holds its provider's key.
+        limit: from the command of a profile, and limits of the program's own tools, to the command that keeps them.
+        is_read_only: whether it keeps limits only if it can write nothing but its scratch directory.
+        withheld: what of allowed tools it cannot give, because it cannot keep the limits otherwise.
         configure: from a setup, its scratch directory and its profile's files to how it is started.
     """
 
@@ -36,6 +40,9 @@ class AgentProgram:
     transports: frozenset[str]
     expands: Pattern[str] | None
     key: str
+    limit: Callable[[Sequence[str], ToolLimits], list[str]]
+    is_read_only: Callable[[ToolLimits], bool]
+    withheld: Callable[[ToolLimits], Iterable[str]]
     configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
 
 
@@ -71,7 +78,12 @@ def fit(program: AgentProgram | None, name: str, definition: Definition) -> Fit:
     Raises:
         BadInput: ``DEFINITION_DOES_NOT_FIT``, ``PROVIDER_UNKNOWN``.
     """
+    limits = definition.settings.limits
     if program is None:
+        if limits:
+            raise _unfit(
+                f"it limits its program's own tools, which the profile {name} cannot do. Choose another profile"
+            )
         return Fit(
             None, False, "", {}, tuple(f"The profile {name} does not use {what}." for what in _models_part(definition))
         )
@@ -82,7 +94,8 @@ def fit(program: AgentProgram | None, name: str, definition: Definition) -> Fit:
         _check_server(program, name, key, one)
     ignored = [f"The profile {name} does not use the setting {key}." for key in _ignored(program, definition.settings)]
     unused = [_unused(name, key, servers[key]) for key in servers.keys() - usable.keys()]
-    return Fit(provider, provider in definition.providers, model, usable, tuple(sorted(ignored + unused)))
+    kept_from = [f"With the profile {name}, {what}." for what in program.withheld(limits)] if limits else []
+    return Fit(provider, provider in definition.providers, model, usable, tuple(sorted(ignored + unused + kept_from)))
 
 
 def _models_part(definition: Definition) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer, ToolRule, asks_first
+from workbench.rules.definitions.program_tools import ToolLimits
 
 UNATTENDED = ("always", "agent")
 """Values of `include` with which a tool is offered without a person's choice."""
@@ -41,6 +42,7 @@ class AgentSetup(BaseModel):
         model: the model's id at the provider; empty: the program's default.
         max_chat_turns, max_output_tokens: limits; None: the program's own.
         servers: the MCP servers by name.
+        limits: what the program may do with its own tools.
         secrets: the secrets in all these; they are masked in what its commands write.
     """
 
@@ -58,6 +60,7 @@ class AgentSetup(BaseModel):
     max_chat_turns: int | None = None
     max_output_tokens: int | None = None
     servers: dict[str, ServerSetup] = Field(default={}, repr=False)
+    limits: ToolLimits = ToolLimits()
     secrets: tuple[str, ...] = Field((), repr=False)
 
 

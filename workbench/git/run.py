@@ -133,7 +133,7 @@ class GitResult:
         reasons = [line for line in lines if line.startswith(("fatal:", "error:"))]
         if self.cut:
             reasons = ["its output is too long"]
-        advice = _advice(self.err)
+        advice = _advice(self.err) or _exception(self.err)
         if self.was_disturbed and not self.cut:
             advice = advice or " It was ended from outside. Try again."
         return Unavailable(
@@ -193,6 +193,12 @@ def _advice(error: str) -> str:
     """Advice on an error that the machine caused."""
     matches = (advice for reasons, advice in _OF_THE_MACHINE.items() if any(reason in error for reason in reasons))
     return next(matches, "")
+
+
+def _exception(error: str) -> str:
+    """The command that git names where it uses no repository of another user."""
+    command = re.search(r"^\s*(git config --global --add safe\.directory .*)$", error, re.MULTILINE)
+    return f" If you trust its owner, run `{command[1]}`." if command else ""
 
 
 def _join_commands(commands: Sequence[Sequence[str]]) -> Sequence[str]:

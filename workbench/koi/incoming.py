@@ -143,6 +143,8 @@ def _reason(error: Exception) -> str:
         text = f"{where}: {reason(first)}" if where else reason(first)
     elif isinstance(error, KeyError):
         text = f"{error.args[0]} is missing"
+    elif isinstance(error, TypeError):
+        text = "it is no object whose payload is an object"
     else:
         text = str(error)
     return text[:LONGEST_REASON]

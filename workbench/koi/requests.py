@@ -13,12 +13,13 @@ from cachetools import LRUCache
 from pydantic import ValidationError
 from rid_lib.types import KoiNetNode
 
-from workbench.errors import BadInput, Refused, Unavailable
+from workbench.errors import BadInput, Hint, Refused, Unavailable
 from workbench.koi.envelope import signed
 from workbench.koi.identity import NodeIdentity, belongs
 from workbench.koi.incoming import Incoming, received
 from workbench.koi.payloads import Bundle, BundlesPayload, ErrorResponse, FetchBundles, Payload
 from workbench.koi.rids import parse_node
+from workbench.present.inert import inert_line
 
 BROADCAST, POLL = "/events/broadcast", "/events/poll"
 RIDS, MANIFESTS, BUNDLES = "/rids/fetch", "/manifests/fetch", "/bundles/fetch"
@@ -35,6 +36,8 @@ LARGEST_REPORT = 16_384
 """Bytes of an envelope before the answer."""
 REPORT_SECONDS = 0.1
 """A report that comes sooner after another is dropped, because each costs the check of a signature."""
+LONGEST_REASON = 500
+"""Characters of what another node says of its refusal."""
 PEERS = 10_000
 """The most peers of which an answer is remembered."""
 
@@ -128,8 +131,12 @@ class PeerClient:
         except (ValueError, KeyError, TypeError):
             raise Unavailable(
                 "KOI_RID_UNKNOWN",
-                f"The node at {base_url} does not say what its RID is. Give it: join_network(first_contact_rid=…), or "
-                "the setting koi_first_contact_rid.",
+                f"The node at {base_url} does not say what its RID is.",
+                Hint(
+                    "join_network",
+                    "Give it: {}(first_contact_rid=…), or the setting koi_first_contact_rid.",
+                    "Give it: `workbench koi join URL --rid RID`, or the setting koi_first_contact_rid.",
+                ),
             ) from None
 
     async def meet(self, rid: KoiNetNode, base_url: str) -> Bundle:
@@ -173,7 +180,7 @@ class PeerClient:
         if status == httpx2.codes.BAD_REQUEST:
             raise _refusal(peer, raw)
         if status != httpx2.codes.OK:
-            raise _bad_answer(peer.rid, f"its status is {status}", status=status)
+            raise _bad_answer(peer.rid, f"its status is {status}{_reason(raw)}", status=status)
         return raw
 
     async def _request(
@@ -238,10 +245,25 @@ def _require_port(url: str) -> None:
 
 def _refusal(peer: KoiPeer, raw: bytes) -> Refused | Unavailable:
     try:
-        error = ErrorResponse.model_validate_json(raw).error
+        answer = ErrorResponse.model_validate_json(raw)
     except ValidationError:
-        return _bad_answer(peer.rid, "its status is 400, and it gives no reason", status=400)
-    return Refused("KOI_REFUSED", f"{peer.rid} refused the request: {error}.", error=error)
+        return _bad_answer(peer.rid, f"its status is 400{_reason(raw)}", status=400)
+    why = f": {_short(answer.code or '', answer.message)}" if answer.message else "."
+    return Refused("KOI_REFUSED", f"{peer.rid} refused the request: {answer.error}{why}", error=answer.error)
+
+
+def _reason(raw: bytes) -> str:
+    """What Workbench says of a request that it refuses, after what was said of it."""
+    try:
+        error = json.loads(raw)["error"]
+        return f": {_short(str(error['code']), str(error['message']))}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ", and it gives no reason"
+
+
+def _short(code: str, message: str) -> str:
+    """A reason of another node on one line, which harms no terminal."""
+    return inert_line(f"{code} {message}".strip())[:LONGEST_REASON]
 
 
 def _bad_answer(sender: object, reason: str, **details: int) -> Unavailable:

@@ -5,7 +5,7 @@ from workbench.ops.caller import ANONYMOUS, OPERATOR, SYSTEM, Caller
 from workbench.ops.context import Ctx
 from workbench.ops.dispatch import authorise, dispatch
 from workbench.ops.operation import SAID, Catalogue, Ok, Op, collect, first_problems, functions_of, op, problems_of
-from workbench.ops.presentation import Columns, Command
+from workbench.ops.presentation import Columns, Command, RestRoute
 
 __all__ = [
     "ANONYMOUS",
@@ -19,6 +19,7 @@ __all__ = [
     "Ctx",
     "Ok",
     "Op",
+    "RestRoute",
     "authorise",
     "collect",
     "dispatch",

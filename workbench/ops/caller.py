@@ -50,6 +50,8 @@ class Caller:
     """The client's address and program: shown in the panel and used for limits, never trusted."""
     connection: tuple[tuple[str, int], tuple[str, int]] | None = field(default=None, repr=False, compare=False)
     """The addresses and ports of the client's end and of ours; None: the call comes from this process."""
+    person: str | None = field(default=None, compare=False)
+    """The person who acts as the operator, as the Jupyter server names them to the notebook's page; None: not known."""
     display_name: str | None = field(default=None, compare=False)
     """An agent's name for people to read; it may change, and several agents may have the same."""
     token_hash: str | None = field(default=None, repr=False, compare=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable
+from workbench.errors import BadInput, Hint, NotFound, Refused, Unauthenticated, Unavailable
 from workbench.model import Capability, Level
 from workbench.ops.caller import Caller
 from workbench.ops.context import Ctx
@@ -32,21 +32,22 @@ async def dispatch(
         BadInput: ``INVALID_ARGUMENTS``. Unavailable: ``NO_SERVER``.
         WorkbenchError: whatever the operation raises.
     """
-    found = catalogue.get(name)
-    if found is None:
+    op = catalogue.get(name)
+    if op is None:
         raise _unknown(catalogue, ctx.caller, name)
-    authorise(found, ctx.caller)
+    authorise(op, ctx.caller)
     if not decoded:
-        _require_json(found, arguments)
-    valid = found.validate(arguments)
+        _require_json(op, arguments)
+    valid = op.validate(arguments)
     if ctx.caller.level is not Level.OPERATOR:
-        valid |= {name: _without_secrets(ctx, valid[name]) for name in found.said & valid.keys()}
-    if found.needs_server and ctx.server is None:
+        valid |= {name: _without_secrets(ctx, valid[name]) for name in op.said & valid.keys()}
+    if op.needs_server and ctx.server is None:
         raise Unavailable(
             "NO_SERVER",
-            f"{name} needs the running servers. Start them with `%workbench start` or `workbench serve`.",
+            "",
+            Hint(name, "{} needs the running servers. Start them with `%workbench start` or `workbench serve`."),
         )
-    result: dict[str, Any] = found.result.serializer.to_python(await found.fn(ctx, **valid), mode="json")
+    result: dict[str, Any] = op.result.serializer.to_python(await op.fn(ctx, **valid), mode="json")
     return result
 
 
@@ -57,10 +58,11 @@ def _without_secrets(ctx: Ctx, value: Any) -> Any:
 
 
 def _unknown(catalogue: Catalogue, caller: Caller, name: str) -> NotFound:
-    hint = suggestion(name, (op.name for op in catalogue.values() if op.permits(caller)))
+    meant = suggestion(name, (op.name for op in catalogue.values() if op.permits(caller)))
     return NotFound(
         "UNKNOWN_OPERATION",
-        f"There is no operation {name!r}. {hint}".rstrip() + " GET /api/ops lists those you may call.",
+        f"There is no operation {name!r}. {meant}".rstrip(),
+        Hint("", "GET /api/ops lists those you may call.", "docs/reference.md lists them."),
     )
 
 
@@ -72,7 +74,7 @@ def _require_json(op: Op, arguments: Mapping[str, Any]) -> None:
         raise BadInput(op.invalid, f"{op.name}: the arguments are not JSON: {error}.", problems=[]) from None
 
 
-_BARS = {
+BARS = {
     "NOT_ALLOWLISTED": "it is not on the allowlist. Ask the operator to add it.",
     "GRANT_EXPIRED": "its grant has expired. Ask the operator to extend it.",
     "TOOL_DISABLED": "the tool it was granted is disabled. Ask the operator to enable it.",
@@ -98,20 +100,25 @@ def authorise(op: Op, caller: Caller) -> None:
     if op.permits(caller):
         return
     if caller.barred:
-        raise Refused(caller.barred, f"{caller.name} may not do this now: {_BARS[caller.barred]}")
+        raise Refused(caller.barred, f"{caller.name} may not do this now: {BARS[caller.barred]}")
     if caller.level >= op.allow and op.requires is not None:
         raise Refused("FORBIDDEN", f"{caller.name} may not call {op.name}: {_LACKS[op.requires]}")
     if caller.level > Level.ANONYMOUS:
         raise Refused(
             "FORBIDDEN",
-            f"{op.name} requires the level {op.allow.name.lower()}; {caller.name} has the level "
-            f"{caller.level.name.lower()}. If it needs more, ask the operator to change its grant.",
+            "",
+            Hint(
+                op.name,
+                f"{{}} requires the level {op.allow.name.lower()}; {caller.name} has the level "
+                f"{caller.level.name.lower()}. If it needs more, ask the operator to change its grant.",
+            ),
         )
     if caller.rejection is not None:
         raise access.rejected(caller.rejection)
     if caller.agent is not None:
         raise Refused(
             "NOT_ASSIGNED",
-            f"{caller.name} is not admitted yet. Wait for the decision with registration_status.",
+            f"{caller.name} is not admitted yet.",
+            Hint("registration_status", "Wait for the decision with {}."),
         )
-    raise Unauthenticated("TOKEN_REQUIRED", f"{op.name} needs a token. Register to get one.")
+    raise Unauthenticated("TOKEN_REQUIRED", "", Hint(op.name, "{} needs a token. Register to get one."))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST_PAUSE_SECONDS = 10.0
 SPACING_SECONDS = 0.25
 
-Work = Callable[[Ctx], Awaitable[None]]
+Work = Callable[[Ctx], Awaitable[float | None]]
 Seconds = float | Callable[["Settings"], float]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ class Duty:
         name: what it is, for the log.
         seconds: the pause before each run, at least.
         share: how much of the time it may take at most, unless that makes a pause longer than `LONGEST_PAUSE_SECONDS`.
-        perform: does the work once.
+        perform: does the work once; it may return in how many seconds it is to run again, if that is sooner.
         serving: run it only while the servers run.
         wakes: run it also after events, at most every `SPACING_SECONDS`: what it does follows from what is stored.
     """
@@ -47,9 +47,10 @@ class Duty:
     share: float = 1.0
     wakes: bool = False
 
-    def pause(self, took: float) -> float:
-        """Seconds until the next run, after one that took some seconds."""
-        return max(self.seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
+    def pause(self, took: float, again: float | None = None) -> float:
+        """Seconds until the next run, after one that took some seconds and asked for another."""
+        seconds = self.seconds if again is None else again
+        return max(seconds, min(took / self.share - took, LONGEST_PAUSE_SECONDS))
 
 
 class DutyRole(Enum):

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from workbench.errors import BadInput
 from workbench.model import Capability, Level, Wire
 from workbench.ops.caller import Caller
-from workbench.ops.presentation import Command
+from workbench.ops.presentation import Command, RestRoute
 from workbench.rules.naming import similar
 from workbench.rules.reasons import reason
 
@@ -37,24 +37,24 @@ class _PlainSchema(GenerateJsonSchema):
         return False
 
     def nullable_schema(self, schema: Any) -> dict[str, Any]:
-        made = super().nullable_schema(schema)
-        for branch in made.get("anyOf", ()):
+        json_schema = super().nullable_schema(schema)
+        for branch in json_schema.get("anyOf", ()):
             if "description" in branch:
-                made["description"] = branch.pop("description")
-        return made
+                json_schema["description"] = branch.pop("description")
+        return json_schema
 
     def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
-        made = super().tagged_union_schema(schema)
-        return {"anyOf": made["oneOf"]} if "oneOf" in made else made
+        json_schema = super().tagged_union_schema(schema)
+        return {"anyOf": json_schema["oneOf"]} if "oneOf" in json_schema else json_schema
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
-        made = super().generate(schema, mode)
-        for described in (made, *made.get("$defs", {}).values()):
+        json_schema = super().generate(schema, mode)
+        for described in (json_schema, *json_schema.get("$defs", {}).values()):
             described.pop("title", None)
-        return made
+        return json_schema
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Op:
     """An operation, as shells see it."""
 
@@ -69,6 +69,9 @@ class Op:
     invalid: str = "INVALID_ARGUMENTS"
     attended: bool = False
     commands: tuple[Command, ...] = field(default=(), compare=False)
+    typed: str = ""
+    rest: RestRoute | None = None
+    refreshed_by: tuple[str, ...] = ()
 
     def permits(self, caller: Caller) -> bool:
         """Whether a caller may call it."""
@@ -131,6 +134,12 @@ class Op:
         """JSON Schema (2020-12) of the result."""
         return self.result.json_schema(mode="serialization", schema_generator=_PlainSchema)
 
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The names of the arguments that are numbers, for which true is no value."""
+        types = {name: set(_types(schema)) for name, schema in self.input_schema["properties"].items()}
+        return frozenset(name for name, of in types.items() if of and of <= {"integer", "number", "null"})
+
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments as the function takes them.
 
@@ -138,10 +147,23 @@ class Op:
             BadInput: ``INVALID_ARGUMENTS``, or the operation's own code; `details.problems` names field and reason,
                 never values.
         """
+        if true := [name for name, value in arguments.items() if isinstance(value, bool) and name in self.numbers]:
+            problems = [{"field": name, "reason": "must be a number"} for name in true]
+            raise invalid_arguments(self.name, problems, self.invalid)
         try:
             return vars(self.arguments.model_validate(arguments))
         except ValidationError as error:
             raise invalid_arguments(self.name, problems_of(error, known=self.parameters), self.invalid) from None
+
+
+def _types(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The JSON types that a schema names, also in its alternatives."""
+    if "type" in schema:
+        yield schema["type"]
+    elif "anyOf" not in schema:
+        yield "any"
+    for other in schema.get("anyOf", ()):
+        yield from _types(other)
 
 
 Catalogue = Mapping[str, Op]
@@ -158,10 +180,10 @@ def problems_of(error: ValidationError, *within: str, known: Iterable[str] = ())
     Args:
         known: the names at the top level; the first problems suggest those like an unknown name.
     """
-    found = error.errors(include_url=False)
+    errors = error.errors(include_url=False)
     return [
         {"field": ".".join(map(str, (*within, *e["loc"]))), "reason": _reason(e, known if n < FIRST else ())}
-        for n, e in enumerate(found)
+        for n, e in enumerate(errors)
     ]
 
 
@@ -191,7 +213,9 @@ def op(
     requires: Capability | None = None,
     invalid: str = "INVALID_ARGUMENTS",
     attended: bool = False,
-    command: Command | tuple[Command, ...] = (),
+    command: str | Command | tuple[str | Command, ...] = (),
+    rest: RestRoute | None = None,
+    refreshed_by: str = "",
 ) -> Callable[[Fn], Fn]:
     """Make a coroutine function `(ctx: Ctx, …) -> Wire` an operation of its own name.
 
@@ -204,13 +228,32 @@ def op(
         requires: what a caller needs besides the level.
         invalid: the code of the error for arguments that it does not take.
         attended: it may take any time, and is cancelled when its caller leaves.
-        command: the commands that are one call of it.
+        command: the commands that are one call of it. Text is the words of a command that is written by hand and runs
+            it. Errors name the first.
+        rest: its REST endpoint.
+        refreshed_by: the nouns of the events after which it returns something else, as in ``agent session``; `clock`:
+            some of it changes with time, without an event.
     """
-    commands = (command,) if isinstance(command, Command) else command
+    ways = command if isinstance(command, tuple) else (command,)
+    commands = tuple(way for way in ways if isinstance(way, Command))
+    typed = next((way if isinstance(way, str) else way.typed for way in ways), "")
 
     def mark(fn: Fn) -> Fn:
         fn.op = Op(  # type: ignore[attr-defined]
-            fn.__name__, fn, allow, reads, destructive, needs_server, tool, requires, invalid, attended, commands
+            name=fn.__name__,
+            fn=fn,
+            allow=allow,
+            reads=reads,
+            destructive=destructive,
+            needs_server=needs_server,
+            tool=tool,
+            requires=requires,
+            invalid=invalid,
+            attended=attended,
+            commands=commands,
+            typed=typed,
+            rest=rest,
+            refreshed_by=tuple(refreshed_by.split()),
         )
         return fn
 
@@ -219,14 +262,14 @@ def op(
 
 def collect(services: Iterable[ModuleType]) -> Catalogue:
     """The operations in packages and modules, by name, in alphabetical order; names are unique."""
-    found: dict[str, Op] = {}
+    catalogue: dict[str, Op] = {}
     for fn in functions_of(services):
         operation = getattr(fn, "op", None)
         if isinstance(operation, Op):
-            if operation.name in found:
+            if operation.name in catalogue:
                 raise TypeError(f"two operations are named {operation.name}")
-            found[operation.name] = operation
-    return dict(sorted(found.items()))
+            catalogue[operation.name] = operation
+    return dict(sorted(catalogue.items()))
 
 
 def functions_of(services: Iterable[ModuleType]) -> Iterator[FunctionType]:

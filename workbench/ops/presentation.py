@@ -1,6 +1,6 @@
-"""How an operation is shown: the commands that run it, and the columns of what it lists. All of it is data.
+"""How an operation is shown: the commands that run it, its REST endpoint, and the columns of what it lists. All data.
 
-`python -m tests.docs` writes it, with what the schemas say, into `workbench/present/declared.json`, which
+`python -m docs.generator` writes it, with what the schemas say, into `workbench/present/declared.json`, which
 `workbench.cli.operations.declared` makes commands of: the command line starts without the services.
 """
 
@@ -19,12 +19,14 @@ class Command:
     command line has as the view of that model.
 
     Args:
-        words: how it is typed: ``koi join [URL]``. `TASK` is the parameter `task` or `task_id`; one that may
-            be null takes `none`.
+        words: how it is typed: ``koi join [URL]``. `TASK` is the parameter `task`, or the first that has it as a word,
+            such as `task_id` or `taskName`; one that may be null takes `none`, a choice `default`. An object is typed
+            as pairs: ``KEY=VALUE``.
         says: a sentence with fields of the result and of the arguments. `{changed}` names the options that were given;
             then at least one has to be.
         options: the parameters that are options; None: all others that are text, numbers or flags.
-        names: the parameters of the words and options that are called differently.
+        names: the parameters of the words and options that are called differently; ``own/others`` are the two words
+            of a flag.
         prints: a text to copy, with fields as in `says`.
         asks: what is done besides, with fields of the arguments; the user is asked first, or gives `--yes`.
         offers: the completion of a parameter, in `workbench.cli.completion.offers`, if its name does not tell.
@@ -43,6 +45,29 @@ class Command:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     help: str = ""
     also: str = ""
+
+    @property
+    def typed(self) -> str:
+        """The words that are typed as they are; `list` may be left out."""
+        return " ".join(word for word in self.words.split() if word.islower())
+
+
+@dataclass(frozen=True)
+class RestRoute:
+    """The REST endpoint of an operation: one method of one path; see `workbench.shells.http.rest`.
+
+    Args:
+        path: with the names of arguments in braces.
+        rows: the field with the list, if the result is a page of one.
+        body: the argument that is the whole body; None: the body's fields are the arguments.
+        enveloped: whether the answer below ``/api`` is an envelope; a specification wants the result alone of others.
+    """
+
+    method: str
+    path: str
+    rows: str | None = None
+    body: str | None = None
+    enveloped: bool = True
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import psutil
 from cachetools import LRUCache
@@ -72,6 +72,8 @@ class RunningCalls:
         process = psutil.Process()
         self.runner = f"{process.pid}:{process.create_time()}"
         """Identifies this process, for `is_lost` of others."""
+        self.questions: dict[int, asyncio.Future[Any]] = {}
+        """The answers that calls of this process wait for, by the approvals that ask the person."""
         self._calls: dict[str, RunningCall] = {}
         self._refusals: LRUCache[str, _Refusals] = LRUCache(CALLERS)
 

@@ -1,4 +1,4 @@
-"""The commands that operations declare, as `python -m tests.docs` has written them into `declared.json`."""
+"""What operations declare of commands and lists, as `python -m docs.generator` writes it into `declared.json`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,32 @@ FILE = Path(__file__).with_suffix(".json")
 
 
 @cache
+def _declared() -> Mapping[str, Any]:
+    whole: Mapping[str, Any] = json.loads(FILE.read_text("utf-8"))
+    return whole
+
+
 def declared() -> Sequence[Mapping[str, Any]]:
-    """Each command: its words, operation, help, parameters, and how its result is shown."""
-    rows: Sequence[Mapping[str, Any]] = json.loads(FILE.read_text("utf-8"))
+    """Each command that is one call: its words, operation, help, parameters, and how its result is shown."""
+    rows: Sequence[Mapping[str, Any]] = _declared()["commands"]
     return rows
 
 
 def commands_of_operations() -> Mapping[str, str]:
-    """The command that runs an operation; of several the first that is declared."""
-    return {row["operation"]: row["words"].removesuffix(" list") for row in reversed(declared())}
+    """The command that runs an operation, of all that have one."""
+    names: Mapping[str, str] = _declared()["operations"]
+    return names
+
+
+def rows_of(operation: str) -> str:
+    """The field of a list that has its rows."""
+    return str(_declared()["lists"][operation]["rows"])
+
+
+def what_refreshes(operation: str) -> Sequence[str]:
+    """The nouns of the events after which a list has other rows; `clock`: time changes them, too."""
+    nouns: Sequence[str] = _declared()["lists"][operation]["refreshed_by"]
+    return nouns
 
 
 def table_of(operation: str, items: Sequence[Mapping[str, Any]], empty: str | None = None, note: str = "") -> Table:
@@ -43,5 +60,5 @@ def empty_of(operation: str) -> str:
 
 
 def _table(operation: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = next(row["table"] for row in declared() if row["operation"] == operation)
-    return found
+    table: Mapping[str, Any] = next(row["table"] for row in declared() if row["operation"] == operation)
+    return table

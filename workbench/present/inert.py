@@ -44,3 +44,11 @@ def prose_as_html(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     return json.dumps(found[0])[1:-1]
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A code block of Markdown; its fence is longer than any in the text."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"

@@ -218,12 +218,18 @@ def _row(kind: str, cells: Iterable[Any], sides: Sequence[str]) -> str:
     return f"<tr>{''.join(shown)}</tr>"
 
 
+LONG = 30
+"""Letters from which on a text in a cell is a long one."""
+
+
 def _wrapping(value: Any) -> str:
-    """The style of a cell that stays on one line although it could be broken: a time, a state, a name with hyphens."""
+    """The style of a cell that stays on one line although it could be broken: a time, a state, a name with hyphens.
+    A long text keeps the width of a few words, however narrow the page is.
+    """
     text = plain(value)
     is_name = "-" in text and _WORD.fullmatch(text)
     is_whole = is_name or _time(value) is not None or (isinstance(value, StateCell) and value.mark[0])
-    return "; white-space: nowrap" if is_whole else ""
+    return "; white-space: nowrap" if is_whole else "; min-width: 14em" if len(text) > LONG else ""
 
 
 def _cell(value: Any) -> str:

@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.providers import models
 from workbench.providers.frames import Frame, History, Retrying
 from workbench.providers.models import model, not_installed
 from workbench.providers.question import AnswerLimits, ModelQuestion
@@ -51,7 +53,7 @@ async def answer(
             async for frame in frames:
                 yield replace(frame, message=_redacted(choice, frame.message)) if type(frame) is Retrying else frame
     except WorkbenchError as error:
-        error.message = _redacted(choice, error.message)
+        error.mask(partial(_redacted, choice))
         raise
 
 
@@ -88,6 +90,14 @@ async def load(choice: ModelChoice) -> None:
     """
     await asyncio.to_thread(_imported, "engine")
     await asyncio.to_thread(model, choice.name, choice.config, choice.settings)
+
+
+async def known_models() -> list[str]:
+    """See `models.known_models`; none if chat is not installed."""
+    try:
+        return await asyncio.to_thread(models.known_models)
+    except ImportError:
+        return []
 
 
 def _imported(name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from openai import AsyncStream
 from openai._streaming import ServerSentEvent
@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionChunk
 from pydantic_ai.models.openai import OpenAIChatModel
 
 from workbench.errors import Unavailable
+from workbench.providers.words import LONGEST, said, sentence
 
 DONE = "[DONE]"
 _ENDS = {
@@ -25,10 +26,38 @@ _ENDS = {
     **dict.fromkeys(("tool_calls", "tool_use"), "tool_calls"),
     "function_call": "function_call",
 }
-_WORDS = 500
-"""Characters of what a server says that are shown."""
 
 Json = dict[str, Any]
+
+
+class ThinkTags:
+    """Splits a text that comes in pieces into what is within ``<think>…</think>`` at its beginning, and the rest."""
+
+    OPEN, CLOSE = "<think>", "</think>"
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._state: Literal["begins", "thinks", "says"] = "begins"
+
+    def split(self, text: str, *, is_last: bool = False) -> tuple[str, str]:
+        """What is thought, and what is said, by another piece; the beginning of what may be a tag is held back."""
+        held, self._held = self._held + text, ""
+        if self._state == "begins":
+            start = held.lstrip()
+            if self.OPEN.startswith(start[: len(self.OPEN)]) and len(start) < len(self.OPEN) and not is_last:
+                self._held = held
+                return "", ""
+            self._state = "thinks" if start.startswith(self.OPEN) else "says"
+            held = start.removeprefix(self.OPEN) if self._state == "thinks" else held
+        if self._state == "says":
+            return "", held
+        thought, tag, said = held.partition(self.CLOSE)
+        if tag:
+            self._state = "says"
+            return thought, said
+        size = 0 if is_last else next(n for n in range(len(self.CLOSE) - 1, -1, -1) if held.endswith(self.CLOSE[:n]))
+        self._held = held[len(held) - size :]
+        return held[: len(held) - size], ""
 
 
 class CompatibleEvents:
@@ -42,6 +71,7 @@ class CompatibleEvents:
         self._current: dict[int, str] = {}
         """The id of the newest call, by the index that the server gives it."""
         self._named: set[int] = set()
+        self._tags = ThinkTags()
 
     def take(self, text: str) -> str | None:
         """An event as it is passed on; None: it says nothing.
@@ -72,8 +102,10 @@ class CompatibleEvents:
             is_done: the server has said that this is all, so an answer whose end it did not name is whole.
         """
         last: Json = {**self._base, "choices": []}
+        if delta := self._split({"content": ""}, is_last=True):
+            last["choices"] = [{"index": 0, "delta": delta, "finish_reason": None}]
         if is_done and self._base and not self._has_end:
-            last["choices"] = [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+            last["choices"] = [{"index": 0, "delta": delta, "finish_reason": "stop"}]
         if self._usage:
             last["usage"] = self._usage
         if last["choices"] or self._usage:
@@ -81,9 +113,20 @@ class CompatibleEvents:
 
     def _choice(self, choice: Json) -> Json:
         delta = choice.get("delta") or choice.get("message") or {}
+        if isinstance(called := delta.get("function_call"), dict):  # as OpenAI had it before `tool_calls`
+            delta = delta | {"function_call": None, "tool_calls": [{"type": "function", "function": called}]}
+        is_last = bool(choice.get("finish_reason") or delta.get("tool_calls"))
+        if isinstance(delta.get("content"), str) or is_last:
+            rest = {key: value for key, value in delta.items() if key != "content"}
+            delta = rest | self._split(delta, is_last=is_last)
         if calls := delta.get("tool_calls"):
             delta = delta | {"tool_calls": [self._call(call) for call in calls if isinstance(call, dict)]}
         return choice | {"delta": delta, "finish_reason": self._end(choice.get("finish_reason"))}
+
+    def _split(self, delta: Json, *, is_last: bool) -> Json:
+        """The text of a delta apart from what is thought, each if there is some."""
+        thought, said = self._tags.split(delta.get("content") or "", is_last=is_last)
+        return ({"reasoning_content": thought} if thought else {}) | ({"content": said} if said else {})
 
     def _end(self, word: Any) -> str | None:
         if not word:
@@ -91,7 +134,7 @@ class CompatibleEvents:
         self._has_end = True
         known = _ENDS.get(str(word).lower())
         if known is None:
-            raise Unavailable("ANSWER_CUT", f"The provider ended the answer with: {str(word)[:_WORDS]}. Try again.")
+            raise Unavailable("ANSWER_CUT", f"The provider ended the answer with: {str(word)[:LONGEST]}. Try again.")
         return known
 
     def _call(self, call: Json) -> Json:
@@ -110,12 +153,11 @@ class CompatibleEvents:
 
 def error_of(event: Json) -> str:
     """What an event, or a body, says of an error; empty if it is none."""
-    error = event.get("error")
-    if isinstance(error, dict):
-        error = error.get("message") or json.dumps(error)
-    if not error and (event.get("object") == "error" or not event.get("choices")):
+    if error := event.get("error"):
+        return sentence(said(error) or json.dumps(error))
+    if event.get("object") == "error" or not event.get("choices"):
         error = event.get("error_message") or (event.get("object") == "error" and event.get("message"))
-    return str(error)[:_WORDS] if error else ""
+    return sentence(said(error) or str(error)) if error else ""
 
 
 class CompatibleModel(OpenAIChatModel):
@@ -175,6 +217,6 @@ class _Whole:
         events = CompatibleEvents()
         event = events.take(text)
         if event is None or not json.loads(event).get("choices"):
-            raise Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read: {text[:_WORDS]}")
+            raise Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read: {sentence(text)}")
         for data in (event, *events.rest(is_done=True), DONE):
             yield ServerSentEvent(data=data)

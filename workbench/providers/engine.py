@@ -7,23 +7,27 @@ code.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from copy import copy
 from typing import Any, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UsageLimitExceeded
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from workbench.errors import Conflict, Unavailable
 from workbench.providers import events, transcript
+from workbench.providers.compaction import Compaction
 from workbench.providers.failures import coded, limit_reached
-from workbench.providers.frames import Frame, Thought, Token, Used
+from workbench.providers.frames import Compacted, Frame, Thought, Token, Used
 from workbench.providers.question import AnswerLimits, ModelQuestion
+from workbench.providers.recorded import RecordedModel, RequestLog, cost
 from workbench.providers.retries import Retries
 from workbench.providers.taken_settings import refuse_setting, require_taken
 from workbench.providers.tools import Toolbox
@@ -38,6 +42,8 @@ AHEAD = 256
 """How many frames the model may be ahead of their reader."""
 
 Frames = MemoryObjectSendStream[Frame]
+
+log = logging.getLogger(__name__)
 
 
 async def answer(
@@ -80,7 +86,10 @@ async def _run(
         if deadline.expired():
             raise Conflict("CHAT_LIMIT", f"The answer took longer than {limits.seconds:g} s.") from None
         refuse_setting(error, question)
-        raise coded(error) from None
+        failure = coded(error)
+        if failure.code == "CHAT_FAILED":
+            log.error("an answer failed", exc_info=error)
+        raise failure from None
 
 
 class _Answer:
@@ -98,6 +107,9 @@ class _Answer:
         self._begun = self._counted = self._length = self._before = 0
         self._length_before = 0
         """Of the steps before this one."""
+        self._requests = RequestLog(frames.send)
+        summarising = RecordedModel(model, self._requests, "summary")
+        self._compaction = Compaction(summarising, _connection(model, limits), self._count_summary)
 
     async def stream(self, first_wait: float) -> None:
         """Send the frames.
@@ -105,9 +117,11 @@ class _Answer:
         Raises:
             WorkbenchError: ``CHAT_LIMIT``, ``SETTING_REFUSED``, ``HISTORY_UNREADABLE``. Others: those of the library.
         """
-        retries = Retries(self._limits.attempts, first_wait, self._frames.send, self._step)
+        retries = Retries(
+            self._limits.attempts, first_wait, self._frames.send, self._step, self._compaction, self._shorten
+        )
         agent = Agent(
-            retries.around(self._model),
+            retries.around(RecordedModel(self._model, self._requests)),
             output_type=[str, type(None)],  # a model may have nothing to say, after its tools for example
             instructions=self._question.instructions or None,
             toolsets=[ToolboxToolset(self._toolbox)],
@@ -126,7 +140,7 @@ class _Answer:
                 async for event in found:
                     retries.reset()
                     await self._report_step()
-                    frame = events.frame(event, self._begun)
+                    frame = events.frame(event, self._begun, self._compaction.applied)
                     if frame is not None:
                         self._length = _checked_length(self._length, frame)
                         await self._frames.send(frame)
@@ -156,7 +170,25 @@ class _Answer:
         self._begun += count
         await self._report()
 
+    async def _shorten(self, messages: Sequence[ModelMessage]) -> bool:
+        """Make messages shorter that are too long for the model, and say how; whether that is possible."""
+        done = await self._compaction.go_further(messages)
+        if done is None:
+            return False
+        await self._frames.send(Compacted(done))
+        return True
+
+    def _count_summary(self, summary: ModelResponse) -> None:
+        usage = copy(summary.usage)
+        usage.cost = cost(summary)
+        self._used.incr(usage)
+        self._used.requests += 1
+        self._before += usage.input_tokens  # the next request does not contain what was summarised
+        self._begun += 1
+
     async def _report_step(self) -> None:
+        for request in self._requests.take():
+            await self._frames.send(request)
         if self._used.requests > self._counted:
             self._counted = self._used.requests
             await self._report()
@@ -192,12 +224,19 @@ def _settings(model: Model, question: ModelQuestion, limits: AnswerLimits) -> Mo
         "top_p": question.top_p,
         "max_tokens": question.max_output_tokens,
         "thinking": question.thinking,
-        "first_event_timeout": limits.silence_seconds,
+        "cache": True,  # where a provider caches only what is marked: the instructions, the tools, the conversation
     }
-    if model.system in ("openai", "anthropic", "google"):  # Bedrock has its own client, see `models`
-        wanted |= {"timeout": limits.silence_seconds, "max_retries": 0}
     require_taken(model.profile, question)
-    return cast(ModelSettings, {name: value for name, value in wanted.items() if value is not None})
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return cast(ModelSettings, given | _connection(model, limits))
+
+
+def _connection(model: Model, limits: AnswerLimits) -> ModelSettings:
+    """How long a provider may be silent; what fails is repeated here, and not by its library."""
+    settings = ModelSettings(first_event_timeout=limits.silence_seconds)
+    if model.system in ("openai", "anthropic", "google"):  # Bedrock has its own client, see `models`
+        settings |= ModelSettings(timeout=limits.silence_seconds, max_retries=0)
+    return settings
 
 
 def _check_price(model: Model, limits: AnswerLimits) -> None:

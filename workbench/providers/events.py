@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
+    ModelMessage,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
@@ -23,11 +25,12 @@ from workbench.providers import transcript
 from workbench.providers.frames import AnswerUsage, Completed, End, Frame, Thought, Token, ToolCompleted, ToolStarted
 
 
-def frame(event: Any, begun: int) -> Frame | None:
+def frame(event: Any, begun: int, shortened: Callable[[Sequence[ModelMessage]], list[ModelMessage]]) -> Frame | None:
     """The frame of an event, or None for one that has none.
 
     Args:
         begun: see `usage`.
+        shortened: messages as the next question takes them.
     """
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
@@ -43,7 +46,7 @@ def frame(event: Any, begun: int) -> Frame | None:
             failed = getattr(part, "outcome", "success") != "success"
             return ToolCompleted(part.tool_call_id, transcript.storable(part.tool_name or ""), _text(part), failed)
         case AgentRunResultEvent(result=result):
-            return _completed(result, begun)
+            return _completed(result, begun, shortened(result.all_messages()))
     return None
 
 
@@ -79,8 +82,7 @@ def _text(part: Any) -> str:
     return shown
 
 
-def _completed(result: Any, begun: int) -> Completed:
-    messages = result.all_messages()
+def _completed(result: Any, begun: int, messages: Sequence[ModelMessage]) -> Completed:
     last = next(message for message in reversed(messages) if isinstance(message, ModelResponse))
     end = _end(last)
     return Completed(

@@ -6,10 +6,9 @@ import math
 
 from pydantic_ai import exceptions as ai
 
-from workbench.errors import BadInput, Conflict, Refused, TooMany, Unavailable, WorkbenchError
-from workbench.present.inert import inert_line
+from workbench.errors import BadInput, Conflict, Hint, Refused, TooMany, Unavailable, WorkbenchError
+from workbench.providers.words import address_of, words_of
 
-REASON_LIMIT = 500
 TOO_LONG = (
     *("exceed_context_size", "available context size", "maximum context length", "context_length_exceeded"),
     *("greater than the context length", "context the overflows", "context length of only", "exceeds the context"),
@@ -26,7 +25,10 @@ def coded(error: BaseException) -> WorkbenchError:
         case WorkbenchError():
             return error
         case _ if is_too_long(error):
-            return Conflict("CONVERSATION_TOO_LONG", "The conversation is too long for this model. Begin a new one.")
+            return Conflict(
+                "CONVERSATION_TOO_LONG",
+                "The question, with what belongs to it, is too long for this model. Ask less, or choose another model.",
+            )
         case ai.ModelAuthenticationError():
             return Refused("PROVIDER_KEY_REFUSED", "The provider refuses the key. Check it in the definition.")
         case ai.ModelQuotaExceededError():
@@ -38,6 +40,9 @@ def coded(error: BaseException) -> WorkbenchError:
                 f"The provider gets too many requests. Try again in {wait} s.",
                 retry_after_seconds=wait,
             )
+        case ai.ModelNotFoundError() if not _is_of_provider(error.body):
+            address = address_of(error) or "its address"
+            return BadInput("PROVIDER_REJECTED", f"No models are at {address}: it may lack /v1. {reason}")
         case ai.ModelNotFoundError():
             return BadInput("MODEL_NOT_FOUND", f"The provider has no such model. {reason}")
         case ai.ModelRequestRejectedError():
@@ -57,7 +62,7 @@ def coded(error: BaseException) -> WorkbenchError:
             return Unavailable("PROVIDER_FAILED", f"The provider failed. {reason}")
         case ai.UnexpectedModelBehavior():
             return Unavailable("PROVIDER_ANSWER_INVALID", f"The provider's answer cannot be read. {reason}")
-    return Unavailable("CHAT_FAILED", f"The answer failed. {reason}")
+    return Unavailable("CHAT_FAILED", "The answer failed; the server's log says why. Try again.")
 
 
 def is_too_long(error: BaseException) -> bool:
@@ -67,27 +72,10 @@ def is_too_long(error: BaseException) -> bool:
     return isinstance(error, ai.ModelAPIError) and any(words in str(error).lower() for words in TOO_LONG)
 
 
-def words_of(error: BaseException) -> str:
-    """What went wrong in the provider's own words, with the status that it answered with, if it gave one."""
-    said = _message(getattr(error, "body", None))
-    if said is None:
-        cause = error.__cause__ if isinstance(error, ai.ModelAPIError) and error.__cause__ is not None else error
-        said = f"{type(cause).__name__}: {cause}"
-    status = getattr(error, "status_code", None)
-    text = inert_line(f"It answers {status}: {said}" if status else said)[:REASON_LIMIT]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def _message(body: object) -> str | None:
-    """The message in the body of an answer that is an error; None if there is none."""
-    match body:
-        case {"error": {"message": str(said)}} | {"message": str(said)} | {"Error": {"Message": str(said)}}:
-            return said
-        case {"error": str(said)} | {"detail": str(said)} | [{"error": {"message": str(said)}}, *_]:
-            return said
-        case str(said) if said.strip() and not said.lstrip().startswith("<"):
-            return said
-    return None
+def _is_of_provider(body: object) -> bool:
+    """Whether the body of an answer is an error of a provider, and not of whatever else is at its address."""
+    known = {"error", "message", "Error"}
+    return isinstance(body, list) or (isinstance(body, dict) and not known.isdisjoint(body))
 
 
 def limit_reached(limit: str, reason: str) -> Conflict:
@@ -98,5 +86,5 @@ def limit_reached(limit: str, reason: str) -> Conflict:
         reason: how far it is used.
     """
     also = ", or maxChatTurns of the definition" if limit == "steps" else ""
-    text = f"The answer reached the limit {limit}: {reason}. Raise it with update_conversation{also}."
-    return Conflict("CHAT_LIMIT", text, limit=limit)
+    hint = Hint("update_conversation", f"Raise it with {{}}{also}.")
+    return Conflict("CHAT_LIMIT", f"The answer reached the limit {limit}: {reason}.", hint, limit=limit)

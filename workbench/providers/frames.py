@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 History = dict[str, Any]
 """A conversation as the engine keeps it: JSON-ready, with the version of its form; see `transcript`."""
@@ -78,6 +78,49 @@ class AnswerUsage:
     unmeasured: int = 0
 
 
+Purpose = Literal["answer", "summary"]
+"""What a request is for: an answer, or a summary of a conversation that is too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A request to the provider: when it is sent, and again when it has ended. What is not known is None.
+
+    Args:
+        number: in its answer, from 1.
+        seconds: until what came of it ended; None: it has not.
+        first_token_seconds: until the first piece of text, thought or call.
+        cached_tokens: of the input, those that the provider had in its cache; `cache_write_tokens`: that it put there.
+        thinking_tokens: of the output.
+        end: how the provider says that it ended.
+        error_code: why it failed.
+    """
+
+    number: int
+    purpose: Purpose
+    seconds: float | None = None
+    first_token_seconds: float | None = None
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cost_usd: Decimal | None = None
+    end: str | None = None
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The conversation was too long for the model, so that it goes on with less. Said once for each way to shorten it.
+
+    Args:
+        message: what was done, in a sentence.
+    """
+
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class Used:
     """What the answer has cost up to now: when the model is asked, and after each step of it."""
@@ -117,4 +160,4 @@ class Completed:
         return self.end is End.STOP
 
 
-Frame = Token | Thought | ToolStarted | ToolCompleted | Retrying | Used | Completed
+Frame = Token | Thought | ToolStarted | ToolCompleted | Retrying | Requested | Compacted | Used | Completed

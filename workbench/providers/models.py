@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 EXTRA = "workbench-agents[chat]"
 OLLAMA = "http://127.0.0.1:11434"
+KNOWN = {"anthropic": "anthropic", "openai": "openai", "google": "gemini", "bedrock": "bedrock"}
+"""Providers, by their names in the library."""
 BEDROCK_SILENCE = 120
 """Seconds for which Bedrock may send nothing."""
 
@@ -36,6 +38,19 @@ def model(name: str, config: Mapping[str, str], settings: Mapping[str, Any]) -> 
         return _made(provider_id(provider), model_id, config, settings)
     except ImportError as error:
         raise not_installed(error) from None
+
+
+def known_models() -> list[str]:
+    """Models that the library knows by name, as ``provider:model``. A provider may have others, and may have withdrawn
+    some. Blocks: it imports the library.
+
+    Raises:
+        ImportError: chat is not installed.
+    """
+    from pydantic_ai.models import known_model_names
+
+    named = (name.partition(":") for name in known_model_names())
+    return sorted({f"{KNOWN[provider]}:{model}" for provider, _, model in named if provider in KNOWN})
 
 
 def not_installed(error: ImportError) -> Unavailable:

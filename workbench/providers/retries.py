@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.fallback import FallbackModel
 
 from workbench.providers import pictures
+from workbench.providers.compaction import Compaction
 from workbench.providers.failures import coded, is_too_long
 from workbench.providers.frames import Retrying
 
@@ -32,38 +33,50 @@ PICTURE_WORDS = ("image", "multimodal", "vision")
 
 Report = Callable[[Retrying], Awaitable[None]]
 Begun = Callable[[int], Awaitable[None]]
+Shorten = Callable[[Sequence[ModelMessage]], Awaitable[bool]]
 
 
 class _Repeating(FallbackModel):
-    def __init__(self, *models: Model, fallback_on: Any, begun: Begun) -> None:
+    def __init__(
+        self, *models: Model, fallback_on: Any, begun: Begun, compaction: Compaction, shorten: Shorten
+    ) -> None:
         super().__init__(*models, fallback_on=fallback_on)
         self._workbench_begun = begun
+        self._workbench_compaction = compaction
+        self._workbench_shorten = shorten
         self._workbench_is_blind = False
 
     @asynccontextmanager
     async def request_stream(
         self, messages: list[ModelMessage], *args: Any, **more: Any
     ) -> AsyncGenerator[StreamedResponse]:
-        """See `Model`. What is refused with pictures is asked again without: their results name them."""
+        """See `Model`. What is refused is asked again with less: without pictures, which their results name, and
+        shortened."""
         await self._workbench_begun(1)
         is_answered = False
-        messages = pictures.without(messages) if self._workbench_is_blind else messages
         try:
             async with AsyncExitStack() as stack:
-                try:
-                    found = await stack.enter_async_context(super().request_stream(messages, *args, **more))
-                except Exception as error:
-                    if not _refuses_pictures(error, messages):
-                        raise
-                    self._workbench_is_blind = True
-                    seen = pictures.without(messages)
-                    found = await stack.enter_async_context(super().request_stream(seen, *args, **more))
+                while True:
+                    sent = self._workbench_sent(messages)
+                    try:
+                        found = await stack.enter_async_context(super().request_stream(sent, *args, **more))
+                        break
+                    except Exception as error:
+                        if is_too_long(error) and await self._workbench_shorten(messages):
+                            continue
+                        if not _refuses_pictures(error, sent):
+                            raise
+                        self._workbench_is_blind = True
                 is_answered = True
                 yield found
         except Exception:
             if not is_answered:
                 await self._workbench_begun(-1)
             raise
+
+    def _workbench_sent(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+        shortened = self._workbench_compaction.applied(messages)
+        return pictures.without(shortened) if self._workbench_is_blind else shortened
 
 
 def _refuses_pictures(error: Exception, messages: list[ModelMessage]) -> bool:
@@ -84,18 +97,36 @@ class Retries:
             provider asks at least.
         report: called before each wait.
         begun: called with 1 before each step is asked for, and with -1 if none of its requests got an answer.
+        compaction: how the messages are shortened.
+        shorten: shortens messages that are too long; whether it could.
     """
 
-    def __init__(self, attempts: int, first_wait: float, report: Report, begun: Begun) -> None:
+    def __init__(
+        self,
+        attempts: int,
+        first_wait: float,
+        report: Report,
+        begun: Begun,
+        compaction: Compaction,
+        shorten: Shorten,
+    ) -> None:
         self._attempts = attempts
         self._first_wait = first_wait
         self._report = report
         self._begun = begun
+        self._compaction = compaction
+        self._shorten = shorten
         self._failed = 0
 
     def around(self, model: Model) -> Model:
         """A model that repeats requests: it falls back to the same one, and hands over no stream without an event."""
-        return _Repeating(*[model] * self._attempts, fallback_on=self._repeats, begun=self._begun)
+        return _Repeating(
+            *[model] * self._attempts,
+            fallback_on=self._repeats,
+            begun=self._begun,
+            compaction=self._compaction,
+            shorten=self._shorten,
+        )
 
     def reset(self) -> None:
         """Count from the beginning: a request has succeeded."""

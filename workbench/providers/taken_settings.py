@@ -10,6 +10,7 @@ from pydantic_ai.exceptions import ModelHTTPError, ModelRequestRejectedError
 
 from workbench.errors import BadInput
 from workbench.providers.question import ModelQuestion
+from workbench.providers.words import words_of
 
 _WIRE = {
     "temperature": ("temperature",),
@@ -18,7 +19,6 @@ _WIRE = {
 }
 """The settings, and what providers call them."""
 _SAMPLING = ("temperature", "topP")
-_WORDS = 500
 
 
 def require_taken(profile: Mapping[str, Any], question: ModelQuestion) -> None:
@@ -45,7 +45,7 @@ def refuse_setting(error: BaseException, question: ModelQuestion) -> None:
     words = str(error.body) if isinstance(error, ModelHTTPError) else str(error)
     named = [name for name in _set(question) if re.search(rf"\b({'|'.join(_WIRE[name])})\b", words)]
     if named:
-        raise _refused(named, f"The provider says: {words[:_WORDS]}") from None
+        raise _refused(named, words_of(error)) from None
 
 
 def _refuses_sampling(profile: Mapping[str, Any], question: ModelQuestion) -> bool:

@@ -64,6 +64,11 @@ class RecorderConnection:
         thread, connection, _ = self._open(self.settings)
         return thread.call(connection.call(name, **arguments))
 
+    def use(self, settings: Settings) -> None:
+        """End the connection; a later call is about this project."""
+        self.close()
+        self._settings = settings
+
     def close(self) -> None:
         """End the connection. A later call begins another."""
         with self._opening:

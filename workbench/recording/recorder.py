@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ class Recorder:
         self._lock = threading.RLock()
         self._open_runs: list[ActiveRun] = []
         self._own: ActiveRun | None = None
+        self._outer: ContextVar[ActiveRun | None] = ContextVar("outer", default=None)
+        """The innermost open run of this thread or task: those of others do not surround its blocks."""
 
     @property
     def connection(self) -> RecorderConnection:
@@ -79,6 +82,8 @@ class Recorder:
     ) -> Iterator[ActiveRun]:
         """A run for a block. An error in the block makes it `failed`, an interrupt `cancelled`.
 
+        One within the block of another is linked to that: `parent_id`.
+
         In a process to which `WORKBENCH_RUN` assigned a run, it is that one, which ends with the process.
 
         Raises:
@@ -87,9 +92,11 @@ class Recorder:
         if (assigned := self._assigned_run()) is not None and not self._open_runs:
             yield assigned
             return
-        run = self._start(name, parameters, tags, definitions)
+        outer = self._outer.get()
+        run = self._start(name, parameters, tags, definitions, outer)
         with self._lock:
             self._open_runs.append(run)
+        self._outer.set(run)
         try:
             yield run
         except KeyboardInterrupt:
@@ -102,6 +109,7 @@ class Recorder:
         else:
             run.end()
         finally:
+            self._outer.set(outer)
             with self._lock:
                 self._open_runs.remove(run)
 
@@ -116,11 +124,11 @@ class Recorder:
     ) -> dict[str, Any]:
         """Record a file that the current run made; see `ActiveRun.artifact`."""
         if self._begins_run:
-            from workbench.services.runs.artifacts import located
+            from workbench.services.runs.artifacts import locate_file
 
             place = str(Path(path).absolute())
             self._check("add_run_artifact", path=place, name=name, media_type=media_type)
-            located(self._project(), place)
+            locate_file(self._project(), place)
         return self.current.artifact(path, name, media_type)
 
     def end_run(self, state: str = "completed") -> None:
@@ -161,11 +169,17 @@ class Recorder:
         collect(SERVICES)[operation].validate({"run_id": 1, **arguments})
 
     def _start(
-        self, name: str, parameters: Mapping[str, Any], tags: Sequence[str], definitions: Sequence[str]
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        tags: Sequence[str],
+        definitions: Sequence[str],
+        outer: ActiveRun | None = None,
     ) -> ActiveRun:
         record = self._call(
             "start_run",
             name=name,
+            parent_id=outer and outer.id,
             notebook=surroundings.notebook(self._project()),
             parameters=values.parameters(parameters),
             environment=surroundings.environment(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Hint
 
 
 class LineComment(Protocol):
@@ -31,7 +31,7 @@ def quote(path: str, lines: Sequence[str] | None, first: int, last: int) -> list
         BadInput: ``LINES_NOT_FOUND``.
     """
     if lines is None:
-        raise BadInput("LINES_NOT_FOUND", f"There is no text file {path} at this commit. get_worktree_diff lists them.")
+        raise BadInput("LINES_NOT_FOUND", f"There is no text file {path} at this commit.", Hint("get_worktree_diff"))
     if not 1 <= first <= last <= len(lines):
         place = place_of(path, first, last)
         raise BadInput("LINES_NOT_FOUND", f"There are no lines {place}: the file has {len(lines)} lines.")

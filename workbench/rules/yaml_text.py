@@ -22,7 +22,9 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarStri
 from workbench.rules.wire.json_safety import DEPTH_LIMIT
 from workbench.rules.yaml_lines import changed_in_place, is_same
 
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,30})")
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_MOST_DIGITS = 4_000
+"""Of whole numbers: Python refuses to read more than 4,300."""
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?")
 _WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -129,9 +131,9 @@ def _scalar(event: Any) -> Any:
         return text
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    if _INT.fullmatch(text):
+    if _INT.fullmatch(text) and len(text) <= _MOST_DIGITS:
         return int(text)
-    if not _FLOAT.fullmatch(text):
+    if not _FLOAT.fullmatch(text) and not _INT.fullmatch(text):
         return text
     if math.isinf(number := float(text)):
         raise _invalid(event, f"{text} is too large a number")

@@ -8,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, NotFound, WorkbenchError
 from workbench.model import LARGEST_INT, Int64, Level, Micros, Wire
-from workbench.ops import OPERATOR, Caller, Ctx, op
+from workbench.ops import OPERATOR, Caller, Ctx, RestRoute, op
 from workbench.ops.parameters import ApprovalId
 from workbench.rules.naming import like_pattern
 from workbench.rules.secrets.executed import GivenData
@@ -27,6 +28,9 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+HUB_USER = "JUPYTERHUB_USER"
+"""The variable in which JupyterHub says to whom a server belongs: users of its containers all have one name there."""
+LONGEST_PERSON = 200
 REFRESH_SECONDS = 1.0
 """The longest wait for approvals to be brought up to date before they are shown."""
 
@@ -37,8 +41,10 @@ CHOICES = (
     "For a registration: agent_id, name, session_id, team_id, persona_id, role, tool, access_level, expires_at "
     "(ISO 8601) or expires_in_seconds, definition, self_tools (off, read or write), definitions and tools. An absent "
     "choice gets a default; null means none. For an integration: despite_gates, true to merge although "
-    "gates failed or are still running. For a tool_call: remember (`always`: allow all calls of the tool as it is). "
-    "For a peer_call, too: all calls of the trait by that node."
+    "gates failed or are still running. For a tool_call: remember (once; `always`: allow all calls of the tool as "
+    "it is; `conversation` or `task`: those of the same one) and arguments (a pattern for each argument, in which * is "
+    "any text: allow only such calls). For a peer_call: remember (`always`: all calls of the trait by that node). "
+    "For a question of a server: content (the answer by field) or action (`cancel`: not answered); reject declines."
 )
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",
@@ -54,6 +60,8 @@ class ApprovalInfo(Wire):
     kind: str
     status: Status
     requester: str
+    asker: str | None
+    """The name of the person who asked; null: no person did."""
     subject: str
     payload: GivenData
     created_at: Micros
@@ -129,15 +137,25 @@ def decision_handler(kind: str) -> Callable[[DecisionHandler], DecisionHandler]:
     return mark
 
 
-def ask(tx: Tx, kind: str, subject: str, payload: Mapping[str, Any], requester: str | None = None) -> int:
-    """Request an approval for a requester, by default the actor of the transaction; its id."""
-    row = tx.one(
-        SQL.add, kind=kind, requester=requester or tx.actor, subject=subject, payload=json.dumps(payload), now=tx.now
-    )
+def ask(
+    tx: Tx,
+    kind: str,
+    subject: str,
+    payload: Mapping[str, Any],
+    requester: str | None = None,
+    asker: str | None = None,
+) -> int:
+    """Request an approval for a requester, by default the actor of the transaction; its id.
+
+    Args:
+        asker: the person who asks; see `person_of`.
+    """
+    values = {"kind": kind, "requester": requester or tx.actor, "asker": asker, "subject": subject}
+    row = tx.one(SQL.add, values, payload=json.dumps(payload), now=tx.now)
     assert row is not None
     approval_id = int(row["id"])
-    asked = {"kind": kind, "about": subject, "requester": requester_of(tx, requester or tx.actor)}
-    tx.emit("approval.requested", f"approval:{approval_id}", **asked)
+    about = {"kind": kind, "about": subject, "requester": requester_of(tx, requester or tx.actor)}
+    tx.emit("approval.requested", f"approval:{approval_id}", **about, **({"asker": asker} if asker else {}))
     return approval_id
 
 
@@ -148,11 +166,17 @@ def open_question(tx: Reader, kind: str, subject: str) -> ApprovalInfo | None:
 
 
 def person_of(ctx: Ctx) -> str | None:
-    """The name of the person who decides: the setting `person`, or else the system's user; None if no person does."""
+    """The name of the person who calls; None if no person does.
+
+    It is who clicked, if that is another than the user of the hub to whom the server belongs; else the setting
+    `person`, that user, or the system's.
+    """
     if ctx.caller.name != OPERATOR.name or ctx.caller.level is not OPERATOR.level:  # over HTTP it has an address too
         return None
     with suppress(OSError, KeyError, ImportError):  # a container's user may have no name
-        return ctx.settings.person or getpass.getuser()
+        owner = os.environ.get(HUB_USER)
+        guest = ctx.caller.person[:LONGEST_PERSON] if ctx.caller.person not in (None, owner) else None
+        return guest or ctx.settings.person or owner or getpass.getuser()
     return None
 
 
@@ -237,8 +261,8 @@ def conclude(
 
 
 def _emit(tx: Tx, kind: str, approval: ApprovalInfo, **data: Any) -> None:
-    asked = {"kind": approval.kind, "about": approval.subject, "requester": requester_of(tx, approval.requester)}
-    tx.emit(kind, f"approval:{approval.id}", **asked, **data)
+    about = {"kind": approval.kind, "about": approval.subject, "requester": requester_of(tx, approval.requester)}
+    tx.emit(kind, f"approval:{approval.id}", **about, **data)
 
 
 def requester_of(tx: Reader, name: str) -> str | None:
@@ -247,14 +271,20 @@ def requester_of(tx: Reader, name: str) -> str | None:
     return f"agent:{row['id']}" if row else None
 
 
-@op(allow=Level.OPERATOR, reads=True)
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    command="approvals",
+    rest=RestRoute("GET", "/approvals", rows="approvals"),
+    refreshed_by="approval worktree",
+)
 async def list_approvals(
     ctx: Ctx,
     status: Annotated[
         Status | Literal["decided"] | None, Field(description="Only approvals in this state; null: all.")
     ] = "pending",
     kind: Annotated[
-        str | None, Field(description="Only registration, integration, trust, tool_call or peer_call.")
+        str | None, Field(description="Only registration, integration, trust, tool_call, peer_call or question.")
     ] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
@@ -266,12 +296,12 @@ async def list_approvals(
     return ApprovalPage(approvals=[_approval(row) for row in rows])
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, command="approvals --all")
 async def list_decided_approvals(
     ctx: Ctx,
     search: Search = None,
     kind: Annotated[
-        str | None, Field(description="Only registration, integration, trust, tool_call or peer_call.")
+        str | None, Field(description="Only registration, integration, trust, tool_call, peer_call or question.")
     ] = None,
     decision: Annotated[Verdict | None, Field(description="Only those decided like this.")] = None,
     limit: Limit = 50,
@@ -291,6 +321,11 @@ def pending(tx: Reader, kind: str) -> list[ApprovalInfo]:
     return [_approval(row) for row in tx.all(SQL.pending, kind=kind)]
 
 
+def pending_about(tx: Reader, subject: str) -> list[ApprovalInfo]:
+    """The pending approvals of any kind about a subject."""
+    return [_approval(row) for row in tx.all(SQL.pending_about, subject=subject)]
+
+
 async def _refresh(ctx: Ctx) -> None:
     """Bring pending approvals up to date before they are shown.
 
@@ -302,7 +337,7 @@ async def _refresh(ctx: Ctx) -> None:
             await asyncio.wait_for(refresh(ctx), limit)
 
 
-@op(allow=Level.PLANNER, reads=True)
+@op(allow=Level.PLANNER, reads=True, command="approvals")
 async def get_approval(
     ctx: Ctx,
     approval_id: ApprovalId,
@@ -329,23 +364,23 @@ async def get_approval(
     )
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, rest=RestRoute("POST", "/approvals/{approval_id}/approve"))
 async def approve(
     ctx: Ctx,
     approval_id: ApprovalId,
     choices: Annotated[dict[str, Any], Field(description=CHOICES)] = {},
 ) -> Decision:
     """Approve a request. An integration may be `queued` first; get_approval waits until it has ended."""
-    return await _answer(ctx, approval_id, True, choices)
+    return await _decide(ctx, approval_id, True, choices)
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, rest=RestRoute("POST", "/approvals/{approval_id}/reject"))
 async def reject(ctx: Ctx, approval_id: ApprovalId, reason: RejectionReason = "") -> Decision:
     """Reject a request. The requester gets the reason."""
-    return await _answer(ctx, approval_id, False, {"reason": reason})
+    return await _decide(ctx, approval_id, False, {"reason": reason})
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="approve")
 async def approve_many(
     ctx: Ctx,
     approval_ids: ApprovalIds,
@@ -354,19 +389,19 @@ async def approve_many(
     """Approve several requests. One that fails does not affect the others."""
     if "agent_id" in choices and len(approval_ids) > 1:
         raise BadInput("INVALID_ARGUMENTS", "Several agents cannot have one agent_id; omit it.", problems=[])
-    return await _answer_many(ctx, approval_ids, True, choices)
+    return await _decide_many(ctx, approval_ids, True, choices)
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="reject")
 async def reject_many(ctx: Ctx, approval_ids: ApprovalIds, reason: RejectionReason = "") -> Decisions:
     """Reject several requests for one reason. One that fails does not affect the others."""
-    return await _answer_many(ctx, approval_ids, False, {"reason": reason})
+    return await _decide_many(ctx, approval_ids, False, {"reason": reason})
 
 
-async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], approved: bool, choices: Mapping[str, Any]) -> Decisions:
+async def _decide_many(ctx: Ctx, approval_ids: Sequence[int], approved: bool, choices: Mapping[str, Any]) -> Decisions:
     async def one(approval_id: int) -> OneDecision:
         try:
-            decision = await _answer(ctx, approval_id, approved, choices)
+            decision = await _decide(ctx, approval_id, approved, choices)
         except WorkbenchError as error:
             return OneDecision(approval_id=approval_id, ok=False, error=error.as_dict())
         return OneDecision(approval_id=approval_id, ok=True, outcome=decision.outcome)
@@ -374,7 +409,7 @@ async def _answer_many(ctx: Ctx, approval_ids: Sequence[int], approved: bool, ch
     return Decisions(decisions=list(await asyncio.gather(*map(one, dict.fromkeys(approval_ids)))))
 
 
-async def _answer(ctx: Ctx, approval_id: int, approved: bool, choices: Mapping[str, Any]) -> Decision:
+async def _decide(ctx: Ctx, approval_id: int, approved: bool, choices: Mapping[str, Any]) -> Decision:
     before = await _get(ctx, approval_id)
     if before.status != "pending":
         raise decided_before(approval_id)
@@ -387,9 +422,9 @@ async def _get(ctx: Ctx, approval_id: int) -> ApprovalInfo:
 
 
 def _require(tx: Reader, approval_id: int) -> ApprovalInfo:
-    if (found := find(tx, approval_id)) is None:
-        raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}. list_approvals lists them.")
-    return found
+    if (approval := find(tx, approval_id)) is None:
+        raise NotFound("APPROVAL_NOT_FOUND", f"There is no approval {approval_id}.", Hint("list_approvals"))
+    return approval
 
 
 def _require_visible(tx: Reader, caller: Caller, approval_id: int) -> ApprovalInfo:
@@ -413,7 +448,8 @@ def decided_before(approval_id: int) -> Conflict:
     """The error for an approval that is already decided."""
     return Conflict(
         "ALREADY_DECIDED",
-        f"Approval {approval_id} is already decided; nothing was changed. list_decided_approvals says how and by whom.",
+        f"Approval {approval_id} is already decided; nothing was changed.",
+        Hint("list_decided_approvals", "{} says how and by whom."),
     )
 
 

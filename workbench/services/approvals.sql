@@ -1,6 +1,6 @@
 -- name: add
-INSERT INTO approvals (kind, status, requester, subject, payload, created_at)
-VALUES (:kind, 'pending', :requester, :subject, :payload, :now)
+INSERT INTO approvals (kind, status, requester, asker, subject, payload, created_at)
+VALUES (:kind, 'pending', :requester, :asker, :subject, :payload, :now)
 RETURNING id;
 
 -- name: get
@@ -30,13 +30,17 @@ WHERE status <> 'pending' AND (decided_at, id) < (CAST(:before_at AS {{big}}), C
   AND (CAST(:status AS TEXT) IS NULL OR status = :status)
   AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind)
   AND (CAST(:search AS TEXT) IS NULL OR LOWER(subject) LIKE LOWER(:search) ESCAPE '!'
-       OR LOWER(requester) LIKE LOWER(:search) ESCAPE '!' OR LOWER(reason) LIKE LOWER(:search) ESCAPE '!'
+       OR LOWER(requester) LIKE LOWER(:search) ESCAPE '!' OR LOWER(asker) LIKE LOWER(:search) ESCAPE '!'
+       OR LOWER(reason) LIKE LOWER(:search) ESCAPE '!'
        OR LOWER(decided_by) LIKE LOWER(:search) ESCAPE '!' OR LOWER(person) LIKE LOWER(:search) ESCAPE '!'
        OR LOWER(payload) LIKE LOWER(:search) ESCAPE '!')
 ORDER BY decided_at DESC, id DESC LIMIT :limit;
 
 -- name: pending
 SELECT * FROM approvals WHERE status = 'pending' AND kind = :kind ORDER BY id;
+
+-- name: pending_about
+SELECT * FROM approvals WHERE subject = :subject AND status = 'pending' ORDER BY id;
 
 -- name: decide
 UPDATE approvals SET status = :status, decided_at = :now, decided_by = :by, reason = :reason,

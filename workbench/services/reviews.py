@@ -85,7 +85,7 @@ class ChangeRequests(Wire):
     requests: list[ChangeRequest]
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="request-changes")
 async def request_changes(
     ctx: Ctx,
     worktree_name: WorktreeName,
@@ -105,20 +105,20 @@ async def request_changes(
     row = await ctx.read(lambda tx: require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE))
     repository = await ctx.repositories.open()
     await import_new_commits(ctx, repository, [row])
-    about = await to_thread(_subject, repository, row, commit)
-    quoted = await to_thread(_quotes, repository, about, comments)
+    subject = await to_thread(_subject, repository, row, commit)
+    quoted = await to_thread(_quote_all, repository, subject, comments)
 
     def change(tx: Tx) -> int:
         require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE)
-        new = NewRequest(worktree_name, about, note.strip(), comments, quoted, persona_id)
+        new = NewRequest(worktree_name, subject, note.strip(), comments, quoted, persona_id)
         return _add(tx, ctx, new)
 
     request_id = await ctx.write(change)
-    (made,) = await _requests(ctx, repository, lambda tx: tx.all(SQL.one, id=request_id))
-    return made
+    (request,) = await _requests(ctx, repository, lambda tx: tx.all(SQL.one, id=request_id))
+    return request
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="worktrees changes", refreshed_by="worktree approval clock")
 async def get_requested_changes(
     ctx: Ctx,
     worktree_name: Annotated[WorktreeName | None, Field(description="Null: all active worktrees.")] = None,
@@ -161,12 +161,12 @@ def _subject(repository: Repository, row: Row, commit: str | None) -> Subject:
     Raises:
         NotFound: ``BRANCH_NOT_FOUND``.
     """
-    found = repository.commit(commit) if commit else commit_of(repository, row["branch_name"])
+    newest = repository.commit(commit) if commit else commit_of(repository, row["branch_name"])
     target = repository.resolve(row["integration_target"])
-    return Subject(found, (repository.merge_base(target, found) if target else None) or row["base_commit"] or found)
+    return Subject(newest, (repository.merge_base(target, newest) if target else None) or row["base_commit"] or newest)
 
 
-def _quotes(repository: Repository, about: Subject, comments: Sequence[NewComment]) -> list[list[str]]:
+def _quote_all(repository: Repository, about: Subject, comments: Sequence[NewComment]) -> list[list[str]]:
     """The lines that each comment is about. Blocks on git.
 
     Raises:
@@ -174,17 +174,17 @@ def _quotes(repository: Repository, about: Subject, comments: Sequence[NewCommen
     """
     read = _reader(repository)
 
-    def quote(one: NewComment) -> list[str]:
-        lines = read(about.commit if one.side == "new" else about.base, one.path)
-        return rules.quote(one.path, lines, one.line, one.end_line or one.line)
+    def quote(comment: NewComment) -> list[str]:
+        lines = read(about.commit if comment.side == "new" else about.base, comment.path)
+        return rules.quote(comment.path, lines, comment.line, comment.end_line or comment.line)
 
-    return [quote(one) for one in comments]
+    return [quote(comment) for comment in comments]
 
 
 def _add(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
     person = approvals.person_of(ctx)
     approval = approvals.open_question(tx, KIND, f"worktree:{new.worktree}")
-    made = tx.one(
+    row = tx.one(
         SQL.add,
         worktree=new.worktree,
         approval_id=approval.id if approval else None,
@@ -196,11 +196,11 @@ def _add(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
         by=tx.actor,
         now=tx.now,
     )
-    assert made is not None
-    request_id = int(made["id"])
+    assert row is not None
+    request_id = int(row["id"])
     tx.many(
         SQL.add_comment,
-        [_comment_row(request_id, *one) for one in enumerate(zip(new.comments, new.quoted, strict=True), 1)],
+        [_comment_row(request_id, *numbered) for numbered in enumerate(zip(new.comments, new.quoted, strict=True), 1)],
     )
     _announce(tx, new, request_id, person, approval)
     return request_id
@@ -217,9 +217,9 @@ def _add_task(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
 
 
 def _comment_row(request_id: int, number: int, comment: tuple[NewComment, Sequence[str]]) -> dict[str, object]:
-    one, quoted = comment
-    place = {"path": one.path, "side": one.side, "first": one.line, "last": one.end_line or one.line}
-    text = {"quoted": json.dumps(list(quoted)), "comment": one.text}
+    new, quoted = comment
+    place = {"path": new.path, "side": new.side, "first": new.line, "last": new.end_line or new.line}
+    text = {"quoted": json.dumps(list(quoted)), "comment": new.text}
     return {"request": request_id, "number": number, **place, **text}
 
 
@@ -236,18 +236,18 @@ def _announce(
         approvals.note_changes(tx, approval, request_id)
 
 
-async def _requests(ctx: Ctx, repository: Repository, wanted: Callable[[Reader], list[Row]]) -> list[ChangeRequest]:
+async def _requests(ctx: Ctx, repository: Repository, select: Callable[[Reader], list[Row]]) -> list[ChangeRequest]:
     def query(tx: Reader) -> tuple[list[Row], list[Row], dict[str, Row]]:
-        rows = wanted(tx)
+        rows = select(tx)
         comments = tx.all(SQL.comments, requests=json.dumps([row["id"] for row in rows]))
         return rows, comments, {row["worktree"]: require_worktree(tx, row["worktree"]) for row in rows}
 
     rows, comments, worktrees = await ctx.read(query)
     await import_new_commits(ctx, repository, list(worktrees.values()))
-    return await to_thread(_with_state, repository, rows, comments, worktrees)
+    return await to_thread(_current_requests, repository, rows, comments, worktrees)
 
 
-def _with_state(
+def _current_requests(
     repository: Repository, rows: Sequence[Row], comments: Sequence[Row], worktrees: Mapping[str, Row]
 ) -> list[ChangeRequest]:
     """The requests, with what has become of the lines they are about. Blocks on git."""
@@ -255,11 +255,11 @@ def _with_state(
     tips = repository.heads(row["branch_name"] for row in worktrees.values())
     heads = {name: tips.get(row["branch_name"]) for name, row in worktrees.items()}
     since = {name: _commits_since(repository, head, name, rows) for name, head in heads.items() if head}
-    found = []
+    requests = []
     for row in rows:
         head = heads[row["worktree"]] or row["commit_id"]
-        of_request = [one for one in comments if one["request_id"] == row["id"]]
-        found.append(
+        of_request = [comment for comment in comments if comment["request_id"] == row["id"]]
+        requests.append(
             ChangeRequest(
                 id=row["id"],
                 worktree=row["worktree"],
@@ -267,14 +267,14 @@ def _with_state(
                 commit=row["commit_id"],
                 commits_since=since.get(row["worktree"], {}).get(row["commit_id"], 0),
                 note=row["note"],
-                comments=[_comment(one, read(head, one["path"])) for one in of_request],
+                comments=[_comment(comment, read(head, comment["path"])) for comment in of_request],
                 task_id=row["task_id"],
                 requested_by=row["requested_by"],
                 person=row["person"],
                 requested_at=row["requested_at"],
             )
         )
-    return found
+    return requests
 
 
 def _commits_since(repository: Repository, head: str, worktree: str, rows: Sequence[Row]) -> dict[str, int]:

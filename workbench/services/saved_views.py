@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound
+from workbench.errors import BadInput, Conflict, Hint, NotFound
 from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import Ctx, Ok, op
 from workbench.rules.naming import Name
@@ -44,7 +44,7 @@ class SavedViews(Wire):
     views: list[SavedView]
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, command="call list_saved_views", refreshed_by="saved_view")
 async def list_saved_views(
     ctx: Ctx, area: Annotated[Area | None, Field(description="Only views of this table.")] = None
 ) -> SavedViews:
@@ -110,10 +110,10 @@ async def delete_saved_view(ctx: Ctx, view_id: ViewId) -> Ok:
 
 def put(tx: Tx, area: str, name: str, state: str, **data: Any) -> SavedView:
     """Store a view, in place of one of the same name; `state` is JSON, `data` is added to the event."""
-    made = tx.one(SQL.put, area=area, name=name, state=state, by=tx.actor, now=tx.now)
-    assert made is not None
-    tx.emit("saved_view.saved", f"saved_view:{made['id']}", area=area, name=name, **data)
-    return _view(_require(tx, made["id"]))
+    row = tx.one(SQL.put, area=area, name=name, state=state, by=tx.actor, now=tx.now)
+    assert row is not None
+    tx.emit("saved_view.saved", f"saved_view:{row['id']}", area=area, name=name, **data)
+    return _view(_require(tx, row["id"]))
 
 
 def restore(tx: Tx, area: str, name: str, state: str, **data: Any) -> None:
@@ -136,7 +136,7 @@ def _require_room(tx: Reader, area: str) -> None:
 def _require(tx: Reader, view_id: int) -> Row:
     row = tx.one(SQL.get, id=view_id)
     if row is None:
-        raise NotFound("VIEW_NOT_FOUND", f"There is no saved view {view_id}. list_saved_views lists them.")
+        raise NotFound("VIEW_NOT_FOUND", f"There is no saved view {view_id}.", Hint("list_saved_views"))
     return row
 
 

@@ -1,8 +1,8 @@
 """Undo, for a moment, of what a person has just done, as long as nobody can have acted on it.
 
 An undo is a change of its own, with an event that names the one it undoes; what was recorded stays recorded. It is
-refused when anything else has happened to the same thing, and for everything that has told somebody what they cannot
-unlearn: a registration or a call that was rejected, a lease that was lost, a merge.
+refused if anything else has happened to the same subject, and for changes of which others have been told: a rejected
+registration or call, a lost lease, a merge.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from workbench.ops import Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals, saved_views
 from workbench.services.agents.changes import restore_place
-from workbench.services.agents.directory import agent_by_uid
-from workbench.services.agents.rows import require_agent
+from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.services.integration import proposal
 from workbench.services.runs import tagging
 from workbench.services.runs.run import find as find_run
@@ -65,26 +64,26 @@ async def undo(
         raise BadInput("CANNOT_BE_UNDONE", f"{kind} cannot be undone. What can: {known}.", problems=[])
 
     def change(tx: Tx) -> Undone:
-        found = _just_done(tx, subject, kind)
-        handler(tx, ctx, found)
-        return Undone(event_id=found.id, kind=found.kind, subject=found.subject)
+        done = _last_change(tx, subject, kind)
+        handler(tx, ctx, done)
+        return Undone(event_id=done.id, kind=done.kind, subject=done.subject)
 
     return await ctx.write(change)
 
 
-def _stored(tx: Reader, subject: str) -> str:
+def _stored_subject(tx: Reader, subject: str) -> str:
     """A subject as events name it: an agent by what never changes of it."""
     noun, _, agent_id = subject.partition(":")
     return f"agent:{require_agent(tx, agent_id)['id']}" if noun == "agent" else subject
 
 
-def _just_done(tx: Tx, subject: str, kind: str) -> FeedEvent:
+def _last_change(tx: Tx, subject: str, kind: str) -> FeedEvent:
     """The newest event about something, which is the change to undo.
 
     Raises:
         NotFound: ``NOTHING_TO_UNDO``. Conflict: ``UNDO_REFUSED``, ``UNDO_TOO_LATE``.
     """
-    found = _newest(tx, _stored(tx, subject))
+    found = _newest(tx, _stored_subject(tx, subject))
     if found is None:
         raise NotFound("NOTHING_TO_UNDO", f"Nothing has happened to {subject}.")
     if found.kind != kind or found.actor != tx.actor or "undoes" in found.data:
@@ -96,15 +95,15 @@ def _just_done(tx: Tx, subject: str, kind: str) -> FeedEvent:
     return found
 
 
-def _undo_priority(tx: Tx, _: Ctx, found: FeedEvent) -> None:
-    changes.restore_priority(tx, _task(tx, found), found.data["before"], found.id)
+def _undo_priority(tx: Tx, _: Ctx, change: FeedEvent) -> None:
+    changes.restore_priority(tx, _task(tx, change), change.data["before"], change.id)
 
 
-def _undo_reassignment(tx: Tx, _: Ctx, found: FeedEvent) -> None:
-    row = _task(tx, found)
-    if found.data["held"]:
+def _undo_reassignment(tx: Tx, _: Ctx, change: FeedEvent) -> None:
+    row = _task(tx, change)
+    if change.data["held"]:
         raise _refused(f"The agent that worked on task {row['id']} has lost it.")
-    changes.restore_reservation(tx, row, found.data["before"], found.id)
+    changes.restore_reservation(tx, row, change.data["before"], change.id)
 
 
 def _undo_cancellation(tx: Tx, _: Ctx, found: FeedEvent) -> None:
@@ -123,9 +122,9 @@ def _undo_cancellation(tx: Tx, _: Ctx, found: FeedEvent) -> None:
         dependencies.restore_cancelled(tx, _task(tx, one), one.data["before"], one.id)
 
 
-def _undo_rejection(tx: Tx, _: Ctx, found: FeedEvent) -> None:
+def _undo_rejection(tx: Tx, _: Ctx, change: FeedEvent) -> None:
     """Ask again for an integration, unless its requester may have acted on the rejection."""
-    approval = approvals.find(tx, _number(found.subject))
+    approval = approvals.find(tx, _number(change.subject))
     if approval is None or approval.kind != KIND:
         raise _refused("Who asked was told at once. It has to ask again.")
     name = approval.payload["worktree"]
@@ -133,31 +132,31 @@ def _undo_rejection(tx: Tx, _: Ctx, found: FeedEvent) -> None:
     if approvals.open_question(tx, KIND, approval.subject):
         raise _refused(f"The integration of {name} was requested again.")
     newest = _newest(tx, approval.subject)
-    if newest is not None and newest.id > found.id:
+    if newest is not None and newest.id > change.id:
         raise _refused(f"{newest.kind} has happened to {name} since.")
-    is_agent = approval.requester != found.actor
-    if is_agent and tx.one(SQL.newest_of, actor=approval.requester, after=found.id):
+    is_agent = approval.requester != change.actor
+    if is_agent and tx.one(SQL.newest_of, actor=approval.requester, after=change.id):
         raise _refused(f"{approval.requester}, which asked for it, has done something since.")
-    proposal.reopen(tx, approval, found.id)
+    proposal.reopen(tx, approval, change.id)
 
 
-def _undo_assignment(tx: Tx, _: Ctx, found: FeedEvent) -> None:
+def _undo_assignment(tx: Tx, _: Ctx, change: FeedEvent) -> None:
     """Move an agent back to its former session and team, unless it may have acted in the new ones."""
-    if not found.data["changes"].keys() <= _PLACE:
+    if not change.data["changes"].keys() <= _PLACE:
         raise _refused("What an agent may do counts from its next message on.")
-    agent = agent_by_uid(tx, found.subject.partition(":")[2])
-    if tx.one(SQL.newest_of, actor=agent["assigned_agent_id"], after=found.id):
+    agent = agent_by_uid(tx, change.subject.partition(":")[2])
+    if tx.one(SQL.newest_of, actor=agent["assigned_agent_id"], after=change.id):
         raise _refused(f"{agent['assigned_agent_id']} has done something since.")
-    restore_place(tx, agent, found.data["before"], found.id)
+    restore_place(tx, agent, change.data["before"], change.id)
 
 
-def _undo_archiving(tx: Tx, ctx: Ctx, found: FeedEvent) -> None:
-    tagging.restore(tx, find_run(tx, ctx.caller, _number(found.subject)), undoes=found.id)
+def _undo_archiving(tx: Tx, ctx: Ctx, change: FeedEvent) -> None:
+    tagging.restore(tx, find_run(tx, ctx.caller, _number(change.subject)), undoes=change.id)
 
 
-def _undo_deletion_of_view(tx: Tx, _: Ctx, found: FeedEvent) -> None:
-    view = found.data
-    saved_views.restore(tx, view["area"], view["name"], json.dumps(view["state"]), undoes=found.id)
+def _undo_deletion_of_view(tx: Tx, _: Ctx, change: FeedEvent) -> None:
+    view = change.data
+    saved_views.restore(tx, view["area"], view["name"], json.dumps(view["state"]), undoes=change.id)
 
 
 _HANDLERS: dict[str, Callable[[Tx, Ctx, FeedEvent], None]] = {
@@ -176,8 +175,8 @@ def _newest(tx: Reader, subject: str) -> FeedEvent | None:
     return event(row) if row else None
 
 
-def _task(tx: Reader, found: FeedEvent) -> Row:
-    return require_line(tx, _number(found.subject))
+def _task(tx: Reader, change: FeedEvent) -> Row:
+    return require_line(tx, _number(change.subject))
 
 
 def _number(subject: str) -> int:

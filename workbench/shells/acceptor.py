@@ -120,14 +120,14 @@ class _Counted(socket.socket):
         self._peer = peer
 
     def send(self, data: Any, flags: int = 0, /) -> int:
-        sent = super().send(data, flags)
-        self._peer.sent += sent
-        return sent
+        count = super().send(data, flags)
+        self._peer.sent += count
+        return count
 
     def sendmsg(self, *arguments: Any) -> int:
-        sent = super().sendmsg(*arguments)
-        self._peer.sent += sent
-        return sent
+        count = super().sendmsg(*arguments)
+        self._peer.sent += count
+        return count
 
     def close(self) -> None:
         super().close()

@@ -83,10 +83,10 @@ class _Uvicorn(uvicorn.Server):
             await self._acceptor.end()
 
     def _protocol(self, peer: ConnectedPeer) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
             config=self.config, server_state=self.server_state, app_state={PEER: peer}
         )
-        return made
+        return protocol
 
 
 class Observed:
@@ -160,8 +160,8 @@ async def serving(
         server.config.timeout_graceful_shutdown = answer_seconds()
         server.end()
         await asyncio.wait({running})
-        if left := set(server.server_state.tasks):  # uvicorn has cancelled them without waiting for their end
-            await asyncio.wait(left)
+        if unfinished := set(server.server_state.tasks):  # uvicorn has cancelled them without waiting for their end
+            await asyncio.wait(unfinished)
 
 
 def _is_worth_a_record(record: logging.LogRecord) -> bool:

@@ -55,14 +55,14 @@ def start(settings: Settings, port: int | None = None, *, end_workers: bool = Fa
         Unavailable: ``SERVER_NOT_STARTED``. Other errors: see `state_directory.create`.
     """
     state_directory.create(settings)
-    if (found := asyncio.run(find_server(settings.server_file))) is not None:
-        return Started(found.info, False)
+    if (running := asyncio.run(find_server(settings.server_file))) is not None:
+        return Started(running.info, False)
     log = settings.logs / SERVER_LOG
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     pid = _spawn(settings.project, log, port, end_workers)
     started = None
     try:
-        started = _announced(settings, pid)
+        started = _read_announcement(settings, pid)
     finally:
         if started is None:  # also after an interrupt: what was not announced does not go on
             _terminate(pid)
@@ -90,7 +90,7 @@ def stop(settings: Settings, *, end_workers: bool = False) -> ServerInfo | None:
         raise Conflict(
             "NOT_DETACHED",
             f"Process {info.pid}, a notebook or a terminal, serves this project. Stop it there, with `%workbench stop` "
-            "or Ctrl-C.",
+            f"or Ctrl-C. If its notebook or terminal is gone, `kill {info.pid}` ends it.",
         )
     _terminate(info.pid)
     if not _until(lambda: not _runs(info.pid), STOP_SECONDS):
@@ -108,8 +108,8 @@ def said(settings: Settings, started: Started) -> str:
     """What a start answers: where the server is, and how it ends."""
     info = started.info
     if started.is_new or is_detached(info):
-        how = f"Process {info.pid} serves {settings.project.name} at {info.url}, and goes on without this one"
-        return f"{how}. `workbench stop` ends it; its log is {settings.logs / SERVER_LOG}."
+        sentence = f"Process {info.pid} serves {settings.project.name} at {info.url}, and goes on without this one"
+        return f"{sentence}. `workbench stop` ends it; its log is {settings.logs / SERVER_LOG}."
     return (
         f"Process {info.pid} already serves {settings.project.name} at {info.url}. To detach it, stop it there first."
     )
@@ -141,12 +141,12 @@ def _spawn(project: Path, log: Path, port: int | None, end_workers: bool) -> int
     return int(ran.stdout)
 
 
-def _announced(settings: Settings, pid: int) -> Started | None:
+def _read_announcement(settings: Settings, pid: int) -> Started | None:
     """The server that answers; None if the process has ended before, or does not answer in time."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        if (found := asyncio.run(find_server(settings.server_file))) is not None:
-            return Started(found.info, found.info.pid == pid)
+        if (running := asyncio.run(find_server(settings.server_file))) is not None:
+            return Started(running.info, running.info.pid == pid)
         if not _runs(pid):
             break
         time.sleep(POLL_SECONDS)

@@ -18,14 +18,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workbench.app import Workbench
-from workbench.client.address import SESSION_HEADER
+from workbench.client.address import PERSON_HEADER, SESSION_HEADER
 from workbench.errors import BadInput, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
@@ -94,20 +94,22 @@ class RequestGate:
         address, is_signed = _peer(scope), _is_signed(scope, headers)
         try:
             _check_access(address, headers, self.workbench.settings, is_signed=is_signed)
-            known = await self._identified(headers)
+            caller = await self._identify(headers)
         except Unauthenticated:
             self._strangers.spend(address)
             raise
         if is_signed:
             self._nodes.spend(address)
-        elif is_stranger(known) and _is_counted(scope):
+        elif is_stranger(caller) and _is_counted(scope):
             self._strangers.spend(address)
-        if known.level is Level.OPERATOR and (session := headers.get(SESSION_HEADER)):
-            known = replace(known, session=session)
+        if caller.level is Level.OPERATOR and (session := headers.get(SESSION_HEADER)):
+            caller = replace(caller, session=session)
+        if caller.level is Level.OPERATOR and (person := headers.get(PERSON_HEADER)):
+            caller = replace(caller, person=unquote(person))
         client, connection = client_name(headers.get("user-agent", "")), _connection(scope)
-        return replace(known, address=address, client=client, connection=connection)
+        return replace(caller, address=address, client=client, connection=connection)
 
-    async def _identified(self, headers: Headers) -> Caller:
+    async def _identify(self, headers: Headers) -> Caller:
         token = _bearer(headers) or _offered(headers, "bearer.")
         return ANONYMOUS if token is None else await self.workbench.identify(token)
 
@@ -361,8 +363,8 @@ def _connection(scope: Scope) -> tuple[tuple[str, int], tuple[str, int]] | None:
     """The ends of the connection: the client's and ours; None if the client has no address."""
     if not (client := scope.get("client")):
         return None
-    ours = scope.get("server") or ("", 0)
-    return (str(client[0]), int(client[1] or 0)), (str(ours[0]), int(ours[1] or 0))
+    own = scope.get("server") or ("", 0)
+    return (str(client[0]), int(client[1] or 0)), (str(own[0]), int(own[1] or 0))
 
 
 def _host(url: str) -> str | None:

@@ -6,19 +6,25 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from workbench.app import Workbench
+from workbench.errors import Unavailable
 from workbench.model import ServerInfo
 from workbench.shells.serve import Servers
 from workbench.shells.stderr_log import stderr_log
 from workbench.state import shares
 from workbench.state.settings import Settings
 from workbench.system.interpreter import rare_collections
+from workbench.system.loop_thread import until_one_fails
 from workbench.trust.withheld import notice
 
+LOOK_SECONDS = 1.0
+"""How often it is looked whether the project is still where it was."""
+LOOKS = 3
+"""How often in a row it has to be away: a file system may be, for a moment."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Around = Callable[[Workbench], AbstractAsyncContextManager[None]]
 
@@ -63,10 +69,28 @@ async def _serve(settings: Settings, port: int | None, end_workers: bool, around
             try:
                 await _announce(workbench, info)
                 async with around(workbench):
-                    await servers.wait()
+                    await until_one_fails(servers.wait(), _watch_state(workbench))
             finally:
                 if note := servers.leave(share, end_workers=end_workers).note:
                     click.echo(note)
+
+
+async def _watch_state(workbench: Workbench) -> NoReturn:
+    """Wait until the project's state is away from its path at several looks in a row.
+
+    Raises:
+        Unavailable: ``PROJECT_MOVED``.
+    """
+    away = 0
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            workbench.require_unmoved()
+            away = 0
+        except Unavailable:
+            away += 1
+            if away == LOOKS:
+                raise
 
 
 async def _announce(workbench: Workbench, info: ServerInfo) -> None:

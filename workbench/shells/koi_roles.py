@@ -22,10 +22,13 @@ from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound
 from workbench.functions.host import ToolHost
 from workbench.functions.offered import OfferedFunction
+from workbench.present.inert import inert
 from workbench.rules.personalities.role_config import AgentConfig, CoordinatorConfig, NetworkConfig, unserved_port
 from workbench.rules.tools.function import function_tool
+from workbench.rules.tools.results import as_json
 from workbench.shells import headless
 from workbench.state.settings import Settings
+from workbench.system import atomic_file
 
 FUNCTION = "function"
 """The entry of a trait that names the Python function behind it, as ``module:name``."""
@@ -89,7 +92,7 @@ async def _being(
     try:
         await host.offer(list(functions.values()), add=False)
         traits = {name: _without_function(value) for name, value in config.traits.items()}
-        await workbench.call("publish_personality", name=config.name, version=config.version, traits=traits)
+        await _publish(workbench, config, traits)
         click.echo(
             f"{config.name} is an agent at {joined['base_url']}. Its tools: {_server(joined)}/agents/{config.name}"
         )
@@ -100,6 +103,16 @@ async def _being(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def _publish(workbench: Workbench, config: AgentConfig, traits: Mapping[str, Any]) -> None:
+    """Publish what the file says, if it was not published before: what was set by hand since then stays."""
+    text = as_json({"name": config.name, "version": config.version, "traits": traits})
+    published = workbench.settings.home / "koi" / "published.json"
+    if await asyncio.to_thread(lambda: published.exists() and published.read_text("utf-8") == text):
+        return
+    await workbench.call("publish_personality", name=config.name, version=config.version, traits=traits)
+    await asyncio.to_thread(atomic_file.replace, published, text)
+
+
 def _log_failure(task: asyncio.Task[None]) -> None:
     """The agent goes on without the task, so the log has to say that it ended."""
     if not task.cancelled() and (error := task.exception()):
@@ -107,12 +120,15 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 async def _join(workbench: Workbench, name: str, network: NetworkConfig) -> dict[str, Any]:
-    return await workbench.call(
+    joined = await workbench.call(
         "join_network",
         name=name,
         first_contact=network.first_contact,
         first_contact_rid=network.first_contact_rid,
     )
+    if joined["first_contact"] and (error := joined["first_contact"]["error"]):
+        click.echo(inert(f"{name} has not met its first contact yet, and tries again: {error}"), err=True)
+    return joined
 
 
 async def _let_first_contact_call(workbench: Workbench) -> None:
@@ -135,23 +151,23 @@ def _server(joined: Mapping[str, Any]) -> str:
 
 def _functions(config: AgentConfig) -> dict[str, OfferedFunction]:
     """The functions behind the traits of an agent, by the names of the traits."""
-    named = {
+    places = {
         name: value[FUNCTION] for name, value in config.traits.items() if isinstance(value, dict) and FUNCTION in value
     }
-    found = {}
-    for name, place in named.items():
-        tool = function_tool(_imported(place), name, config.traits[name].get("description"))
-        found[name] = OfferedFunction(tool, title=None, read_only=False, seconds=None, trait=config.name)
-    return found
+    functions = {}
+    for name, place in places.items():
+        tool = function_tool(_import(place), name, config.traits[name].get("description"))
+        functions[name] = OfferedFunction(tool, title=None, read_only=False, seconds=None, trait=config.name)
+    return functions
 
 
 def _without_function(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {name: one for name, one in value.items() if name != FUNCTION}
+    return {name: item for name, item in value.items() if name != FUNCTION}
 
 
-def _imported(place: str) -> Any:
+def _import(place: str) -> Any:
     """A function in a module of the current directory or the environment.
 
     Raises:

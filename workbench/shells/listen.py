@@ -57,12 +57,12 @@ def _candidates(preferred: int, last: int | None) -> Iterator[int]:
 async def _resolve(host: str) -> Address:
     """The address of a host name or literal address; IPv4 if it has several."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(
+        entries = await asyncio.get_running_loop().getaddrinfo(
             host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, UnicodeError):
         raise _host_not_available(f"The host {host!r} is unknown.") from None
-    addresses = [(family, str(address[0])) for family, _, _, _, address in found]
+    addresses = [(family, str(address[0])) for family, _, _, _, address in entries]
     return min(addresses, key=lambda address: address[0] is not socket.AF_INET)
 
 
@@ -71,19 +71,19 @@ def _bind(address: Address, port: int) -> socket.socket:
     # The protocol number matters: asyncio sets TCP_NODELAY only on sockets that carry it,
     # and without it every small reply waits 40 ms for the peer's delayed acknowledgement.
     try:
-        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise _failure(error, host, port) from None
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family is socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind((host, port))
-        made.listen(BACKLOG)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
     except OSError as error:
-        made.close()
+        listener.close()
         raise _failure(error, host, port) from None
-    return made
+    return listener
 
 
 def _failure(error: OSError, host: str, port: int) -> Unavailable:

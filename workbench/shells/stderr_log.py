@@ -70,6 +70,6 @@ class _Writer(logging.Handler):
         """The thread: uses no lock that the end of the interpreter waits for."""
         with contextlib.suppress(OSError):  # closed: records go nowhere
             while (line := self._lines.get()) is not None:
-                left = f"{line}\n".encode(errors="backslashreplace")
-                while left:
-                    left = left[os.write(self._descriptor, left) :]
+                unwritten = f"{line}\n".encode(errors="backslashreplace")
+                while unwritten:
+                    unwritten = unwritten[os.write(self._descriptor, unwritten) :]

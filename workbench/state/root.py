@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from workbench.errors import BadInput, Unavailable
+from workbench.errors import BadInput, Refused, Unavailable
+from workbench.system.users import owner, user_name
 
 PROJECT_VARIABLE = "WORKBENCH_PROJECT"
 STATE = ".aiswarm"
@@ -45,6 +46,26 @@ def identity(state: Path) -> str | None:
     return f"{status.st_dev:x}.{status.st_ino:x}"
 
 
+def require_own(project: Path) -> None:
+    """Refuse a state directory of another user, or a link in its place, before anything in it is read.
+
+    Raises:
+        Refused: ``STATE_NOT_YOURS``.
+    """
+    state = project / STATE
+    if os.path.islink(state):  # noqa: PTH114 (raises where a directory above may not be entered)
+        raise Refused(
+            "STATE_NOT_YOURS",
+            f"{state} is a link, so nothing in it is used. Remove it, or choose another project with --project.",
+        )
+    if (user := owner(state)) not in (None, os.geteuid()):
+        raise Refused(
+            "STATE_NOT_YOURS",
+            f"{state} belongs to another user ({user_name(user)}), so nothing in it is used. A project has one user; "
+            f"work in a clone of your own (`git clone {project}`), or choose another project with --project.",
+        )
+
+
 class OpenedState:
     """A state directory that this process uses, with its identity when this object was created."""
 
@@ -66,7 +87,8 @@ class OpenedState:
             raise Unavailable(
                 "PROJECT_MOVED",
                 f"The state of {self._home.parent} was moved, removed or replaced while process {os.getpid()} used it. "
-                "Stop that process, then start Workbench where the project is now.",
+                "Nothing is changed any more. Stop it (`%workbench stop` in its notebook, Ctrl-C in its terminal), and "
+                "then start Workbench where the project is now.",
             )
 
 
@@ -75,8 +97,8 @@ def enclosing_repository(here: Path) -> Path | None:
 
     A `.git` that belongs neither to this user nor to the owner of `here` does not count.
     """
-    owners = {os.geteuid(), _owner(here)}
-    return next((path for path in (here, *here.parents) if _owner(path / ".git") in owners), None)
+    owners = {os.geteuid(), owner(here)}
+    return next((path for path in (here, *here.parents) if owner(path / ".git") in owners), None)
 
 
 def _current_directory() -> Path:
@@ -100,12 +122,4 @@ def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
 
 def _is_own_directory(path: Path) -> bool:
     # os.path.isdir does not raise where a directory above may not be entered.
-    return os.path.isdir(path) and _owner(path) == os.geteuid()  # noqa: PTH112
-
-
-def _owner(path: Path) -> int | None:
-    """The user that owns an entry, which may be a link; None if there is none, or it cannot be seen."""
-    try:
-        return path.lstat().st_uid
-    except OSError:
-        return None
+    return os.path.isdir(path) and owner(path) == os.geteuid()  # noqa: PTH112

@@ -37,7 +37,7 @@ from pydantic_settings import (
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.home import expanded
-from workbench.state.root import STATE, find_project
+from workbench.state.root import STATE, find_project, require_own
 
 PACKAGE = Path(__file__).parents[1]
 PREFIX = "WORKBENCH_"
@@ -72,7 +72,9 @@ class Settings(BaseSettings):
     port: int = Field(8765, ge=0, le=65535, description="Preferred port; 0 lets the system choose.")
 
     person: str = Field(
-        "", max_length=200, description="Your name, as your decisions record it; empty: that of the system's user."
+        "",
+        max_length=200,
+        description="Your name, as your decisions record it; empty: that of JupyterHub's user, or the system's.",
     )
     lease_seconds: float = Field(120.0, gt=0, description="How long a claim lasts without a heartbeat.")
     heartbeat_seconds: float = Field(15.0, gt=0, description="How often workers renew their leases.")
@@ -209,6 +211,9 @@ class Settings(BaseSettings):
         gt=0,
         description="How long an MCP server may take to answer a call, from the call or its last report of progress.",
     )
+    question_seconds: float = Field(
+        600.0, gt=0, le=3_000, description="How long a question of an MCP server waits for your answer."
+    )
     tool_server_idle_seconds: float = Field(
         600.0, gt=0, description="After how long without use the MCP servers of a definition are stopped."
     )
@@ -250,6 +255,9 @@ class Settings(BaseSettings):
         0.5, gt=0, description="Wait after a request to a node failed; doubles each time."
     )
     koi_retry_cap_seconds: float = Field(8.0, gt=0, description="Longest wait before a node is tried again.")
+    koi_ask_seconds: float = Field(
+        20.0, gt=0, description="How often a node that shares an edge with this one is asked whether it is there."
+    )
     koi_reconcile_seconds: float = Field(
         300.0,
         gt=0,
@@ -323,7 +331,7 @@ class Settings(BaseSettings):
         """The settings of an existing project; by default that of the current directory.
 
         Raises:
-            BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``.
+            BadInput: ``NOT_A_DIRECTORY``, ``BAD_SETTINGS``. Refused: ``STATE_NOT_YOURS``.
         """
         root = project.resolve() if project else find_project()
         if not os.path.isdir(root):  # noqa: PTH112 (raises where a directory above may not be entered)
@@ -368,6 +376,7 @@ class Settings(BaseSettings):
         """Arguments first, then the environment, the project's file, and the user's own."""
         arguments = init_settings()
         project = Path(arguments["project"]) if "project" in arguments else find_project()
+        require_own(project)
         project_values = cls.of_project(project)
         withheld = cls.needing_trust(project_values)
         if withheld and user_files.load_record(project).trusted.get(SETTINGS_FILE) != digest(withheld):

@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,17 @@ def read(path: Path, known: Iterable[str]) -> dict[str, Any]:
             "BAD_SETTINGS", f"{path} cannot be read: {why_unreadable(error)}. Correct it or move it away."
         ) from None
     if unknown := sorted(set(values) - set(known), key=lambda name: line_of(path, name) or 0):
-        problems = "; ".join(f"{place(path, name)}: there is no setting {name!r}" for name in unknown)
+        names = frozenset(known)
+        problems = "; ".join(f"{place(path, name)}: {_unknown(name, names)}" for name in unknown)
         raise BadInput(
             "BAD_SETTINGS", f"{problems}. Correct or remove the line; docs/reference.md lists the settings."
         ) from None
     return values
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"there is no setting {name!r}" + (f" (did you mean {near[0]}?)" if near else "")
 
 
 def joined(name: str, value: Any) -> Any:

@@ -26,6 +26,7 @@ class Record(BaseModel):
     Args:
         project: its root.
         origin: the secret in its `.aiswarm/origin`, which shows that this user's Workbench made the directory.
+        inode: of that directory, once it is known at several paths: a copy that lies at one of them has another.
         trusted: the digest of the trusted content of each file, by path below `.aiswarm/`.
     """
 
@@ -33,6 +34,7 @@ class Record(BaseModel):
 
     project: str
     origin: str | None = None
+    inode: int | None = None
     trusted: Mapping[str, str] = {}
 
 

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workbench.errors import Unavailable
+from workbench.state.root import OpenedState
 from workbench.store.base import Row
 from workbench.store.queries import beside
 from workbench.system import atomic_file
@@ -76,6 +77,7 @@ class MarkKeeper:
 
     def __init__(self, store: Path) -> None:
         self._store = store
+        self._state = OpenedState(store.parent)
         self._mark: StoreMark | None = None
         self._due: float | None = None
 
@@ -98,8 +100,10 @@ class MarkKeeper:
                 self._due = time.monotonic() + SECONDS
 
     def write(self) -> None:
-        """Write the mark, unless another process has written a newer one."""
+        """Write the mark, unless another process has written a newer one, or the store was moved or removed."""
         self._due = None
+        if self._state.has_moved():
+            return
         written, mark = read_mark(self._store), self._mark
         if mark is None or (written and written.created == mark.created and written.event > mark.event):
             return

@@ -42,7 +42,7 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
 def own_copy(error: Exception) -> Exception:
     """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
     if isinstance(error, WorkbenchError):
-        return type(error)(error.code, error.message, **error.details)
+        return error.with_message(error.message)
     duplicate = storage_error(error) or copy(error)
     duplicate.__cause__ = error
     return duplicate

@@ -28,6 +28,7 @@ class How:
     Args:
         resume: go on with the sweep of this name.
         retry_failed: the same, and run failed runs again.
+        changed: the same, although the notebook has changed since the sweep began.
         share: runs coordinate in the session that starts the sweep, instead of one of their own.
     """
 
@@ -36,6 +37,7 @@ class How:
     resume: bool = False
     retry_failed: bool = False
     share: bool = False
+    changed: bool = False
 
 
 def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> SweepJob:
@@ -51,6 +53,7 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
         notebook_sha256=plan.content,
         specification=plan.as_data(settings.project),
         resume=how.resume or how.retry_failed,
+        changed=how.changed,
     )
     return SweepJob(
         id=record["id"],
@@ -58,6 +61,7 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
         project=settings.project,
         notebook=plan.shown_path(settings.project),
         text=plan.text,
+        content=plan.content,
         directory=plan.path.parent,
         limits=how.limits,
         output_bytes=settings.max_sweep_output_bytes,
@@ -67,15 +71,14 @@ def begin(call: SweepCall, plan: SweepPlan, how: How, settings: Settings) -> Swe
 
 
 def find(call: SweepCall, name: str) -> Mapping[str, Any]:
-    """The specification of the sweep with a name, as it was recorded.
+    """The sweep with a name, as it was recorded.
 
     Raises:
         NotFound: ``SWEEP_NOT_FOUND``.
     """
     for sweep in _sweeps(call, search=name):
         if sweep["name"] == name:
-            specification: Mapping[str, Any] = sweep["specification"]
-            return specification
+            return sweep
     raise _not_found_error(name, [sweep["name"] for sweep in _sweeps(call)])
 
 

@@ -112,7 +112,7 @@ def _start(call: SweepCall, job: SweepJob, run: PlannedRun) -> Mapping[str, Any]
         notebook=job.notebook,
         parameters=run.arguments,
         definitions=[definition] if definition else [],
-        environment=facts(run),
+        environment=facts(run) | {"notebook_sha256": job.content},
         session_id=job.session if job.space is None else _create_session(call, job.space, job.title(run)),
         process=process_identity(),
     )

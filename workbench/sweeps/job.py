@@ -32,7 +32,8 @@ class SweepJob:
     Args:
         id: of the sweep's record.
         notebook: its path, relative to the project if it is inside.
-        text: the notebook as it was when the sweep began, as nbformat writes it.
+        text: the notebook as it was when the sweep began or went on, as nbformat writes it.
+        content: the hash of what that does.
         directory: the kernels' current directory.
         space: the project whose sessions are the runs' coordination spaces; None: the runs share `session`.
         session: the session that runs share; None: each has its own, or they have none.
@@ -43,6 +44,7 @@ class SweepJob:
     project: Path
     notebook: str
     text: str
+    content: str
     directory: Path
     limits: SweepLimits
     output_bytes: int

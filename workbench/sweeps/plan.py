@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ class SweepPlan:
         path: of the notebook.
         text: the notebook.
         content: the hash of the notebook's content.
+        begun: that of the notebook that the sweep began with: its runs are known by it.
     """
 
     specification: Specification
@@ -33,11 +35,12 @@ class SweepPlan:
     text: str
     content: str
     runs: Sequence[PlannedRun]
+    begun: str
 
     @property
     def digest(self) -> str:
         """The digest of the grid: equal for sweeps with the same runs."""
-        return grid.digest(self.specification, self.content)
+        return grid.digest(self.specification, self.begun)
 
     def shown_path(self, project: Path) -> str:
         """The notebook's path, relative to the project if it is inside."""
@@ -51,11 +54,20 @@ class SweepPlan:
         return values | {"runs": len(self.runs), "digest": self.digest}
 
 
-def make(specification: Specification, base: Path, settings: Settings) -> SweepPlan:
+def make(
+    specification: Specification,
+    base: Path,
+    settings: Settings,
+    *,
+    begun: str | None = None,
+    kernel: str | None = None,
+) -> SweepPlan:
     """Read the notebook, check the values against its parameters, and make the grid.
 
     Args:
         base: the directory that the notebook's path is relative to.
+        begun: the hash of the notebook that the sweep began with; None: it is this one.
+        kernel: None: the one that the notebook names.
 
     Raises:
         BadInput: ``FILE_UNREADABLE``, ``BAD_NOTEBOOK``, ``KERNEL_NOT_FOUND``, ``UNKNOWN_PARAMETER``, ``BAD_PARAMETER``,
@@ -66,6 +78,8 @@ def make(specification: Specification, base: Path, settings: Settings) -> SweepP
     _require_home()
     path = (base / specification.notebook).resolve()
     document = _read(path)
+    if kernel is not None:
+        document.metadata.kernelspec = {"name": kernel, "display_name": kernel}
     _add_language(document, require_kernel(document, path.name))
     text = nbformat.writes(document)
     parameters = _read_parameters(document, path)
@@ -74,8 +88,9 @@ def make(specification: Specification, base: Path, settings: Settings) -> SweepP
         notebook.require_one_place(document, path.name)
     notebook.check(parameters, values, path.name)
     content, recorded = notebook.content_hash(document), specification.recorded
-    runs = grid.grid(recorded, content, settings.max_sweep_runs)
-    return SweepPlan(recorded, path, text, content, runs)
+    begun = begun or content
+    runs = grid.grid(recorded, begun, settings.max_sweep_runs)
+    return SweepPlan(recorded, path, text, content, runs, begun)
 
 
 def require_over(specification: Specification, call: SweepCall) -> None:
@@ -91,8 +106,10 @@ def require_over(specification: Specification, call: SweepCall) -> None:
 
 
 def _read(path: Path) -> Any:
-    """A notebook as nbformat reads it."""
+    """A notebook as nbformat reads it. Cells without an id of their own get one, as older programs write none."""
     import nbformat
+    from nbformat.reader import reads
+    from nbformat.validator import normalize
 
     try:
         if path.stat().st_size > _LARGEST_NOTEBOOK:
@@ -101,7 +118,9 @@ def _read(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable_file(path, error) from None
     try:
-        document = nbformat.reads(text, as_version=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of each id that it adds
+            _, document = normalize(nbformat.convert(reads(text), 4))
         nbformat.validate(document)
     except Exception as error:  # nbformat raises anything
         raise _bad_notebook(path, " ".join(str(error).split())[:200]) from None
@@ -127,12 +146,14 @@ def require_kernel(document: Mapping[str, Any], path: str) -> str:
 
     name = (document.get("metadata", {}).get("kernelspec") or {}).get("name")
     if not name:
-        raise _bad_notebook(path, "it names no kernel. Open it in Jupyter, choose a kernel and save it")
+        raise _bad_notebook(path, "it names no kernel. Add --kernel python3, or choose a kernel in Jupyter")
     try:
         return str(KernelSpecManager().get_kernel_spec(name).language)
     except NoSuchKernel:
         raise BadInput(
-            "KERNEL_NOT_FOUND", f"{path} needs the kernel {name!r}. `jupyter kernelspec list` lists those here."
+            "KERNEL_NOT_FOUND",
+            f"{path} needs the kernel {name!r}, which is not here. Add --kernel python3 to use that one; "
+            "`jupyter kernelspec list` lists those here.",
         ) from None
 
 

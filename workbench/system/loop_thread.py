@@ -14,6 +14,9 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
+STOP_SECONDS = 10.0
+"""How long what runs alone may take to end after an interrupt."""
+
 Main = Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]
 """The thread's coroutine: passes the object it opened to its argument, and runs until it is cancelled."""
 
@@ -208,3 +211,32 @@ class LoopThread(Generic[T]):
             work.close()
         if result.set_running_or_notify_cancel():
             result.set_exception(self._ended())
+
+
+def run_alone(work: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine to its end in an event loop of its own, also where this thread runs one, as a notebook's does.
+
+    An interrupt cancels it.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+
+    async def main(opened: Callable[[R], None]) -> None:
+        opened(await work)
+
+    return LoopThread("workbench-alone", main, lambda: RuntimeError("nothing else runs there")).start(STOP_SECONDS)
+
+
+async def until_one_fails(*work: Coroutine[Any, Any, object]) -> None:
+    """Run coroutines concurrently. The first failure cancels the others and is raised."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

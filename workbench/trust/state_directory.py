@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,10 +20,11 @@ from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.present.inert import inert_line
 from workbench.state import shares, user_files
-from workbench.state.root import STATE, enclosing_repository, identity
+from workbench.state.root import STATE, enclosing_repository, identity, require_own
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
 from workbench.system import atomic_file, file_lock
+from workbench.system.users import owner
 
 SHARED = ("agents", "mcp.json", "personas", "profiles", "settings.toml")
 """Entries that a repository may bring, as files and directories, but not as links."""
@@ -63,17 +65,10 @@ def check(project: Path) -> None:
         Refused: ``STATE_NOT_YOURS``, ``STATE_ELSEWHERE``, ``STATE_TRACKED``, ``STATE_NOT_TRUSTED``.
         Unavailable: git failed.
     """
+    require_own(project)
     home = project / STATE
-    try:
-        owner = home.lstat().st_uid
-    except OSError:
+    if not os.path.lexists(home):
         return
-    if home.is_symlink() or owner != os.geteuid():
-        raise Refused(
-            "STATE_NOT_YOURS",
-            f"{home} {'is a link' if home.is_symlink() else 'belongs to another user'}, so nothing in it is used. "
-            "Remove it, or choose another project with --project.",
-        )
     if names := tracked(project):
         raise Refused(
             "STATE_TRACKED",
@@ -84,8 +79,7 @@ def check(project: Path) -> None:
     if names := unknown(project):
         raise Refused(
             "STATE_NOT_TRUSTED",
-            f"{_list(names)} in {project}: you did not create this here with Workbench. It may have come with the "
-            "repository, or you moved the project. If it is yours, run `workbench trust`; otherwise remove it.",
+            f"{_list(names)} in {project}: {_why_unknown(home)}",
             files=names,
         )
     _require_unlinked(home)
@@ -140,14 +134,17 @@ def adopt(project: Path) -> None:
         return
     home = project / STATE
     _require_unlinked(home)
+    if kept := _secret_to_keep(home):
+        _note_inode(home, kept)
     with user_files.record_lock(project):
         if not _is_own(project):
+            _make_private(home)
             _drop_unused(home)
             _note_copied_node(project)
-            secret = secrets.token_hex(32)
+            secret, inode = kept or secrets.token_hex(32), home.stat().st_ino if kept else None
             record = user_files.load_record(project)
             trusted = record.trusted if record.origin is None else {}  # of another project that was here before
-            user_files.update_record(project, origin=secret, trusted=trusted)
+            user_files.update_record(project, origin=secret, inode=inode, trusted=trusted)
             atomic_file.replace(home / _GITIGNORE, IGNORED)
             atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
 
@@ -191,14 +188,41 @@ def has_store(settings: Settings) -> bool:
 
 def _is_own(project: Path) -> bool:
     """Whether this user's Workbench made it, here or at another path that leads to the same directory."""
-    home, expected = project / STATE, user_files.load_record(project).origin
+    home, record = project / STATE, user_files.load_record(project)
     if (secret := _read_secret(home)) is None:
         return False
-    if expected is not None and secrets.compare_digest(secret, expected):
-        return True
+    if record.origin is not None and secrets.compare_digest(secret, record.origin):
+        return record.inode in (None, home.stat().st_ino)
     own_identity = identity(home)
     others = (record for record in user_files.all_records() if secrets.compare_digest(record.origin or "", secret))
     return bool(secret) and any(identity(Path(record.project) / STATE) == own_identity for record in others)
+
+
+def _secret_to_keep(home: Path) -> str | None:
+    """The secret of this user's directory, unless it is a copy: it counts on at its other paths."""
+    secret = _read_secret(home)
+    is_recorded = any(record.origin == secret for record in user_files.all_records()) if secret else False
+    return secret if is_recorded and _find_original(home) is None else None
+
+
+def _note_inode(home: Path, secret: str) -> None:
+    """Note in the records of other paths which directory it is whose secret they have."""
+    for record in [record for record in user_files.all_records() if record.origin == secret]:
+        with user_files.record_lock(Path(record.project)):
+            user_files.update_record(Path(record.project), inode=home.stat().st_ino)
+
+
+def _why_unknown(home: Path) -> str:
+    origin = home / _ORIGIN
+    if owner(origin) == os.geteuid() and (mode := stat.S_IMODE(origin.lstat().st_mode)) & 0o077:
+        return (
+            f"others may read {origin} (mode {mode:o}), which shows that you created this. If you or a colleague "
+            "opened it to them, run `workbench trust`, which makes it private again; otherwise remove it."
+        )
+    return (
+        "you did not create this here with Workbench. It may have come with the repository, or you moved the project. "
+        "If it is yours, run `workbench trust`; otherwise remove it."
+    )
 
 
 def _drop_unused(home: Path) -> None:

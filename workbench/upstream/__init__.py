@@ -1,7 +1,7 @@
 """Connections to the MCP servers whose tools Workbench passes on. Knows no service.
 
-- `target`: the target of a connection: a program, or a server at a URL
-- `program_transport`, `http_transport`: the streams of messages, with a limit for each
+- `program_transport`, `http_transport`: a program or a server at a URL, its stream of messages, and a limit for each
+- `client`: the client of the MCP package, connected to either
 - `lines`: a stream of bytes split into messages
 - `offers`: a server's tools as it lists them, checked
 - `call`: one call of a tool: its deadline, its progress, its questions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -28,15 +28,40 @@ class ElicitationReply:
 
     Args:
         content: the fields filled in, if it was accepted.
+        unanswered: why no person has answered, for who called the tool; empty: one has.
     """
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any] | None = None
+    unanswered: str = ""
 
 
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[ElicitationReply]]
-"""`await ask(message, schema)`: ask the person; the schema is that of a flat object."""
-DECLINED = ElicitationReply("decline")
+@dataclass(frozen=True, slots=True)
+class ServerQuestion:
+    """A question of a server to the person behind a call.
+
+    Args:
+        schema: of the answer, a flat object.
+        url: where the person is to do something instead of answering; empty: nowhere.
+    """
+
+    message: str
+    schema: Mapping[str, Any]
+    url: str = ""
+
+
+Ask = Callable[[ServerQuestion], Awaitable[ElicitationReply]]
+"""Asks the person."""
+MOST_QUESTIONS = 20
+"""Of one call."""
+_NOBODY = "nobody can be asked for this caller"
+_WHOSE = "it cannot be told which of several calls it belongs to"
+_TOO_MANY = f"a call may ask {MOST_QUESTIONS} questions"
+
+
+def not_asked(reason: str) -> ElicitationReply:
+    """What the protocol has for a question that nobody was asked; `decline` is a person's word."""
+    return ElicitationReply("cancel", unanswered=reason)
 
 
 class UpstreamCall:
@@ -53,7 +78,9 @@ class UpstreamCall:
         self._clock = asyncio.get_running_loop().time
         self._latest_end = self._clock() + LONGEST_SECONDS
         self._deadline: asyncio.Timeout | None = None
-        self._questions = 0
+        self._questions = self._asked = 0
+        self.unanswered: list[str] = []
+        """The questions that no person has answered, and why: sentences for the caller."""
         self._latest: tuple[float, float | None, str | None] | None = None
         self._relay: asyncio.Task[None] | None = None
         self._passing_on = False
@@ -84,17 +111,27 @@ class UpstreamCall:
         if self._relay is None and self._deadline is not None:
             self._relay = asyncio.create_task(self._pass_on_all())
 
-    async def ask(self, message: str, schema: Mapping[str, Any]) -> ElicitationReply:
-        """Ask the person a question of the server; without a person, it is declined."""
-        if self._ask is None:
-            return DECLINED
+    async def ask(self, question: ServerQuestion) -> ElicitationReply:
+        """Ask the person a question of the server; without a person, it is cancelled, and the caller told."""
+        self._asked += 1
         self._questions += 1
         self._extend()
         try:
-            return await self._ask(message, schema)
+            if self._ask is None or self._asked > MOST_QUESTIONS:
+                reply = not_asked(_NOBODY if self._ask is None else _TOO_MANY)
+            else:
+                reply = await self._ask(question)
         finally:
             self._questions -= 1
             self._extend()
+        self.note(question, reply)
+        return reply
+
+    def note(self, question: ServerQuestion, reply: ElicitationReply) -> None:
+        """Note a question that no person has answered, for the caller."""
+        if reply.unanswered and len(self.unanswered) < MOST_QUESTIONS:
+            said = f"The server asked “{question.message}” and was told that this was cancelled: {reply.unanswered}."
+            self.unanswered.append(said)
 
     def _extend(self) -> None:
         if self._deadline is None or self._deadline.expired():
@@ -120,6 +157,14 @@ class UpstreamCall:
             log.exception("progress could not be passed on")
         finally:
             self._passing_on = False
+
+
+def whose(question: ServerQuestion, calls: Iterable[UpstreamCall]) -> ElicitationReply:
+    """The reply to a question that could be of several calls, each of which is told."""
+    reply = not_asked(_WHOSE)
+    for call in calls:
+        call.note(question, reply)
+    return reply
 
 
 _CURRENT: ContextVar[UpstreamCall | None] = ContextVar("the call that this task belongs to", default=None)

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from workbench.client.mended import mended
 from workbench.process import ProcessRef
 from workbench.upstream.connection import Handlers
-from workbench.upstream.http_transport import http_streams, sse_streams
-from workbench.upstream.program_transport import LogTail, program_streams
-from workbench.upstream.target import ServerProgram, Target
+from workbench.upstream.http_transport import ServerAddress, http_streams, sse_streams
+from workbench.upstream.program_transport import LogTail, ServerProgram, program_streams
 
 if TYPE_CHECKING:
     from mcp.client import Client, Transport
+    from mcp.client.session import ListRootsFnT
+
+Target = ServerProgram | ServerAddress
+"""A program that is started, or a server at a URL."""
 
 
 @asynccontextmanager
@@ -42,9 +45,22 @@ async def connected(
         mode=handlers.era,
         message_handler=handlers.note,
         elicitation_callback=handlers.elicit,
+        list_roots_callback=_roots(target),
     )
     async with client:
         yield client
+
+
+def _roots(target: Target) -> ListRootsFnT | None:
+    """Tells a program its roots; None: it has none, and a server elsewhere needs none."""
+    from mcp.types import ListRootsResult, Root
+
+    roots = target.roots if isinstance(target, ServerProgram) else ()
+
+    async def answer(context: object) -> ListRootsResult:
+        return ListRootsResult(roots=[Root.model_validate({"uri": root.as_uri()}) for root in roots])
+
+    return answer if roots else None
 
 
 def _streams(
@@ -52,4 +68,4 @@ def _streams(
 ) -> Transport:
     if isinstance(target, ServerProgram):
         return program_streams(target, largest, tail, handlers.ended, started)
-    return sse_streams(target, largest) if target.is_sse else http_streams(target, largest)
+    return (sse_streams if target.is_sse else http_streams)(target, largest, handlers.answered)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.client.retry import backoff
 from workbench.errors import WorkbenchError, first_within
 from workbench.rules.reasons import reason
+from workbench.rules.tools.content import note
 from workbench.rules.tools.surroundings import ProgressReceiver
-from workbench.upstream import errors
-from workbench.upstream.call import DECLINED, Ask, UpstreamCall, current
+from workbench.upstream import errors, reading
+from workbench.upstream.call import Ask, ServerQuestion, UpstreamCall, current, whose
 from workbench.upstream.offers import Offers, list_offers
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Handlers:
         note: takes notifications, and errors of the transport.
         elicit: answers the server's questions to the person.
         ended: called when the connection has ended.
+        answered: called with the status and the media type of each answer of HTTP.
         era: ``auto``: the newest version of the protocol that both know; ``legacy``: one with a handshake.
     """
 
@@ -45,6 +47,7 @@ class Handlers:
     elicit: ElicitationFnT
     ended: Callable[[], None]
     era: str = "auto"
+    answered: Callable[[int, str], None] = lambda status, kind: None
 
 
 Connect = Callable[[Handlers], AbstractAsyncContextManager["Client"]]
@@ -99,6 +102,8 @@ class Upstream:
         self._settled = asyncio.Event()
         self._calls: set[UpstreamCall] = set()
         self._is_legacy = False
+        self._odd_answer = ""
+        """What was wrong with the last answer of HTTP."""
         self._lost = 0
         """The number of calls that failed because it ended."""
         self.state = ServerState.STARTING
@@ -119,7 +124,7 @@ class Upstream:
                 except Exception as error:  # whatever a server does to its client: others go on
                     # Some older servers do not answer a question that they do not know.
                     self._is_legacy = isinstance(error, TimeoutError) and not self._is_legacy
-                    self._set_state(ServerState.FAILED, _reason(error, self._limits.start))
+                    self._set_state(ServerState.FAILED, self._reason(error))
                 _require_not_cancelled()
                 if clock() - started_at > STEADY_SECONDS:
                     pauses = backoff()
@@ -151,6 +156,7 @@ class Upstream:
                 ``TOOL_RESULT_TOO_LARGE``; ``TOOL_RESULT_INVALID``; ``TOOL_SERVER_ERROR``.
         """
         from mcp.shared.exceptions import MCPError
+        from mcp.types import TextContent
         from pydantic import ValidationError
 
         if self._client is None:
@@ -159,9 +165,14 @@ class Upstream:
         self._calls.add(call)
         try:
             async with call.under_way():
-                return await self._client.call_tool(
-                    tool, arguments, progress_callback=call.note_progress if progress else None
-                )
+                if tool in self.offers.reading:
+                    result = await reading.call(self._client, tool, arguments)
+                else:
+                    result = await self._call_tool(
+                        self._client, call, tool, arguments, has_progress=progress is not None
+                    )
+            result.content.extend(TextContent.model_validate(note(f"[{said}]")) for said in call.unanswered)
+            return result
         except TimeoutError:
             raise errors.timeout(self.name, self._limits.answer) from None
         except MCPError as error:
@@ -170,6 +181,24 @@ class Upstream:
             raise errors.invalid_answer(self.name, _first_line(error)) from None
         finally:
             self._calls.discard(call)
+
+    async def _call_tool(
+        self, client: Client, call: UpstreamCall, tool: str, arguments: dict[str, Any], *, has_progress: bool
+    ) -> CallToolResult:
+        """Call a tool; once more after the person has been where the server says that she has to go first."""
+        from mcp.shared.exceptions import MCPError
+
+        progress = call.note_progress if has_progress else None
+        try:
+            return await client.call_tool(tool, arguments, progress_callback=progress)
+        except MCPError as error:
+            visits = errors.visits(error)
+            if not visits:
+                raise
+            for visit in visits:
+                if (await call.ask(visit)).action != "accept":
+                    raise
+            return await client.call_tool(tool, arguments, progress_callback=progress)
 
     async def _code_error(self, error: Any) -> WorkbenchError:
         if errors.is_too_large(error):
@@ -180,7 +209,7 @@ class Upstream:
                 self._set_state(ServerState.FAILED, "it ended before it had answered")
                 self._news.set()
             return errors.down(self.name, "it ended before it had answered")
-        return errors.refused(self.name, error)
+        return errors.refused(self.name, error, self._odd_answer)
 
     async def _is_usable(self) -> bool:
         """Whether the server still answers on the connection."""
@@ -197,7 +226,9 @@ class Upstream:
         async with AsyncExitStack() as stack:
             self._set_state(ServerState.STARTING, self.problem)
             await asyncio.to_thread(import_module, "mcp.client")  # which takes long the first time
-            handlers = Handlers(self._note, self._elicit, self._news.set, "legacy" if self._is_legacy else "auto")
+            era = "legacy" if self._is_legacy else "auto"
+            self._odd_answer = ""
+            handlers = Handlers(self._note, self._elicit, self._news.set, era, self._note_answer)
             async with asyncio.timeout(self._limits.start):
                 client = await stack.enter_async_context(self._connect(handlers))
                 offers = await list_offers(client, self.name)
@@ -267,20 +298,38 @@ class Upstream:
             _require_not_cancelled()
             await asyncio.sleep(pause)
 
-    async def _note(self, message: Any) -> None:
-        from mcp.types import ToolListChangedNotification
+    def _note_answer(self, status: int, kind: str) -> None:
+        self._odd_answer = errors.of_answer(status, kind)
 
-        if isinstance(message, ToolListChangedNotification):
+    def _reason(self, error: BaseException) -> str:
+        """Why the connection could not be made, or was lost."""
+        return errors.explained(_reason(error, self._limits.start), self._odd_answer)
+
+    async def _note(self, message: Any) -> None:
+        from mcp.types import (
+            PromptListChangedNotification,
+            ResourceListChangedNotification,
+            ToolListChangedNotification,
+        )
+
+        changes = (ToolListChangedNotification, ResourceListChangedNotification, PromptListChangedNotification)
+        if isinstance(message, changes):
             self._news.set()
 
     async def _elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         """Pass a question of the server on to the person behind its call."""
         from mcp.types import ElicitRequestFormParams, ElicitResult
 
-        call, reply = self._find_call(), DECLINED
-        if call is not None and isinstance(params, ElicitRequestFormParams):
-            reply = await call.ask(errors.quoted(params.message), params.requested_schema)
-        content = dict(reply.content or {}) if reply.action == "accept" else None
+        message = errors.quoted(params.message)
+        if isinstance(params, ElicitRequestFormParams):
+            question = ServerQuestion(message, params.requested_schema)
+        else:
+            question = ServerQuestion(message, {}, params.url)
+        call = self._find_call()
+        reply = await call.ask(question) if call is not None else whose(question, self._calls)
+        if reply.unanswered:
+            log.info("%s asked “%s”, which nobody has answered: %s", self.name, message, reply.unanswered)
+        content = dict(reply.content or {}) if reply.action == "accept" and not question.url else None
         return ElicitResult(action=reply.action, content=content)
 
     def _find_call(self) -> UpstreamCall | None:
@@ -314,6 +363,7 @@ def _about(client: Client) -> str:
 
 
 def _reason(error: BaseException, start_seconds: float) -> str:
+    from mcp.client.auth import OAuthFlowError
     from mcp.shared.exceptions import MCPError
 
     error = first_within(error)
@@ -321,6 +371,8 @@ def _reason(error: BaseException, start_seconds: float) -> str:
         return f"it did not answer within {start_seconds:g} s"
     if isinstance(error, WorkbenchError):
         return error.message.rstrip(".")
+    if isinstance(error, OAuthFlowError):
+        return "you have to sign in there again: `workbench tools servers sign-in`"
     if isinstance(error, MCPError) and errors.is_lost(error):
         return "the connection was closed"
     return errors.quoted(_first_line(error))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -13,6 +14,11 @@ from workbench.upstream.connection import Connect, Upstream, UpstreamLimits
 from workbench.upstream.offers import ServerToolOffer
 from workbench.upstream.program_transport import LogTail
 from workbench.upstream.servers_file import ServersFile
+
+SHOWN_LINE = 300
+_ERROR = re.compile(r"(?:Uncaught )?[\w.]*(?:Error|Exception)\b")
+"""The line of a crash that says why: the last one in Python; in Node, a stack and a version follow."""
+_CRASH_END = re.compile(r"Node\.js v\d")
 
 
 class Key(NamedTuple):
@@ -34,6 +40,7 @@ class Knowledge:
         tail: the end of its program's standard error.
         secrets: those that it was given at its last start.
         confined: whether its program runs confined; None for a server at a URL.
+        explain: what its box may have refused, by lines that it wrote.
         process: its program, if it was started; it may have ended.
         shown: for each tool: its offer, its mask, and the masked offer, as last shown.
     """
@@ -41,6 +48,7 @@ class Knowledge:
     tail: LogTail = field(default_factory=LogTail)
     secrets: frozenset[str] = frozenset()
     confined: bool | None = None
+    explain: Callable[[Iterable[str]], str] = lambda lines: ""
     process: ProcessRef | None = None
     shown: dict[str, tuple[ServerToolOffer, Mask, ServerToolOffer]] = field(default_factory=dict, repr=False)
 
@@ -55,6 +63,13 @@ class Knowledge:
     def note_process(self, process: ProcessRef) -> None:
         """Note that its program was started."""
         self.process = process
+
+    def reason(self, problem: str) -> str:
+        """Why it cannot be used, with what it wrote to its standard error, and what its box may have refused."""
+        lines = [line.strip() for line in self.tail.text.splitlines() if line.strip() and not _CRASH_END.match(line)]
+        telling = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
+        wrote = f"{problem}; the program wrote: {telling[:SHOWN_LINE]}" if telling else problem
+        return "\n".join(filter(None, (wrote, self.explain(lines))))
 
     def redacted(self, text: str) -> str:
         """A text that the server wrote, with its secrets masked."""

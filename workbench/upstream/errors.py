@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import Unavailable
 from workbench.present.inert import inert_line
+from workbench.upstream.call import ServerQuestion
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -23,6 +24,7 @@ _CONNECTION_CLOSED = -32000
 _LOST = re.compile(r"Connection closed$|SSE stream |Reconnection failed|server answered a request with 202 Accepted$")
 _SESSION_ENDED = (-32600, "Session terminated")
 _EVENT_TOO_LARGE = "Server-sent event exceeded"
+_OF_LIBRARY = re.compile(r"Not Found|Unauthorized|Forbidden|Server returned an error response|Unexpected content type")
 _OF_TRANSPORTS = (_CONNECTION_CLOSED, -32700)
 
 
@@ -47,6 +49,43 @@ def may_be_lost(error: MCPError) -> bool:
 def is_too_large(error: MCPError) -> bool:
     """Whether an error of the protocol means that the transport refused the answer because of its size."""
     return error.code in _OF_TRANSPORTS and (TOO_LARGE in error.message or _EVENT_TOO_LARGE in error.message)
+
+
+def visits(error: MCPError) -> list[ServerQuestion]:
+    """The addresses that the person has to visit before a call can be answered, as an error names them."""
+    from mcp.types import URL_ELICITATION_REQUIRED
+
+    named = error.data.get("elicitations") if isinstance(error.data, dict) else None
+    if error.code != URL_ELICITATION_REQUIRED or not isinstance(named, list):
+        return []
+    found = [one for one in named if isinstance(one, dict) and isinstance(one.get("url"), str)]
+    return [ServerQuestion(quoted(str(one.get("message") or "")), {}, one["url"]) for one in found]
+
+
+def of_answer(status: int, kind: str) -> str:
+    """What is wrong with an answer of HTTP that is no answer of a server; empty if it may be one.
+
+    Args:
+        kind: its media type.
+    """
+    match status:
+        case 401 | 403:
+            token = "its headers need a token, or another one"
+            return f"it answers {status}: {token}, or `workbench tools servers sign-in` signs in there"
+        case 404 | 405 | 410:
+            return f"it answers {status}: there is no MCP server at this address, or one of the type sse"
+        case _ if status >= 400:
+            return f"it answers {status}"
+    return "it answers with a web page, so there is no MCP server at this address" if "html" in kind else ""
+
+
+def explained(text: str, answer: str) -> str:
+    """The text of an error; with what is wrong with the answer of HTTP, if the text is not the server's own.
+
+    Args:
+        answer: see `of_answer`.
+    """
+    return f"{text} ({answer})" if answer and _OF_LIBRARY.search(text) else text
 
 
 def down(server: str, reason: str) -> Unavailable:
@@ -81,11 +120,15 @@ def invalid_answer(server: str, reason: str) -> Unavailable:
     )
 
 
-def refused(server: str, error: MCPError) -> Unavailable:
-    """``TOOL_SERVER_ERROR``: an error of the protocol, other than a result that is an error."""
+def refused(server: str, error: MCPError, answer: str = "") -> Unavailable:
+    """``TOOL_SERVER_ERROR``: an error of the protocol, other than a result that is an error.
+
+    Args:
+        answer: see `of_answer`.
+    """
     return Unavailable(
         "TOOL_SERVER_ERROR",
-        f"The MCP server {server} answered with an error: {quoted(error.message) or error.code}.",
+        f"The MCP server {server} answered with an error: {explained(quoted(error.message), answer) or error.code}.",
         server=server,
         rpc_code=error.code,
     )

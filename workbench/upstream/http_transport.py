@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import httpx2
 
 from workbench.rules.token_bucket import TokenBucket
 from workbench.upstream.errors import TOO_LARGE
-from workbench.upstream.target import ServerAddress
+from workbench.upstream.sign_in import signed_in
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -23,27 +24,51 @@ CONNECT_SECONDS = 10.0
 _EVENT_STREAM = "text/event-stream"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class ServerAddress:
+    """A server at a URL. It has no representation that shows its secrets.
+
+    Args:
+        headers: of every request.
+        is_sse: it has the older transport, with one stream of events for all answers.
+        note: gets the tokens with which the person is signed in there, to be masked.
+    """
+
+    url: str
+    headers: Mapping[str, str]
+    is_sse: bool = False
+    note: Callable[[frozenset[str]], None] = lambda tokens: None
+
+
+Answered = Callable[[int, str], None]
+"""Called with the status and the media type of each answer."""
+
+
 def http_client(
     address: ServerAddress,
     largest: int,
+    answered: Answered,
     headers: Mapping[str, str] | None = None,
+    auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
     """A client for a server at a URL. Calls have deadlines of their own.
 
     Args:
         largest: bytes of an answer from it that is no stream.
         headers: of every request, instead of the address's.
+        auth: what the person was given when she signed in.
     """
     # Compressed, an answer could be larger than its bytes.
     return httpx2.AsyncClient(
-        event_hooks={"response": [_limit_response(largest)]},
+        auth=auth,
+        event_hooks={"response": [_limit_response(largest, answered, is_sse=address.is_sse)]},
         headers={**(headers or address.headers), "accept-encoding": "identity"},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
     )
 
 
 @asynccontextmanager
-async def http_streams(address: ServerAddress, largest: int) -> AsyncGenerator[TransportStreams]:
+async def http_streams(address: ServerAddress, largest: int, answered: Answered) -> AsyncGenerator[TransportStreams]:
     """Connect to a server.
 
     Args:
@@ -51,14 +76,18 @@ async def http_streams(address: ServerAddress, largest: int) -> AsyncGenerator[T
     """
     from mcp.client.streamable_http import streamable_http_client
 
+    has_token = any(name.lower() == "authorization" for name in address.headers)
+    auth = None if has_token else await asyncio.to_thread(signed_in, address.url, address.note)
     async with (
-        http_client(address, largest) as http,
+        http_client(address, largest, answered, auth=auth) as http,
         streamable_http_client(address.url, http_client=http, max_sse_event_size=largest) as streams,
     ):
         yield streams
 
 
-def sse_streams(address: ServerAddress, largest: int) -> AbstractAsyncContextManager[TransportStreams]:
+def sse_streams(
+    address: ServerAddress, largest: int, answered: Answered
+) -> AbstractAsyncContextManager[TransportStreams]:
     """Connect to a server with the older transport.
 
     Args:
@@ -69,16 +98,18 @@ def sse_streams(address: ServerAddress, largest: int) -> AbstractAsyncContextMan
     def client(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
-        return http_client(address, largest, headers)
+        return http_client(address, largest, answered, headers)
 
     return sse_client(address.url, headers=dict(address.headers), httpx_client_factory=client)
 
 
-def _limit_response(largest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+def _limit_response(largest: int, answered: Answered, *, is_sse: bool) -> Callable[[httpx2.Response], Awaitable[None]]:
     """Makes an answer that is too large or compressed an error, and slows down a stream of too many events."""
 
     async def limit(response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
+        if response.request.method == "POST" or is_sse:  # no server needs to answer the others
+            answered(response.status_code, response.headers.get("content-type", "").lower())
         is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
         if response.headers.get("content-encoding", "identity") != "identity":
             response.stream = _Refused(response.stream)
@@ -88,9 +119,19 @@ def _limit_response(largest: int) -> Callable[[httpx2.Response], Awaitable[None]
     return limit
 
 
-class _Cut(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
+class _Wrapper(httpx2.AsyncByteStream):
+    """The stream of an answer, changed by `__aiter__`."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Cut(_Wrapper):
+    def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
+        super().__init__(stream)
         self._largest = largest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -101,26 +142,14 @@ class _Cut(httpx2.AsyncByteStream):
                 raise httpx2.StreamError(f"{TOO_LARGE} {self._largest} bytes")
             yield chunk
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
-
-class _Refused(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
+class _Refused(_Wrapper):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         raise httpx2.StreamError("it is compressed, which was not asked for")
         yield b""
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
-
-class _Paced(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
+class _Paced(_Wrapper):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         clock = asyncio.get_running_loop().time
         events = TokenBucket(EVENTS_PER_SECOND, 1.0, clock())
@@ -129,6 +158,3 @@ class _Paced(httpx2.AsyncByteStream):
                 while not events.take(clock()):
                     await asyncio.sleep(_PAUSE_SECONDS)
             yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

@@ -13,6 +13,7 @@ from workbench.present.inert import inert, inert_line
 from workbench.rules.tools.names import qualified
 from workbench.rules.wire import json_safety
 from workbench.rules.wire.json_schema import draft_of
+from workbench.upstream import reading
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -57,16 +58,18 @@ class Offers:
         names: the name of each in the catalogue, with the name on the server.
         problems: the first reasons, also for parts of tools that are left out.
         left_out: how many tools are left out.
+        reading: the tools for its resources and prompts, which `reading.call` calls.
     """
 
     tools: Mapping[str, ServerToolOffer] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     left_out: int = 0
+    reading: frozenset[str] = frozenset()
 
 
 async def list_offers(client: Client, server: str) -> Offers:
-    """The tools that a server lists, page by page, up to `MOST_TOOLS`.
+    """The tools that a server lists, page by page, up to `MOST_TOOLS`, and those for its resources and prompts.
 
     Raises:
         MCPError, ValidationError: it does not list them, or not as the protocol says.
@@ -87,8 +90,15 @@ async def list_offers(client: Client, server: str) -> Offers:
         cursors.append(page.next_cursor)
     else:
         notes.append(f"its list does not end within {MOST_PAGES} pages")
-    names = {qualified(server, name): name for name in tools}
-    return Offers(tools, names, tuple((left_out + notes)[:PROBLEMS_KEPT]), len(left_out))
+    for_reading = await reading.offered(client, server)
+    added = {
+        name: ServerToolOffer(name, None, about, schema, None, {"readOnlyHint": True})
+        for name, (about, schema) in for_reading.items()
+        if name not in tools  # its own tool of that name goes before
+    }
+    names = {qualified(server, name): name for name in [*tools, *added]}
+    problems = tuple((left_out + notes)[:PROBLEMS_KEPT])
+    return Offers(tools | added, names, problems, len(left_out), frozenset(added))
 
 
 def _cut(text: str) -> str:

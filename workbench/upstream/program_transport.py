@@ -11,17 +11,19 @@ import json
 import logging
 from asyncio import to_thread
 from asyncio.subprocess import PIPE, Process
+from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import Unavailable
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark
 from workbench.rules.token_bucket import TokenBucket
 from workbench.upstream.errors import TOO_LARGE
 from workbench.upstream.lines import LineSplitter, TooLong
-from workbench.upstream.target import ServerProgram
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -42,8 +44,25 @@ _REPORTS = (b'"notifications/progress"', b'"notifications/message"')
 _METHOD_WITHIN = 200
 """Bytes at the start of a message in which the name of its method is searched for."""
 _PARSE_ERROR = -32700
+_INTERNAL_ERROR = -32603
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ServerProgram:
+    """A program that speaks MCP on its standard input and output. It has no representation that shows its secrets.
+
+    Args:
+        command: the program with its arguments.
+        environment: the program's, whole.
+        roots: the directories that it is told to work in, if it asks.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path
+    roots: Sequence[Path] = ()
 
 
 class LogTail:
@@ -158,23 +177,29 @@ def _decode(line: bytes | TooLong, largest: int) -> SessionMessage | None:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
         log.debug("a line that is no message: %.200r", line)
-        answers = _answered_id(line)
-        return None if answers is None else refused(answers, "its answer is not as the protocol says")
-
-
-def _answered_id(line: bytes) -> int | None:
-    """The id of the request that an invalid line answers, such as with a result of null; None if it answers none."""
+    if (answer := _mended_answer(line)) is None:
+        return None
     try:
-        match json.loads(line):
-            case {"jsonrpc": "2.0", "id": int() as id_, "result": _} | {
-                "jsonrpc": "2.0",
-                "id": int() as id_,
-                "error": _,
-            }:
-                return id_
+        return SessionMessage(jsonrpc_message_adapter.validate_python(answer, by_name=False))
+    except ValueError:
+        return refused(answer["id"], "its answer is not as the protocol says")
+
+
+def _mended_answer(line: bytes) -> dict[str, Any] | None:
+    """The answer in an invalid line, with what is off the protocol around its result mended; None if it holds none."""
+    try:
+        message = json.loads(line.removeprefix(BOM_UTF8).decode(errors="replace"))
     except (ValueError, RecursionError):
-        pass
-    return None
+        return None
+    if not isinstance(message, dict) or not message.keys() & {"result", "error"}:
+        return None
+    id_, error = message.get("id"), message.get("error")
+    if not isinstance(id_, int) and not (isinstance(id_, str) and id_.isdecimal()):
+        return None
+    answer = {"jsonrpc": "2.0", "id": int(id_)}
+    if error is None:
+        return answer | {"result": message.get("result")}
+    return answer | {"error": {"code": _INTERNAL_ERROR, "message": error} if isinstance(error, str) else error}
 
 
 async def _write(

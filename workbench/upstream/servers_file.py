@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, Unavailable
-from workbench.rules.tools.servers import KEY, ServerList, parsed
+from workbench.rules.tools.servers import ServerList, key_of, parsed
 from workbench.rules.wire import json_safety
 from workbench.system import atomic_file, file_lock
 
@@ -34,7 +34,7 @@ class ServersFile:
     def preview(self, edit: Callable[[dict[str, Any]], None]) -> ServerList:
         """The servers as a change would leave them; see `change`."""
         content = self._content()
-        edit(content.setdefault(KEY, {}))
+        edit(content.setdefault(key_of(content), {}))
         return parsed(content)
 
     def change(self, edit: Callable[[dict[str, Any]], None]) -> ServerList:
@@ -48,13 +48,13 @@ class ServersFile:
             if not is_held:
                 raise Unavailable("PROJECT_UNWRITABLE", f"{self.path} is being changed by another program. Try again.")
             content = self._content()
-            edit(content.setdefault(KEY, {}))
+            edit(content.setdefault(key_of(content), {}))
             atomic_file.replace(self.path, json.dumps(content, indent=2, ensure_ascii=False) + "\n", mode=0o600)
             return parsed(content)
 
     def _content(self) -> dict[str, Any]:
         try:
-            content = json_safety.decode(atomic_file.read(self.path))
+            content = self._decoded()
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
@@ -66,9 +66,17 @@ class ServersFile:
 
     def _parse(self) -> ServerList:
         try:
-            return parsed(json_safety.decode(atomic_file.read(self.path)))
+            return parsed(self._decoded())
         except (OSError, ValueError) as error:
             return ServerList(problems={"": _reason(error)})
+
+    def _decoded(self) -> Any:
+        text = atomic_file.read(self.path).removeprefix("\ufeff")  # with which some editors begin a file
+        try:
+            return json_safety.decode(text)
+        except json_safety.NotJson:
+            json.loads(text)  # says where
+            raise
 
     def _signature(self) -> object:
         try:
@@ -79,6 +87,9 @@ class ServersFile:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        place = f"line {error.lineno}, column {error.colno}"
+        return f"{place}: {error.msg}. JSON has no comments, and no comma after the last entry"
     return f"it cannot be read: {error.strerror or error}" if isinstance(error, OSError) else str(error)
 
 

@@ -14,6 +14,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from workbench.drivers import Configuration
 from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
 from workbench.rules.secrets.mask import LineMask, Mask
+from workbench.rules.tasks import artifacts
 from workbench.rules.wire import json_safety
 from workbench.state.home import home
 from workbench.worker import command, definition, person, run_function, scratch
@@ -48,6 +50,8 @@ CAUSE_LIMIT = 300
 _ENVELOPE = frozenset(("result", "metrics", "artifacts"))
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Exit|Interrupt))(?::\s|$)")
 """The line with which Python, and JavaScript, end when an exception ends them."""
+_AFTER_TRACEBACK = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w*)(?::\s|$)")
+"""The same below the last line of a traceback, where any name is that of an exception."""
 NOT_STARTED = "not started"
 """The class of the error of a command that could not be started."""
 
@@ -78,7 +82,12 @@ class _Tail:
     @property
     def exception(self) -> str | None:
         """The class of the exception with which the program ended, if it said so."""
-        return next((match[1] for line in reversed(self.lines) if (match := _EXCEPTION.match(line))), None)
+        above = ["", *self.lines]
+        for line, before in zip(reversed(self.lines), reversed(above[:-1]), strict=True):
+            is_below = before.startswith("  ") and any(other.startswith('  File "') for other in self.lines)
+            if match := (_AFTER_TRACEBACK if is_below else _EXCEPTION).match(line):
+                return match[1]
+        return None
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -123,10 +132,20 @@ async def run(
     except OSError as error:
         return _fail_to_start(error)
     outcome = await _run(worker, task, cwd, on_line, mask)
-    for note in outcome.notes:
+    for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
         on_line(mask.text(note))
-    result, artifacts = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
-    return replace(outcome, result=result, artifacts=artifacts, error=mask.text(outcome.error))
+    result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
+    return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
+
+
+def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
+    """Notes about artifacts that are no files of the worktree, although their names say so."""
+    if cwd is None:
+        return
+    for name in names:
+        path = artifacts.place(name, cwd) if artifacts.kind(name) == "file" else None
+        if path is not None and not os.path.lexists(cwd / path):
+            yield f"[the result names the artifact {path}, which is no file of the worktree]"
 
 
 def _secrets(worker: Worker) -> Iterator[str]:
@@ -187,9 +206,17 @@ def _failure(result: CommandResult, tail: _Tail, refusals: str) -> AttemptOutcom
         error = _explain("The command could not be started", tail, refusals)
         return AttemptOutcome(False, error=error, retryable=False, error_class=NOT_STARTED)
     retry = " and asked to be tried again" if result.status == EX_TEMPFAIL else ""
-    error = _explain(f"The command ended with status {result.status}{retry}", tail, refusals)
+    how = f"with status {result.status}" if result.status >= 0 else f"by the signal {_signal_name(-result.status)}"
+    error = _explain(f"The command ended {how}{retry}", tail, refusals)
     ending = f"exit status {result.status}" if result.status >= 0 else f"signal {-result.status}"
     return AttemptOutcome(False, error=error, error_class=tail.exception or ending)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal between the two that have names
+        return str(number)
 
 
 def _explain(ending: str, tail: _Tail, refusals: str) -> str:
@@ -217,7 +244,9 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
     box = replace(config.box, scratch=scratch_dir)
     argv = task["run"]
     if profile.command is not None:
-        argv = [*(rules.fill(part, values) for part in profile.command), *added.arguments]
+        words: Sequence[str] = [rules.fill(part, values) for part in profile.command]
+        words, box = definition.limited(words, config.definition, profile, box)
+        argv = [*words, *added.arguments]
     return WorkerCommand(
         argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
         cwd=cwd,
@@ -329,13 +358,13 @@ def _parse_answer(content: bytes) -> AttemptOutcome:
     notes = (f"[the result has {', '.join(left_out)}, which JSON cannot say: null is recorded]",) if left_out else ()
     if not answer.keys() <= _ENVELOPE:
         return AttemptOutcome(True, answer, notes=notes)
-    artifacts, result = answer.get("artifacts", []), answer.get("result")
-    if not (isinstance(artifacts, list) and all(isinstance(item, str) for item in artifacts)):
-        raise ValueError("artifacts is not a list of strings")
+    named, result = answer.get("artifacts", []), answer.get("result")
+    if not (isinstance(named, list) and all(isinstance(item, str) and item for item in named)):
+        raise ValueError("artifacts is not a list of names")
     if "metrics" in answer:
         fields = result if isinstance(result, dict) else {} if result is None else {"result": result}
         result = {**fields, "metrics": answer["metrics"]}
-    return AttemptOutcome(True, result, tuple(artifacts), notes=notes)
+    return AttemptOutcome(True, result, tuple(named), notes=notes)
 
 
 def _replace_non_finite(value: Any, place: str, left_out: list[str]) -> Any:

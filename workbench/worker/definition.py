@@ -7,9 +7,11 @@ names, and the system prompt in the file that `WORKBENCH_SYSTEM_PROMPT` names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from workbench.confinement import Box
 from workbench.drivers import PROGRAMS, AgentSetup, Configuration
 from workbench.rules.profile import Profile
 
@@ -36,6 +38,16 @@ def configuration(
             "WORKBENCH_SYSTEM_PROMPT": str(scratch_dir / SYSTEM_PROMPT),
         },
     )
+
+
+def limited(command: Sequence[str], setup: AgentSetup | None, profile: Profile, box: Box) -> tuple[Sequence[str], Box]:
+    """The command of a profile, and its box, with which its program does no more than the definition allows."""
+    if setup is None or profile.program is None or not setup.limits:
+        return command, box
+    program = PROGRAMS[profile.program]
+    if box.enforce and program.is_read_only(setup.limits):
+        return command, replace(box, write=(), read=(*box.read, *box.write))
+    return program.limit(command, setup.limits), box
 
 
 def prefixed(prompt: str, setup: AgentSetup | None, profile: Profile) -> str:

@@ -1,33 +1,36 @@
 /** The desk: the views of a project as tabs. One store for each widget model, and any number of views of it. */
 
 import { Admin } from "./admin/admin.js";
-import { Untrusted } from "./admin/untrusted.js";
 import { Agents } from "./agents/agents.js";
 import { Analytics } from "./analytics/analytics.js";
 import { Chat } from "./chat/chat.js";
 import { Definitions } from "./definitions/definitions.js";
-import { Inbox } from "./inbox/inbox.js";
-import { Question } from "./inbox/question.js";
+import { Inbox, Question } from "./inbox/inbox.js";
+import { labelled } from "./lib/blocks.js";
 import { button } from "./lib/controls.js";
 import { h, setText } from "./lib/dom.js";
+import { plural } from "./lib/format.js";
+import { icon } from "./lib/icons.js";
 import { Frame } from "./link/frame.js";
 import { Tabs } from "./lib/tabs.js";
 import { Channel } from "./link/channel.js";
 import { Dock } from "./link/dock.js";
 import { keepLastState } from "./link/last_state.js";
 import { Store } from "./link/store.js";
+import { Unattended, Untrusted } from "./notices.js";
 import { Personalities } from "./personalities/personalities.js";
 import { Projects } from "./projects/projects.js";
 import { Runs } from "./runs/runs.js";
 import { Outline } from "./tasks/outline.js";
 import { Progress } from "./tasks/progress.js";
 import { Tasks } from "./tasks/tasks.js";
-import { Unattended } from "./tasks/unattended.js";
 import { Tools } from "./tools/tools.js";
 import { Worktrees } from "./worktrees/worktrees.js";
 
 const [INBOX, TASKS, WORKTREES, AGENTS, DEFINITIONS, TOOLS, CHAT, RUNS, , PERSONALITIES, PROJECTS, ADMIN] =
   Array(12).keys();
+/** The most failed tasks under the inbox. */
+const FAILED = 5;
 const LINK_LABELS = {
   connecting: "Connecting…",
   live: "Live",
@@ -49,7 +52,7 @@ class View extends Frame {
     this.untrusted = new Untrusted(store);
     const ways = { connect: () => this.showConnect(), review: (name) => this.showWorktree(name) };
     this.inbox = new Inbox(store, channel, announce, signal, ways);
-    this.taskSummary = new TaskSummary(() => this.showTab(TASKS));
+    this.taskSummary = new TaskSummary(this.openers());
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });
     this.worktrees = new Worktrees(store, channel, announce);
@@ -76,7 +79,7 @@ class View extends Frame {
       { label: "Projects", element: this.projects.element },
       { label: "Admin", element: this.admin.element },
     ];
-    this.tabs = new Tabs(views, () => this.draw());
+    this.tabs = new Tabs(views, () => this.onTab());
     this.tabs.show(
       Math.max(
         0,
@@ -95,10 +98,13 @@ class View extends Frame {
     const brand = h("span", { class: "wb-brand" }, "Workbench");
     this.tabs.element.hidden = this.isAlone;
     const link = h("span", { class: "wb-state" }, this.dot, this.linkLabel);
-    return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, link);
+    this.failedLabel = h("span", {});
+    this.failed = button("", "wb-state wb-failed", () => this.showFailed());
+    this.failed.append(icon("failed"), this.failedLabel);
+    return h("div", { class: "wb-top" }, brand, this.tabs.element, this.status, this.failed, link);
   }
 
-  /** What charts open: the details of what they show, in its own tab. */
+  /** What charts and summaries open: the details of what they show, in its own tab. */
   openers() {
     return {
       task: (id) => {
@@ -109,6 +115,8 @@ class View extends Frame {
         this.showTab(AGENTS);
         this.agents.reveal(id);
       },
+      tasks: () => this.showTab(TASKS),
+      failed: () => this.showFailed(),
       inbox: () => this.showTab(INBOX),
       tools: () => {
         this.showTab(TOOLS);
@@ -117,10 +125,22 @@ class View extends Frame {
     };
   }
 
+  /** Draw the tab that was chosen; what was announced is about the one before. */
+  onTab() {
+    this.announce("");
+    this.draw();
+  }
+
   /** Show a tab. A panel of one tab has others then, and a way back. @param {string} tab */
   showTab(tab) {
     this.tabs.element.hidden = false;
     this.tabs.select(tab);
+  }
+
+  /** Show the tasks that failed for good. */
+  showFailed() {
+    this.showTab(TASKS);
+    this.tasks.showFailed();
   }
 
   /** Show the changes of a worktree. @param {string} name */
@@ -132,7 +152,7 @@ class View extends Frame {
   /** Show how to connect an agent. */
   showConnect() {
     this.showTab(ADMIN);
-    this.admin.connect.focus();
+    this.admin.focusConnect();
   }
 
   draw() {
@@ -147,6 +167,9 @@ class View extends Frame {
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
     this.unattended.update();
+    const failed = [...this.store.tables.tasks.values()].filter(({ status }) => status === "failed").length;
+    this.failed.hidden = !failed;
+    setText(this.failedLabel, `${plural(failed, "task")} failed`);
     this.tabs.setCount(INBOX, this.inbox.waiting, true);
     this.tabs.setCount(WORKTREES, this.worktrees.count());
     this.tabs.setCount(AGENTS, this.agents.count(now));
@@ -187,26 +210,51 @@ class View extends Frame {
   }
 }
 
-/** The progress of the tasks, under the inbox. */
+/** The progress of the tasks, under the inbox, and those that failed for good. */
 class TaskSummary {
-  /** @param {() => void} onOpen */
-  constructor(onOpen) {
+  /** @param {{tasks: () => void, failed: () => void, task: (id: number) => void}} open */
+  constructor(open) {
+    this.open = open;
     this.progress = new Progress();
     const heading = h("h3", { class: "wb-heading" }, "Tasks");
-    const link = button("Show tasks", "wb-link", onOpen);
+    const link = button("Show tasks", "wb-link", open.tasks);
+    this.list = h("ul", { class: "wb-list" });
+    this.failed = labelled("Failed for good", this.list);
+    this.failed.hidden = true;
     this.element = h(
       "section",
       { class: "wb-section wb-stack", hidden: true },
       h("div", { class: "wb-toolbar" }, heading, this.progress.summary, link),
       this.progress.meter,
+      this.failed,
     );
   }
 
   /** @param {Outline} outline */
   update(outline) {
     this.progress.update(outline);
+    const tasks = [...outline.tasks.values()].filter(({ status }) => status === "failed").reverse();
+    const key = JSON.stringify(tasks.map(({ id, title, error_message: error }) => [id, title, error]));
+    if (key !== this.key) this.drawFailed(tasks);
+    this.key = key;
     this.element.hidden = !outline.tasks.size;
   }
+
+  /** The first line of an error is its cause. */
+  drawFailed(tasks) {
+    const lines = tasks.slice(0, FAILED).map(({ id, title, error_message: error }) => {
+      const link = button(`#${id} ${title}`, "wb-link wb-cut", () => this.open.task(id));
+      return h("li", {}, icon("failed"), link, h("span", { class: "wb-muted wb-grow wb-cut" }, firstLine(error)));
+    });
+    const left = tasks.length - FAILED;
+    const more = button(`Show all ${tasks.length.toLocaleString("en")}`, "wb-link", this.open.failed);
+    this.list.replaceChildren(...lines, ...(left > 0 ? [h("li", {}, more)] : []));
+    this.failed.hidden = !tasks.length;
+  }
+}
+
+function firstLine(error) {
+  return error?.split("\n", 1)[0] ?? "";
 }
 
 export default () => {

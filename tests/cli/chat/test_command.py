@@ -21,7 +21,7 @@ from workbench.state.settings import Settings
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(120)]
 
 FINE = [{"say": "It is fine."}, {"say": "Still fine."}]
-ASKED, END = "Run it? o: once, a: always, n: no", "\x04"
+ASKED, END = "Run it? o: once, c: in this conversation, a: always, n: no", "\x04"
 SLOW = [{"say": "one two three four five six seven", "pause": 2}]
 
 
@@ -44,10 +44,10 @@ async def test_a_question_is_answered_and_the_conversation_continued(
     await assistant()
     ran = await command("chat", "assistant", "How is it?")
     assert (ran.status, ran.out, ran.err) == (0, "It is fine.\n", "")
-    [found] = data(await command("--json", "conversations"))["conversations"]
-    assert (found["title"], found["definition"], found["turns"]) == ("How is it?", "assistant", 2)
-    assert (await command("chat", "--continue", found["id"], "And now?")).out == "Still fine.\n"
-    shown = await command("conversations", "show", found["id"])
+    [conversation] = data(await command("--json", "conversations"))["conversations"]
+    assert (conversation["title"], conversation["definition"], conversation["turns"]) == ("How is it?", "assistant", 2)
+    assert (await command("chat", "--continue", conversation["id"], "And now?")).out == "Still fine.\n"
+    shown = await command("conversations", "show", conversation["id"])
     assert shown.out == "How is it?\n\n> How is it?\n\nIt is fine.\n\n> And now?\n\nStill fine.\n"
 
 
@@ -91,18 +91,18 @@ async def test_a_conversation_is_renamed_retried_exported_and_deleted(
 ) -> None:
     await assistant()
     await command("chat", "assistant", "How is it?", "--title", "Weather", "--turns", "2")
-    [found] = data(await command("--json", "conversations"))["conversations"]
-    assert (found["title"], found["limits"]["turns"]) == ("Weather", 2)
-    assert (await command("conversations", "rename", found["id"], "Climate")).status == 0
-    assert (await command("conversations", "retry", found["id"])).out == "It is fine.\n"
-    ran = await command("conversations", "retry", found["id"])
+    [conversation] = data(await command("--json", "conversations"))["conversations"]
+    assert (conversation["title"], conversation["limits"]["turns"]) == ("Weather", 2)
+    assert (await command("conversations", "rename", conversation["id"], "Climate")).status == 0
+    assert (await command("conversations", "retry", conversation["id"])).out == "It is fine.\n"
+    ran = await command("conversations", "retry", conversation["id"])
     assert (ran.status, ran.err.partition(":")[0]) == (1, "CHAT_LIMIT")
-    assert (await command("conversations", "export", found["id"], "-o", str(tmp_path / "a.ipynb"))).status == 0
+    assert (await command("conversations", "export", conversation["id"], "-o", str(tmp_path / "a.ipynb"))).status == 0
     assert (tmp_path / "a.ipynb").read_text().startswith("{")
-    assert "It is fine." in (await command("conversations", "export", found["id"])).out
-    refused = await command("conversations", "delete", found["id"])
+    assert "It is fine." in (await command("conversations", "export", conversation["id"])).out
+    refused = await command("conversations", "delete", conversation["id"])
     assert refused.err.startswith("NOT_CONFIRMED: ")
-    assert (await command("conversations", "delete", found["id"], "--yes")).status == 0
+    assert (await command("conversations", "delete", conversation["id"], "--yes")).status == 0
     assert (await command("conversations")).out == "There are no conversations. `workbench chat` begins one.\n"
 
 
@@ -133,8 +133,8 @@ async def test_a_person_at_a_terminal_asks_again_and_again(
     await assistant()
     first, second = [("It is fine.", ""), ("> ", "And now?\n")], [("Still fine.", ""), ("> ", END)]
     await talk(settings, [], ("> ", "How is it?\n"), *first, *second)
-    [found] = (await served.workbench.call("list_conversations"))["conversations"]
-    assert found["turns"] == 4
+    [conversation] = (await served.workbench.call("list_conversations"))["conversations"]
+    assert conversation["turns"] == 4
 
 
 async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
@@ -142,8 +142,8 @@ async def test_ctrl_c_stops_the_answer_and_not_the_conversation(
 ) -> None:
     await assistant(SLOW)
     await talk(settings, [], ("> ", "Count\n"), ("one", None), ("Stopped.", ""), ("> ", END))
-    [found] = (await served.workbench.call("list_conversations"))["conversations"]
-    turns = (await served.workbench.call("list_turns", conversation_id=found["id"]))["turns"]
+    [conversation] = (await served.workbench.call("list_conversations"))["conversations"]
+    turns = (await served.workbench.call("list_turns", conversation_id=conversation["id"]))["turns"]
     assert turns[-1]["state"] == "stopped"
     assert turns[-1]["content"].startswith("one")
 
@@ -162,17 +162,25 @@ async def add_server(served: Served, settings: Settings) -> Path:
 
 @pytest.mark.parametrize(
     ("answer", "end", "permission"),
-    [("o", "← small__add: ", None), ("a", "← small__add: ", "always"), ("n", "✗ small__add: TOOL_DENIED", None)],
+    [
+        ("o", "← small__add: ", None),
+        ("c", "← small__add: ", "always"),
+        ("a", "← small__add: ", "always"),
+        ("n", "✗ small__add: TOOL_DENIED", None),
+        ("", "✗ small__add: TOOL_DENIED", None),  # it does not say that it deletes nothing
+    ],
 )
 async def test_a_person_at_a_terminal_is_asked_before_a_tool_runs(
     assistant: Callable[..., Any], served: Served, settings: Settings, answer: str, end: str, permission: str | None
 ) -> None:
     await assistant(CALLING)
     await add_server(served, settings)
-    question = [("→ small__add(a=1, b=2) · MCP", ""), ('"a": 1', ""), (f"{ASKED} [o]: ", f"{answer}\n")]
+    question = [("→ small__add(a=1, b=2) · MCP", ""), ('"a": 1', ""), (f"{ASKED} [n]: ", f"{answer}\n")]
     await talk(settings, ["Add them"], *question, (end, ""), ("Done.", ""))
-    found = (await served.workbench.call("list_tool_permissions"))["permissions"]
-    assert [one["permission"] for one in found if one["tool"] == "small__add"] == ([permission] if permission else [])
+    permissions = (await served.workbench.call("list_tool_permissions"))["permissions"]
+    assert [permission["permission"] for permission in permissions if permission["tool"] == "small__add"] == (
+        [permission] if permission else []
+    )
 
 
 async def test_the_terminal_shows_the_changes_of_a_tool_when_it_asks(

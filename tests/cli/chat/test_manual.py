@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator import ROOT
 from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
-from tests.docs import ROOT
 from tests.kernel.conftest import started
 from workbench.ops import collect
 from workbench.providers.scripted import Script

@@ -19,7 +19,7 @@ def call(**more: Any) -> ToolPart:
     ("state", "more", "shown"),
     [
         (CallState.RUNNING, {}, '→ add(a=1, b="two")'),
-        (CallState.WAITING, {"approval_id": 7}, "? add waits for your permission: `workbench approve 7`"),
+        (CallState.WAITING, {"approval_id": 7}, "? add waits for you: `workbench approvals`"),
         (CallState.COMPLETED, {"tool_result": "3\nall"}, "← add: 3 all"),
         (CallState.FAILED, {"tool_result": "TOOL_FAILED: no"}, "✗ add: TOOL_FAILED: no"),
         (CallState.CANCELLED, {}, "✗ add: cancelled"),
@@ -59,7 +59,7 @@ def test_text_of_models_and_tools_is_inert_in_terminals_and_pages() -> None:
     assert as_text(TextPart(text="a\x1b[2J")) == "a\\u001b[2J"
 
 
-def test_thoughts_are_told_apart_from_the_answer() -> None:
+def test_thoughts_are_distinguished_from_the_answer() -> None:
     part = TextPart(type="thinking", text="Let me see.\n")
     assert as_text(part) == "(Let me see.)"
     assert "<summary><em>thinking</em></summary>" in as_page(part)

@@ -25,7 +25,7 @@ async def test_the_demo_shows_discovery_and_a_call_and_leaves_nothing_running(
     ran = await program("--json", "koi", "demo")
     assert ran.status == 0, ran.err
     shown = data(ran._replace(err=""))
-    assert [(one["name"], one["tools"]) for one in shown["personalities"]] == [
+    assert [(personality["name"], personality["tools"]) for personality in shown["personalities"]] == [
         ("creative-agent", ["title"]),
         ("helpful-agent", ["calculate"]),
     ]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator import ROOT
 from tests.cli.koi.test_two_nodes import field, until
 from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
-from tests.docs import ROOT
 from tests.kernel.conftest import started
 from workbench.app import Workbench
 from workbench.rules.personalities.role_config import load

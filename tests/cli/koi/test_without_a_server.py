@@ -34,6 +34,12 @@ def test_personalities_are_made_without_a_network(run: Type) -> None:
     assert code(run("personalities", "set", "ada", "mood=tired")) == "PERSONALITY_NOT_FOUND"
 
 
+def test_a_personality_that_is_published_again_keeps_its_traits(run: Type) -> None:
+    run("personalities", "publish", "ada", "mood=curious")
+    again = data(run("--json", "personalities", "publish", "ada", "--version", "2.0"))
+    assert [trait["name"] for trait in again["traits"] if trait["value"] == "curious"] == ["mood"]
+
+
 @pytest.mark.parametrize("role", ["agent", "coordinator"])
 def test_a_role_needs_its_section_of_the_configuration(role: str, run: Type, tmp_path: Path) -> None:
     file = tmp_path / "config.json"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator import ROOT
+from docs.generator.reference import error_codes
 from tests.code_blocks import blocks_in, run_commands
 from tests.conftest import Served
-from tests.docs import ROOT, error_codes
 from tests.kernel.conftest import started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]

@@ -35,7 +35,7 @@ def test_a_limit_that_is_reached_is_named(limit: dict[str, Any], unpriced: int, 
     assert error.details == {"limit": next(iter(limit))}
 
 
-def test_some_tokens_are_always_left_and_no_money_is_owed() -> None:
+def test_a_limit_leaves_at_least_one_token_and_no_negative_cost() -> None:
     tokens = {None: None, 2_005: 5, 2_001: 1, 2_000: 1, 7: 1}
     assert {limit: tokens_left(ConversationLimits(tokens=limit), SPENT) for limit in tokens} == tokens
     money = {None: None, 2.0: 1.5, 0.5: 0.0, 0.25: 0.0}
@@ -49,17 +49,17 @@ CALL = {"call_id": "c1", "tool_name": "sum", "tool_input": "{}", "type": "ignore
 
 def of(*frames: tuple[str, dict[str, Any]]) -> Transcript:
     """The parts that these frames make."""
-    made = Transcript()
+    transcript = Transcript()
     for kind, data in frames:
-        made.add(kind, data)
-    return made
+        transcript.add(kind, data)
+    return transcript
 
 
 def tool(**more: Any) -> ToolPart:
     return ToolPart(call_id="c1", tool_name="sum", tool_input="{}", **more)
 
 
-def test_text_is_one_part_until_something_else_comes() -> None:
+def test_consecutive_text_is_one_part() -> None:
     made = of(("token", {"content": "a"}), ("message", {"content": "no piece"}), ("token", {"content": "b"}))
     assert made.text == "ab"
     made.add("token", {"content": "c"})

@@ -105,7 +105,7 @@ REMOTE = {"url": "http://example.org/mcp", "headers": {"Accept": "text/plain"}}
 
 
 def found(**fields: Any) -> list[tuple[Severity, str]]:
-    return [(one.severity, one.place) for one in findings(Definition.model_validate(GOOD | fields))]
+    return [(finding.severity, finding.place) for finding in findings(Definition.model_validate(GOOD | fields))]
 
 
 def test_a_complete_definition_has_no_findings() -> None:

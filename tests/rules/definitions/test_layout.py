@@ -154,7 +154,9 @@ def test_a_new_definition_is_written_in_blocks_with_the_identity_first() -> None
         ("rules/cite.md", "---\na: [\n---\n", "rules/cite.md, line 3: "),
         ("rules/cite.md", "---\nname: other\n---\nx\n", "rules/cite.md: its name is 'other', but the file is named"),
         ("rules/cite.md", "---\n---\n\n", "rules/cite.md: text: must not be empty."),
-        ("rules/CITE.md", "x", "agent.yaml: rules: cite occurs twice"),
+        ("rules/CITE.md", "x", "rules/: cite occurs twice"),
+        ("prompt.md", "x" * 200_001, "prompt.md: must have at most 200,000 characters."),
+        ("agent.yaml", "metadata: {name: r}\n", "agent.yaml: metadata.id: required: a UUID of its own"),
         ("rules/con.md", "x", "rules/con.md: name: is the name of a device on Windows."),
         ("rules/a b.md", "x", "rules/a b.md: name: may have only letters, digits, _ and -"),
     ],
@@ -188,16 +190,16 @@ DEFINITIONS = st.fixed_dictionaries(
 ).map(lambda fields: Definition.model_validate(fields))
 
 
-def applied(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, str]:
+def apply_changes(files: dict[str, str], changes: dict[str, str | None]) -> dict[str, str]:
     """The files after changes."""
     return {path: text for path, text in (files | changes).items() if text is not None}
 
 
 @given(DEFINITIONS, DEFINITIONS)
 def test_a_written_definition_is_read_back_equal(first: Definition, second: Definition) -> None:
-    files = applied({}, change({}, first))
+    files = apply_changes({}, change({}, first))
     assert parse(files) == first
-    files = applied(files, change(files, second))
+    files = apply_changes(files, change(files, second))
     assert parse(files) == second
     assert change(files, second) == {}
 

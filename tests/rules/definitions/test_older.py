@@ -68,8 +68,8 @@ def mistake(agent: str, files: dict[str, str]) -> str:
 
 
 def test_the_files_of_a_directory_make_a_definition() -> None:
-    found = from_json()
-    definition = found.definition
+    conversion = from_json()
+    definition = conversion.definition
     assert (definition.metadata.id, definition.metadata.name) == ("optimizer", "Optimizer Agent")
     assert definition.metadata.created == METADATA["created"]
     assert definition.metadata.skills[0].tags == ["tools"]
@@ -81,7 +81,7 @@ def test_the_files_of_a_directory_make_a_definition() -> None:
     (reference,) = definition.references
     assert (reference.name, reference.description, reference.text) == ("terms", "Words", "A term.\n---\nAnother.")
     assert definition.mcp_servers["files"].type == "stdio"
-    assert found.left_out == ()
+    assert conversion.left_out == ()
 
 
 def test_one_yaml_file_makes_a_definition() -> None:
@@ -106,9 +106,9 @@ def test_a_missing_prompt_is_the_usual_one_and_an_empty_one_stays_empty() -> Non
 
 
 def test_the_latest_model_is_the_model_under_the_name_of_its_provider() -> None:
-    found = from_yaml(settings={"mostRecentModel": "claude:opus"})
-    assert found.definition.settings.model == "anthropic:opus"
-    assert found.changed == (
+    conversion = from_yaml(settings={"mostRecentModel": "claude:opus"})
+    assert conversion.definition.settings.model == "anthropic:opus"
+    assert conversion.changed == (
         "settings.mostRecentModel is settings.model now.",
         "settings.model: 'claude' is named 'anthropic' now.",
     )
@@ -117,7 +117,7 @@ def test_the_latest_model_is_the_model_under_the_name_of_its_provider() -> None:
 def test_exported_tools_are_taken_from_the_metadata_and_set_the_mode() -> None:
     tool = {"name": "find", "description": "", "parameters": {"type": "object"}, "prompt": "Find."}
     definition = from_yaml(metadata=METADATA | {"autonomous": True, "tools": [tool]}).definition
-    assert [one.name for one in definition.tools] == ["find"]
+    assert [tool.name for tool in definition.tools] == ["find"]
     assert definition.metadata.mode is Mode.TOOLS
 
 
@@ -128,42 +128,48 @@ def test_a_provider_gets_the_name_it_has_now_unless_that_is_taken() -> None:
     assert both.left_out == ("providers.claude",)
 
 
+def test_a_provider_without_values_had_its_key_from_the_variable_of_its_name() -> None:
+    made = from_yaml(providers={"gemini": {}})
+    assert made.definition.providers == {"gemini": {"GOOGLE_API_KEY": "env://GOOGLE_API_KEY"}}
+    assert "providers.gemini.GOOGLE_API_KEY is env://GOOGLE_API_KEY" in "".join(made.changed)
+
+
 def test_names_that_are_not_valid_now_are_replaced_and_none_overwrites_another() -> None:
     rules = [{"name": name, "text": name} for name in ("a.b", "a b", "A-B", "con", "Prüfung")]
-    found = from_yaml(rules=rules, mcpServers={"Arcade.dev": {"url": "https://example.org"}})
-    names = [(rule.name, rule.text) for rule in found.definition.rules]
+    conversion = from_yaml(rules=rules, mcpServers={"Arcade.dev": {"url": "https://example.org"}})
+    names = [(rule.name, rule.text) for rule in conversion.definition.rules]
     renamed = [("a-b", "a.b"), ("a-b-2", "a b"), ("A-B-3", "A-B"), ("con-2", "con"), ("Prufung", "Prüfung")]
     assert sorted(names) == sorted(renamed)
-    assert list(found.definition.mcp_servers) == ["Arcade-dev"]
-    assert "rules: 'a.b' is named 'a-b' now." in found.changed
+    assert list(conversion.definition.mcp_servers) == ["Arcade-dev"]
+    assert "rules: 'a.b' is named 'a-b' now." in conversion.changed
 
 
 def test_a_disabled_rule_is_included_on_request_only() -> None:
-    found = from_yaml(rules=[{"name": "cite", "text": "Cite.", "enabled": False, "include": "always"}])
-    assert found.definition.rules[0].include is Include.MANUAL
-    assert found.changed == ("rules.cite was disabled: it is included on request only.",)
+    conversion = from_yaml(rules=[{"name": "cite", "text": "Cite.", "enabled": False, "include": "always"}])
+    assert conversion.definition.rules[0].include is Include.MANUAL
+    assert conversion.changed == ("rules.cite was disabled: it is included on request only.",)
 
 
 def test_a_conversion_names_omitted_fields_but_not_computed_ones() -> None:
     server = {"command": "npx", "tools": {"read": {"permissionRequired": True, "embeddings": [[1.0]], "hash": "0"}}}
-    found = from_yaml(
+    conversion = from_yaml(
         supervisors=[{"name": "guardian"}],
         metadata=METADATA | {"colour": "red"},
         rules=[{"name": "cite", "text": "Cite.", "owner": "me"}],
         mcpServers={"own": {"type": "internal", "tool": "rules"}, "files": server | {"disabled": True}},
     )
     left_out = ("supervisors", "metadata.colour", "rules.cite.owner", "mcpServers.own", "mcpServers.files.disabled")
-    assert sorted(found.left_out) == sorted(left_out)
-    assert found.definition.mcp_servers["files"].tools["read"].permission_required is True
+    assert sorted(conversion.left_out) == sorted(left_out)
+    assert conversion.definition.mcp_servers["files"].tools["read"].permission_required is True
 
 
 def test_variables_in_headers_and_environments_become_references() -> None:
     headers = {"Authorization": "Bearer ${KEY}", "X-User": "${USER_ID}", "X-Other": "a ${B} c", "X-Plain": "x"}
-    found = from_yaml(mcpServers={"web": {"url": "https://example.org", "headers": headers}})
-    server = found.definition.mcp_servers["web"]
+    conversion = from_yaml(mcpServers={"web": {"url": "https://example.org", "headers": headers}})
+    server = conversion.definition.mcp_servers["web"]
     references = {"Authorization": "Bearer env://KEY", "X-User": "env://USER_ID"}
     assert server.model_dump()["headers"] == headers | references
-    assert found.changed[0] == "mcpServers.web.headers.Authorization refers to the variable KEY as env://KEY now."
+    assert conversion.changed[0] == "mcpServers.web.headers.Authorization refers to the variable KEY as env://KEY now."
     env = from_yaml(mcpServers={"own": {"command": "x", "env": {"A": "${B}"}}}).definition.mcp_servers["own"]
     assert env.model_dump()["env"] == {"A": "env://B"}
 
@@ -218,8 +224,8 @@ def test_a_mistake_in_a_file_is_named_with_its_place(path: str, text: str, messa
 def test_no_secret_is_in_what_a_conversion_reports() -> None:
     providers = {"claude": {"ANTHROPIC_API_KEY": "sk-hidden"}, "anthropic": {"ANTHROPIC_API_KEY": "sk-other"}}
     headers = {"Authorization": "Bearer sk-hidden"}
-    found = from_yaml(providers=providers, mcpServers={"a.b": {"url": "https://example.org", "headers": headers}})
-    assert "sk-" not in repr((found.changed, found.left_out))
+    conversion = from_yaml(providers=providers, mcpServers={"a.b": {"url": "https://example.org", "headers": headers}})
+    assert "sk-" not in repr((conversion.changed, conversion.left_out))
     broken = write(YAML | {"mcpServers": {"a": {"url": "nowhere", "headers": headers}}})
     assert "sk-" not in mistake("a.yaml", {"a.yaml": broken})
 

@@ -108,7 +108,7 @@ RULE = {"name": "cite", "text": "Cite what you read.", "include": "always"}
 
 
 def patches(old: Definition, new: Definition) -> dict[str, str | None]:
-    return {one.path: one.patch for one in differences(old, new)}
+    return {difference.path: difference.patch for difference in differences(old, new)}
 
 
 def test_equal_definitions_do_not_differ_whenever_they_were_created() -> None:
@@ -127,7 +127,7 @@ def test_a_changed_setting_is_one_line() -> None:
 def test_rules_are_added_changed_and_removed() -> None:
     old = definition(rules=[RULE, {"name": "gone", "text": "x"}])
     new = definition(rules=[RULE | {"text": "Cite all."}, {"name": "new", "text": "y"}])
-    assert [(one.path, one.status) for one in differences(old, new)] == [
+    assert [(difference.path, difference.status) for difference in differences(old, new)] == [
         ("rules/cite.md", Status.CHANGED),
         ("rules/gone.md", Status.REMOVED),
         ("rules/new.md", Status.ADDED),

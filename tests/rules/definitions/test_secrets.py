@@ -31,7 +31,7 @@ def test_an_address_with_a_password_is_masked_whatever_its_name(value: str, show
     assert list(written_out(made)) == ([] if shown == value else ["mcpServers.db.DATABASE"])
 
 
-def test_references_are_told_from_literal_values() -> None:
+def test_references_are_distinguished_from_literal_values() -> None:
     for text in ("env://A", "file:///etc/key", "op://vault/item/field", "keyring://service/name"):
         assert str(parse(text)) == text
     found = parse("Bearer env://A")
@@ -68,7 +68,7 @@ def shown(server: dict[str, Any]) -> dict[str, Any]:
     return {**server, kind: {key: MASK if "stored" in value else value for key, value in server[kind].items()}}
 
 
-def updated(stored: dict[str, Any], change: dict[str, Any]) -> StdioServer | HttpServer:
+def update(stored: dict[str, Any], change: dict[str, Any]) -> StdioServer | HttpServer:
     fields = {key: value for key, value in {**shown(stored), **change}.items() if value is not None}
     return mcp_server(SERVER.validate_python(fields), SERVER.validate_python(stored))
 
@@ -77,19 +77,19 @@ def updated(stored: dict[str, Any], change: dict[str, Any]) -> StdioServer | Htt
 def test_a_returned_mask_keeps_the_secret_if_its_place_is_unchanged(
     stored: dict[str, Any], change: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    made = updated(stored, change)
+    made = update(stored, change)
     assert expected.items() <= (made.env if isinstance(made, StdioServer) else made.headers).items()
 
 
 @pytest.mark.parametrize(("stored", "change"), REFUSED.values(), ids=REFUSED)
 def test_a_returned_mask_is_refused_where_its_secret_would_move(stored: dict[str, Any], change: dict[str, Any]) -> None:
-    error = refused("INVALID_CONFIGURATION", updated, stored, change)
+    error = refused("INVALID_CONFIGURATION", update, stored, change)
     assert error.details["key"] in ("API_TOKEN", "OTHER_KEY", "Authorization")
     assert "stored" not in repr(error.details)
 
 
 def test_a_new_secret_may_go_anywhere_and_a_new_server_has_nothing_to_unmask() -> None:
-    made = updated(PROGRAM, {"command": "mail", "env": {"API_TOKEN": "new"}})
+    made = update(PROGRAM, {"command": "mail", "env": {"API_TOKEN": "new"}})
     assert isinstance(made, StdioServer)
     assert (made.command, made.env) == ("mail", {"API_TOKEN": "new"})
     error = refused("INVALID_CONFIGURATION", mcp_server, SERVER.validate_python(shown(PROGRAM)))

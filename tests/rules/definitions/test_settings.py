@@ -30,7 +30,9 @@ def test_a_set_default_is_written_and_removing_it_leaves_nothing(name: str, valu
     assert written({"model": "test:x"}, {"model": "test:x", name: value}) == {"model": "test:x", name: value}
     assert not written({name: value}, {})
     settings = parse({"agent.yaml": write(HEAD | {"settings": {name: value}})}).settings
-    shown = settings.model_dump(by_alias=True, exclude={"model", "tool_permission"})
+    shown = settings.model_dump(
+        by_alias=True, exclude={"model", "tool_permission", "allowed_tools", "disallowed_tools", "permission_mode"}
+    )
     assert shown == {**dict.fromkeys(MODEL), name: value}
 
 

@@ -103,7 +103,7 @@ def test_the_address_that_gets_a_providers_secret_is_part_of_the_need() -> None:
     assert added(before, after) == after
 
 
-def test_tools_that_run_without_a_question_are_needs_each() -> None:
+def test_each_tool_that_runs_without_a_question_is_a_need() -> None:
     server = PROGRAM | {
         "serverToolDefaults": {"permissionRequired": False},
         "tools": {"write": {"permissionRequired": False}, "read": {"permissionRequired": True}, "list": {}},

@@ -26,7 +26,7 @@ def profile(traits: dict[str, Any], mcp_url: str | None = None) -> PersonalityPr
     )
 
 
-def applied(traits: dict[str, Any], found: ProfileDifference) -> dict[str, Any]:
+def apply_difference(traits: dict[str, Any], found: ProfileDifference) -> dict[str, Any]:
     result = {name: value for name, value in traits.items() if name not in {trait.name for trait in found.removed}}
     result |= {trait.name: trait.value for trait in found.added}
     values = {(trait.name, field.name): field.after for trait in found.changed for field in trait.fields}
@@ -37,12 +37,12 @@ def applied(traits: dict[str, Any], found: ProfileDifference) -> dict[str, Any]:
 def test_a_difference_leads_from_one_state_to_the_other_and_there_is_none_to_itself(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
-    assert applied(before, difference(profile(before), profile(after))) == after
+    assert apply_difference(before, difference(profile(before), profile(after))) == after
     turned = dict(reversed(before.items()))
     assert difference(profile(before), profile(turned)).is_empty
 
 
-def test_true_and_one_are_different_values_and_another_address_is_a_difference() -> None:
+def test_true_and_1_differ_and_so_do_two_addresses() -> None:
     [changed] = difference(profile({"a": True}), profile({"a": 1})).changed
     of_type, of_value = Field(name="type", before="bool", after="int"), Field(name="value", before=True, after=1)
     assert changed.fields == [of_type, of_value]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.given import refused
+from workbench.errors import BadInput
 from workbench.rules.personalities.role_config import load, merged, unserved_port
 from workbench.state.settings import shipped
 
@@ -55,6 +56,15 @@ def test_the_environment_overrides_the_file_and_a_single_value_overrides_the_obj
     assert network.first_contact == "http://127.0.0.1:1/koi-net"
 
 
+def test_an_empty_variable_sets_nothing_and_one_of_a_field_that_there_is_not_is_refused() -> None:
+    text = '{"agent": {"name": "ada", "base_url": "http://127.0.0.1:8101/koi-net"}}'
+    agent = load(text, {"KOI_MCP_CONFIG": "", "KOI_MCP_AGENT_VERSION": ""}).agent
+    assert agent is not None
+    assert agent.version == "1.0"
+    with pytest.raises(BadInput, match=r"agent\.colour"):
+        load(text, {"KOI_MCP_AGENT_COLOUR": "red"})
+
+
 def test_a_port_at_which_nothing_is_served_is_named_with_where_the_endpoints_are() -> None:
     agent, _ = agent_of(AGENT)
     said = unserved_port(agent) or ""
@@ -93,7 +103,7 @@ def test_a_wrong_field_of_a_configuration_is_named(field: str, value: Any) -> No
     section, _, name = field.partition(".")
     config = merged(AGENT, {section: {name: value} if name else value})
     error = refused("KOI_CONFIG_INVALID", load, json.dumps(config), {})
-    assert [one["field"] for one in error.details["problems"]] == [field]
+    assert [problem["field"] for problem in error.details["problems"]] == [field]
 
 
 def test_a_configuration_that_is_no_object_or_has_a_bad_port_is_refused() -> None:

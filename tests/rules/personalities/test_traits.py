@@ -29,22 +29,22 @@ VALUES = st.recursive(
 )
 
 
-def parsed(value: Any) -> PersonalityTrait:
+def parse_trait(value: Any) -> PersonalityTrait:
     [trait] = parse({"mood": value})
     return trait
 
 
 def test_a_simple_value_decides_the_type() -> None:
     for of_type, value in {"str": "calm", "int": 3, "bool": True, "list": ["a"], "dict": {"a": 1}}.items():
-        assert parsed(value) == PersonalityTrait(name="mood", description="mood trait", type=of_type, value=value)
+        assert parse_trait(value) == PersonalityTrait(name="mood", description="mood trait", type=of_type, value=value)
 
 
 def test_an_object_with_fields_of_traits_is_a_trait_and_one_with_others_a_value() -> None:
     calculates = PersonalityTrait(name="mood", description="Calculates", type="NoneType", is_callable=True)
-    assert parsed({"description": "Calculates", "is_callable": True}) == calculates
-    assert parsed({"value": 5, "type": "score"}).type == "score"
+    assert parse_trait({"description": "Calculates", "is_callable": True}) == calculates
+    assert parse_trait({"value": 5, "type": "score"}).type == "score"
     for value in ({"value": 5, "unit": "m"}, {"type": "cat"}):
-        assert parsed(value).value == value
+        assert parse_trait(value).value == value
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=5), st.dictionaries(NAMES, VALUES, max_size=5))

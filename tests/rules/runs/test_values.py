@@ -150,9 +150,16 @@ def test_a_preview_cuts_text_at_a_character_and_omits_a_large_picture() -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from(["a.csv", "a.json", "a.md", "a.tsv", "a", "a.png"]))
-def test_any_bytes_are_shown_somehow(content: bytes, name: str) -> None:
+def test_any_bytes_can_be_shown(content: bytes, name: str) -> None:
     found = preview(name, "text/plain", content, len(content))
     assert found.form in ("picture", "table", "markdown", "json", "text", "file")
     if found.form == "json":
         assert found.text is not None
         assert json.loads(found.text) == json.loads(content)
+
+
+def test_an_odd_table_is_padded_or_shown_as_text() -> None:
+    ragged = preview("x.csv", "text/csv", b"a,b\n1\n\n1,2,3\n", 20)
+    assert (ragged.columns, ragged.rows) == (["a", "b", ""], [["1", "", ""], ["1", "2", "3"]])
+    assert preview("x.csv", "text/csv", b"a;b\n1,5;2\n", 20).rows == [["1,5", "2"]]
+    assert preview("x.csv", "text/csv", b'a,b\n"1,2\n3,4\n', 20).form == "text"

@@ -48,10 +48,10 @@ def test_a_grid_of_100_000_is_refused_before_it_is_made() -> None:
 
 @given(VALUES, st.integers(1, 3))
 def test_every_run_has_a_key_of_its_own_in_any_order(parameters: dict[str, tuple[Any, ...]], repeat: int) -> None:
-    wanted = Specification("n.ipynb", parameters, repeat=repeat)
+    specification = Specification("n.ipynb", parameters, repeat=repeat)
     turned = Specification("n.ipynb", dict(reversed(parameters.items())), repeat=repeat)
-    keys = {run.key for run in grid(wanted, "h", MOST)}
-    assert len(keys) == len(grid(wanted, "h", MOST)) == count(wanted)
+    keys = {run.key for run in grid(specification, "h", MOST)}
+    assert len(keys) == len(grid(specification, "h", MOST)) == count(specification)
     assert keys == {run.key for run in grid(turned, "h", MOST)}
 
 
@@ -93,10 +93,12 @@ def test_a_sweep_as_yaml_is_the_sweep_as_typed() -> None:
         memory: 2 GB
         timeout: 60
     """
-    found = from_yaml(text, MOST)
+    conversion = from_yaml(text, MOST)
     parameters = typed(["seed=1..3", "rate=0.1,0.2", "label=x", "shape=[1,2]"], MOST)
-    assert found.specification == Specification("experiment.ipynb", parameters, typed_over(["persona=a,b"], MOST), 2)
-    assert found.options == {"name": "night", "memory": 2_000_000_000, "timeout": 60}
+    assert conversion.specification == Specification(
+        "experiment.ipynb", parameters, typed_over(["persona=a,b"], MOST), 2
+    )
+    assert conversion.options == {"name": "night", "memory": 2_000_000_000, "timeout": 60}
 
 
 def test_yaml_that_is_no_sweep_is_one_coded_line() -> None:
@@ -127,8 +129,8 @@ WRONG = {
     "value", ["1e-3", "1E4", ".5", "010", "0x10", "1_000", "12:30", "yes", "2026-01-02", "true", "-1"]
 )
 def test_a_value_in_a_file_is_what_it_is_on_the_command_line(value: str) -> None:
-    found = from_yaml(f"notebook: n.ipynb\nparameters: {{lr: [{value}]}}\n", MOST).specification.parameters
-    assert repr(found) == repr(typed([f"lr={value}"], MOST))
+    parameters = from_yaml(f"notebook: n.ipynb\nparameters: {{lr: [{value}]}}\n", MOST).specification.parameters
+    assert repr(parameters) == repr(typed([f"lr={value}"], MOST))
 
 
 @pytest.mark.parametrize("line", WRONG)
@@ -143,11 +145,11 @@ def test_an_option_that_is_not_known_is_answered_with_the_nearest_or_all() -> No
     assert check_options({"memory": None}) == {}
 
 
-def test_over_is_for_personas_and_definitions_only() -> None:
+def test_only_personas_and_definitions_can_be_swept_over_by_kind() -> None:
     assert "-p model=VALUES" in refused("BAD_PARAMETER", typed_over, ["model=a,b"], MOST).message
 
 
-def test_sizes_are_read() -> None:
+def test_sizes_are_parsed() -> None:
     sizes = {"500": 500, "1.5 GB": 1_500_000_000, "2k": 2_000, "7 MB": 7_000_000}
     assert {text: parse_size(text) for text in sizes} == sizes
 

@@ -195,7 +195,7 @@ def values(text: str) -> tuple[Any, ...]:
         ("007,1.2.3", ("007", "1.2.3")),
     ],
 )
-def test_values_are_read_as_they_are_typed(text: str, expected: tuple[Any, ...]) -> None:
+def test_typed_values_are_parsed(text: str, expected: tuple[Any, ...]) -> None:
     found = values(text)
     assert found == expected
     assert [type(one) for one in found] == [type(one) for one in expected]

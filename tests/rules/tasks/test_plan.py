@@ -190,7 +190,7 @@ def test_a_few_lines_of_aliases_do_not_become_billions_of_nodes() -> None:
 
 def test_the_message_lists_the_first_problems_for_a_person() -> None:
     assert (
-        "nothing was created.\n  line 3: 'a' comes after 'z'"
+        "nothing was created or changed.\n  line 3: 'a' comes after 'z'"
         in refused("PLAN_INVALID", parse, one("after: [z]")).message
     )
 
@@ -209,7 +209,7 @@ def test_a_plan_keeps_all_that_a_task_says() -> None:
     assert (second.priority, second.max_retries, second.lease_seconds) == (-7, 0, 1.5)
 
 
-def test_a_plan_without_a_name_is_called_as_it_is_told() -> None:
+def test_a_plan_without_a_name_takes_the_one_of_the_caller() -> None:
     assert parse("tasks:\n" + task("a"), default_name="mine").plan == "mine"
     assert rename(parse(one()), "q").plan == "q"
     message = refused("PLAN_INVALID", rename, parse(one()), "a b").message
@@ -388,5 +388,13 @@ def test_a_chain_as_long_as_a_plan_may_be_needs_no_deep_stack() -> None:
         ({"a": ["b", "c"], "b": [], "c": ["a"]}, ["a", "c", "a"]),
     ],
 )
-def test_the_first_cycle_is_told_without_the_way_to_it(edges: dict[str, list[str]], cycle: list[str] | None) -> None:
+def test_a_cycle_is_named_without_the_path_to_it(edges: dict[str, list[str]], cycle: list[str] | None) -> None:
     assert find_cycle(edges) == cycle
+
+
+@pytest.mark.parametrize("run", ["true", "5", "[1, true]"])
+def test_a_command_that_yaml_takes_for_something_else_is_to_be_quoted_and_said_once(run: str) -> None:
+    problems = refused("PLAN_INVALID", parse, one(f"run: {run}")).details["problems"]
+    assert [problem["reason"] for problem in problems if "quotes" in problem["reason"]] == [
+        "run: must be a command, or a list of words; put what YAML takes for something else in quotes"
+    ]

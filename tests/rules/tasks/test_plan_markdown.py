@@ -99,7 +99,7 @@ def test_a_checklist_is_read_with_all_that_its_items_say() -> None:
         ("\n  run:", None),
     ],
 )
-def test_a_command_is_read_as_it_is_meant(said: str, value: Any) -> None:
+def test_the_command_of_an_item_is_parsed(said: str, value: Any) -> None:
     assert read(items(f"- [ ] A {said}"))["a"].run == value
 
 
@@ -108,12 +108,12 @@ def test_braces_that_say_nothing_belong_to_the_title(title: str) -> None:
     assert read(items(f"- [ ] {title} {{name=a}}"))["a"].title == title
 
 
-def test_a_name_is_said_or_made_of_the_title() -> None:
+def test_a_name_is_given_or_derived_from_the_title() -> None:
     made = read(items("- [ ] Do: it, *now*!", "- [ ] Élan vital", "- [ ] Do it", "  name: 1.0"))
     assert list(made) == ["do-it-now", "elan-vital", "1.0"]
 
 
-def test_a_plan_is_named_by_front_matter_its_title_or_else_as_it_is_told() -> None:
+def test_a_plan_takes_its_name_from_front_matter_its_title_or_the_caller() -> None:
     assert parse(f"---\nplan: q\n---\n# Title\n{ITEM}").plan == "q"
     assert parse(f"# My first plan\n# Not this\n{ITEM}").plan == "my-first-plan"
     assert parse(ITEM, default_name="mine").plan == "mine"
@@ -162,6 +162,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "a box with another sign": (items("- [ ] A", "  - [y] B"), 7, "a task begins with `- [ ] `"),
     "a box without a space": (items("- [ ]A", "- [ ] B"), 6, "a task begins with `- [ ] `"),
     "a bullet without a space": (items("-[ ] A", "- [ ] B"), 6, "a task begins with `- [ ] `"),
+    "a quoted task": (items("- [ ] A", "", "> > - [ ] B"), 8, "a quoted task is nobody's"),
     "no box": (items("- [ ] A", "- B"), 7, "an item without a box"),
     "a line that may belong to the item or not": (items("- [ ] A", "goes on"), 7, "indent this"),
     "nothing behind the box": (items("- [ ] {name=a}"), 6, "title: must not be empty"),
@@ -222,7 +223,7 @@ def test_an_item_with_a_field_that_is_wrong_is_looked_at_whole() -> None:
     assert [word for word in named if not any(word in reason for _, reason in found)] == []
 
 
-def test_all_that_is_wrong_is_said_at_once_and_in_order_of_the_lines() -> None:
+def test_all_mistakes_are_reported_at_once_in_order_of_their_lines() -> None:
     text = items("- [y] A", "- [ ] B {prio=3 persona=wizard}", "  when: now", "  after: z", "words", "- C")
     assert [line for line, _ in problems(text)] == [6, 7, 7, 7, 8, 10, 11]
 

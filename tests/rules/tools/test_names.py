@@ -48,7 +48,7 @@ def test_a_local_tool_has_no_name_like_that_of_a_server_s_tool(name: str, is_one
 # The file with a project's MCP servers
 
 
-def test_programs_and_urls_are_told_apart_and_keys_of_other_clients_are_left_out() -> None:
+def test_programs_and_urls_are_distinguished_and_keys_of_other_clients_left_out() -> None:
     found = parsed(
         {
             "mcpServers": {

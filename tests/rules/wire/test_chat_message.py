@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, Hint, NotFound
 from workbench.rules.wire import chat_message
 from workbench.rules.wire.chat_message import Ping, RetryMessage, Say, StopMessage, Subscribe, Unsubscribe
 
@@ -49,7 +49,7 @@ OBJECTS = st.dictionaries(
 
 
 @given(st.one_of(st.text(), OBJECTS.map(json.dumps)))
-def test_anything_else_is_refused_with_a_reason(text: str) -> None:
+def test_any_other_message_is_refused_with_a_reason(text: str) -> None:
     try:
         command = chat_message.parse(text)
     except BadInput as error:
@@ -76,3 +76,5 @@ def test_an_error_names_what_it_is_about() -> None:
     said = {"type": "error", "message": "No.", "code": "CONVERSATION_NOT_FOUND", "status": 404}
     assert chat_message.error(problem, "c", 1) == {**said, "conversation_id": "c", "request_id": 1}
     assert "conversation_id" not in chat_message.error(problem, None)
+    hinted = NotFound("CONVERSATION_NOT_FOUND", "No.", Hint("list_conversations"))
+    assert chat_message.error(hinted, None)["hint"] == hinted.as_dict()["hint"]

@@ -26,7 +26,7 @@ def write(settings: Settings, name: str, text: str | bytes) -> None:
     (folder / f"{name}.md").write_bytes(text.encode() if isinstance(text, str) else text)
 
 
-async def opened(settings: Settings, name: str, **arguments: Any) -> dict[str, Any]:
+async def open_and_call(settings: Settings, name: str, **arguments: Any) -> dict[str, Any]:
     """Open the project and call one operation."""
     async with Workbench.open(settings) as workbench:
         return await workbench.call(name, **arguments)
@@ -46,9 +46,9 @@ async def test_a_persona_is_shown_with_its_text_for_an_id_in_any_case(workbench:
 async def test_project_files_add_to_and_replace_built_in_personas(settings: Settings) -> None:
     write(settings, "Editor_prompt", "---\nrole: planner\n---\nYou edit.")
     write(settings, "tester", "You test twice.")
-    found = (await opened(settings, "get_personas"))["personas"]
-    assert {p["id"]: p["role"] for p in found} == BUILT_IN | {"editor": "planner"}
-    tester = await opened(settings, "get_persona", persona_id="tester")
+    personas = (await open_and_call(settings, "get_personas"))["personas"]
+    assert {p["id"]: p["role"] for p in personas} == BUILT_IN | {"editor": "planner"}
+    tester = await open_and_call(settings, "get_persona", persona_id="tester")
     assert (tester["definition"], tester["source"]) == ("You test twice.", "project")
 
 
@@ -61,14 +61,14 @@ async def test_only_a_changed_persona_is_saved_again_at_the_next_start(settings:
     assert await saved() == []
     write(settings, "editor", "You edit.")
     assert [len(await saved()) for _ in range(2)] == [1, 1]
-    first = await opened(settings, "get_persona", persona_id="editor")
-    assert await opened(settings, "get_persona", persona_id="editor") == first
+    first = await open_and_call(settings, "get_persona", persona_id="editor")
+    assert await open_and_call(settings, "get_persona", persona_id="editor") == first
     write(settings, "editor", "You edit well.")
     assert len(await saved()) == 2
-    found = await opened(settings, "get_persona", persona_id="editor")
+    found = await open_and_call(settings, "get_persona", persona_id="editor")
     assert found["definition"] == "You edit well."
-    versions = (await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]
-    assert [one["saved_at"] for one in versions] == [iso(clock.now), iso(clock.now - 2 * SECOND)]
+    versions = (await open_and_call(settings, "list_persona_versions", persona_id="editor"))["versions"]
+    assert [version["saved_at"] for version in versions] == [iso(clock.now), iso(clock.now - 2 * SECOND)]
     assert first["sha256"] == versions[1]["sha256"]
 
 
@@ -82,10 +82,10 @@ async def test_a_damaged_file_is_named_and_keeps_the_project_from_opening(settin
     for text in DAMAGED:
         write(settings, "editor", text)
         with pytest.raises(BadInput, match=r"PERSONA_INVALID: Persona editor.*personas/editor\.md") as refused:
-            await opened(settings, "ping")
+            await open_and_call(settings, "ping")
         assert "<unicode string>" not in refused.value.message
     write(settings, "editor", "You edit.")
-    assert (await opened(settings, "get_persona", persona_id="editor"))["id"] == "editor"
+    assert (await open_and_call(settings, "get_persona", persona_id="editor"))["id"] == "editor"
 
 
 # Saved while the project is open
@@ -102,23 +102,23 @@ async def test_a_saved_persona_is_a_project_file_and_takes_effect_at_once(
     )
     assert (settings.home / "personas" / "editor.md").read_text() == TEXT
     assert await workbench.call("get_persona", persona_id="editor") | {"warnings": []} == saved
-    assert (await workbench.call("create_task", title="t", persona_id="Editor"))["persona_id"] == "editor"
+    assert (await given.whole_task(workbench, "t", "Editor"))["persona_id"] == "editor"
     events = (await workbench.call("list_events", subject="persona:editor"))["events"]
     told = {"sha256": saved["sha256"], "source": "project"}
     assert [(e["kind"], e["actor"], e["data"]) for e in events] == [("persona.saved", "operator", told)]
 
 
 async def test_a_saved_persona_is_the_same_at_the_next_start(settings: Settings) -> None:
-    await opened(settings, "save_persona", persona_id="editor", text=TEXT.replace("\n", "\r\n"))
-    assert (await opened(settings, "get_persona", persona_id="editor"))["role"] == "planner"
-    assert len((await opened(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
+    await open_and_call(settings, "save_persona", persona_id="editor", text=TEXT.replace("\n", "\r\n"))
+    assert (await open_and_call(settings, "get_persona", persona_id="editor"))["role"] == "planner"
+    assert len((await open_and_call(settings, "list_persona_versions", persona_id="editor"))["versions"]) == 1
 
 
 async def test_a_saved_persona_overrides_its_older_settings_file(settings: Settings) -> None:
     write(settings, "planner_prompt", "You plan as before.")
-    assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan as before."
-    await opened(settings, "save_persona", persona_id="planner", text="You plan anew.")
-    assert (await opened(settings, "get_persona", persona_id="planner"))["definition"] == "You plan anew."
+    assert (await open_and_call(settings, "get_persona", persona_id="planner"))["definition"] == "You plan as before."
+    await open_and_call(settings, "save_persona", persona_id="planner", text="You plan anew.")
+    assert (await open_and_call(settings, "get_persona", persona_id="planner"))["definition"] == "You plan anew."
 
 
 async def test_every_version_of_a_persona_is_kept(settings: Settings, clock: Clock) -> None:
@@ -174,8 +174,8 @@ async def test_concurrent_saves_of_a_persona_leave_the_file_and_the_project_equa
     texts = [f"You test {n} times.\n" * 2_000 for n in range(40)]
     await asyncio.gather(*(workbench.call("save_persona", persona_id="tester", text=text) for text in texts))
     (file,) = (settings.home / "personas").iterdir()
-    found = await workbench.call("get_persona", persona_id="tester")
-    assert (file.name, file.read_text("utf-8").strip()) == ("tester.md", found["definition"])
+    persona = await workbench.call("get_persona", persona_id="tester")
+    assert (file.name, file.read_text("utf-8").strip()) == ("tester.md", persona["definition"])
     assert len((await workbench.call("list_persona_versions", persona_id="tester"))["versions"]) == 41
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from workbench.model import Level
 from workbench.ops import OPERATOR, Caller
-from workbench.services.access.revocations import REASONS, Revocations
+from workbench.services.access.authentication import REASONS, Revocations
 
 pytestmark = pytest.mark.anyio
 
@@ -16,7 +16,7 @@ ADA = Caller(Level.WORKER, "ada", agent="a1")
 BOB = Caller(Level.WORKER, "bob", agent="b2")
 
 
-@pytest.mark.parametrize(("kind", "reason"), [one for one in REASONS.items() if one[0] != "agent.token_ended"])
+@pytest.mark.parametrize(("kind", "reason"), [item for item in REASONS.items() if item[0] != "agent.token_ended"])
 async def test_each_waiter_on_an_agent_is_told_of_its_revocation_once(kind: str, reason: str) -> None:
     revocations = Revocations()
     with revocations.awaited(ADA) as one, revocations.awaited(ADA) as two, revocations.awaited(BOB) as other:

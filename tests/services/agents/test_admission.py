@@ -35,9 +35,9 @@ def listed(settings: Settings) -> Path:
 async def test_a_rule_admits_at_once_and_leaves_its_name_in_the_history(workbench: Workbench) -> None:
     grants = {"persona_id": "tester", "tool": "read", "access_level": "session_level"}
     await workbench.call("add_admission_rule", name="my scripts", pattern="script-*", grants=grants)
-    made = await come(workbench, "script-7", HERE)
-    assert (made["agent_id"], made["status"]) == ("script-7", "assigned")
-    caller = await workbench.identify(made["token"])
+    registration = await come(workbench, "script-7", HERE)
+    assert (registration["agent_id"], registration["status"]) == ("script-7", "assigned")
+    caller = await workbench.identify(registration["token"])
     assert (caller.level, caller.persona, caller.access) == (Level.READ, "tester", "session_level")
     (approval,) = (await workbench.call("list_approvals", status="approved"))["approvals"]
     assert (approval["decided_by"], approval["reason"]) == ("rule:my scripts", "by the rule my scripts")
@@ -63,8 +63,8 @@ async def test_an_admission_rule_matches_a_name_and_an_origin(workbench: Workben
     await workbench.call("add_admission_rule", name="here", pattern="script-*")
     await workbench.call("add_admission_rule", name="there", pattern="anywhere-?", loopback_only=False)
     for caller, name, status in COMERS:
-        made = await come(workbench, name, caller)
-        assert (caller.address, name, made["status"]) == (caller.address, name, status)
+        registration = await come(workbench, name, caller)
+        assert (caller.address, name, registration["status"]) == (caller.address, name, status)
 
 
 async def test_removing_an_admission_rule_keeps_the_agents_it_admitted(workbench: Workbench) -> None:
@@ -113,13 +113,13 @@ async def test_a_rule_with_an_impossible_grant_leaves_the_question_to_the_operat
     session = await given.session(workbench, "s")
     await workbench.call("add_admission_rule", name="all", pattern="*", grants={"session_id": session["id"]})
     await workbench.call("delete_session", session_id=session["id"])
-    made = await come(workbench, "ada", HERE)
-    assert (made["status"], "rule" in made["message"]) == ("pending", False)
+    registration = await come(workbench, "ada", HERE)
+    assert (registration["status"], "rule" in registration["message"]) == ("pending", False)
     assert len((await workbench.call("list_approvals"))["approvals"]) == 1
-    (told,) = (await workbench.call("list_events", kinds=["rule.failed"]))["events"]
-    assert (told["subject"], told["data"]["code"]) == ("rule:all", "SESSION_NOT_FOUND")
-    caller = await workbench.identify(made["token"])
-    assert not may_see(replace(caller, level=Level.WORKER), FeedEvent(**told | {"at": 0}))
+    (event,) = (await workbench.call("list_events", kinds=["rule.failed"]))["events"]
+    assert (event["subject"], event["data"]["code"]) == ("rule:all", "SESSION_NOT_FOUND")
+    caller = await workbench.identify(registration["token"])
+    assert not may_see(replace(caller, level=Level.WORKER), FeedEvent(**event | {"at": 0}))
 
 
 async def test_registrations_of_strangers_are_limited_in_total_and_for_each_address(settings: Settings) -> None:
@@ -140,13 +140,13 @@ async def test_registrations_of_strangers_are_limited_in_total_and_for_each_addr
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
 async def test_an_admission_fails_when_the_allowlist_cannot_be_written(workbench: Workbench, listed: Path) -> None:
     listed.write_text("root\n")
-    made = await come(workbench, "ada", HERE)
+    registration = await come(workbench, "ada", HERE)
     listed.parent.chmod(0o500)
     try:
-        await given.refuses("PROJECT_UNWRITABLE", workbench.call("approve", approval_id=made["approval_id"]))
+        await given.refuses("PROJECT_UNWRITABLE", workbench.call("approve", approval_id=registration["approval_id"]))
     finally:
         listed.parent.chmod(0o700)
-    assert (await workbench.call("approve", approval_id=made["approval_id"]))["outcome"]["status"] == "assigned"
+    assert (await workbench.call("approve", approval_id=registration["approval_id"]))["outcome"]["status"] == "assigned"
 
 
 async def test_an_agent_missing_from_the_allowlist_is_refused_from_its_next_message(

@@ -35,8 +35,8 @@ PLACEHOLDER = "wba_…your-token…"
 
 async def texts(served: Served, **arguments: Any) -> dict[str, str]:
     """The texts by id."""
-    told = await served.workbench.call("connection_instructions", **arguments)
-    return {one["id"]: one["text"] for one in told["instructions"]}
+    instructions = await served.workbench.call("connection_instructions", **arguments)
+    return {one["id"]: one["text"] for one in instructions["instructions"]}
 
 
 def environment(*first: Path) -> dict[str, str]:
@@ -67,16 +67,23 @@ async def lines(process: Process) -> list[str]:
 
 async def test_connection_instructions_name_the_server_and_hold_no_token(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
-    told = await served.workbench.call("connection_instructions", agent_id="ada")
-    assert (told["url"], told["mcp_url"]) == (served.info.url, served.info.mcp_url)
-    assert {one["id"] for one in told["instructions"]} >= {"websocket", "claude-code", "codex", "gemini", "mcp", "curl"}
-    for one in told["instructions"]:
+    instructions = await served.workbench.call("connection_instructions", agent_id="ada")
+    assert (instructions["url"], instructions["mcp_url"]) == (served.info.url, served.info.mcp_url)
+    assert {one["id"] for one in instructions["instructions"]} >= {
+        "websocket",
+        "claude-code",
+        "codex",
+        "gemini",
+        "mcp",
+        "curl",
+    }
+    for one in instructions["instructions"]:
         assert not any(said in one["text"] for said in (NETLOC, NAME, PROJECT)), one["id"]
         if one["id"] != "mcp-stdio":
             assert served.info.url.removeprefix("http://") in one["text"], one["id"]
             assert "WORKBENCH_TOKEN" in one["text"], one["id"]
     for secret in (ada.token, served.workbench.operator_token):
-        assert secret not in json.dumps(told)
+        assert secret not in json.dumps(instructions)
 
 
 async def test_connection_instructions_need_an_existing_agent_and_a_running_server(
@@ -97,9 +104,9 @@ async def test_the_script_registers_waits_and_goes_on_when_it_is_admitted(served
         said = [(await process.stdout.readline()).decode() for _ in range(2)]
         assert said[0].startswith("Please select a tool")
         token = said[1].removeprefix("WORKBENCH_TOKEN is ").strip()
-        [asked] = (await served.workbench.call("list_approvals"))["approvals"]
-        assert asked["payload"]["name"] == NAME
-        await served.workbench.call("approve", approval_id=asked["id"], choices={"agent_id": NAME})
+        [approval] = (await served.workbench.call("list_approvals"))["approvals"]
+        assert approval["payload"]["name"] == NAME
+        await served.workbench.call("approve", approval_id=approval["id"], choices={"agent_id": NAME})
         rest = await lines(process)
     assert ["agent_assigned" in rest[0], "authentication_success" in rest[1], NAME in rest[2]] == [True] * 3
     async with running(sys.executable, str(script), token=token) as process:
@@ -157,9 +164,9 @@ async def shell(script: str, path: Path) -> str:
 
 async def answer(client: Client) -> dict[str, Any]:
     """The agent that the server takes the client for."""
-    found = (await client.call_tool("whoami", {})).structured_content
-    assert found is not None
-    return found
+    structured_content = (await client.call_tool("whoami", {})).structured_content
+    assert structured_content is not None
+    return structured_content
 
 
 async def over_http(url: str, headers: dict[str, str]) -> dict[str, Any]:
@@ -198,7 +205,7 @@ async def test_the_instructions_connect_claude_code_over_http_and_stdio(served: 
         await over_stdio(*command, **variables(options, "--env")),
     ]
     place = served.workbench.settings.worktrees / NAME
-    assert [(one["agent_id"], one["worktree_path"]) for one in answers] == [(NAME, str(place))] * 3
+    assert [(answer["agent_id"], answer["worktree_path"]) for answer in answers] == [(NAME, str(place))] * 3
     assert {call["cwd"] for call in ran.calls} == {str(place)}
 
 
@@ -260,8 +267,8 @@ async def test_a_project_with_spaces_and_quotes_in_its_path_is_quoted(tmp_path: 
     settings = Settings(project=place, port=0)
     async with Workbench.open(settings) as workbench, Servers(workbench) as servers:
         await servers.start(0)
-        made = await workbench.call("connection_instructions")
-        found = {one["id"]: one["text"] for one in made["instructions"]}
+        instructions = await workbench.call("connection_instructions")
+        found = {one["id"]: one["text"] for one in instructions["instructions"]}
         server = json.loads(await shell(found["mcp-stdio"], tmp_path))["mcpServers"]["workbench"]
         assert server["args"] == ["--project", str(place), "mcp"]
         line = next(line for line in found["codex"].splitlines() if line.endswith(" mcp"))

@@ -87,7 +87,7 @@ async def test_an_agent_falls_silent_without_a_heartbeat_but_not_while_it_holds_
         async with timed.feed.subscribe("agent.deactivated") as events:
             clock.forward(seconds)
             assert (await anext(events)).data == {"reason": "no heartbeat"}
-        assert (await state(timed))[0::2] == ("inactive", "offline")
+        assert (await state(timed))[0::2] == ("inactive", "inactive")
 
     await timed.dispatch(ada, "heartbeat_and_get_tasks", {})
     await silent_after(1)

@@ -22,15 +22,15 @@ pytestmark = pytest.mark.anyio
 
 async def place(workbench: Workbench, name: str = "morning") -> dict[str, Any]:
     """A session in a project of its own."""
-    project = await workbench.call("create_project", name=f"project of {name}")
-    return await workbench.call("create_session", project_id=project["id"], name=name)
+    project = await given.project(workbench, f"project of {name}")
+    return await given.session(workbench, name, project["id"])
 
 
 async def ids(workbench: Workbench, caller: Any = None, **filters: Any) -> list[str]:
     """The agents that a caller sees."""
-    found = await workbench.dispatch(caller or OPERATOR, "list_agents", filters)
-    assert found["total"] >= len(found["agents"])
-    return [agent["agent_id"] for agent in found["agents"]]
+    page = await workbench.dispatch(caller or OPERATOR, "list_agents", filters)
+    assert page["total"] >= len(page["agents"])
+    return [agent["agent_id"] for agent in page["agents"]]
 
 
 async def test_a_changed_grant_holds_from_the_next_message_on(workbench: Workbench, admit: Admit) -> None:
@@ -131,10 +131,10 @@ async def test_a_team_brings_its_members_into_its_session(workbench: Workbench, 
 async def test_an_agent_that_names_no_session_is_proposed_and_gets_none(workbench: Workbench, admit: Admit) -> None:
     used = await place(workbench, "used")
     await admit("ada", session_id=used["id"])
-    made = await come(workbench, "cy")
+    registration = await come(workbench, "cy")
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert question["payload"]["suggested_session"] is None
-    await workbench.call("approve", approval_id=made["approval_id"])
+    await workbench.call("approve", approval_id=registration["approval_id"])
     assert (await workbench.call("get_agent", agent_id="cy"))["session_id"] is None
 
 
@@ -173,9 +173,9 @@ async def test_a_deleted_agent_is_hidden_and_locked_out_until_it_is_restored(
     assert await ids(workbench, deleted=True) == ["ada"]
     await given.refuses("INVALID_TOKEN", workbench.identify(ada.token))
     await given.refuses("AGENT_NOT_FOUND", workbench.call("delete_agent", agent_id="ada"))
-    made = await workbench.call("register", name="ada")
+    registration = await workbench.call("register", name="ada")
     with pytest.raises(Conflict, match="deleted"):
-        await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+        await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "ada"})
     restored = await workbench.call("restore_agent", agent_id="ada")
     assert (restored["agent_id"], restored["deleted_at"]) == ("ada", None)
     assert (await workbench.identify(ada.token)).level is Level.WORKER
@@ -244,13 +244,13 @@ async def test_a_grant_that_has_run_out_is_refused_and_can_be_prolonged(
 
 
 async def test_registrations_that_nobody_decides_on_are_dropped(timed: Workbench, clock: Clock) -> None:
-    made = await come(timed)
+    registration = await come(timed)
     async with timed.feed.subscribe("agent.rejected", after=0) as events:
         clock.forward(timed.settings.pending_expires_seconds + 1)
         rejected = await anext(events)
     assert rejected.data == {"reason": "not decided in time"}
     assert (await timed.call("list_approvals"))["approvals"] == []
-    state = await status(timed, made["token"])
+    state = await status(timed, registration["token"])
     assert (state["status"], state["reason"]) == ("rejected", "not decided in time")
 
 

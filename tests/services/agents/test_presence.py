@@ -25,13 +25,13 @@ ENDED = Query("ended", "UPDATE processes SET ended_at = :now")
 
 async def there(workbench: Workbench, **filters: str) -> list[tuple[str, str]]:
     """The present agents and their states."""
-    found = (await workbench.call("get_active_agents", **filters))["agents"]
-    return [(agent["agent_id"], agent["presence"]) for agent in found]
+    agents = (await workbench.call("get_active_agents", **filters))["agents"]
+    return [(agent["agent_id"], agent["presence"]) for agent in agents]
 
 
 async def test_register_agent_registers_an_agent_named_after_its_persona(workbench: Workbench) -> None:
-    made = await workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "tester"})
-    assert made["status"] == "pending"
+    registration = await workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "tester"})
+    assert registration["status"] == "pending"
     (question,) = (await workbench.call("list_approvals"))["approvals"]
     assert (question["payload"]["name"], question["payload"]["persona_id"]) == ("tester", "tester")
     await given.refuses("PERSONA_NOT_FOUND", workbench.dispatch(ANONYMOUS, "register_agent", {"persona_id": "wizard"}))
@@ -40,16 +40,17 @@ async def test_register_agent_registers_an_agent_named_after_its_persona(workben
 async def test_the_list_of_present_agents_says_who_is_active_and_who_is_idle(
     workbench: Workbench, admit: Admit
 ) -> None:
-    ada, _ = (await admit("ada")).caller, await admit("bob", persona_id="tester")
+    ada, bob = (await admit("ada")).caller, (await admit("bob", persona_id="tester")).caller
+    await admit("cyd")
     task_id = await given.task(workbench)
-    async with workbench.connected(ada, "websocket", "a"):
+    async with workbench.connected(ada, "websocket", "a"), workbench.connected(bob, "websocket", "b"):
         await workbench.dispatch(ada, "claim_task", {})
         assert await there(workbench) == [("ada", "active"), ("bob", "idle")]
         assert await there(workbench, persona_id="Tester") == [("bob", "idle")]
         await workbench.dispatch(ada, "complete_task", {"task_id": task_id})
         assert await there(workbench) == [("ada", "idle"), ("bob", "idle")]
-    await workbench.call("revoke_agent", agent_id="bob")
-    assert ("bob", "idle") not in await there(workbench)
+        await workbench.call("revoke_agent", agent_id="bob")
+        assert await there(workbench) == [("ada", "idle")]
 
 
 async def test_an_agent_whose_connection_ends_is_active_while_its_process_runs(
@@ -73,14 +74,14 @@ async def test_events_of_a_connection_have_its_kind_its_client_and_the_reason_of
         pass
     async with workbench.connected(ada, "sse", "b"):
         await workbench.store.write(lambda tx: presence.close_others(tx, "another server"))
-    found = (await workbench.call("list_events", kinds=["agent.connected", "agent.disconnected"]))["events"]
-    assert [event["data"] for event in found] == [
+    events = (await workbench.call("list_events", kinds=["agent.connected", "agent.disconnected"]))["events"]
+    assert [event["data"] for event in events] == [
         {"transport": "websocket", "client_id": "a"},
         {"transport": "websocket", "reason": "disconnected"},
         {"transport": "sse", "client_id": "b"},
         {"transport": "sse", "reason": "the server was restarted"},
     ]
-    assert {(event["subject"], event["session"]) for event in found} == {(f"agent:{ada.agent}", ada.session)}
+    assert {(event["subject"], event["session"]) for event in events} == {(f"agent:{ada.agent}", ada.session)}
 
 
 async def test_an_agent_is_silent_when_it_has_sent_nothing_for_longer_than_the_setting(

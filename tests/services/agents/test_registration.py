@@ -25,10 +25,10 @@ async def inbox(workbench: Workbench) -> list[int]:
 
 
 async def test_a_registered_agent_gets_a_token_that_opens_nothing_until_admission(workbench: Workbench) -> None:
-    made = await come(workbench, persona_id="reviewer", capabilities={"python": True})
-    caller = await workbench.identify(made["token"])
-    assert made["agent_id"] == caller.name == f"pending_{caller.agent}"
-    assert (made["status"], caller.level) == ("pending", Level.ANONYMOUS)
+    registration = await come(workbench, persona_id="reviewer", capabilities={"python": True})
+    caller = await workbench.identify(registration["token"])
+    assert registration["agent_id"] == caller.name == f"pending_{caller.agent}"
+    assert (registration["status"], caller.level) == ("pending", Level.ANONYMOUS)
     assert (await workbench.dispatch(caller, "ping", {})) == {"ok": True}
     assert (await workbench.dispatch(caller, "registration_status", {}))["status"] == "pending"
     await given.refuses("NOT_ASSIGNED", workbench.dispatch(caller, "list_tasks", {}))
@@ -66,8 +66,8 @@ async def test_capabilities_have_a_limit(workbench: Workbench) -> None:
 
 
 async def test_a_persona_is_found_in_any_case_and_must_exist(workbench: Workbench) -> None:
-    made = await come(workbench, persona_id="Implementer")
-    assert (await status(workbench, made["token"]))["persona_id"] == "implementer"
+    registration = await come(workbench, persona_id="Implementer")
+    assert (await status(workbench, registration["token"]))["persona_id"] == "implementer"
     with pytest.raises(NotFound, match=r"PERSONA_NOT_FOUND: There is no persona 'wizard'\. Available: implementer"):
         await come(workbench, persona_id="wizard")
 
@@ -77,14 +77,14 @@ async def test_a_persona_is_found_in_any_case_and_must_exist(workbench: Workbenc
 async def test_registration_status_waits_for_the_decision_or_the_timeout(
     workbench: Workbench, decision: str, after: str
 ) -> None:
-    made = await come(workbench)
-    assert (await status(workbench, made["token"], wait_seconds=0.05))["status"] == "pending"
+    registration = await come(workbench)
+    assert (await status(workbench, registration["token"], wait_seconds=0.05))["status"] == "pending"
     assert not workbench.feed.readers
-    waiting = asyncio.create_task(status(workbench, made["token"], wait_seconds=30))
+    waiting = asyncio.create_task(status(workbench, registration["token"], wait_seconds=30))
     await followed(workbench)
     other = await come(workbench, "Bob")
     await workbench.call("approve", approval_id=other["approval_id"])
-    await workbench.call(decision, approval_id=made["approval_id"])
+    await workbench.call(decision, approval_id=registration["approval_id"])
     assert (await waiting)["status"] == after
 
 
@@ -101,8 +101,8 @@ async def test_an_agent_gets_the_suggested_id_or_the_next_free_one(workbench: Wo
 
 
 async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Workbench) -> None:
-    made = await come(workbench, persona_id="reviewer")
-    decided = await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    registration = await come(workbench, persona_id="reviewer")
+    decided = await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "ada"})
     granted = {
         **{"name": "Ada", "persona_id": "reviewer", "role": "worker", "tool": "write", "access_level": "self_only"},
         **{"session": None, "team": None, "worktree": None, "expires_at": None},
@@ -111,9 +111,9 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
     assert decided["outcome"] == {"agent_id": "ada", "status": "assigned", "granted": granted}
     assert decided["approval"]["outcome"] == decided["outcome"]
     assert (decided["approval"]["status"], decided["approval"]["decided_by"]) == ("approved", "operator")
-    caller = await workbench.identify(made["token"])
+    caller = await workbench.identify(registration["token"])
     assert caller == Caller(Level.WORKER, "ada", caller.agent, "reviewer", None)
-    seen = await status(workbench, made["token"])
+    seen = await status(workbench, registration["token"])
     assert (seen["agent_id"], seen["status"], seen["tool"], seen["role"]) == ("ada", "assigned", "write", "worker")
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert (agent["agent_id"], agent["name"], agent["registration_status"]) == ("ada", "Ada", "assigned")
@@ -147,9 +147,9 @@ async def test_admitting_renames_the_agent_and_says_so_everywhere(workbench: Wor
 async def test_the_grant_is_the_operators_choice_or_the_personas_suggestion(
     workbench: Workbench, persona_id: str | None, choices: dict[str, Any], level: Level, persona: str | None
 ) -> None:
-    made = await come(workbench, persona_id=persona_id)
-    await workbench.call("approve", approval_id=made["approval_id"], choices=choices)
-    caller = await workbench.identify(made["token"])
+    registration = await come(workbench, persona_id=persona_id)
+    await workbench.call("approve", approval_id=registration["approval_id"], choices=choices)
+    caller = await workbench.identify(registration["token"])
     assert (caller.level, caller.persona) == (level, persona)
 
 
@@ -173,16 +173,16 @@ NO_CHOICES: list[tuple[dict[str, Any], str]] = [
 
 async def test_an_invalid_choice_leaves_the_agent_waiting(workbench: Workbench, admit: Admit) -> None:
     await admit("bob")
-    made = await come(workbench)
+    registration = await come(workbench)
     before = await given.kinds(workbench, "*")
     for choices, code in NO_CHOICES:
-        sent = {key: made["agent_id"] if value == "<its own>" else value for key, value in choices.items()}
+        sent = {key: registration["agent_id"] if value == "<its own>" else value for key, value in choices.items()}
         with pytest.raises(WorkbenchError, match=code):
-            await workbench.call("approve", approval_id=made["approval_id"], choices=sent)
-        assert (await status(workbench, made["token"]))["status"] == "pending", choices
-        assert await inbox(workbench) == [made["approval_id"]], choices
+            await workbench.call("approve", approval_id=registration["approval_id"], choices=sent)
+        assert (await status(workbench, registration["token"]))["status"] == "pending", choices
+        assert await inbox(workbench) == [registration["approval_id"]], choices
         assert await given.kinds(workbench, "*") == before, choices
-    await workbench.call("approve", approval_id=made["approval_id"])
+    await workbench.call("approve", approval_id=registration["approval_id"])
 
 
 REJECTED = "Your registration was rejected: Full house. Ask the operator before you register again."
@@ -195,17 +195,19 @@ REJECTED = "Your registration was rejected: Full house. Ask the operator before 
 async def test_a_rejected_agent_learns_the_reason_and_stays_listed(
     workbench: Workbench, reason: str | None, told: str
 ) -> None:
-    made = await come(workbench)
+    registration = await come(workbench)
     how = {"reason": reason} if reason else {}
-    decided = await workbench.call("reject", approval_id=made["approval_id"], **how)
-    assert decided["outcome"] == {"agent_id": made["agent_id"], "status": "rejected"}
-    seen = await status(workbench, made["token"])
+    decided = await workbench.call("reject", approval_id=registration["approval_id"], **how)
+    assert decided["outcome"] == {"agent_id": registration["agent_id"], "status": "rejected"}
+    seen = await status(workbench, registration["token"])
     assert (seen["status"], seen["reason"]) == ("rejected", reason)
-    error = await given.refuses("REJECTED", workbench.dispatch(await workbench.identify(made["token"]), "whoami", {}))
+    error = await given.refuses(
+        "REJECTED", workbench.dispatch(await workbench.identify(registration["token"]), "whoami", {})
+    )
     assert (seen["message"], error.details) == (error.message, {"reason": reason})
     assert error.message.startswith(told)
     (agent,) = (await workbench.call("list_agents", status="rejected"))["agents"]
-    assert agent["agent_id"] == made["agent_id"]
+    assert agent["agent_id"] == registration["agent_id"]
     assert (await given.kinds(workbench, "agent.*"))[-1] == "agent.rejected"
 
 
@@ -232,10 +234,10 @@ async def test_revoking_ends_the_token_and_gives_back_what_the_agent_held(workbe
 
 
 async def test_an_agent_revoked_while_pending_cannot_be_admitted(workbench: Workbench) -> None:
-    made = await come(workbench)
-    await workbench.call("revoke_agent", agent_id=made["agent_id"])
+    registration = await come(workbench)
+    await workbench.call("revoke_agent", agent_id=registration["agent_id"])
     assert await inbox(workbench) == []
-    await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=made["approval_id"]))
+    await given.refuses("ALREADY_DECIDED", workbench.call("approve", approval_id=registration["approval_id"]))
     (agent,) = (await workbench.call("list_agents"))["agents"]
     assert agent["registration_status"] == "revoked"
 

@@ -50,7 +50,10 @@ async def test_a_rule_admits_only_programs_of_this_user(served: Served) -> None:
     assert (await call_as(os.geteuid(), served, "register", name="helper-1"))["status"] == "assigned"
     theirs = await call_as(NOBODY, served, "register", name="helper-2")
     assert theirs["status"] == "pending"
-    asked = {one["payload"]["name"]: one["payload"] for one in (await call("list_decided_approvals"))["approvals"]}
+    asked = {
+        approval["payload"]["name"]: approval["payload"]
+        for approval in (await call("list_decided_approvals"))["approvals"]
+    }
     assert asked["helper-1"]["other_user"] is None
     (waiting,) = (await call("list_approvals"))["approvals"]
     assert waiting["payload"]["other_user"] == "nobody"
@@ -92,5 +95,5 @@ async def test_the_user_of_an_open_connection_is_shown(host: str, to: str) -> No
 
 async def test_a_caller_in_this_process_is_this_user(served: Served) -> None:
     await served.workbench.dispatch(OPERATOR, "register", {"name": "mine"})
-    (asked,) = (await served.workbench.call("list_approvals"))["approvals"]
-    assert asked["payload"]["other_user"] is None
+    (approval,) = (await served.workbench.call("list_approvals"))["approvals"]
+    assert approval["payload"]["other_user"] is None

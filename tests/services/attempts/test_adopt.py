@@ -31,23 +31,23 @@ async def test_kept_work_is_shown_and_is_a_candidate_that_is_merged_when_it_is_a
     served: Served, kept: dict[str, Any], repository: Path, admit: Admit
 ) -> None:
     call = served.workbench.call
-    found = await call("get_attempt_diff", task_id=kept["id"], attempt=1)
-    assert [(file["path"], file["status"], file["added"]) for file in found["files"]] == [("good.txt", "A", 1)]
-    assert "+good" in found["files"][0]["patch"]
-    assert found["commit"] == kept["attempts"][0]["kept"]["commit"]
+    diff = await call("get_attempt_diff", task_id=kept["id"], attempt=1)
+    assert [(file["path"], file["status"], file["added"]) for file in diff["files"]] == [("good.txt", "A", 1)]
+    assert "+good" in diff["files"][0]["patch"]
+    assert diff["commit"] == kept["attempts"][0]["kept"]["commit"]
     with pytest.raises(NotFound, match="NO_KEPT_WORK"):
         await call("get_attempt_diff", task_id=kept["id"], attempt=2)
     pat = await admit("pat", role="planner")
     with pytest.raises(Refused, match="FORBIDDEN"):  # the worktree is not the planner's
         await given.done_by(served.workbench, pat, "adopt_attempt", kept["id"], attempt=1)
-    made = await call("adopt_attempt", task_id=kept["id"], attempt=1)
-    assert (made["worktree"], made["target_branch"]) == ("lab", "main")
-    (asked,) = [a for a in (await call("list_approvals"))["approvals"] if a["kind"] == "integration"]
-    assert (asked["id"], asked["payload"]["source_commit"]) == (made["approval_id"], made["commit"])
-    assert [file["path"] for file in asked["payload"]["files"]] == ["good.txt"]
-    assert asked["payload"]["changed"] == []
-    await call("approve", approval_id=made["approval_id"])
-    assert (await finished(served.workbench, made["approval_id"]))["outcome"]["state"] == "integrated"
+    adoption = await call("adopt_attempt", task_id=kept["id"], attempt=1)
+    assert (adoption["worktree"], adoption["target_branch"]) == ("lab", "main")
+    (approval,) = [a for a in (await call("list_approvals"))["approvals"] if a["kind"] == "integration"]
+    assert (approval["id"], approval["payload"]["source_commit"]) == (adoption["approval_id"], adoption["commit"])
+    assert [file["path"] for file in approval["payload"]["files"]] == ["good.txt"]
+    assert approval["payload"]["changed"] == []
+    await call("approve", approval_id=adoption["approval_id"])
+    assert (await finished(served.workbench, adoption["approval_id"]))["outcome"]["state"] == "integrated"
     assert "good.txt" in git("ls-tree", "--name-only", "main", cwd=repository).split()
     assert (await given.task_now(served.workbench, kept["id"]))["status"] == "failed"
 
@@ -62,8 +62,8 @@ async def test_conflicting_work_is_adopted_only_after_its_worktree_is_discarded(
     assert (type(error), error.code, error.details["files"]) == (Conflict, "MERGE_CONFLICT", ["good.txt"])
     assert (worktree / "good.txt").read_text() == "better\n"
     await served.workbench.call("discard_worktree", worktree_name="lab")
-    made = await served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1)
-    assert made["worktree"] == f"attempt-{kept['id']}-1"
+    adoption = await served.workbench.call("adopt_attempt", task_id=kept["id"], attempt=1)
+    assert adoption["worktree"] == f"attempt-{kept['id']}-1"
 
 
 @pytest.mark.long

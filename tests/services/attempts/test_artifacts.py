@@ -35,7 +35,7 @@ async def shown(workbench: Workbench, task: dict[str, Any], name: str) -> dict[s
 
 
 async def test_a_file_is_read_at_the_commit_that_completed_the_task(
-    workbench: Workbench, settle: Admit, repository: Path
+    workbench: Workbench, settle: Admit, admit: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
     (repository / "out").mkdir()
@@ -51,20 +51,25 @@ async def test_a_file_is_read_at_the_commit_that_completed_the_task(
     assert base64.b64decode(found["data"]) == PNG
 
 
-async def test_a_file_that_is_in_no_commit_is_read_in_the_worktree_and_then_in_the_project(
-    workbench: Workbench, settle: Admit, repository: Path
+async def test_a_file_in_no_commit_is_read_in_the_worktree_or_of_a_task_without_one_in_the_project(
+    workbench: Workbench, settle: Admit, admit: Admit, repository: Path
 ) -> None:
     ada = await settle("ada", "lab")
     place = workbench.settings.worktrees / "lab" / "rows.csv"
     place.write_text("a,b\n1,2\n")
-    (repository / "notes.md").write_text("# Notes")
+    (place.parent / "out").mkdir()
+    for name in ("notes.md", ".env"):
+        (repository / name).write_text("# Notes")
     commit = git("rev-parse", "HEAD", cwd=repository)
-    task = await made(workbench, ada, ["rows.csv", str(place), "notes.md", f"commit:{commit}"], "lab")
+    theirs = ["notes.md", ".env", str(repository / ".env"), "out"]
+    task = await made(workbench, ada, ["rows.csv", str(place), *theirs, f"commit:{commit}"], "lab")
     for name in ("rows.csv", str(place)):
         found = await shown(workbench, task, name)
         assert (found["source"], found["commit"], found["path"]) == ("worktree", None, "rows.csv")
         assert (found["form"], found["columns"], found["rows"]) == ("table", ["a", "b"], [["1", "2"]])
-    found = await shown(workbench, task, "notes.md")
+    for name in theirs:
+        await given.refuses("ARTIFACT_UNREADABLE", shown(workbench, task, name))
+    found = await shown(workbench, await made(workbench, await admit("bob"), ["notes.md"]), "notes.md")
     assert (found["source"], found["text"]) == ("project", "# Notes")
 
 

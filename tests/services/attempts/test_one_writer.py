@@ -74,8 +74,8 @@ async def test_no_attempt_begins_in_a_worktree_whose_stopped_supervisor_still_ru
     os.kill(supervisor, signal.SIGSTOP)
     await spawn(hasty, assigned_worktree="lab", name="second")
     async with hasty.workbench.feed.subscribe("task.waiting") as waiting:
-        said = (await anext(waiting)).data["waits_for"]
-    assert said == (
+        waits_for = (await anext(waiting)).data["waits_for"]
+    assert waits_for == (
         "The worktree lab is occupied: attempt 1 at task 1 by first has ended, but what it started "
         f"(process {supervisor}) has not."
     )
@@ -91,8 +91,8 @@ async def test_two_workers_in_one_worktree_make_their_attempts_one_after_the_oth
         await spawn(hasty, assigned_worktree="lab", name=name)
     for task_id in tasks:
         task = await given.reached(hasty.workbench, task_id, "completed", "failed")
-        (made,) = (a for a in task["artifacts"] if a.startswith("commit:"))
-        changed = git("diff", "--name-only", f"{made[7:]}^", made[7:], cwd=repository)
+        (artifact,) = (a for a in task["artifacts"] if a.startswith("commit:"))
+        changed = git("diff", "--name-only", f"{artifact[7:]}^", artifact[7:], cwd=repository)
         assert (task["status"], changed) == ("completed", f"{task_id}.txt")
 
 

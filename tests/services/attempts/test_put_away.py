@@ -10,7 +10,7 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served, git
 from tests.failing_git import FailingGit, failing_git
-from tests.services.worktrees.lab import ask, one
+from tests.services.worktrees.lab import ask, worktree_row
 from tests.worker.working import working
 from workbench.worker import supervisor
 
@@ -38,13 +38,13 @@ async def test_no_merge_takes_unsaved_work_of_a_failed_attempt(
     for request in ("integrate_worktree", "update_worktree", "resolve_worktree"):
         error = await given.refuses("WORK_NOT_PUT_AWAY", call(request, worktree_name="lab"))
         assert f"Attempt 1 at task {task_id} by ada" in error.message
-    assert f"Attempt 1 at task {task_id} did not complete" in (await one(served.workbench))["problem"]
+    assert f"Attempt 1 at task {task_id} did not complete" in (await worktree_row(served.workbench))["problem"]
     broken.end()
     error = await given.refusal(call("integrate_worktree", worktree_name="lab"))
     assert error.code == "NOTHING_TO_INTEGRATE"
     kept = git("ls-tree", "--name-only", f"refs/workbench/attempts/{task_id}/1", cwd=repository).split()
     assert kept == ["README.md", "bad.txt", "left.txt"]
-    assert (await one(served.workbench))["problem"] is None
+    assert (await worktree_row(served.workbench))["problem"] is None
 
 
 @pytest.mark.long
@@ -63,8 +63,8 @@ async def test_an_approval_is_void_once_the_work_of_its_attempt_is_put_away(
         (lab.parent / "go").touch()
         await given.reached(served.workbench, task_id, "failed")
     await call("approve", approval_id=approval_id)
-    found = await call("get_approval", approval_id=approval_id, wait_seconds=20)
-    assert (found["status"], found["outcome"]["code"]) == ("failed", "APPROVAL_VOID")
+    approval = await call("get_approval", approval_id=approval_id, wait_seconds=20)
+    assert (approval["status"], approval["outcome"]["code"]) == ("failed", "APPROVAL_VOID")
     assert git("log", "--format=%s", "main", cwd=repository) == git("log", "-1", "--format=%s", "main", cwd=repository)
 
 

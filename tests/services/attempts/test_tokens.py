@@ -116,15 +116,15 @@ async def test_a_supervisor_that_asks_again_gets_another_token(command: Command)
 @pytest.mark.long
 @pytest.mark.parametrize("end", ["terminate", "kill", "discard"])
 async def test_the_token_of_a_process_ends_with_it(served: Served, end: str) -> None:
-    made = await spawn(served, new_worktree=True, name="ada")
-    token = json.loads(Path(f"/proc/{made['pid']}/fd/0").read_text())["token"]
+    agent = await spawn(served, new_worktree=True, name="ada")
+    token = json.loads(Path(f"/proc/{agent['pid']}/fd/0").read_text())["token"]
     assert (await served.workbench.identify(token)).name == "ada"
     match end:
         case "terminate":
             await served.workbench.call("terminate_agent", agent_id="ada")
         case "kill":
-            os.kill(made["pid"], signal.SIGKILL)
+            os.kill(agent["pid"], signal.SIGKILL)
             await over(served, "ada")
         case "discard":
-            await served.workbench.call("discard_worktree", worktree_name=made["worktree"], force=True)
+            await served.workbench.call("discard_worktree", worktree_name=agent["worktree"], force=True)
     assert await is_over(served.workbench, token)

@@ -78,7 +78,7 @@ def begin(served: Served, settings: Settings) -> Callable[..., Any]:
             if script is None
             else {"definition": define(settings, script, more=more)}
         )
-        made = await served.workbench.call("create_conversation", **about | choices)
-        return Chat(served.workbench, made["id"])
+        conversation = await served.workbench.call("create_conversation", **about | choices)
+        return Chat(served.workbench, conversation["id"])
 
     return begun

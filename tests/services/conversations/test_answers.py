@@ -76,9 +76,9 @@ async def test_a_conversation_that_is_deleted_ends_its_answer_and_its_readers(be
 async def test_an_export_has_the_turns_and_the_calls_and_nothing_that_acts_on_a_terminal(begin: Begin) -> None:
     chat = await begin(SCRIPT, tools=["workbench"])
     await chat.ask("Which tasks?")
-    found = await chat.call("export_conversation")
-    text = found["content"]
-    assert found["filename"].endswith(".md")
+    export = await chat.call("export_conversation")
+    text = export["content"]
+    assert export["filename"].endswith(".md")
     assert text.startswith("# Which tasks\\?\n\nBegun ")
     assert (
         "## You\n\nWhich tasks?\n\n## Helper, test\\:script\n\nI look.\n\n**list\\_tasks** (local, completed):" in text

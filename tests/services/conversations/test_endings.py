@@ -22,7 +22,9 @@ pytestmark = pytest.mark.anyio
 Begin = Callable[..., Any]
 
 
-async def asked(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply, **choices: Any) -> tuple[Chat, Any]:
+async def begin_and_ask(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply, **choices: Any
+) -> tuple[Chat, Any]:
     """A conversation with a scripted server after one question, and its answer."""
     async with provider(*replies) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.address)
@@ -52,7 +54,7 @@ async def test_every_view_of_an_answer_says_that_its_limit_cut_it(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut = OLLAMA.reply(Step(["One ", "two"], end="length", usage=(9, 1_000)))
-    chat, answer = await asked(begin, monkeypatch, cut)
+    chat, answer = await begin_and_ask(begin, monkeypatch, cut)
     sentence = "This answer is cut at 1,000 tokens."
     assert (answer["state"], answer["end"], answer["cut_at"], answer["remark"]) == (
         "completed",
@@ -69,13 +71,13 @@ async def test_every_view_of_an_answer_says_that_its_limit_cut_it(
 
 
 async def test_an_empty_answer_is_reported_as_empty(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, answer = await asked(begin, monkeypatch, OLLAMA.reply(Step([])))
+    _, answer = await begin_and_ask(begin, monkeypatch, OLLAMA.reply(Step([])))
     assert (answer["state"], answer["end"], ending(answer)) == ("completed", "stop", "This answer is empty.")
     assert remark("stop", None, "Text.") is None
     assert remark("length", None, "Text.") == "This answer is cut at its limit of tokens."
 
 
-async def stopped(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply) -> tuple[Chat, Any]:
+async def begin_and_stop(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply) -> tuple[Chat, Any]:
     """A conversation whose answer was stopped in the middle of the last reply, and the answer."""
     async with provider(*replies, OLLAMA.reply(Step(["One ", "two ", "three"], ends=False), hangs=True)) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.address)
@@ -89,7 +91,7 @@ async def stopped(begin: Begin, monkeypatch: pytest.MonkeyPatch, *replies: Reply
 async def test_a_stopped_answer_counts_a_request_of_unknown_usage(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chat, answer = await stopped(begin, monkeypatch)
+    chat, answer = await begin_and_stop(begin, monkeypatch)
     assert (answer["state"], answer["requests"], answer["unmeasured"], answer["remark"]) == ("stopped", 1, 1, None)
     usage = (await chat.call("get_conversation"))["usage"]
     assert (usage["requests"], usage["input_tokens"], usage["unmeasured"], usage["unpriced"]) == (1, None, 1, 0)
@@ -97,7 +99,7 @@ async def test_a_stopped_answer_counts_a_request_of_unknown_usage(
 
 async def test_a_stopped_step_keeps_the_usage_of_earlier_steps(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     first = OLLAMA.reply(Step([], [Call("c1", "list_tasks", "{}")], usage=(900, 20)))
-    _, answer = await stopped(begin, monkeypatch, first)
+    _, answer = await begin_and_stop(begin, monkeypatch, first)
     assert (answer["requests"], answer["unmeasured"], answer["input_tokens"]) == (2, 1, 900)
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from tests.services.conversations.conftest import Chat
 from tests.services.tools.conftest import READING, Shelf, shelf
-from workbench.cli.chat.parts import as_page, as_text
-from workbench.cli.chat.pictures import Pictures
+from workbench.cli.chat.parts import Pictures, as_page, as_text
 from workbench.ops import Ctx
 from workbench.rules.chat.transcript import ToolPart
 from workbench.services.tools.tool import ToolInvocation, ToolOutcome
@@ -56,7 +55,9 @@ async def test_a_picture_is_in_the_record_of_its_call_and_its_name_in_the_transc
     assert part.tool_result == f'{{"key": "••••••"}}\n[{WORDS}]'
     result = (await chat.workbench.call("get_tool_call", call_id=part.record_id))["result"]
     assert [block.get("data") for block in result] == [None, DATA]
-    [frame] = [one for one in (await chat.call("read_frames", after=0))["frames"] if one["type"] == "tool_complete"]
+    [frame] = [
+        frame for frame in (await chat.call("read_frames", after=0))["frames"] if frame["type"] == "tool_complete"
+    ]
     assert DATA not in json.dumps(frame)
     assert "sesame" not in json.dumps([result, frame, part.model_dump()])
     [history] = await chat.workbench.store.read(lambda tx: tx.all(HISTORY))
@@ -86,9 +87,9 @@ async def test_an_export_of_a_conversation_contains_its_pictures(chat: Chat, for
 
 
 async def test_events_and_clients_by_name_get_no_base64_in_texts(chat: Chat) -> None:
-    found = (await chat.workbench.call("list_events", kinds=["tool.completed"]))["events"]
-    assert [WORDS in event["data"]["tool_result"] for event in found] == [True]
-    assert DATA[:40] not in json.dumps(found)
+    events = (await chat.workbench.call("list_events", kinds=["tool.completed"]))["events"]
+    assert [WORDS in event["data"]["tool_result"] for event in events] == [True]
+    assert DATA[:40] not in json.dumps(events)
     result = await chat.workbench.call("call_tool", name="hub__plot")
     answer = named_call(result)
     assert [one.type for one in answer.content] == ["text", "image"]

@@ -26,16 +26,16 @@ async def state(workbench: Workbench, turn_id: str) -> str | None:
     """The history that is kept with an answer."""
     query = Query("history", "SELECT history FROM turns WHERE id = :id")
     [row] = await workbench.store.read(lambda tx: tx.all(query, {"id": turn_id}))
-    found: str | None = row["history"]
-    return found
+    history: str | None = row["history"]
+    return history
 
 
 async def test_an_answer_whose_server_stops_is_interrupted_and_can_be_retried(settings: Settings) -> None:
     async with Workbench.open(settings) as workbench:
         async with Servers(workbench) as servers:
             await servers.start(0)
-            made = await workbench.call("create_conversation", definition=define(settings, [SLOW]))
-            chat = Chat(workbench, made["id"])
+            conversation = await workbench.call("create_conversation", definition=define(settings, [SLOW]))
+            chat = Chat(workbench, conversation["id"])
             await chat.send("Count")
             await chat.until("message")
         answer = (await chat.turns())[-1]

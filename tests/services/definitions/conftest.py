@@ -18,8 +18,8 @@ async def create(workbench: Workbench, name: str = "reviewer", **more: Any) -> d
 
 async def versions(workbench: Workbench) -> list[tuple[str, str]]:
     """The events of definitions: kind and summary."""
-    found = await workbench.call("list_events", kinds=["definition.*"])
-    return [(event["kind"], event["data"]["summary"]) for event in found["events"]]
+    page = await workbench.call("list_events", kinds=["definition.*"])
+    return [(event["kind"], event["data"]["summary"]) for event in page["events"]]
 
 
 async def refused(code: str, workbench: Workbench, name: str, /, **arguments: Any) -> str:

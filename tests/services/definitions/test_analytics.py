@@ -26,7 +26,7 @@ async def attempt(workbench: Workbench, ada: Admitted, how: str, **more: Any) ->
         await given.done_by(workbench, ada, how, task_id, **more)
 
 
-async def started(workbench: Workbench, ada: Admitted, version: str) -> None:
+async def start_version(workbench: Workbench, ada: Admitted, version: str) -> None:
     """Record that an agent was started with a version of its definition."""
 
     def change(tx: Tx) -> None:
@@ -45,22 +45,22 @@ async def version(workbench: Workbench) -> str:
 async def test_attempts_are_counted_by_version(workbench: Workbench, admit: Admit, reviewer: Reviewer) -> None:
     ada, other = await admit("ada", definition="reviewer"), await admit("other")
     first = await version(workbench)
-    await started(workbench, ada, first)
+    await start_version(workbench, ada, first)
     await attempt(workbench, ada, "complete_task")
     await attempt(workbench, ada, "fail_task", error_message="No.", error_class="ValueError")
     await attempt(workbench, ada, "release_task")
     await attempt(workbench, other, "complete_task")
     await reviewer("agent_add_rule", rule={"name": "kind", "text": "Be kind."})
     second = await version(workbench)
-    await started(workbench, ada, second)
+    await start_version(workbench, ada, second)
     await attempt(workbench, ada, "")
-    found = await reviewer("agent_analytics")
+    figures = await reviewer("agent_analytics")
     names = ("starts", "agents", "tasks", "attempts", "completed", "failed", "givenUp", "running")
-    assert [found[name] for name in names] == [2, 1, 4, 4, 1, 1, 1, 1]
-    assert found["failures"] == [{"errorClass": "ValueError", "count": 1}]
-    attempts = [(one["hash"], one["isCurrent"], one["attempts"]) for one in found["versions"]]
+    assert [figures[name] for name in names] == [2, 1, 4, 4, 1, 1, 1, 1]
+    assert figures["failures"] == [{"errorClass": "ValueError", "count": 1}]
+    attempts = [(version["hash"], version["isCurrent"], version["attempts"]) for version in figures["versions"]]
     assert attempts == [(first, False, 3), (second, True, 1)]
-    assert found["versions"][1]["medianSeconds"] is None
+    assert figures["versions"][1]["medianSeconds"] is None
     later = iso(workbench.store.now() + 1_000_000)
     none = await reviewer("agent_analytics", since=later)
     assert (none["attempts"], none["starts"], none["versions"], none["firstAt"]) == (0, 0, [], None)
@@ -70,20 +70,20 @@ async def test_calls_of_tools_are_counted_by_version(workbench: Workbench, admit
     ada = await admit("ada", definition="reviewer")
     await workbench.call("update_agent", agent_id="ada", changes={"tools": ["*"]})
     first = await version(workbench)
-    await started(workbench, ada, first)
+    await start_version(workbench, ada, first)
     caller = await workbench.identify(ada.token)
     await workbench.dispatch(caller, "call_tool", {"name": "whoami"})
     with pytest.raises(NotFound):
         await workbench.dispatch(caller, "call_tool", {"name": "get_task", "arguments": {"task_id": 7}})
-    found = await reviewer("agent_analytics")
-    assert (found["toolCalls"], found["failedToolCalls"]) == (2, 1)
-    assert found["toolSeconds"] >= 0
-    assert [(one["hash"], one["toolCalls"]) for one in found["versions"]] == [(first, 2)]
+    figures = await reviewer("agent_analytics")
+    assert (figures["toolCalls"], figures["failedToolCalls"]) == (2, 1)
+    assert figures["toolSeconds"] >= 0
+    assert [(version["hash"], version["toolCalls"]) for version in figures["versions"]] == [(first, 2)]
 
 
 async def test_a_definition_that_was_never_used_has_figures(reviewer: Reviewer) -> None:
-    found = await reviewer("agent_analytics")
-    assert (found["attempts"], found["totalSeconds"], found["versions"], found["lastAt"]) == (0, 0.0, [], None)
+    figures = await reviewer("agent_analytics")
+    assert (figures["attempts"], figures["totalSeconds"], figures["versions"], figures["lastAt"]) == (0, 0.0, [], None)
     await reviewer.refused("VALIDATION_ERROR", "agent_analytics", since="yesterday")
 
 
@@ -93,11 +93,11 @@ async def test_a_newly_given_definition_has_no_version_until_its_agent_starts(
     await create(workbench)
     await create(workbench, "other", initialPrompt="Another.")
     ada = await admit("ada", definition="reviewer")
-    await started(workbench, ada, await version(workbench))
+    await start_version(workbench, ada, await version(workbench))
     await workbench.call("update_agent", agent_id="ada", changes={"self_tools": "read"})
     assert (await workbench.call("get_agent", agent_id="ada"))["definition_hash"] == await version(workbench)
     await workbench.call("update_agent", agent_id="ada", changes={"definition": "other"})
     assert (await workbench.call("get_agent", agent_id="ada"))["definition_hash"] is None
     await attempt(workbench, ada, "complete_task")
-    found = await workbench.call("agent_analytics", agentTarget="other")
-    assert [one["hash"] for one in found["versions"]] == [None]
+    figures = await workbench.call("agent_analytics", agentTarget="other")
+    assert [version["hash"] for version in figures["versions"]] == [None]

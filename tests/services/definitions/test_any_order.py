@@ -89,9 +89,9 @@ def content(definition: Definition) -> Fields:
     return {
         **{key: fields["metadata"][key] for key in ("name", "mode", "description")},
         "prompt": fields["prompt"],
-        "rule": {one["name"]: one for one in fields["rules"]},
-        "reference": {one["name"]: one for one in fields["references"]},
-        "tool": {one["name"]: one for one in fields["tools"]},
+        "rule": {rule["name"]: rule for rule in fields["rules"]},
+        "reference": {reference["name"]: reference for reference in fields["references"]},
+        "tool": {tool["name"]: tool for tool in fields["tools"]},
         "provider": fields["providers"],
         "server": written.get("mcpServers", {}),
         "settings": written.get("settings", {}),
@@ -365,7 +365,7 @@ class Definitions(RuleBasedStateMachine):
     def the_list_names_all_and_says_which_cannot_be_read(self) -> None:
         listed = self.call("agent_list")
         readable = self.model.keys() - self.broken.keys()
-        assert [one["path"] for one in listed["agents"]] == [f"./agents/{agent}" for agent in sorted(readable)]
+        assert [agent["path"] for agent in listed["agents"]] == [f"./agents/{agent}" for agent in sorted(readable)]
         assert len(listed["problems"]) == len(self.broken)
 
     @invariant()

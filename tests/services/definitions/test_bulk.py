@@ -58,7 +58,7 @@ async def test_later_changes_of_a_bulk_see_the_earlier_ones(workbench: Workbench
         change("agent_clone", sourceAgent="Tester", targetPath="./agents/copy", newName="Copy"),
         change("agent_delete", agentTarget="reviewer", confirm=True),
     )
-    assert [(one["path"], one["action"]) for one in done["agents"]] == [
+    assert [(agent["path"], agent["action"]) for agent in done["agents"]] == [
         ("./agents/tester", "created"),
         ("./agents/copy", "created"),
         ("./agents/reviewer", "deleted"),
@@ -70,7 +70,7 @@ async def test_later_changes_of_a_bulk_see_the_earlier_ones(workbench: Workbench
         "tester/rules/second.md",
     ]
     listed = await workbench.call("agent_list")
-    assert [one["name"] for one in listed["agents"]] == ["Copy", "Tester"]
+    assert [agent["name"] for agent in listed["agents"]] == ["Copy", "Tester"]
     assert (await workbench.call("agent_get_info", agentTarget="Tester"))["id"] == done["results"][0]["agentId"]
 
 

@@ -22,7 +22,7 @@ async def reviewer(workbench: Workbench) -> Reviewer:
 
 
 def places(report: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one["severity"], one["place"]) for one in report["problems"]]
+    return [(problem["severity"], problem["place"]) for problem in report["problems"]]
 
 
 async def test_a_definition_in_which_nothing_is_missing_is_complete_and_an_edit_is_noted(reviewer: Reviewer) -> None:

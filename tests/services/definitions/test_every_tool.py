@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from docs.generator.op_codes import EVERYWHERE
+from docs.generator.pages import documented_codes
 from tests import given
-from tests.op_codes import EVERYWHERE, codes_of
+from tests.conftest import git
 from tests.services.definitions.rows import (
     CHANGE_NO_FILES,
     GOOD,
@@ -55,9 +57,13 @@ Tree = dict[str, bytes]
 
 @pytest.fixture
 async def prepared(workbench: Workbench) -> Workbench:
-    """An open project with a definition that has one of everything, and a file that does not belong to it."""
+    """An open project with a definition that has one of everything, and a file that does not belong to it; committed as
+    it was created."""
     for name, arguments in PREPARATION:
         await workbench.call(name, **arguments)
+        if name == "agent_create":
+            git("add", "--all", "--force", ".aiswarm/agents", cwd=workbench.settings.project)
+            git("commit", "--quiet", "--message", "Add a definition", cwd=workbench.settings.project)
     (workbench.settings.home / "agents" / "old.yaml").write_text(OLDER)
     (workbench.settings.project / "secret.md").write_text(SECRET)
     return workbench
@@ -196,8 +202,8 @@ async def test_hostile_values_disclose_and_destroy_nothing(prepared: Workbench, 
             if SECRET in answer or LITERAL in answer:
                 told.append((name, parameter, value))
         if name != "agent_delete":
-            found = await prepared.call("agent_get_info", agentTarget=REVIEWER)
-            lost += [name] if found["name"] != "Reviewer" else []
+            info = await prepared.call("agent_get_info", agentTarget=REVIEWER)
+            lost += [name] if info["name"] != "Reviewer" else []
         after = tree(prepared)
         changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
         lost += [(name, path) for path in changed if not path.startswith(".aiswarm/agents/")]
@@ -216,5 +222,5 @@ async def answered(workbench: Workbench, name: str, arguments: dict[str, Any]) -
     try:
         return json.dumps(await workbench.call(name, **arguments), ensure_ascii=False)
     except WorkbenchError as error:
-        assert error.code in {*codes_of(TOOLS[name]), *EVERYWHERE, "VALIDATION_ERROR"}
+        assert error.code in {*documented_codes()[name], *EVERYWHERE, "VALIDATION_ERROR"}
         return f"{error}{error.details}"

@@ -9,8 +9,10 @@ import pytest
 
 from tests.services.definitions.conftest import Reviewer, create
 from workbench.app import Workbench
+from workbench.ops import collect
 from workbench.rules.definitions.portable import export_text
 from workbench.rules.secrets.forms import MASK
+from workbench.services import SERVICES
 
 pytestmark = pytest.mark.anyio
 SECRET = "sk-proj-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
@@ -28,11 +30,12 @@ GIVEN: list[tuple[str, dict[str, Any], str]] = [
     ("agent_add_mcp_server", {"serverName": "s", "config": SERVER}, "args.token"),
     ("agent_install_provider", {"providerType": "openai", "config": {"OPENAI_API_KEY": SECRET}}, "OPENAI_API_KEY"),
 ]
-READS = (
-    *("agent_get_system_prompt", "agent_list_rules", "agent_list_references", "agent_list_tools", "agent_get_settings"),
-    *("agent_get_metadata", "agent_list_mcp_servers", "agent_validate", "agent_get_info"),
-    *("agent_history", "agent_diff", "agent_export", "agent_get_trust"),
-)
+READS = [
+    name
+    for name, operation in collect(SERVICES).items()
+    if operation.reads and operation.input_schema.get("required") == ["agentTarget"]
+]
+"""The operations that show a definition."""
 
 
 async def shown(workbench: Workbench, target: str) -> str:

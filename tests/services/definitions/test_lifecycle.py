@@ -24,16 +24,20 @@ def files(folder: Path) -> dict[Path, bytes]:
 
 
 async def test_a_definition_is_files_found_by_path_id_and_name(workbench: Workbench, settings: Settings) -> None:
-    made = await create(workbench, mode="autonomous", initialSettings={"temperature": 0.1}, initialPrompt="Be brief.")
+    definition = await create(
+        workbench, mode="autonomous", initialSettings={"temperature": 0.1}, initialPrompt="Be brief."
+    )
     folder = settings.home / "agents" / "reviewer"
     assert (folder / "prompt.md").read_text() == "Be brief.\n"
     assert "temperature: 0.1" in (folder / "agent.yaml").read_text()
-    assert made["agentPath"] == "./agents/reviewer"
-    for target in (made["agentPath"], made["agentId"], "reviewer", str(folder)):
+    assert definition["agentPath"] == "./agents/reviewer"
+    for target in (definition["agentPath"], definition["agentId"], "reviewer", str(folder)):
         info = await workbench.call("agent_get_info", agentTarget=target)
-        assert (info["id"], info["mode"], info["settings"]["temperature"]) == (made["agentId"], "autonomous", 0.1)
+        assert (info["id"], info["mode"], info["settings"]["temperature"]) == (definition["agentId"], "autonomous", 0.1)
     listed = await workbench.call("agent_list")
-    assert [(one["id"], one["path"]) for one in listed["agents"]] == [(made["agentId"], made["agentPath"])]
+    assert [(agent["id"], agent["path"]) for agent in listed["agents"]] == [
+        (definition["agentId"], definition["agentPath"])
+    ]
     with pytest.raises(NotFound, match=r"name 'reviever'\. Did you mean"):
         await workbench.call("agent_get_info", agentTarget="reviever")
     for path in ("./agents/reviewer", "./agents/Reviewer"):
@@ -139,8 +143,8 @@ async def test_a_definition_that_git_brought_can_be_assigned_unread(
         await asyncio.sleep(0.05)
         events = (await served.workbench.call("list_events", kinds=["definition.*"]))["events"]
     assert [(event["kind"], event["data"]["name"]) for event in events] == [("definition.found", "Theirs")]
-    given = await served.workbench.call("update_agent", agent_id="ada", changes={"definition": "Theirs"})
-    assert given["definition"] == "Theirs"
+    agent = await served.workbench.call("update_agent", agent_id="ada", changes={"definition": "Theirs"})
+    assert agent["definition"] == "Theirs"
 
 
 async def test_arguments_that_do_not_fit_are_a_validation_error(workbench: Workbench) -> None:
@@ -183,11 +187,11 @@ async def test_a_change_right_after_the_operators_own_is_not_trusted(
 
 
 async def test_no_new_definition_can_be_named_after_the_id_of_a_deleted_one(workbench: Workbench, admit: Admit) -> None:
-    made = await create(workbench)
+    definition = await create(workbench)
     ada = await admit("ada", definition="reviewer")
     assert await workbench.dispatch(ada.caller, "list_rules", {}) == {"rules": []}
     await workbench.call("agent_delete", agentTarget="reviewer", confirm=True)
-    await refused("VALIDATION_ERROR", workbench, "agent_create", agentPath="./agents/other", name=made["agentId"])
+    await refused("VALIDATION_ERROR", workbench, "agent_create", agentPath="./agents/other", name=definition["agentId"])
     with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
         await workbench.dispatch(ada.caller, "add_rule", {"rule": {"name": "a", "text": "x"}})
 

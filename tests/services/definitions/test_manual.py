@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.generator import ROOT
+from docs.generator.reference import FAMILIES, error_codes
 from tests.code_blocks import blocks_in, run_commands
-from tests.docs import FAMILIES, ROOT, error_codes
 from tests.kernel.conftest import started
 from workbench.app import Workbench
 from workbench.ops import collect
@@ -27,6 +28,7 @@ PAGE = PATH.read_text("utf-8")
 PLACES = ("workbench/definition_files", "workbench/rules/definitions", "workbench/services/definitions")
 GENERAL = {"PROJECT_UNWRITABLE", "FORBIDDEN"}
 """Codes that are about more than definitions."""
+WORD = re.compile(r"`(\w+)`")
 OPERATIONS = [op.name for op in collect([service]).values()]
 
 
@@ -45,9 +47,15 @@ def raised() -> Iterator[str]:
                     yield str(code.value)
 
 
-def test_the_page_names_every_operation() -> None:
+def test_the_page_has_the_verb_of_every_operation() -> None:
+    section = PAGE.partition("## Operations")[2].partition("\n## ")[0]
+    rows = [map(WORD.findall, cells) for cells in re.findall(r"^\| (`.+`) \| (`.+`) \|$", section, re.MULTILINE)]
+    verbs = {part.removesuffix("s"): words for parts, words in rows for part in parts}
+    whole = {f"agent_{verb}" for verb in verbs.pop("definition")}
+    parts = {verb if "_" in verb else f"agent_{verb}_{part}" for part, words in verbs.items() for verb in words}
+    own = {name.removeprefix("agent_") for name in parts if name.endswith(("_rule", "_reference"))}
     assert len(OPERATIONS) >= 37
-    assert [name for name in OPERATIONS if f"`{name}`" not in PAGE] == []
+    assert {name.removesuffix("s") for name in OPERATIONS} == {name.removesuffix("s") for name in whole} | parts | own
 
 
 def test_the_table_of_errors_has_every_code_about_definitions_and_no_other() -> None:
@@ -68,9 +76,9 @@ def test_the_files_on_the_page_are_a_definition() -> None:
 @pytest.mark.anyio
 async def test_the_commands_of_the_page_work(workbench: Workbench, settings: Settings) -> None:
     await asyncio.to_thread(run_commands, blocks_in(PATH, "console")[0].commands, settings.project)
-    found = await workbench.call("agent_get_system_prompt", agentTarget="reviewer", composed=True)
-    assert "Read the code around each change" in found["prompt"]
-    assert "Name the file and the line" in found["prompt"]
+    system_prompt = await workbench.call("agent_get_system_prompt", agentTarget="reviewer", composed=True)
+    assert "Read the code around each change" in system_prompt["prompt"]
+    assert "Name the file and the line" in system_prompt["prompt"]
 
 
 def test_the_notebook_cell_of_the_page_runs(repository: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_TOKEN", SECRET)
 
 
-async def probed(workbench: Workbench, seconds: float = 30, **server: Any) -> dict[str, Any]:
+async def probe_server(workbench: Workbench, seconds: float = 30, **server: Any) -> dict[str, Any]:
     """Try a server that the operator adds to a definition."""
     ctx = workbench._ctx.of(OPERATOR)
     await workbench.call("agent_create", agentPath="./agents/mine", name="mine")
@@ -49,19 +49,19 @@ def program(settings: Settings, *arguments: object, text: str | None = None, **m
 
 
 async def test_the_tools_of_a_program_are_listed_with_secrets_masked(workbench: Workbench, settings: Settings) -> None:
-    found = await probed(workbench, **program(settings, env={"API_TOKEN": "env://THEIR_TOKEN"}))
-    assert (found["error"], found["ok"], found["server"], found["version"]) == (None, True, "greeter", "2.1")
-    assert [tool["name"] for tool in found["tools"]] == ["greet"]
-    assert found["tools"][0]["description"] == "reads []; knows ••••••"
-    assert found["confined"] is (abilities().abi > 0)
+    probe = await probe_server(workbench, **program(settings, env={"API_TOKEN": "env://THEIR_TOKEN"}))
+    assert (probe["error"], probe["ok"], probe["server"], probe["version"]) == (None, True, "greeter", "2.1")
+    assert [tool["name"] for tool in probe["tools"]] == ["greet"]
+    assert probe["tools"][0]["description"] == "reads []; knows ••••••"
+    assert probe["confined"] is (abilities().abi > 0)
 
 
 async def test_a_tool_that_is_off_the_protocol_is_named_and_the_others_are_listed(
     workbench: Workbench, settings: Settings
 ) -> None:
-    found = await probed(workbench, **program(settings, text=OFF_PROTOCOL.read_text()))
-    assert ([tool["name"] for tool in found["tools"]], found["error"]) == (["good", "empty", "bad"], None)
-    assert found["problems"] == ["worse: inputSchema: required"]
+    probe = await probe_server(workbench, **program(settings, text=OFF_PROTOCOL.read_text()))
+    assert ([tool["name"] for tool in probe["tools"]], probe["error"]) == (["good", "empty", "bad"], None)
+    assert probe["problems"] == ["worse: inputSchema: required"]
 
 
 @pytest.mark.skipif(abilities().abi == 0, reason="this system does not confine")
@@ -70,17 +70,17 @@ async def test_a_program_reads_the_project_but_no_state(
 ) -> None:
     (tmp_path / "outside").write_text("")
     names = [settings.project / "README.md", settings.database, settings.project / ".git/config", tmp_path / "outside"]
-    found = await probed(workbench, **program(settings, *names))
-    assert found["tools"][0]["description"] == f"reads {[str(names[0])]}; knows nothing"
+    probe = await probe_server(workbench, **program(settings, *names))
+    assert probe["tools"][0]["description"] == f"reads {[str(names[0])]}; knows nothing"
 
 
 async def test_the_error_of_a_failed_program_is_masked(
     workbench: Workbench, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = "import os, sys; print(os.environ['T']); sys.exit('no ' + os.environ['T'])"
-    found = await probed(workbench, **program(settings, text=text, env={"T": "env://THEIR_TOKEN"}))
-    assert (found["ok"], found["tools"]) == (False, [])
-    assert found["error"] == "The server could not be tried: MCPError: Connection closed. Its program wrote: no ••••••"
+    probe = await probe_server(workbench, **program(settings, text=text, env={"T": "env://THEIR_TOKEN"}))
+    assert (probe["ok"], probe["tools"]) == (False, [])
+    assert probe["error"] == "The server could not be tried: MCPError: Connection closed. Its program wrote: no ••••••"
     assert SECRET not in caplog.text
 
 
@@ -90,13 +90,13 @@ async def test_a_program_gets_few_variables_and_those_that_its_configuration_nam
     for name in ("JWT", "AUTH_HEADER", "SLACK_WEBHOOK", "MONKEY", "CUDA_VISIBLE_DEVICES", "TERM"):
         monkeypatch.setenv(name, "theirs")
     text = "import os, sys; sys.exit(','.join(k for k, v in os.environ.items() if v == 'theirs'))"
-    found = await probed(workbench, **program(settings, text=text, env={"NAMED": "theirs"}))
-    assert found["error"].endswith("wrote: NAMED")
+    probe = await probe_server(workbench, **program(settings, text=text, env={"NAMED": "theirs"}))
+    assert probe["error"].endswith("wrote: NAMED")
 
 
 async def test_a_program_or_a_server_that_is_not_there_is_named(workbench: Workbench) -> None:
-    found = await probed(workbench, command="no-such-program-anywhere")
-    assert "no-such-program-anywhere" in found["error"]
+    probe = await probe_server(workbench, command="no-such-program-anywhere")
+    assert "no-such-program-anywhere" in probe["error"]
     await refused("NOT_FOUND", workbench, "agent_probe_mcp_server", agentTarget="mine", serverName="other")
 
 
@@ -105,7 +105,7 @@ async def test_a_program_with_an_unreadable_secret_is_not_started(
 ) -> None:
     monkeypatch.delenv("THEIR_TOKEN")
     with pytest.raises(Unavailable, match="SECRET_UNRESOLVED") as caught:
-        await probed(workbench, command="sh", env={"API_TOKEN": "env://THEIR_TOKEN"})
+        await probe_server(workbench, command="sh", env={"API_TOKEN": "env://THEIR_TOKEN"})
     assert caught.value.details == {"reference": "env://THEIR_TOKEN", "place": "mcpServers.it.env.API_TOKEN"}
 
 
@@ -120,14 +120,14 @@ deep.wait()
 
 
 async def test_a_silent_program_is_ended_with_all_that_it_started(workbench: Workbench, settings: Settings) -> None:
-    found = await probed(workbench, 2, **program(settings, text=SILENT))
-    assert found["error"].startswith("The server could not be tried: it did not answer within 2 s.")
-    await ended(*map(int, found["error"].partition("wrote: ")[2].split()))
+    probe = await probe_server(workbench, 2, **program(settings, text=SILENT))
+    assert probe["error"].startswith("The server could not be tried: it did not answer within 2 s.")
+    await ended(*map(int, probe["error"].partition("wrote: ")[2].split()))
 
 
 async def test_cancelling_the_probe_ends_the_program(workbench: Workbench, settings: Settings) -> None:
     server = program(settings, text=SILENT)
-    probing = asyncio.create_task(probed(workbench, 60, **server))
+    probing = asyncio.create_task(probe_server(workbench, 60, **server))
     found = await given.until(lambda: _running(server["args"][0]))
     probing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -166,23 +166,23 @@ async def test_the_tools_of_a_server_at_a_url_are_listed_with_the_header_that_it
     token = (await admit("bob")).token
     monkeypatch.setenv("BOBS_HEADER", f"Bearer {token}")
     headers = {"Authorization": "env://BOBS_HEADER"}
-    found = await probed(served.workbench, url=served.info.mcp_url, headers=headers)
-    assert (found["ok"], found["confined"]) == (True, None)
-    assert "claim_task" in [tool["name"] for tool in found["tools"]]
-    assert token not in str(found)
+    probe = await probe_server(served.workbench, url=served.info.mcp_url, headers=headers)
+    assert (probe["ok"], probe["confined"]) == (True, None)
+    assert "claim_task" in [tool["name"] for tool in probe["tools"]]
+    assert token not in str(probe)
 
 
 async def test_the_error_of_a_silent_url_is_masked(workbench: Workbench) -> None:
-    found = await probed(workbench, url="http://127.0.0.1:9/mcp")
-    assert not found["ok"]
-    assert os.environ["THEIR_TOKEN"] not in str(found)
+    probe = await probe_server(workbench, url="http://127.0.0.1:9/mcp")
+    assert not probe["ok"]
+    assert os.environ["THEIR_TOKEN"] not in str(probe)
 
 
 async def test_only_a_few_servers_are_probed_at_once(workbench: Workbench) -> None:
     probing = workbench._ctx.definitions.probing
     for _ in range(PROBES):
         await probing.acquire()
-    trying = asyncio.create_task(probed(workbench, command="no-such-program-anywhere"))
+    trying = asyncio.create_task(probe_server(workbench, command="no-such-program-anywhere"))
     while not probing.locked() or not (waiting := getattr(probing, "_waiters", None)):
         await asyncio.sleep(0.01)
     assert len(waiting) == 1

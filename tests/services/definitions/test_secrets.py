@@ -187,28 +187,28 @@ async def test_a_planner_neither_sees_nor_sends_secrets(
 
 async def test_a_provider_is_asked_whether_it_accepts_the_key(workbench: Workbench, provider: Provider) -> None:
     config = KEY | {"OPENAI_BASE_URL": provider.address}
-    assert await validity(workbench, config) == {"isValid": True, "error": None, "live": True}
+    assert await validity(workbench, config) == {"isValid": True, "error": None, "live": True, "note": None}
     assert f"authorization: bearer {SECRET}" in provider.requests[0].lower()
     provider.reply, refused = (
         b"HTTP/1.1 401 x\r\nContent-Length: 0\r\n\r\n",
         "OpenAI refused the key or the request (401).",
     )
-    assert await validity(workbench, config) == {"isValid": False, "error": refused, "live": True}
+    assert await validity(workbench, config) == {"isValid": False, "error": refused, "live": True, "note": None}
     provider.reply, provider.is_silent = b"", True
-    found = await validity(workbench, config, timeoutSeconds=0.2)
-    assert found["error"] == "OpenAI did not answer within 0.2 s."
+    report = await validity(workbench, config, timeoutSeconds=0.2)
+    assert report["error"] == "OpenAI did not answer within 0.2 s."
 
 
 async def test_a_configuration_with_an_unreadable_secret_is_not_sent_to_the_provider(
     workbench: Workbench, provider: Provider
 ) -> None:
     config = {"OPENAI_BASE_URL": provider.address}
-    found = await validity(workbench, config)
-    assert (found["isValid"], found["live"]) == (False, False)
-    found = await validity(workbench, config | {"OPENAI_API_KEY": "env://NOT_SET_HERE"})
-    assert found["error"].startswith("providers.openai.OPENAI_API_KEY: The secret env://NOT_SET_HERE cannot be read")
-    found = await validity(workbench, {}, providerType="test")  # it cannot be asked
-    assert found == {"isValid": True, "error": None, "live": False}
+    report = await validity(workbench, config)
+    assert (report["isValid"], report["live"]) == (False, False)
+    report = await validity(workbench, config | {"OPENAI_API_KEY": "env://NOT_SET_HERE"})
+    assert report["error"].startswith("providers.openai.OPENAI_API_KEY: The secret env://NOT_SET_HERE cannot be read")
+    report = await validity(workbench, {}, providerType="test")  # it cannot be asked
+    assert report == {"isValid": True, "error": None, "live": False, "note": None}
     assert provider.requests == []
 
 

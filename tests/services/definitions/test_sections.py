@@ -169,11 +169,11 @@ async def test_a_provider_is_installed_listed_changed_and_uninstalled(reviewer: 
     assert listed["providerInfo"]["openai"]["configValues"][0]["key"] == "OPENAI_API_KEY"
     elsewhere = REFERENCE | {"OPENAI_BASE_URL": "http://127.0.0.1:1"}
     await reviewer("agent_update_provider", **OPENAI, config=elsewhere)
-    found = await reviewer("agent_get_provider_config", **OPENAI)
-    assert (found["installed"], found["config"]) == (True, elsewhere)
+    provider_config = await reviewer("agent_get_provider_config", **OPENAI)
+    assert (provider_config["installed"], provider_config["config"]) == (True, elsewhere)
     await reviewer("agent_uninstall_provider", **OPENAI)
-    found = await reviewer("agent_get_provider_config", **OPENAI)
-    assert (found["installed"], found["config"]) == (False, None)
+    provider_config = await reviewer("agent_get_provider_config", **OPENAI)
+    assert (provider_config["installed"], provider_config["config"]) == (False, None)
 
 
 async def test_a_provider_can_be_named_by_its_alias(reviewer: Reviewer) -> None:

@@ -42,13 +42,13 @@ async def test_the_templates_are_listed_with_what_they_consist_of(workbench: Wor
 
 @pytest.mark.parametrize("template", TEMPLATES)
 async def test_a_template_becomes_a_complete_definition(workbench: Workbench, template: str) -> None:
-    made = await from_template(workbench, template)
-    assert made["agentPath"] == f"./agents/{template}"
-    found = await info(workbench, made["agentId"])
-    assert (found["metadata"]["version"], found["id"]) == ("1.0.0", made["agentId"])
+    definition = await from_template(workbench, template)
+    assert definition["agentPath"] == f"./agents/{template}"
+    found = await info(workbench, definition["agentId"])
+    assert (found["metadata"]["version"], found["id"]) == ("1.0.0", definition["agentId"])
     assert found["metadata"]["created"]
-    report = await workbench.call("agent_validate", agentTarget=made["agentPath"])
-    assert [one for one in report["problems"] if one["place"] != "settings.model"] == []
+    report = await workbench.call("agent_validate", agentTarget=definition["agentPath"])
+    assert [problem for problem in report["problems"] if problem["place"] != "settings.model"] == []
 
 
 async def test_one_template_makes_two_definitions_and_an_unknown_one_is_refused(workbench: Workbench) -> None:
@@ -61,15 +61,15 @@ async def test_one_template_makes_two_definitions_and_an_unknown_one_is_refused(
         ("INVALID_PATH", "reviewer", {"agentPath": "../out"}),
         *(("NOT_FOUND", name, {}) for name in ("poet", "../reviewer", ".")),
     ):
-        said = await refused(code, workbench, "agent_create_from_template", templateName=name, **more)
-        assert ("The templates: analyst, implementer" in said) == (code == "NOT_FOUND")
+        error = await refused(code, workbench, "agent_create_from_template", templateName=name, **more)
+        assert ("The templates: analyst, implementer" in error) == (code == "NOT_FOUND")
 
 
 async def test_a_persona_becomes_a_definition_that_takes_its_work(workbench: Workbench, settings: Settings) -> None:
     text = "---\nname: The Editor\n---\n\nYou edit.\n\nKindly.\n"
     await workbench.call("save_persona", persona_id="editor", text=text)
-    made = await workbench.call("agent_create_from_persona", personaId="Editor")
-    found = await info(workbench, made["agentId"])
+    from_persona = await workbench.call("agent_create_from_persona", personaId="Editor")
+    found = await info(workbench, from_persona["agentId"])
     assert (found["name"], found["path"], found["mode"]) == ("The Editor", "./agents/editor", "autonomous")
     assert found["metadata"]["persona"] == "editor"
     assert (settings.home / "agents" / "editor" / "prompt.md").read_text() == "You edit.\n\nKindly.\n"
@@ -85,21 +85,25 @@ async def test_a_persona_becomes_a_definition_that_takes_its_work(workbench: Wor
 # Exported files
 
 
-async def imported(workbench: Workbench, content: str, name: str = "copy", **more: Any) -> dict[str, Any]:
+async def import_text(workbench: Workbench, content: str, name: str = "copy", **more: Any) -> dict[str, Any]:
     return await workbench.call("agent_import", agentPath=f"./agents/{name}", content=content, **more)
 
 
 async def test_a_deleted_definition_is_restored_whole_from_its_export(workbench: Workbench) -> None:
-    made = await create(workbench, description="Reviews.", initialSettings={"temperature": 0.1})
+    definition = await create(workbench, description="Reviews.", initialSettings={"temperature": 0.1})
     reviewer = Reviewer(workbench)
     await reviewer("agent_add_rule", rule={"name": "cite", "text": "Cite."})
     before, exported = await reviewer("agent_get_info"), await reviewer("agent_export")
     assert (exported["filename"], exported["secrets"]) == ("reviewer.agent.yaml", [])
     await reviewer("agent_delete", confirm=True)
-    back = await imported(workbench, exported["content"], "reviewer")
-    assert (back["agentId"], back["keptId"], back["contentHash"]) == (made["agentId"], True, exported["contentHash"])
+    back = await import_text(workbench, exported["content"], "reviewer")
+    assert (back["agentId"], back["keptId"], back["contentHash"]) == (
+        definition["agentId"],
+        True,
+        exported["contentHash"],
+    )
     assert await reviewer("agent_get_info") == before
-    summaries = [one["summary"] for one in (await reviewer("agent_history"))["versions"]]
+    summaries = [version["summary"] for version in (await reviewer("agent_history"))["versions"]]
     assert summaries == ["imported", "deleted", "rule cite added", "created"]
 
 
@@ -108,7 +112,7 @@ async def test_a_copy_gets_an_id_of_its_own_and_no_secrets(workbench: Workbench,
     exported = await reviewer("agent_export")
     assert "sk-1234" not in repr(exported)
     assert exported["secrets"] == [{"place": "providers.openai.OPENAI_API_KEY", "reference": "env://OPENAI_API_KEY"}]
-    copy = await imported(workbench, exported["content"], newName="Copy")
+    copy = await import_text(workbench, exported["content"], newName="Copy")
     assert (copy["keptId"], copy["agentId"]) == (False, (await info(workbench, "Copy"))["id"])
     assert copy["agentId"] != (await reviewer("agent_get_info"))["id"]
     assert "OPENAI_API_KEY: env://OPENAI_API_KEY" in (reviewer.folder.parent / "copy" / "agent.yaml").read_text()
@@ -116,8 +120,9 @@ async def test_a_copy_gets_an_id_of_its_own_and_no_secrets(workbench: Workbench,
 
 async def test_an_import_refuses_foreign_files_taken_names_and_paths_outside(reviewer: Reviewer) -> None:
     content = (await reviewer("agent_export"))["content"]
-    foreign = ("", "x", "workbenchAgent: 1\nmetadata: {id: a}\n", "workbenchAgent: 1\n\x07")
+    foreign = ("workbenchAgent: 1\nmetadata: {id: a}\n", "workbenchAgent: 1\n\x07")
     for code, path, text in (
+        *(("NAME_REQUIRED", "./agents/x", text) for text in ("", "x")),
         *(("INVALID_CONFIGURATION", "./agents/x", text) for text in foreign),
         ("AGENT_EXISTS", "./agents/reviewer", content),
         ("INVALID_PATH", "./agents/../../x", content),
@@ -151,12 +156,12 @@ async def test_the_schema_of_each_file_is_returned(workbench: Workbench, file: D
 
 async def test_older_definitions_are_listed_and_read_but_not_changed(workbench: Workbench, agents: Path) -> None:
     listed = await workbench.call("agent_list")
-    assert [one["path"] for one in listed["agents"]] == ["./agents/finder", "./agents/writer.yaml"]
+    assert [agent["path"] for agent in listed["agents"]] == ["./agents/finder", "./agents/writer.yaml"]
     writer = {"agentTarget": "./agents/writer.yaml"}
     assert (await workbench.call("agent_list_rules", **writer))["count"] == 1
-    said = await refused("OLDER_LAYOUT", workbench, "agent_add_rule", **writer, rule={"name": "a", "text": "b"})
-    assert said.startswith("OLDER_LAYOUT: writer.yaml has ")
-    assert "Convert it with agent_migrate" in said
+    error = await refused("OLDER_LAYOUT", workbench, "agent_add_rule", **writer, rule={"name": "a", "text": "b"})
+    assert error.startswith("OLDER_LAYOUT: writer.yaml has ")
+    assert "Convert it with agent_migrate" in error
     for path in ("./agents/writer.yaml", "./agents/finder"):
         report = await workbench.call("agent_validate", agentTarget=path)
         assert any("Convert it with agent_migrate" in problem["message"] for problem in report["problems"])
@@ -164,13 +169,13 @@ async def test_older_definitions_are_listed_and_read_but_not_changed(workbench: 
 
 
 async def test_a_directory_is_converted_in_its_place_and_keeps_its_files(workbench: Workbench, agents: Path) -> None:
-    made = await migrate(workbench, "./agents/finder")
-    assert (made["agentPath"], is_id(made["agentId"]), made["leftOut"]) == ("./agents/finder", True, [])
-    changed = ["providers: 'claude' is named 'anthropic' now.", f"metadata.id: 'finder' is {made['agentId']} now."]
-    assert made["changed"] == changed
+    migration = await migrate(workbench, "./agents/finder")
+    assert (migration["agentPath"], is_id(migration["agentId"]), migration["leftOut"]) == ("./agents/finder", True, [])
+    changed = ["providers: 'claude' is named 'anthropic' now.", f"metadata.id: 'finder' is {migration['agentId']} now."]
+    assert migration["changed"] == changed
     assert (agents / "finder" / "tsagent.json").read_text() == FILES["tsagent.json"]
     assert json.loads(FILES["tsagent.json"])["metadata"]["name"] in (agents / "finder" / "agent.yaml").read_text()
-    await workbench.call("agent_add_rule", agentTarget=made["agentId"], rule={"name": "a", "text": "b"})
+    await workbench.call("agent_add_rule", agentTarget=migration["agentId"], rule={"name": "a", "text": "b"})
     assert (await workbench.call("agent_list_rules", agentTarget="./agents/finder"))["count"] == 3
     (event,) = (await workbench.call("list_events", kinds=["definition.created"]))["events"]
     assert event["data"]["summary"] == "converted from ./agents/finder"
@@ -181,8 +186,8 @@ async def test_converting_a_file_to_a_directory_loses_nothing_and_may_remove_the
 ) -> None:
     file = {"agentTarget": "./agents/writer.yaml", "keepOld": False}
     (agents / "writer.yaml").write_text(write(YAML | {"supervisors": []}))
-    said = await refused("MIGRATION_INCOMPLETE", workbench, "agent_migrate", **file)
-    assert "Without the old files, supervisors would be lost" in said
+    error = await refused("MIGRATION_INCOMPLETE", workbench, "agent_migrate", **file)
+    assert "Without the old files, supervisors would be lost" in error
     (agents / "writer.yaml").write_text(write(YAML))
     assert (await workbench.call("agent_migrate", **file))["agentPath"] == "./agents/writer"
     assert not (agents / "writer.yaml").exists()
@@ -192,9 +197,9 @@ async def test_converting_a_file_to_a_directory_loses_nothing_and_may_remove_the
 async def test_a_migration_names_the_omitted_fields_and_masks_secrets(workbench: Workbench, agents: Path) -> None:
     more = {"supervisors": [], "providers": {"claude": {"ANTHROPIC_API_KEY": "sk-hidden"}}}
     (agents / "writer.yaml").write_text(write(YAML | more))
-    made = await migrate(workbench, "./agents/writer.yaml")
-    assert made["leftOut"] == ["supervisors"]
-    assert "sk-hidden" not in json.dumps([made, await workbench.call("list_events", kinds=["definition.*"])])
+    migration = await migrate(workbench, "./agents/writer.yaml")
+    assert migration["leftOut"] == ["supervisors"]
+    assert "sk-hidden" not in json.dumps([migration, await workbench.call("list_events", kinds=["definition.*"])])
     assert "sk-hidden" in (agents / "writer" / "agent.yaml").read_text()
     for code, options in (("NOTHING_TO_MIGRATE", {}), ("VALIDATION_ERROR", {"keepOld": "maybe"})):
         await refused(code, workbench, "agent_migrate", agentTarget="./agents/writer", **options)

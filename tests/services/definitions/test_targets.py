@@ -158,14 +158,16 @@ async def test_a_migration_replaces_a_worded_id_and_keeps_its_records(reviewer: 
     await call("agent_add_rule", agentTarget="Old", rule={"name": "first", "text": "b"})
     ada = (await admit("ada", definition="Old")).caller
     await reviewer.workbench.dispatch(ada, "add_rule", rule)
-    said = await reviewer.refused("AGENT_NOT_FOUND", "agent_get_info", agentTarget="word")
-    assert "./agents/old is no UUID" in said
-    assert "agent_migrate" in said
-    made = await call("agent_migrate", agentTarget="Old")
-    assert made["changed"] == [f"metadata.id: 'word' is {made['agentId']} now."]
+    error = await reviewer.refused("AGENT_NOT_FOUND", "agent_get_info", agentTarget="word")
+    assert "./agents/old is no UUID" in error
+    assert "agent_migrate" in error
+    migration = await call("agent_migrate", agentTarget="Old")
+    assert migration["changed"] == [f"metadata.id: 'word' is {migration['agentId']} now."]
     assert (reviewer.folder.parent / "old" / "agent.yaml").read_text().startswith("# mine\n")
     rules = await reviewer.workbench.dispatch(await reviewer.workbench.renewed(ada), "list_rules", {})
-    assert [one["name"] for one in rules["rules"]] == ["a", "first"]
-    summaries = [one["summary"] for one in (await call("agent_history", agentTarget=made["agentId"]))["versions"]]
+    assert [rule["name"] for rule in rules["rules"]] == ["a", "first"]
+    summaries = [
+        version["summary"] for version in (await call("agent_history", agentTarget=migration["agentId"]))["versions"]
+    ]
     assert (summaries[0], "rule first added" in summaries) == ("id replaced", True)
     await refused("NOTHING_TO_MIGRATE", reviewer.workbench, "agent_migrate", agentTarget="Old")

@@ -63,7 +63,7 @@ async def require(workbench: Workbench, target: str, caller: Caller = OPERATOR) 
     await trust.require(ctx, await changes.read(ctx, target))
 
 
-async def refused(workbench: Workbench, target: str, caller: Caller = OPERATOR) -> Refused:
+async def refusal_of(workbench: Workbench, target: str, caller: Caller = OPERATOR) -> Refused:
     """Why a definition is not used."""
     with pytest.raises(Refused, match="DEFINITION_NOT_TRUSTED") as caught:
         await require(workbench, target, caller)
@@ -75,7 +75,7 @@ async def pending(workbench: Workbench) -> list[dict[str, Any]]:
     return list((await workbench.call("list_approvals", kind="trust"))["approvals"])
 
 
-async def decided(workbench: Workbench, error: Refused, how: str = "approve", **more: Any) -> dict[str, Any]:
+async def decide(workbench: Workbench, error: Refused, how: str = "approve", **more: Any) -> dict[str, Any]:
     """Decide the question of a refusal; returns the outcome."""
     return await workbench.call(how, approval_id=error.details["approval_id"], **more)
 
@@ -100,7 +100,7 @@ async def mine(workbench: Workbench) -> str:
 async def test_a_definition_from_a_repository_is_refused_with_a_question_of_trust(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
-    error = await refused(workbench, theirs)
+    error = await refusal_of(workbench, theirs)
     (question,) = await pending(workbench)
     assert error.details == {"approval_id": question["id"], "needs": [PROGRAM]}
     assert error.message == (
@@ -116,22 +116,22 @@ async def test_a_definition_from_a_repository_is_refused_with_a_question_of_trus
         "needs": [{"kind": "program", "name": "mcpServers.files", "summary": PROGRAM, "details": details}],
     }
     for who in (ada, OPERATOR, ada):
-        assert (await refused(workbench, theirs, who)).details["approval_id"] == question["id"]
+        assert (await refusal_of(workbench, theirs, who)).details["approval_id"] == question["id"]
     assert await pending(workbench) == [question]
 
 
 async def test_a_trusted_definition_is_used_until_it_changes(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
-    error = await refused(workbench, theirs)
-    assert (await decided(workbench, error))["outcome"] == {
+    error = await refusal_of(workbench, theirs)
+    assert (await decide(workbench, error))["outcome"] == {
         "definition": "Theirs",
         "state": "trusted",
         "needs": ["mcpServers.files"],
     }
     await require(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("hunter2", "hunter3"))
-    again = await refused(workbench, theirs)
+    again = await refusal_of(workbench, theirs)
     assert again.details["approval_id"] != error.details["approval_id"]
     came_with_the_repository(settings, AGENT_YAML)
     await require(workbench, theirs)
@@ -140,47 +140,47 @@ async def test_a_trusted_definition_is_used_until_it_changes(
 async def test_a_decision_covers_the_shown_definition_and_a_change_replaces_the_question(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
-    first = await refused(workbench, theirs)
+    first = await refusal_of(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML.replace("npx", "evil"))
-    await decided(workbench, first)
-    second = await refused(workbench, theirs)
+    await decide(workbench, first)
+    second = await refusal_of(workbench, theirs)
     assert "evil" in second.message
     came_with_the_repository(settings, AGENT_YAML.replace("npx", "worse"))
-    third = await refused(workbench, theirs)
+    third = await refusal_of(workbench, theirs)
     assert [question["id"] for question in await pending(workbench)] == [third.details["approval_id"]]
     closed = await workbench.call("get_approval", approval_id=second.details["approval_id"])
     assert (closed["status"], closed["reason"]) == ("failed", "What it asked about has changed.")
-    await decided(workbench, third)
+    await decide(workbench, third)
     await require(workbench, theirs)
 
 
 async def test_only_the_operator_reopens_a_refused_question_of_trust(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
-    error = await refused(workbench, theirs)
-    await decided(workbench, error, "reject", reason="No network here")
+    error = await refusal_of(workbench, theirs)
+    await decide(workbench, error, "reject", reason="No network here")
     for who in (ada, SYSTEM):
-        again = await refused(workbench, theirs, who)
+        again = await refusal_of(workbench, theirs, who)
         assert again.details["approval_id"] is None
         assert again.message.endswith("The operator refused it: No network here.")
         assert await pending(workbench) == []
-    reopened = await refused(workbench, theirs)
-    await decided(workbench, reopened)
+    reopened = await refusal_of(workbench, theirs)
+    await decide(workbench, reopened)
     await require(workbench, theirs, ada)
 
 
 async def test_a_refused_need_does_not_refuse_a_new_one(
     workbench: Workbench, theirs: str, settings: Settings, ada: Caller
 ) -> None:
-    error = await refused(workbench, theirs)
-    await decided(workbench, error, "reject", reason="No network here")
+    error = await refusal_of(workbench, theirs)
+    await decide(workbench, error, "reject", reason="No network here")
     came_with_the_repository(settings, f"{AGENT_YAML}  other:\n    command: python\n")
-    both = await refused(workbench, theirs, ada)
+    both = await refusal_of(workbench, theirs, ada)
     [question] = await pending(workbench)
     assert (both.details["approval_id"], len(both.details["needs"])) == (question["id"], 2)
     assert [need["name"] for need in question["payload"]["needs"]] == ["mcpServers.other"]
     await workbench.call("approve", approval_id=question["id"])
-    still = await refused(workbench, theirs, ada)
+    still = await refusal_of(workbench, theirs, ada)
     assert still.details["approval_id"] is None
     assert [need.partition(":")[0] for need in still.details["needs"]] == ["mcpServers.files"]
 
@@ -195,7 +195,7 @@ async def test_a_server_written_by_an_agent_needs_the_operators_trust(workbench:
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})
     await require(workbench, "hers", ada)
     await written(workbench, ada, "hers", mcp_servers=SERVER)
-    error = await refused(workbench, "hers", ada)
+    error = await refusal_of(workbench, "hers", ada)
     (question,) = await pending(workbench)
     assert (question["id"], question["requester"]) == (error.details["approval_id"], "ada")
     waited = await workbench.dispatch(ada, "get_approval", {"approval_id": question["id"]})
@@ -207,15 +207,15 @@ async def test_an_agents_change_to_a_trusted_definition_needs_trust_again(
 ) -> None:
     await require(workbench, "mine")
     await written(workbench, ada, "mine", mcp_servers={"files": {"command": "npx", "args": ["-y", "evil"]}})
-    await refused(workbench, "mine", ada)
-    await refused(workbench, "mine")
+    await refusal_of(workbench, "mine", ada)
+    await refusal_of(workbench, "mine")
 
 
 async def test_an_operators_change_of_another_part_trusts_nothing(workbench: Workbench, theirs: str) -> None:
     await written(workbench, OPERATOR, theirs, prompt="You work.")
-    await refused(workbench, theirs)
+    await refusal_of(workbench, theirs)
     await written(workbench, OPERATOR, theirs, settings={"toolPermission": "never"})
-    error = await refused(workbench, theirs)
+    error = await refusal_of(workbench, theirs)
     assert error.details["needs"] == [PROGRAM]
 
 
@@ -225,45 +225,45 @@ async def test_an_operators_change_trusts_only_the_changed_part(workbench: Workb
     )
     config = {"OPENAI_BASE_URL": "http://evil.example", "OPENAI_API_KEY": "env://KEY"}
     await written(workbench, OPERATOR, theirs, providers={"openai": config})
-    await refused(workbench, theirs)
+    await refusal_of(workbench, theirs)
 
 
 async def test_a_copy_inherits_the_trust_of_its_source_unless_an_agent_made_it(
     workbench: Workbench, theirs: str, ada: Caller
 ) -> None:
     await workbench.call("agent_clone", sourceAgent=theirs, targetPath="./agents/early")
-    await decided(workbench, await refused(workbench, theirs))
+    await decide(workbench, await refusal_of(workbench, theirs))
     await workbench.call("agent_clone", sourceAgent=theirs, targetPath="./agents/late")
     await workbench.dispatch(ada, "agent_clone", {"sourceAgent": theirs, "targetPath": "./agents/hers"})
-    await refused(workbench, "./agents/early")
+    await refusal_of(workbench, "./agents/early")
     await require(workbench, "./agents/late")
-    await refused(workbench, "./agents/hers", ada)
+    await refusal_of(workbench, "./agents/hers", ada)
 
 
 async def test_an_agent_passes_on_the_trust_of_its_own_definition(workbench: Workbench, admit: Admit) -> None:
-    made = await create(workbench, "own")
+    definition = await create(workbench, "own")
     await written(workbench, OPERATOR, "own", mcp_servers=SERVER)
     admitted = await admit("ada", role="planner", definitions=True, definition="own")
     ada: Caller = admitted.caller
-    assert ada.definition == made["agentId"]
+    assert ada.definition == definition["agentId"]
     await workbench.dispatch(ada, "agent_create", {"agentPath": "./agents/hers", "name": "hers"})
     await written(workbench, ada, "hers", mcp_servers=SERVER)
     await require(workbench, "hers", ada)
     more = SERVER | {"other": {"command": "npx", "args": ["-y", "server"]}}
     await written(workbench, ada, "hers", mcp_servers=more)
-    error = await refused(workbench, "hers", ada)
+    error = await refusal_of(workbench, "hers", ada)
     assert error.details["needs"] == ['mcpServers.other: starts "npx" "-y" "server"']
 
 
 async def test_an_imported_definition_needs_trust_even_if_it_existed_before(workbench: Workbench, mine: str) -> None:
-    made = await workbench.call("agent_get_info", agentTarget=mine)
+    info = await workbench.call("agent_get_info", agentTarget=mine)
     file = (await workbench.call("agent_export", agentTarget=mine))["content"]
     await workbench.call("agent_import", agentPath="./agents/imported", content=file, newName="imported")
-    await refused(workbench, "./agents/imported")
+    await refusal_of(workbench, "./agents/imported")
     await workbench.call("agent_delete", agentTarget=mine, confirm=True)
     back = await workbench.call("agent_import", agentPath=mine, content=file)
-    assert back["agentId"] == made["id"]
-    await refused(workbench, mine)
+    assert back["agentId"] == info["id"]
+    await refusal_of(workbench, mine)
 
 
 async def test_a_rule_that_a_trusted_program_runs_cannot_be_changed_unasked(
@@ -277,20 +277,20 @@ async def test_a_rule_that_a_trusted_program_runs_cannot_be_changed_unasked(
     await require(workbench, "mine")
     changed = {"agentTarget": "mine", "ruleName": "run", "rule": {"text": "reboot"}}
     await workbench.dispatch(ada, "agent_update_rule", changed)
-    await refused(workbench, "mine")
+    await refusal_of(workbench, "mine")
 
 
 async def test_a_question_of_trust_closes_when_its_need_or_definition_is_removed(
     workbench: Workbench, theirs: str, settings: Settings
 ) -> None:
-    await refused(workbench, theirs)
+    await refusal_of(workbench, theirs)
     await written(workbench, OPERATOR, theirs, prompt="Not this.")
     assert len(await pending(workbench)) == 1
     await written(workbench, OPERATOR, theirs, mcp_servers={})
     assert await pending(workbench) == []
     await require(workbench, theirs)
     came_with_the_repository(settings, AGENT_YAML)
-    await refused(workbench, theirs)
+    await refusal_of(workbench, theirs)
     await workbench.call("agent_delete", agentTarget=theirs, confirm=True)
     assert await pending(workbench) == []
 
@@ -307,16 +307,16 @@ async def test_trust_is_shown_asked_for_and_revoked(workbench: Workbench, theirs
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada, "agent_revoke_trust", target)
     await workbench.call("agent_revoke_trust", **target)
-    await refused(workbench, theirs)
+    await refusal_of(workbench, theirs)
 
 
 async def test_questions_of_trust_show_no_secret(workbench: Workbench, theirs: str) -> None:
-    error = await refused(workbench, theirs)
+    error = await refusal_of(workbench, theirs)
     texts = [
         str(error.as_dict()),
         str(await workbench.call("list_approvals", status=None)),
         str(await workbench.call("agent_get_trust", agentTarget=theirs)),
-        str(await decided(workbench, error)),
+        str(await decide(workbench, error)),
         str(await workbench.call("list_events", limit=500)),
     ]
     assert [text for text in texts if "hunter2" in text] == []
@@ -325,10 +325,10 @@ async def test_questions_of_trust_show_no_secret(workbench: Workbench, theirs: s
 async def test_a_role_above_worker_needs_trust(workbench: Workbench, settings: Settings) -> None:
     text = "metadata: {id: nice, name: nice, persona: planner}\n"
     path = came_with_the_repository(settings, text, "nice")
-    error = await refused(workbench, path)
+    error = await refusal_of(workbench, path)
     said = "metadata.persona: its agents get the role planner, of the persona planner"
     assert error.details["needs"] == [said]
-    await decided(workbench, error)
+    await decide(workbench, error)
     await require(workbench, path)
     await require(workbench, came_with_the_repository(settings, text.replace("planner", "tester"), "nice"))
 
@@ -339,7 +339,7 @@ async def test_a_role_given_by_a_planner_needs_trust_and_one_by_the_operator_doe
     await create(workbench, "mine")
     arguments = {"agentTarget": "mine", "metadata": {"persona": "planner"}}
     await workbench.dispatch(ada, "agent_update_metadata", arguments)
-    assert (await refused(workbench, "mine")).details["needs"][0].startswith("metadata.persona: ")
+    assert (await refusal_of(workbench, "mine")).details["needs"][0].startswith("metadata.persona: ")
     await create(workbench, "own")
     await workbench.call("agent_update_metadata", **{**arguments, "agentTarget": "own"})
     await require(workbench, "own")
@@ -348,13 +348,13 @@ async def test_a_role_given_by_a_planner_needs_trust_and_one_by_the_operator_doe
 async def test_a_prompt_changed_by_an_agent_needs_trust_until_it_was_shown(workbench: Workbench, ada: Caller) -> None:
     await create(workbench, "mine")
     await workbench.dispatch(ada, "agent_set_system_prompt", {"agentTarget": "mine", "prompt": "EVIL"})
-    error = await refused(workbench, "mine")
+    error = await refusal_of(workbench, "mine")
     assert error.details["needs"] == ['prompt: an agent wrote "EVIL"']
     await workbench.call("agent_set_setting", agentTarget="mine", key="temperature", value=0.1)
-    await decided(workbench, await refused(workbench, "mine"))
+    await decide(workbench, await refusal_of(workbench, "mine"))
     await require(workbench, "mine")
     await workbench.call("agent_revoke_trust", agentTarget="mine")
-    await refused(workbench, "mine")
+    await refusal_of(workbench, "mine")
     await workbench.call("agent_set_system_prompt", agentTarget="mine", prompt="Mine.")
     await require(workbench, "mine")
 
@@ -373,9 +373,9 @@ async def test_a_text_written_by_an_agent_needs_trust_even_in_a_copy(
     needs = [f'{name}: an agent wrote "EVIL"']
     await workbench.call("agent_clone", sourceAgent="./agents/new", targetPath="./agents/copy")
     for path in ("./agents/copy", "./agents/new"):
-        error = await refused(workbench, path)
+        error = await refusal_of(workbench, path)
         assert error.details["needs"] == needs
-    await decided(workbench, error)
+    await decide(workbench, error)
     await require(workbench, "./agents/new")
     await workbench.dispatch(ada, "agent_clone", {"sourceAgent": "./agents/new", "targetPath": "./agents/third"})
     await require(workbench, "./agents/third")
@@ -393,9 +393,9 @@ async def test_a_rule_or_reference_written_by_an_agent_needs_trust(
 ) -> None:
     await create(workbench, "mine")
     await workbench.dispatch(ada, op, {"agentTarget": "mine", section: item})
-    error = await refused(workbench, "mine")
+    error = await refusal_of(workbench, "mine")
     assert error.details["needs"] == [f'{section}s.r: an agent wrote "EVIL"']
-    await decided(workbench, error)
+    await decide(workbench, error)
     await require(workbench, "mine")
 
 

@@ -56,10 +56,10 @@ async def test_concurrent_processes_lose_no_added_rule(child: Child, workbench: 
     assert len(by) == 2 * RULES + 5
     for prefix, outcome in added.items():
         assert outcome == {name: by[name] == prefix for name in outcome}
-    found = (await workbench.call("list_events", kinds=["definition.*"], limit=200))["events"]
-    assert [event["kind"] for event in found] == ["definition.created"] + ["definition.changed"] * len(by)
+    events = (await workbench.call("list_events", kinds=["definition.*"], limit=200))["events"]
+    assert [event["kind"] for event in events] == ["definition.created"] + ["definition.changed"] * len(by)
     info = await workbench.call("agent_get_info", agentTarget=TARGET)
-    assert found[-1]["data"]["hash"] == info["contentHash"]
+    assert events[-1]["data"]["hash"] == info["contentHash"]
 
 
 if __name__ == "__main__":

@@ -32,12 +32,12 @@ async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench
 
 
 async def test_the_charts_of_a_new_project_are_empty(workbench: Workbench) -> None:
-    found = await workbench.call("get_activity")
-    assert len(found["intervals"]) == 60
-    assert found["interval_seconds"] == 60
+    activity = await workbench.call("get_activity")
+    assert len(activity["intervals"]) == 60
+    assert activity["interval_seconds"] == 60
     lists = ("agents", "attempts", "approvals", "tools")
-    assert [found[name] for name in lists] == [[], [], [], []]
-    assert (found["pending"], found["cost_usd"], _total(found, "completed")) == (0, None, 0)
+    assert [activity[name] for name in lists] == [[], [], [], []]
+    assert (activity["pending"], activity["cost_usd"], _total(activity, "completed")) == (0, None, 0)
 
 
 async def test_attempts_are_counted_in_the_interval_in_which_they_ended(
@@ -53,8 +53,8 @@ async def test_attempts_are_counted_in_the_interval_in_which_they_ended(
     assert failed[0] - completed[0] in (10, 11)  # ten minutes and a few seconds
     assert [len(completed), len(failed), failed[0]] == [1, 1, 59]
     clock.forward(7200)
-    found = await workbench.call("get_activity")
-    assert (found["attempts"], found["approvals"], _total(found, "completed")) == ([], [], 0)
+    activity = await workbench.call("get_activity")
+    assert (activity["attempts"], activity["approvals"], _total(activity, "completed")) == ([], [], 0)
     assert _total(await workbench.call("get_activity", minutes=180), "completed") == 1
 
 
@@ -82,8 +82,8 @@ async def test_the_utilisation_of_an_agent_is_the_time_it_held_tasks(
     await admit("bob")
     clock.forward(300)
     await _work(workbench, ada, clock, "completed", seconds=100)
-    found = {one["agent_id"]: one for one in (await workbench.call("get_activity"))["agents"]}
-    assert (found["ada"]["busy_seconds"], found["ada"]["share"], found["ada"]["attempts"]) == (100, 0.25, 1)
+    agents = {agent["agent_id"]: agent for agent in (await workbench.call("get_activity"))["agents"]}
+    assert (agents["ada"]["busy_seconds"], agents["ada"]["share"], agents["ada"]["attempts"]) == (100, 0.25, 1)
     [attempt] = (await workbench.call("get_activity"))["attempts"]
     assert (attempt["agent_id"], attempt["outcome"], attempt["task"]) == ("ada", "completed", "T")
 
@@ -94,10 +94,10 @@ async def test_an_approval_waits_until_it_is_decided(workbench: Workbench, clock
     clock.forward(90)
     await workbench.call("approve", approval_id=first)
     clock.forward(30)
-    found = await workbench.call("get_activity")
-    waited = [(one["status"], one["waited_seconds"]) for one in found["approvals"]]
+    activity = await workbench.call("get_activity")
+    waited = [(approval["status"], approval["waited_seconds"]) for approval in activity["approvals"]]
     assert waited == [("pending", 120), ("approved", 90)]
-    assert found["pending"] == 1
+    assert activity["pending"] == 1
 
 
 async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbench, clock: Clock) -> None:
@@ -105,13 +105,17 @@ async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbe
         await workbench.store.write(lambda tx, s=spent, to=state: _insert(tx, CALL, spent=s, state=to), actor="test")
     conversation = (await workbench.call("create_conversation", model="test:one"))["id"]
     await workbench.store.write(lambda tx: _insert(tx, ANSWER, of=conversation), actor="test")
-    found = await workbench.call("get_activity")
-    assert found["tools"] == [{"tool": "say", "calls": 3, "failed": 1, "median_ms": 20.0, "p95_ms": 20.0}]
-    assert (_total(found, "input_tokens"), _total(found, "output_tokens"), found["cost_usd"]) == (700, 30, 0.25)
+    activity = await workbench.call("get_activity")
+    assert activity["tools"] == [{"tool": "say", "calls": 3, "failed": 1, "median_ms": 20.0, "p95_ms": 20.0}]
+    assert (_total(activity, "input_tokens"), _total(activity, "output_tokens"), activity["cost_usd"]) == (
+        700,
+        30,
+        0.25,
+    )
 
 
 async def test_no_query_of_the_charts_scans_a_growing_table(workbench: Workbench, settings: Settings) -> None:
-    await workbench.call("create_task", title="T", persona_id="implementer")
+    await given.task(workbench, "T")
     with closing(sqlite3.connect(f"file:{settings.database}?mode=ro", uri=True)) as db:
         for query in SQL:
             plan = db.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", dict.fromkeys(query.parameters))
@@ -120,10 +124,15 @@ async def test_no_query_of_the_charts_scans_a_growing_table(workbench: Workbench
 
 
 async def test_the_figures_of_a_quiet_project_are_zero(workbench: Workbench) -> None:
-    found = await workbench.call("get_performance")
-    assert (found["queue_length"], found["connections"], found["pending_agents"], found["tasks"]) == (0, 0, 0, 0)
-    assert found["cache_hits"] is None
-    assert found["database_bytes"] > 0
+    performance = await workbench.call("get_performance")
+    assert (
+        performance["queue_length"],
+        performance["connections"],
+        performance["pending_agents"],
+        performance["tasks"],
+    ) == (0, 0, 0, 0)
+    assert performance["cache_hits"] is None
+    assert performance["database_bytes"] > 0
 
 
 async def test_get_performance_counts_writes_connections_and_events(workbench: Workbench, admit: Admit) -> None:
@@ -132,12 +141,12 @@ async def test_get_performance_counts_writes_connections_and_events(workbench: W
     await asyncio.gather(*(given.task(workbench) for _ in range(50)))
     await workbench.call("register", name="waits")
     async with workbench.connected(ada, "websocket", "a"):
-        found = await workbench.call("get_performance")
-    assert found["writes_per_second"] >= before["writes_per_second"] + 5
-    assert found["writes_per_commit"] > 1, "changes that meet share a commit"
-    assert 0 < found["commit_ms"]["p50"] <= found["commit_ms"]["p95"] <= found["commit_ms"]["max"]
-    assert (found["connections"], found["pending_agents"], found["tasks"]) == (1, 1, 50)
-    assert found["events"] > before["events"]
+        performance = await workbench.call("get_performance")
+    assert performance["writes_per_second"] >= before["writes_per_second"] + 5
+    assert performance["writes_per_commit"] > 1, "changes that meet share a commit"
+    assert 0 < performance["commit_ms"]["p50"] <= performance["commit_ms"]["p95"] <= performance["commit_ms"]["max"]
+    assert (performance["connections"], performance["pending_agents"], performance["tasks"]) == (1, 1, 50)
+    assert performance["events"] > before["events"]
 
 
 async def test_readers_of_the_feed_are_served_from_memory_unless_they_come_late(workbench: Workbench) -> None:
@@ -148,13 +157,13 @@ async def test_readers_of_the_feed_are_served_from_memory_unless_they_come_late(
         before = (await workbench.call("get_performance"))["cache_hits"]
         await given.task(workbench)
         await anext(late)
-        found = await workbench.call("get_performance")
-    assert (found["feed_readers"], found["cache_hits"] > before) == (1, True)
+        performance = await workbench.call("get_performance")
+    assert (performance["feed_readers"], performance["cache_hits"] > before) == (1, True)
 
 
 async def _work(workbench: Workbench, caller: Any, clock: Clock, outcome: str, seconds: float = 10) -> None:
     """One task, claimed and ended."""
-    await workbench.call("create_task", title="T", persona_id="implementer", max_retries=0)
+    await given.task(workbench, "T", max_retries=0)
     task = (await workbench.dispatch(caller, "claim_task", {}))["task"]
     clock.forward(seconds)
     why = {"error_message": "no", "retryable": False}

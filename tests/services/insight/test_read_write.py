@@ -112,8 +112,8 @@ async def test_a_refused_context_leaves_no_event_and_the_largest_allowed_is_kept
     large = {"content": "é" * 131_072, "metadata": {"x": "y" * 9_992}}
     done = await write(hall, "é" * 500, **large)
     assert done["sequence_number"] == 1
-    found = await hall.call("get_context", context_id=done["context_id"])
-    assert {key: found[key] for key in large} == large
+    context = await hall.call("get_context", context_id=done["context_id"])
+    assert {key: context[key] for key in large} == large
 
 
 async def test_an_agent_writes_to_its_own_session_only(hall: Workbench, admit: Admit) -> None:
@@ -215,8 +215,8 @@ async def test_contexts_changed_since_a_time_are_read_newest_first(settings: Set
         await write(workbench, "d")
         assert await titles(workbench, since=since) == ["d", "a"]
         assert await titles(workbench, since=since, filters={"search": "changed"}) == ["a"]
-        told = (await workbench.call("get_context", context_id=ids[2]))["created_at"]
-        assert await titles(workbench, since=told) == ["d", "a"]
+        created_at = (await workbench.call("get_context", context_id=ids[2]))["created_at"]
+        assert await titles(workbench, since=created_at) == ["d", "a"]
         assert await titles(workbench, since="2001-01-01T00:00:00+02:00") == ["d", "c", "b", "a"]
         assert await pages(workbench.call, since=since, limit=1) == [["d"], ["a"]]
         assert (await workbench.call("read", resource_type="projects", since=since))["data"] == []
@@ -226,9 +226,9 @@ async def test_contexts_changed_since_a_time_are_read_newest_first(settings: Set
         for name in ("a", "b", "c"):
             clock.forward(10)
             since = clock.now - 1
-            made = await workbench.call("register", name=name, persona_id="implementer")
-            await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": name})
-            callers[name] = await workbench.identify(made["token"])
+            registration = await workbench.call("register", name=name, persona_id="implementer")
+            await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": name})
+            callers[name] = await workbench.identify(registration["token"])
             await given.task(workbench, name, assigned_agent_id=name)
         clock.forward(10)
         await workbench.dispatch(callers["a"], "claim_task", {})

@@ -10,7 +10,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Served, git
-from tests.services.worktrees.lab import ask, commit, one
+from tests.services.worktrees.lab import ask, commit, worktree_row
 from workbench.app import Workbench
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 async def shown(workbench: Workbench, approval_id: int) -> dict[str, Any]:
     """The payload of a pending approval."""
-    found = (await workbench.call("list_approvals"))["approvals"]
-    return dict(next(a["payload"] for a in found if a["id"] == approval_id))
+    approvals = (await workbench.call("list_approvals"))["approvals"]
+    return dict(next(a["payload"] for a in approvals if a["id"] == approval_id))
 
 
 async def updates(workbench: Workbench) -> int:
@@ -36,7 +36,7 @@ async def test_conflicts_and_open_tasks_are_shown_as_they_are_now(workbench: Wor
     now = await shown(workbench, question)
     assert (now["conflicts"], now["behind"]) == (["README.md"], 1)
     assert (now["open_tasks"], now["open_task_ids"]) == (1, [task])
-    assert (await one(workbench))["conflicts"] == ["README.md"]
+    assert (await worktree_row(workbench))["conflicts"] == ["README.md"]
     assert (await workbench.call("get_approval", approval_id=question))["payload"] == now
     git("reset", "-q", "--hard", "HEAD~1", cwd=repository)
     await workbench.call("cancel_task", task_id=task)
@@ -59,7 +59,11 @@ async def test_an_approval_names_the_worktrees_it_would_bring_into_conflict(work
     git("reset", "-q", "--hard", "HEAD~1", cwd=places["c"])
     assert (await shown(workbench, question))["makes_conflict"] == expected[:1]
     await workbench.call("approve", approval_id=question)
-    assert {name: (await one(workbench, name))["conflicts"] for name in "bcd"} == {"b": ["README.md"], "c": [], "d": []}
+    assert {name: (await worktree_row(workbench, name))["conflicts"] for name in "bcd"} == {
+        "b": ["README.md"],
+        "c": [],
+        "d": [],
+    }
 
 
 async def test_an_already_conflicting_worktree_is_not_named(workbench: Workbench, repository: Path) -> None:
@@ -69,7 +73,7 @@ async def test_an_already_conflicting_worktree_is_not_named(workbench: Workbench
     git("merge", "-q", "--ff-only", git("rev-parse", "main", cwd=repository), cwd=places["a"])
     commit(places["a"], "README.md", "# A\n")
     assert (await shown(workbench, await ask(workbench, "a")))["makes_conflict"] == []
-    assert (await one(workbench, "b"))["conflicts"] == ["README.md"]
+    assert (await worktree_row(workbench, "b"))["conflicts"] == ["README.md"]
 
 
 async def test_an_update_is_announced_once_and_only_of_a_change(workbench: Workbench, repository: Path) -> None:
@@ -106,10 +110,10 @@ async def test_decided_approvals_are_listed_newest_first(workbench: Workbench) -
         await workbench.call("register", name=name)
     await workbench.call("reject", approval_id=2, reason="Not now")
     await workbench.call("approve", approval_id=1)
-    found = (await workbench.call("list_approvals", status="decided"))["approvals"]
-    assert [(a["id"], a["status"], a["decided_by"], a["reason"]) for a in found] == [
+    approvals = (await workbench.call("list_approvals", status="decided"))["approvals"]
+    assert [(a["id"], a["status"], a["decided_by"], a["reason"]) for a in approvals] == [
         (1, "approved", "operator", None),
         (2, "rejected", "operator", "Not now"),
     ]
-    about = found[1]["subject"]
+    about = approvals[1]["subject"]
     assert [a["id"] for a in (await workbench.call("list_approvals", status=None, subject=about))["approvals"]] == [2]

@@ -13,7 +13,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, everything, finished, one, settled, states
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, settled, states, worktree_row
 from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.confinement import abilities
@@ -41,7 +41,7 @@ async def project(settings: Settings, *gates: str, served: bool = False, **more:
 
 
 @asynccontextmanager
-async def asked(settings: Settings, *gates: str, **more: Any) -> AsyncIterator[tuple[Workbench, int]]:
+async def open_with_request(settings: Settings, *gates: str, **more: Any) -> AsyncIterator[tuple[Workbench, int]]:
     """A project with gates, and the approval of an integration that was asked for."""
     async with project(settings, *gates, **more) as workbench:
         commit(await given.worktree(workbench))
@@ -64,7 +64,7 @@ async def at_work(workbench: Workbench, question: int) -> None:
 
 async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: Settings, repository: Path) -> None:
     talkative, fails = "seq 1 20000; printf 'last \\000 \\377'", "echo said; echo why >&2; exit 3"
-    async with asked(settings, fails, PASS, talkative) as (workbench, question):
+    async with open_with_request(settings, fails, PASS, talkative) as (workbench, question):
         first, second, third = (await approval(workbench, question))["payload"]["gates"]
         assert (first["state"], first["exit_code"], first["output"]) == ("failed", 3, "said\nwhy\n")
         assert (second["command"], second["state"], second["exit_code"]) == (PASS, "passed", 0)
@@ -90,7 +90,7 @@ async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Sett
         pytest.skip(abilities().summary)
     data = tmp_path / "data.csv"
     data.write_text("1")
-    async with asked(settings, f"cat {data}") as (workbench, question):
+    async with open_with_request(settings, f"cat {data}") as (workbench, question):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert gate["state"] == "failed"
         assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
@@ -105,10 +105,10 @@ async def test_gates_run_on_the_result_of_the_merge_without_uncommitted_files(
         (repository / "uncommitted.txt").write_text("mine alone")
         found = await approval(workbench, await ask(workbench))
         (gate,) = found["payload"]["gates"]
-        said = gate["output"].split("\n")
-        assert said[:3] == ["README.md", "mine.txt", "new.txt"]
-        assert said[3] == "Integrate lab"
-        assert said[-2] == found["payload"]["merged_commit"]
+        words = gate["output"].split("\n")
+        assert words[:3] == ["README.md", "mine.txt", "new.txt"]
+        assert words[3] == "Integrate lab"
+        assert words[-2] == found["payload"]["merged_commit"]
         decided = await workbench.call("approve", approval_id=found["id"])
         assert decided["outcome"]["commit"] == found["payload"]["merged_commit"]
         assert git("rev-parse", "main", cwd=repository) == found["payload"]["merged_commit"]
@@ -154,7 +154,10 @@ async def test_files_stay_as_stored_while_their_filter_cannot_run_in_the_box(
 
 
 async def test_a_gate_that_takes_too_long_is_ended_with_all_it_started(settings: Settings) -> None:
-    async with asked(settings, "sleep 0.601e3 & echo begun; wait", gate_seconds=1.0) as (workbench, question):
+    async with open_with_request(settings, "sleep 0.601e3 & echo begun; wait", gate_seconds=1.0) as (
+        workbench,
+        question,
+    ):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert (gate["state"], gate["exit_code"], gate["output"]) == ("timeout", None, "begun\n")
         assert gate["seconds"] >= 1.0
@@ -192,7 +195,7 @@ async def test_integrate_worktree_returns_while_the_gates_run(
     """The output of a gate is stored while it runs; only its states are announced."""
     monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
     gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; {UNTIL_GO}"
-    async with asked(settings, gate, served=True) as (workbench, question):
+    async with open_with_request(settings, gate, served=True) as (workbench, question):
         assert states(await approval(workbench, question)) in (["waiting"], ["running"])
         while "4" not in (await approval(workbench, question))["payload"]["gates"][0]["output"]:
             await asyncio.sleep(0.02)
@@ -210,11 +213,11 @@ def _let_go(repository: Path, question: int) -> None:
 
 
 async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settings: Settings, repository: Path) -> None:
-    async with asked(settings, UNTIL_GO, served=True) as (workbench, question):
+    async with open_with_request(settings, UNTIL_GO, served=True) as (workbench, question):
         decided = await workbench.call("approve", approval_id=question)
         assert decided["outcome"] == {"worktree": "lab", "state": "queued", "commit": None}
         assert (decided["approval"]["status"], decided["approval"]["settled"]) == ("approved", False)
-        found = await one(workbench)
+        found = await worktree_row(workbench)
         assert (found["status"], found["queue_place"], found["approval_id"]) == ("integrating", 1, question)
         for name in ("discard_worktree", "integrate_worktree", "update_worktree"):
             with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*integrating"):
@@ -228,13 +231,13 @@ async def test_approving_while_gates_run_queues_and_merges_when_they_pass(settin
 
 
 async def test_an_approved_merge_whose_gates_fail_is_asked_again(settings: Settings, repository: Path) -> None:
-    async with asked(settings, f"{UNTIL_GO}; exit 1", served=True) as (workbench, question):
+    async with open_with_request(settings, f"{UNTIL_GO}; exit 1", served=True) as (workbench, question):
         await workbench.call("approve", approval_id=question)
         await at_work(workbench, question)
         _let_go(repository, question)
         found = await finished(workbench, question)
         assert (found["status"], found["outcome"]["code"]) == ("failed", "GATES_FAILED")
-        assert (await one(workbench))["status"] == "active"
+        assert (await worktree_row(workbench))["status"] == "active"
         while not (waiting := (await workbench.call("list_approvals"))["approvals"]):
             await asyncio.sleep(0.02)
         assert waiting[0]["payload"]["refused"]["code"] == "GATES_FAILED"
@@ -243,7 +246,7 @@ async def test_an_approved_merge_whose_gates_fail_is_asked_again(settings: Setti
 
 
 async def test_gates_run_again_when_the_target_moved(settings: Settings, repository: Path) -> None:
-    async with asked(settings, "test ! -e broken.txt", served=True) as (workbench, question):
+    async with open_with_request(settings, "test ! -e broken.txt", served=True) as (workbench, question):
         first = (await settled(workbench, question))["payload"]
         assert [gate["state"] for gate in first["gates"]] == ["passed"]
         commit(repository, "fine.txt")
@@ -276,7 +279,7 @@ async def test_a_rejection_or_a_new_commit_stops_the_gates(settings: Settings, r
 
 async def test_the_next_server_runs_gates_that_a_stopped_one_left(settings: Settings, repository: Path) -> None:
     gate = UNTIL_GO.replace("0.05", "0.602")
-    async with asked(settings, gate, served=True) as (workbench, question):
+    async with open_with_request(settings, gate, served=True) as (workbench, question):
         await at_work(workbench, question)
         assert any("sleep 0.602" in command for command in _commands())
         assert (await workbench.call("approve", approval_id=question))["outcome"]["state"] == "queued"

@@ -10,7 +10,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Served, git
-from tests.services.worktrees.lab import approval, ask, commit, everything, finished, one
+from tests.services.worktrees.lab import approval, ask, commit, everything, finished, worktree_row
 from workbench.app import Workbench
 from workbench.errors import Conflict
 from workbench.model import ServerInfo
@@ -34,9 +34,9 @@ async def test_an_approval_shows_the_person_the_merge(workbench: Workbench, repo
     commit(place, "new.txt", "a\nb\n")
     tip = commit(place, "README.md", "# Theirs\n")
     commit(repository, "README.md", "# Mine\n")
-    asked = await workbench.call("integrate_worktree", worktree_name="lab")
-    assert (asked["worktree"], asked["target_branch"], asked["commit"]) == ("lab", "main", None)
-    found = await approval(workbench, asked["approval_id"])
+    request = await workbench.call("integrate_worktree", worktree_name="lab")
+    assert (request["worktree"], request["target_branch"], request["commit"]) == ("lab", "main", None)
+    found = await approval(workbench, request["approval_id"])
     payload = found["payload"]
     assert (found["kind"], found["subject"], found["requester"]) == ("integration", "worktree:lab", "operator")
     assert (payload["source_commit"], payload["ahead"], payload["behind"]) == (tip, 2, 1)
@@ -90,7 +90,7 @@ async def test_an_impossible_merge_creates_no_approval(workbench: Workbench) -> 
     error = await given.refusal(ask(workbench))
     assert (error.code, sorted(error.details["files"])) == ("WORKTREE_DIRTY", ["README.md", "other.txt"])
     assert (await workbench.call("list_approvals"))["approvals"] == []
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
     await workbench.call("discard_worktree", worktree_name="lab", force=True)
     for op in ("integrate_worktree", "discard_worktree"):
         with pytest.raises(Conflict, match=r"WORKTREE_CLOSED.*discarded"):
@@ -125,8 +125,8 @@ async def test_an_approval_merges_the_shown_commit_and_clears_up(workbench: Work
     assert not place.exists()
     assert git("rev-parse", "wb/lab/main", cwd=repository) == tip
     assert len(git("worktree", "list", cwd=repository).splitlines()) == 1
-    found = await one(workbench)
-    assert (found["status"], found["integrated_commit"]) == ("integrated", merged)
+    worktree = await worktree_row(workbench)
+    assert (worktree["status"], worktree["integrated_commit"]) == ("integrated", merged)
     kinds = await given.kinds(workbench, "worktree.*")
     assert kinds == ["worktree.created", "worktree.imported", "worktree.integrated"]
 
@@ -143,7 +143,7 @@ async def test_a_rejection_changes_nothing_and_the_next_request_is_a_new_approva
     assert (decided["approval"]["status"], decided["approval"]["reason"]) == ("rejected", "Not yet.")
     assert everything(repository) == before
     assert place.exists()
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
     assert await ask(workbench) != question
 
 
@@ -156,7 +156,7 @@ async def test_an_approval_covers_only_the_shown_commit(workbench: Workbench, re
     await given.refuses("APPROVAL_VOID", workbench.call("approve", approval_id=question))
     assert everything(repository) == before
     assert (await approval(workbench, question))["status"] == "failed"
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
     await workbench.call("approve", approval_id=await ask(workbench))
     assert (repository / "sneaked.txt").exists()
 
@@ -178,7 +178,7 @@ async def test_uncommitted_work_stays_and_the_question_waits(workbench: Workbenc
     assert everything(repository) == before
     assert (repository / name).read_text() == "work of hours"
     assert (await approval(workbench, question))["status"] == "pending"
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
     assert (await given.kinds(workbench, "worktree.*"))[-1] == "worktree.refused"
     git("stash", "-q", "--include-untracked", cwd=repository)
     await workbench.call("approve", approval_id=question)
@@ -237,7 +237,7 @@ async def test_an_approval_that_is_void_is_not_asked_again(workbench: Workbench)
     await queue.advance(workbench._ctx)
     (only,) = (await workbench.call("list_approvals", status=None, kind="integration"))["approvals"]
     assert (only["id"], only["status"], only["outcome"]["code"]) == (question, "failed", "APPROVAL_VOID")
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
 
 
 async def test_concurrently_approved_worktrees_are_merged_in_turn(workbench: Workbench, repository: Path) -> None:
@@ -259,9 +259,9 @@ async def test_merging_without_approval_needs_the_setting(repository: Path, sett
         await given.refuses("APPROVAL_REQUIRED", ask(workbench, require_human_approval=False))
         assert (await workbench.call("list_approvals"))["approvals"] == []
     async with Workbench.open(settings.model_copy(update={"integration_requires_approval": False})) as workbench:
-        made = await workbench.call("integrate_worktree", worktree_name="lab", require_human_approval=False)
-        assert (made["state"], made["commit"]) == ("integrated", git("rev-parse", "main", cwd=repository))
-        assert (await approval(workbench, made["approval_id"]))["status"] == "approved"
+        request = await workbench.call("integrate_worktree", worktree_name="lab", require_human_approval=False)
+        assert (request["state"], request["commit"]) == ("integrated", git("rev-parse", "main", cwd=repository))
+        assert (await approval(workbench, request["approval_id"]))["status"] == "approved"
     assert (repository / "new.txt").exists()
 
 
@@ -274,9 +274,9 @@ async def test_only_one_of_a_concurrent_approval_and_rejection_counts(workbench:
             answers.reverse()
         done = [a for a in await asyncio.gather(*answers, return_exceptions=True) if isinstance(a, dict)]
         assert len(done) == 1
-        found = await one(workbench, name)
+        worktree = await worktree_row(workbench, name)
         integrated = done[0]["outcome"]["state"] == "integrated"
-        assert found["status"] == ("integrated" if integrated else "active")
+        assert worktree["status"] == ("integrated" if integrated else "active")
         assert (repository / f"{name}.txt").exists() == integrated
 
 
@@ -367,7 +367,7 @@ async def test_the_queue_merges_one_by_one_and_sends_conflicts_back(settings: Se
         assert [(one_["payload"]["worktree"], one_["payload"]["conflicts"]) for one_ in again] == [("c", ["README.md"])]
         assert again[0]["payload"]["refused"]["code"] == "MERGE_CONFLICT"
         assert again[0]["payload"]["gates"] == []
-        assert (await one(workbench, "c"))["status"] == "active"
+        assert (await worktree_row(workbench, "c"))["status"] == "active"
         await workbench.call("approve", approval_id=again[0]["id"])
         assert (await finished(workbench, again[0]["id"]))["outcome"]["code"] == "MERGE_CONFLICT"
         assert git("status", "--porcelain", cwd=repository) == ""

@@ -10,7 +10,7 @@ import pytest
 from kernel_ext.panels.desk import inbox_table
 from tests import given
 from tests.conftest import Admit
-from tests.services.worktrees.lab import commit, one
+from tests.services.worktrees.lab import commit, worktree_row
 from workbench.app import Workbench
 from workbench.cli.approvals import approval_page, waiting_table
 from workbench.rules.integration import with_lines
@@ -28,14 +28,14 @@ async def test_every_view_of_an_approval_names_failed_tasks_and_untrusted_gates(
     workbench: Workbench, settle: Admit, repository: Path
 ) -> None:
     worker = await settle("ada", "lab")
-    commit(Path((await one(workbench))["path"]))
+    commit(Path((await worktree_row(workbench))["path"]))
     ended = [await given.task(workbench, f"T{number}", target_worktree="lab") for number in range(3)][:2]
     await given.end(workbench, worker, ended[0])
     await given.end(workbench, worker, ended[1], "failed")
     (repository / ".aiswarm" / "settings.toml").write_text('integration_gates = ["pytest -q"]\n')
-    asked = await workbench.call("integrate_worktree", worktree_name="lab")
+    request = await workbench.call("integrate_worktree", worktree_name="lab")
     (question,) = (await workbench.call("list_approvals"))["approvals"]
-    assert asked["decides"] == question["payload"]["decides"] == LINES
+    assert request["decides"] == question["payload"]["decides"] == LINES
     for face in (waiting_table([question], ""), inbox_table([question]), approval_page(question)):
         for text in (face.text(), face.html().replace("<code>", "`").replace("</code>", "`")):
             assert [line for line in LINES if line not in text] == []

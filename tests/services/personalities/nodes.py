@@ -183,7 +183,7 @@ async def reject(workbench: Workbench, key: Path) -> None:
     introduction = event(NEW, picky.bundle(picky.rid, picky.node().contents, ctx.store.now()))
     async with ctx.node.presence.turn:  # its introduction is not answered, which would begin anew with it
         await handle(ctx, [introduction], picky.rid)
-        ctx.node.presence.greeted.discard(str(picky.rid))
+        ctx.node.presence.greeted.pop(str(picky.rid), None)
         await workbench.call("block_peer", peer="picky")
     errors = {
         "odd": (Refused("KOI_REFUSED", "It refused the request: invalid_signature."), True),

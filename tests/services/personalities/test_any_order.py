@@ -73,8 +73,9 @@ class Registry:
     def _put(self, sender: str, sent: Sent) -> bool:
         assert sent.at is not None
         assert sent.mood is not None
-        if sender not in (sent.owner, "relay") or self.owners.get(sent.name, sent.owner) != sent.owner:
-            return False
+        owner = self.owners.get(sent.name, sent.owner)
+        if sender not in (sent.owner, "relay") or owner != sent.owner:  # anybody may pass on what is known
+            return owner == sent.owner and self.known.get(sent.key, (0, None))[1] == sent.mood
         at, mood = self.known.get(sent.key, (self.gone.get(sent.key, -1), None))
         if mood == sent.mood:
             self.known[sent.key] = max(at, sent.at), sent.mood
@@ -89,8 +90,10 @@ class Registry:
         owner = self.owners.get(sent.name)
         if owner is None:
             return True
-        if owner == "here" or sender not in (owner, "relay"):
+        if owner == "here":
             return False
+        if sender not in (owner, "relay"):
+            return sent.key not in self.known  # of what is not known, nothing is to be refused
         at = -1 if sent.at is None else sent.at
         if sent.key in self.known:
             if sent.at is not None and sent.at < self.known[sent.key][0]:
@@ -177,7 +180,7 @@ class Messages(RuleBasedStateMachine):
     @invariant()
     def knows_what_the_model_knows(self) -> None:
         assert self.runner.run(self.here.registry()) == set(self.model.known)
-        versions = [one for name in self.model.owners for one in self.here.ctx.node.directory.versions(name)]
+        versions = [version for name in self.model.owners for version in self.here.ctx.node.directory.versions(name)]
         traits = {known.profile.rid.reference: known.profile.get_trait("mood") for known in versions}
         moods = {key: trait.value if trait else -1 for key, trait in traits.items()}
         stored = self.runner.run(self.here.rows("SELECT rid, manifest_at FROM koi_bundles WHERE rid LIKE '%person%'"))

@@ -19,12 +19,12 @@ from workbench.services.personalities.exchange import receiving
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 
-async def released(here: Here, name: str = "helper", **more: Any) -> dict[str, Any]:
+async def release_name(here: Here, name: str = "helper", **more: Any) -> dict[str, Any]:
     return await here.workbench.call("release_personality_name", name=name, **more)
 
 
 async def code_of(here: Here, name: str, **more: Any) -> str:
-    return (await given.refusal(released(here, name, **more))).code
+    return (await given.refusal(release_name(here, name, **more))).code
 
 
 async def owner(here: Here, name: str = "helper") -> str | None:
@@ -39,8 +39,8 @@ async def test_a_node_with_a_new_key_gets_the_name_and_no_other_that_its_lost_ke
     new = other("ada-again")
     await here.receive(new, *new.handshake(), new.personality("helper", mood="keen"))
     assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
-    made = await released(here)
-    assert (made["former_owner"], made["owner"], made["dropped"]) == (str(ada.rid), None, ["1"])
+    release = await release_name(here)
+    assert (release["former_owner"], release["owner"], release["dropped"]) == (str(ada.rid), None, ["1"])
     assert await here.registry() == {"helper2/1"}
     kinds = [row["kind"] for row in await here.rows("SELECT kind FROM events ORDER BY id DESC LIMIT 2")]
     assert kinds == ["name.released", "personality.forgotten"]
@@ -57,7 +57,7 @@ async def test_old_and_new_messages_of_the_former_owner_of_a_name_are_refused(
     await here.meet(ada, bob)
     await receiving.answer(here.ctx, BROADCAST, old)
     await here.receive(ada, forget("helper", "2"))
-    await released(here)
+    await release_name(here)
     await receiving.answer(here.ctx, BROADCAST, old)
     here.clock.forward(3_600)
     await here.receive(ada, ada.personality("helper", "3"))
@@ -76,13 +76,13 @@ async def test_old_and_new_messages_of_the_former_owner_of_a_name_are_refused(
 
 async def test_a_released_name_can_be_assigned_to_a_node(here: Here, ada: Other, bob: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.personality("helper"))
-    made = await released(here, to=str(bob.rid))
-    assert made["owner"] == await owner(here) == str(bob.rid)
+    release = await release_name(here, to=str(bob.rid))
+    assert release["owner"] == await owner(here) == str(bob.rid)
     await here.receive(ada, ada.personality("helper"))
     assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
     await here.receive(bob, *bob.handshake(), bob.personality("helper"))
     assert await here.registry() == {"helper/1"}
-    assert (await released(here, to="ada"))["owner"] == str(ada.rid)
+    assert (await release_name(here, to="ada"))["owner"] == str(ada.rid)
     await here.receive(ada, ada.personality("helper"))
     assert await here.registry() == {"helper/1"}
 
@@ -92,7 +92,7 @@ async def test_permissions_for_tools_of_the_former_owner_end(here: Here, ada: Ot
     tool["traits"] = [{"name": "add", "type": "function", "value": None, "is_callable": True}]
     await here.receive(ada, *ada.handshake(), event(NEW, ada.bundle(ada.personality("helper").rid, tool)))
     await here.workbench.call("set_tool_permission", name="helper__add", permission="always")
-    assert (await released(here))["asked_again"] == ["helper__add"]
+    assert (await release_name(here))["asked_again"] == ["helper__add"]
     assert (await here.workbench.call("list_tool_permissions"))["permissions"] == []
 
 
@@ -120,9 +120,9 @@ async def test_a_withdrawn_name_is_free_for_others_and_can_be_reclaimed(here: He
     early = ada.personality("own")
     await here.receive(ada, *ada.handshake(), early)
     assert await here.refusals() == {"KOI_NAME_TAKEN": 1}
-    await released(here, "own")
+    await release_name(here, "own")
     await here.receive(ada, early)
     assert await here.registry() == {"own/1"}
-    await released(here, "own")
+    await release_name(here, "own")
     await here.workbench.call("publish_personality", name="own", version="1")
     assert await owner(here, "own") == str(here.rid)

@@ -29,7 +29,7 @@ def profile(**more: Any) -> NodeProfile:
     return NodeProfile.model_validate(described | more)
 
 
-async def noted(workbench: Workbench, *nodes: KoiNetNode, **more: Any) -> None:
+async def note_nodes(workbench: Workbench, *nodes: KoiNetNode, **more: Any) -> None:
 
     def note(tx: Tx) -> None:
         for node in nodes:
@@ -47,17 +47,17 @@ async def peer_now(workbench: Workbench, ref: str = "ada") -> dict[str, Any]:
 async def test_a_peer_with_a_new_address_keeps_its_record(
     workbench: Workbench,
 ) -> None:
-    await noted(workbench, BOB, ADA)
+    await note_nodes(workbench, BOB, ADA)
     peers = (await workbench.call("list_peers"))["peers"]
     listed = [(peer["name"], peer["state"], peer["waiting"]) for peer in peers]
     assert listed == [("ada", "reachable", 0), ("bob", "reachable", 0)]
-    await noted(workbench, ADA, base_url="http://127.0.0.1:2/koi-net")
+    await note_nodes(workbench, ADA, base_url="http://127.0.0.1:2/koi-net")
     ada = await peer_now(workbench)
     assert (ada["base_url"], ada["first_seen"]) == ("http://127.0.0.1:2/koi-net", peers[0]["first_seen"])
 
 
 async def test_a_node_that_does_not_answer_says_why_and_when_it_is_tried_again(workbench: Workbench) -> None:
-    await noted(workbench, ADA)
+    await note_nodes(workbench, ADA)
     await workbench.store.write(lambda tx: rows.failed(tx, ADA, "it is down", tx.now + 1))
     peer = await peer_now(workbench, str(ADA))
     assert (peer["state"], peer["failures"], peer["last_error"]) == ("unreachable", 1, "it is down")
@@ -67,7 +67,7 @@ async def test_a_node_that_does_not_answer_says_why_and_when_it_is_tried_again(w
 
 
 async def test_a_blocked_node_has_no_queued_events_and_cannot_be_reached(workbench: Workbench) -> None:
-    await noted(workbench, ADA)
+    await note_nodes(workbench, ADA)
     await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
     blocked = (await workbench.call("block_peer", peer="ada"))["peer"]
     assert (blocked["state"], blocked["blocked_by"], blocked["waiting"]) == ("blocked", "operator", 0)
@@ -79,7 +79,7 @@ async def test_a_blocked_node_has_no_queued_events_and_cannot_be_reached(workben
 
 
 async def test_a_blocked_node_stays_blocked_when_it_leaves(workbench: Workbench) -> None:
-    await noted(workbench, ADA, BOB)
+    await note_nodes(workbench, ADA, BOB)
     await workbench.call("block_peer", peer="ada")
     await workbench.store.write(lambda tx: [bundles.forget(tx, found, tx.now) for found in _bundles(tx)])
     states = {peer["name"]: peer["state"] for peer in (await workbench.call("list_peers"))["peers"]}
@@ -93,14 +93,14 @@ async def test_an_event_that_is_added_while_its_predecessor_is_sent_is_not_remov
         await workbench.store.write(lambda tx: outbox.put(tx, str(ADA), RID, EventType.FORGET))
         return [one.id for one in await workbench.store.read(lambda tx: outbox.first(tx, str(ADA), 10))]
 
-    await noted(workbench, ADA)
+    await note_nodes(workbench, ADA)
     sent, [added] = await add(), await add()
     await workbench.store.write(lambda tx: outbox.remove(tx, sent))
     assert [one.id for one in await workbench.store.read(lambda tx: outbox.first(tx, str(ADA), 10))] == [added]
 
 
 async def test_an_unknown_peer_and_an_ambiguous_name_are_refused(workbench: Workbench) -> None:
-    await noted(workbench, ADA, KoiNetNode("ada", "c" * 64))
+    await note_nodes(workbench, ADA, KoiNetNode("ada", "c" * 64))
     for ref, code in (("eve", "PEER_NOT_FOUND"), ("ada", "PEER_AMBIGUOUS")):
         assert (await given.refusal(peer_now(workbench, ref))).code == code
 

@@ -68,8 +68,8 @@ async def lab(served: Served) -> AsyncIterator[Lab]:
 
 
 async def test_a_profile_is_published_changed_and_withdrawn(lab: Lab) -> None:
-    made = await lab.call("publish_personality", name="ada", traits={"mood": "calm", "age": 3})
-    assert (made["rid"], made["is_published"]) == ("orn:agent.personality:ada/1.0", True)
+    personality = await lab.call("publish_personality", name="ada", traits={"mood": "calm", "age": 3})
+    assert (personality["rid"], personality["is_published"]) == ("orn:agent.personality:ada/1.0", True)
     assert await lab.traits("ada") == {"age": 3, "mood": "calm"}
     profile = await lab.profile("ada")
     assert (profile["base_url"], profile["mcp_url"]) == (f"{URL}/koi-net", f"{URL}/agents/ada")
@@ -89,16 +89,20 @@ async def test_a_profile_is_published_changed_and_withdrawn(lab: Lab) -> None:
 async def test_a_new_version_replaces_the_former_one(lab: Lab) -> None:
     await lab.call("publish_personality", name="ada", traits={"mood": "calm"})
     await lab.call("publish_personality", name="ada", version="2.0")
-    found = await lab.call("get_personality", name="ada")
-    assert (found["version"], found["versions"], await lab.traits("ada")) == ("2.0", ["2.0"], {"mood": "calm"})
+    personality = await lab.call("get_personality", name="ada")
+    assert (personality["version"], personality["versions"], await lab.traits("ada")) == (
+        "2.0",
+        ["2.0"],
+        {"mood": "calm"},
+    )
     assert (await lab.events(3))[1:] == [("personality.published", "ada/2.0"), ("personality.forgotten", "ada/1.0")]
 
 
 async def test_a_profile_follows_its_definition(lab: Lab) -> None:
     about = {"name": "Reviewer", "description": "Reads code"}
     await lab.call("agent_create", agentPath="./agents/reviewer", **about)
-    made = await lab.call("publish_personality", name="ada", definition="Reviewer", traits={"mood": "calm"})
-    assert made["version"] == "1.0.0"
+    personality = await lab.call("publish_personality", name="ada", definition="Reviewer", traits={"mood": "calm"})
+    assert personality["version"] == "1.0.0"
     assert await lab.traits("ada") == {"description": "Reads code", "mode": "interactive", "mood": "calm"}
     metadata = {"description": "Reads all code"}
     await lab.call("agent_update_metadata", agentTarget="Reviewer", metadata=metadata)
@@ -157,8 +161,8 @@ async def test_a_function_is_a_trait_as_long_as_a_kernel_offers_it(lab: Lab) -> 
 async def test_traits_are_set_beside_functions_but_not_in_their_place(lab: Lab) -> None:
     await lab.offer(ADD)
     await lab.events()
-    made = await lab.call("update_traits", name="ada", traits={"mood": "calm"})
-    assert (made["set_by_hand"], made["functions"]) == (["mood"], ["add"])
+    personality = await lab.call("update_traits", name="ada", traits={"mood": "calm"})
+    assert (personality["set_by_hand"], personality["functions"]) == (["mood"], ["add"])
     with pytest.raises(Conflict, match="TRAIT_IS_FUNCTION"):
         await lab.call("update_traits", name="ada", traits={"add": 5})
     with pytest.raises(Conflict, match="PERSONALITY_HAS_FUNCTIONS"):
@@ -192,15 +196,18 @@ async def test_an_agent_changes_its_own_profile_if_its_grant_says_so(lab: Lab, a
 
 async def test_a_profile_waits_for_a_network_and_follows_the_addresses_of_the_server(served: Served) -> None:
     lab = Lab(served.workbench)
-    made = await lab.call("publish_personality", name="ada", traits={"mood": "calm"})
-    assert not made["is_published"]
+    personality = await lab.call("publish_personality", name="ada", traits={"mood": "calm"})
+    assert not personality["is_published"]
     assert (await lab.call("list_personalities"))["unpublished"] == ["ada"]
     async with online(served.workbench):
         assert await lab.events() == [("personality.published", "ada/1.0")]
         assert await lab.traits("ada") == {"mood": "calm"}
         assert (await lab.call("list_personalities"))["unpublished"] == []
+    function = {"name": "mean", "description": "", "parameters": {"type": "object"}, "trait": "zoe"}
+    await lab.call("offer_tools", host_id="k", name="kernel 1", tools=[function])
+    assert (await lab.call("list_personalities"))["unpublished"] == ["zoe"]
     async with online(served.workbench, "http://127.0.0.1:3/koi-net"):
-        assert await lab.events() == [("personality.updated", "ada/1.0")]
+        assert await lab.events() == [("personality.updated", "ada/1.0"), ("personality.published", "zoe/1.0")]
         assert (await lab.profile("ada"))["mcp_url"] == "http://127.0.0.1:3/agents/ada"
 
 

@@ -117,7 +117,7 @@ async def test_a_request_that_is_cancelled_leaves_store_and_memory_alike(here: H
     go_on = threading.Event()
     ahead = asyncio.create_task(here.ctx.write(lambda tx: go_on.wait(20)))
     receiving = asyncio.create_task(here.receive(ada, ada.personality("helper")))
-    while not any(task.get_coro().__qualname__ == "_committed" for task in asyncio.all_tasks()):  # type: ignore[union-attr]
+    while not any(task.get_coro().__qualname__ == "_commit" for task in asyncio.all_tasks()):  # type: ignore[union-attr]
         await asyncio.sleep(0)
     receiving.cancel()
     with suppress(asyncio.CancelledError):

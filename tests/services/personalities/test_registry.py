@@ -25,9 +25,9 @@ async def test_the_latest_version_of_each_name_is_listed_with_what_it_offers(
     await know(workbench, profile("ada", "1.0", mood="calm"), at=1_000)
     await know(workbench, profile("ada", "2.0", description="Adds", add=ADD), at=2_000)
     await know(workbench, profile("bob"), at=3_000)
-    found = await workbench.call("list_personalities")
-    assert (found["total"], found["next_cursor"], found["unpublished"]) == (2, None, [])
-    ada, bob = found["personalities"]
+    page = await workbench.call("list_personalities")
+    assert (page["total"], page["next_cursor"], page["unpublished"]) == (2, None, [])
+    ada, bob = page["personalities"]
     assert (ada["rid"], ada["versions"]) == ("orn:agent.personality:ada/2.0", ["2.0", "1.0"])
     assert (ada["description"], ada["traits"], ada["tools"]) == ("Adds", 2, ["add"])
     assert [(one["name"], one["text"]) for one in ada["highlights"]] == [("description", "Adds"), ("add", "Add.")]
@@ -55,9 +55,9 @@ async def test_personalities_are_found_by_name_and_by_literal_text_in_their_trai
     await know(workbench, profile("cyd"))
 
     async def names(**filters: Any) -> list[str]:
-        found = await workbench.call("list_personalities", **filters)
-        assert found["total"] == len(found["personalities"])
-        return [one["name"] for one in found["personalities"]]
+        page = await workbench.call("list_personalities", **filters)
+        assert page["total"] == len(page["personalities"])
+        return [personality["name"] for personality in page["personalities"]]
 
     for search, expected in {"BOB": ["bob"], "calm": ["ada"], "0%": ["bob"], "a_a": []}.items():
         assert await names(search=search) == expected
@@ -72,8 +72,8 @@ async def test_a_listed_personality_says_whether_it_is_own_live_or_stale(workben
     await know(workbench, profile("bob"))
 
     async def freshness(**filters: bool) -> dict[str, str]:
-        found = (await workbench.call("list_personalities", **filters))["personalities"]
-        return {one["name"]: one["provenance"]["freshness"] for one in found}
+        personalities = (await workbench.call("list_personalities", **filters))["personalities"]
+        return {personality["name"]: personality["provenance"]["freshness"] for personality in personalities}
 
     assert await freshness() == {"own": "own", "ada": "stale", "bob": "stale"}
     await join(workbench)
@@ -90,8 +90,8 @@ async def test_a_version_is_read_whole_and_the_latest_by_default(workbench: Work
     await know(workbench, old := profile("helpful-agent", "1.0", mood="calm"), at=1)
     await know(workbench, new := profile("helpful-agent", "2.0", add=ADD), at=2)
     assert (await workbench.call("get_personality", name="helpful-agent"))["profile"] == new.model_dump(mode="json")
-    found = await workbench.call("get_personality", name="helpful-agent", version="1.0")
-    assert (found["profile"], found["versions"]) == (old.model_dump(mode="json"), ["2.0", "1.0"])
+    personality = await workbench.call("get_personality", name="helpful-agent", version="1.0")
+    assert (personality["profile"], personality["versions"]) == (old.model_dump(mode="json"), ["2.0", "1.0"])
     with pytest.raises(NotFound, match="Did you mean helpful-agent"):
         await workbench.call("get_personality", name="helpfull-agent")
     with pytest.raises(NotFound, match=r"Its versions: 2\.0, 1\.0"):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import httpx2
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from tests.koi.listening import always, listening, response
-from tests.services.personalities.test_trait_calls import allowed, cancelled, code_of, finish, here, taken, there
+from tests.services.personalities.test_trait_calls import allow, code_of, finish, here, is_cancelled, take_call, there
 from tests.services.personalities.two_nodes import Side
 from tests.shells.mcp.sessions import session
+from workbench.errors import Conflict
 from workbench.koi.envelope import signed
 from workbench.koi.incoming import opened
 from workbench.koi.payloads import Payload, TraitCall, TraitProgress, TraitResult
@@ -20,6 +24,7 @@ from workbench.model import iso
 from workbench.ops import OPERATOR
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.surroundings import Surroundings
+from workbench.services.personalities import incoming_calls
 from workbench.services.tools.tool import ToolOutcome
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
@@ -30,7 +35,7 @@ Seen = tuple[float, float | None, str | None]
 
 @pytest.fixture(autouse=True)
 async def _allowed(here: Side, there: Side) -> None:
-    await allowed(here, there)
+    await allow(here, there)
 
 
 class Following:
@@ -54,7 +59,7 @@ async def report(here: Side, call_id: str, done: float, message: str | None = No
 async def test_the_caller_at_another_node_gets_the_progress_of_the_call(here: Side, there: Side) -> None:
     here.ctx.secrets.add(["sk-very-secret-1234"])
     following = Following(there)
-    call_id = (await taken(here))["call_id"]
+    call_id = (await take_call(here))["call_id"]
     await report(here, call_id, 1, "one of three, with sk-very-secret-1234 \x1b[2J")
     progress, total, message = await following.seen.get()
     assert (progress, total) == (1, 3)
@@ -77,7 +82,7 @@ async def test_an_mcp_client_gets_the_progress_of_a_function_of_another_project(
     served = Served(there.workbench, there.info, there.servers)
     async with session(served, there.workbench.operator_token) as client:
         call = asyncio.create_task(client.call_tool("ada__mean", {}, progress_callback=note))
-        call_id = (await taken(here))["call_id"]
+        call_id = (await take_call(here))["call_id"]
         await report(here, call_id, 1, "half of it")
         while (await seen.get())[1] != "half of it":
             pass
@@ -85,8 +90,40 @@ async def test_an_mcp_client_gets_the_progress_of_a_function_of_another_project(
         assert not (await call).is_error
 
 
+async def test_the_caller_is_told_that_the_operator_there_is_asked_and_did_not_decide(here: Side, there: Side) -> None:
+    await allow(here, there, "ask")
+    there.workbench._ctx = there.ctx._replace(settings=there.ctx.settings.model_copy(update={"koi_call_seconds": 2.0}))
+    following = Following(there)
+    assert await following.seen.get() == (0, None, "It waits for the operator of here.")
+    with pytest.raises(Conflict, match=r"NOT_DECIDED.*The operator of here did not decide.*It did not begin"):
+        await following.call
+    assert await here.question(0) == []
+    following = Following(there)
+    [asked] = await here.question()
+    await here.call("approve", approval_id=asked["id"])
+    while (seen := await following.seen.get())[2] != "The operator of here has allowed it, and it runs.":
+        assert seen[2] == "It waits for the operator of here."
+    following.call.cancel()
+
+
+async def test_a_call_whose_tool_asks_the_operator_something_has_begun(
+    here: Side, there: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def asks(ctx: Any, scope: Any, name: str, arguments: Any, around: Surroundings) -> None:
+        assert around.follow is not None
+        for approval_id in (None, 7):
+            around.follow("c1", approval_id)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(incoming_calls, "calls", SimpleNamespace(call=asks))
+    there.workbench._ctx = there.ctx._replace(settings=there.ctx.settings.model_copy(update={"koi_call_seconds": 2.0}))
+    following = Following(there)
+    assert await following.seen.get() == (0, None, "It waits for the operator of here.")
+    assert (await given.refusal(following.call)).code == "TOOL_TIMEOUT"
+
+
 async def reporting(here: Side, there: Side) -> tuple[Following, str]:
-    following, call_id = Following(there), (await taken(here))["call_id"]
+    following, call_id = Following(there), (await take_call(here))["call_id"]
     await report(here, call_id, 1)
     await following.seen.get()
     return following, call_id
@@ -95,7 +132,7 @@ async def reporting(here: Side, there: Side) -> tuple[Following, str]:
 async def test_a_call_that_reports_is_cancelled_and_refused_as_every_other(here: Side, there: Side) -> None:
     following, call_id = await reporting(here, there)
     following.call.cancel()
-    assert await cancelled(here, call_id)
+    assert await is_cancelled(here, call_id)
     following, _ = await reporting(here, there)
     await here.call("block_peer", peer=there.rid)
     assert await code_of(following.call) == "KOI_BLOCKED"
@@ -118,7 +155,7 @@ async def sent(here: Side, there: Side, **headers: str) -> httpx2.Response:
         body = signed(there.identity, call_of(there), here.identity.rid)
         posting = client.post(f"{here.info.url}/agents/ada/tools/call/mean", content=body, headers=headers)
         answering = asyncio.create_task(posting)
-        call_id = (await taken(here))["call_id"]
+        call_id = (await take_call(here))["call_id"]
         for number in range(50):
             await report(here, call_id, number, "x" * 900)
         await finish(here, call_id)
@@ -151,8 +188,14 @@ def by(one: Side, other: Side, payload: Payload) -> bytes:
 
 @pytest.mark.parametrize("kind", [FOLLOWED, "application/json"])
 async def test_malformed_progress_reports_harm_no_call(here: Side, there: Side, kind: str) -> None:
-    made = TraitProgress(call_id="c1", number=1, progress=1)
-    wrong = [b"{", b"", by(there, there, made), by(here, there, TraitResult(call_id="c1")), b"x" * (LARGEST_REPORT + 1)]
+    progress = TraitProgress(call_id="c1", number=1, progress=1)
+    wrong = [
+        b"{",
+        b"",
+        by(there, there, progress),
+        by(here, there, TraitResult(call_id="c1")),
+        b"x" * (LARGEST_REPORT + 1),
+    ]
     answer = by(here, there, TraitResult(call_id="c1", content=[{"type": "text", "text": "done"}]))
     body = b"\n".join([*wrong, answer] if kind == FOLLOWED else [answer])
     presence, seen = there.ctx.node.presence, []

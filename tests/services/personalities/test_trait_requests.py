@@ -26,6 +26,7 @@ from workbench.rules.personalities.rid import AgentPersonality
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 CROSSED = "KOI_OUTDATED"
+VALUES = ([1, 2], "[1, 2]", 3, True, {"a": None})
 MOOD = {"description": "How it feels.", "value": "calm"}
 
 
@@ -58,7 +59,7 @@ async def there(tmp_path: Path, here: Side) -> AsyncIterator[Side]:
 
 def call_of(there: Side, **more: Any) -> TraitCall:
     """A call that is in order, but for `more`."""
-    rid, sent_at = AgentPersonality("bob", "1"), iso(there.ctx.store.now())
+    rid, sent_at = AgentPersonality("bob", "1.0"), iso(there.ctx.store.now())
     described = {"call_id": "c1", "sent_at": sent_at, "rid": rid, "trait": "mood", "arguments": {}, "caller": "eve"}
     return TraitCall.model_validate({**described, "seconds": 30.0, **more})
 
@@ -98,11 +99,11 @@ async def permit(here: Side, there: Side, permission: str, **more: Any) -> None:
 
 async def refusals(here: Side, there: Side) -> dict[str, int]:
     """The numbers of the other node's refused calls, by code. Events that crossed while both met are no calls."""
-    found = await here.call("get_peer", peer=there.rid)
-    return {one["code"]: one["count"] for one in found["refusals"] if one["code"] != CROSSED}
+    peer = await here.call("get_peer", peer=there.rid)
+    return {one["code"]: one["count"] for one in peer["refusals"] if one["code"] != CROSSED}
 
 
-async def refused(here: Side, there: Side) -> int:
+async def count_refusals(here: Side, there: Side) -> int:
     """The number of refused calls of any sender."""
     found = (await here.call("get_peer", peer=there.rid))["refusals"]
     crossed = sum(one["count"] for one in found if one["code"] == CROSSED)
@@ -135,7 +136,7 @@ async def test_an_unsigned_trait_call_is_refused_and_counted_for_no_node(
     response = await send(here, there, PollEvents())
     assert (response.status_code, response.json()["error"]["code"]) == (400, "KOI_MALFORMED")
     assert await refusals(here, there) == {}
-    assert await refused(here, there) == len(unsigned) + 1
+    assert await count_refusals(here, there) == len(unsigned) + 1
 
     body = signed(there.identity, call_of(there), here.identity.rid)
     assert (await post(here, body.replace(b'"eve"', b'"eva"'))).json()["error"] == "invalid_signature"
@@ -162,12 +163,13 @@ async def test_an_outdated_call_or_one_for_another_trait_is_refused(here: Side, 
     await there.publish("eve", mood=MOOD)
     await here.knows("eve", "mood")  # which is the node's there: no third one calls it through this one
     for agent, trait in (("nobody", "mood"), ("bob", "hope"), ("bob", "age"), ("eve", "mood")):
-        found = await code(f"{agent}/tools/call/{trait}", rid=AgentPersonality(agent, "1"), trait=trait)
+        found = await code(f"{agent}/tools/call/{trait}", rid=AgentPersonality(agent, "1.0"), trait=trait)
         assert found == "UNKNOWN_TOOL", (agent, trait)
+    assert await code(rid=AgentPersonality("bob", "9")) == "UNKNOWN_TOOL"  # published is 1.0
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     await here.publish("cleo", mood={**MOOD, "input_schema": schema})
     before = await refusals(here, there)
-    assert await code("cleo/tools/call/mood", rid=AgentPersonality("cleo", "1")) == "INVALID_ARGUMENTS"
+    assert await code("cleo/tools/call/mood", rid=AgentPersonality("cleo", "1.0")) == "INVALID_ARGUMENTS"
     assert await refusals(here, there) == before  # what fails is no refusal of the node
     assert [one["error_code"] for one in await here.records()] == ["INVALID_ARGUMENTS"]
 
@@ -188,10 +190,10 @@ async def test_every_refused_call_is_counted_for_its_node(here: Side, there: Sid
     assert await sent(here, there, call_id="c7") == "KOI_BLOCKED"
     codes = ["CALL_REPLAYED", "CALL_TOO_OLD", "KOI_BLOCKED", "RATE_LIMITED", "TOOL_FORBIDDEN", "UNKNOWN_TOOL"]
     assert await refusals(here, there) == dict.fromkeys(codes, 1)
-    assert await refused(here, there) == len(codes)
-    found = await here.call("get_peer", peer=there.rid)
-    assert found["peer"]["refused"] == sum(one["count"] for one in found["refusals"])
-    [limited] = [one for one in found["refusals"] if one["code"] == "RATE_LIMITED"]
+    assert await count_refusals(here, there) == len(codes)
+    peer = await here.call("get_peer", peer=there.rid)
+    assert peer["peer"]["refused"] == sum(one["count"] for one in peer["refusals"])
+    [limited] = [one for one in peer["refusals"] if one["code"] == "RATE_LIMITED"]
     assert limited["last_reason"].startswith("bob__mood: This node may send 1 such calls a minute.")
 
 
@@ -199,7 +201,7 @@ async def test_a_call_waits_as_long_as_its_caller_and_is_counted_if_the_operator
     here: Side, there: Side
 ) -> None:
     await permit(here, there, "ask")
-    assert await sent(here, there, seconds=0.2) == "TOOL_TIMEOUT"
+    assert await sent(here, there, seconds=0.2) == "NOT_DECIDED"
     assert await here.question(0) == []
     calling = asyncio.create_task(sent(here, there, call_id="c2"))
     [asked] = await here.question()
@@ -212,15 +214,20 @@ async def test_a_caller_with_a_token_sends_plain_arguments_and_an_agent_needs_a_
     token = f"Bearer {here.workbench.operator_token}"
     response = await post(here, b'{"anything": 1}', Authorization=token)
     assert (response.status_code, response.json()["result"]) == (200, "calm")
+    await here.publish("dan", **{f"v{at}": {"value": value} for at, value in enumerate(VALUES)})
+    for at, value in enumerate(VALUES):
+        assert (await post(here, b"{}", f"dan/tools/call/v{at}", Authorization=token)).json()["result"] == value
+    tool = await here.call("get_tool", name="dan__v0")
+    assert (tool["read_only"], tool["destructive"], tool["open_world"]) == (True, False, False)  # it returns a value
     assert (await post(here, b"", "bob/tools/call/age", Authorization=token)).json()["error"]["code"] == "UNKNOWN_TOOL"
     assert (await post(here, b"[1]", Authorization=token)).json()["error"]["code"] == "BAD_MESSAGE"
     wrong = await post(here, b"{}", Authorization="Bearer wbo_wrong")
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "INVALID_TOKEN")
 
-    made = await here.call("register", name="eve", persona_id="implementer")
-    token = f"Bearer {made['token']}"
+    registration = await here.call("register", name="eve", persona_id="implementer")
+    token = f"Bearer {registration['token']}"
     assert (await post(here, b"{}", Authorization=token)).status_code in (401, 403)
-    await here.call("approve", approval_id=made["approval_id"], choices={"agent_id": "eve"})
+    await here.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "eve"})
     assert (await post(here, b"{}", Authorization=token)).status_code == 403
     await here.call("update_agent", agent_id="eve", changes={"tools": ["bob"]})
     await here.call("set_tool_permission", name="bob__mood", permission="always")

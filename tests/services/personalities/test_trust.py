@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -35,10 +36,10 @@ async def test_an_envelope_that_is_not_in_order_is_refused_as_the_protocol_says(
     assert await error(here.receive(ada, introduced)) == (400, "invalid_key")
     assert await here.events() == []
     await here.meet(ada)
-    said = EventsPayload(events=[ada.personality("helper", mood="calm")])
-    tampered = signed(ada.identity, said, here.rid).replace(b"calm", b"keen")
+    payload = EventsPayload(events=[ada.personality("helper", mood="calm")])
+    tampered = signed(ada.identity, payload, here.rid).replace(b"calm", b"keen")
     assert await error(receiving.answer(here.ctx, BROADCAST, tampered)) == (400, "invalid_signature")
-    for_another = signed(ada.identity, said, bob.rid)
+    for_another = signed(ada.identity, payload, bob.rid)
     assert await error(receiving.answer(here.ctx, BROADCAST, for_another)) == (400, "invalid_target")
     assert await here.registry() == set()
 
@@ -88,8 +89,8 @@ async def test_an_edge_is_changed_by_its_two_ends_only(here: Here, ada: Other, b
     await here.receive(ada, ada.edge(here.rid, ada.rid))
     here.clock.forward(1)
     await here.receive(ada, ada.edge(here.rid, ada.rid, EdgeStatus.APPROVED))
-    found = await here.rows("SELECT status FROM koi_edges WHERE target = :node", node=str(ada.rid))
-    assert found == [{"status": "APPROVED"}]
+    rows = await here.rows("SELECT status FROM koi_edges WHERE target = :node", node=str(ada.rid))
+    assert rows == [{"status": "APPROVED"}]
     await here.make_relay(bob)
     here.clock.forward(1)
     await here.receive(bob, bob.edge(here.rid, ada.rid))
@@ -148,6 +149,56 @@ def forget_at(here: Here, version: str) -> KoiEvent:
     return KoiEvent(rid=manifest.rid, event_type=FORGET, manifest=manifest)
 
 
+async def test_a_handshake_that_somebody_recorded_does_not_bring_back_a_node_that_left(here: Here, ada: Other) -> None:
+    handshake = signed(ada.identity, EventsPayload(events=ada.handshake()), here.rid)
+    assert (await receiving.answer(here.ctx, BROADCAST, handshake))[0] == 200
+    assert (await receiving.answer(here.ctx, BROADCAST, handshake))[0] == 200  # some nodes sign the same alike
+    await here.receive(ada, KoiEvent(rid=ada.rid, event_type=FORGET))
+    with pytest.raises(Refused, match="KOI_REPLAYED"):
+        await receiving.answer(here.ctx, BROADCAST, handshake)
+    assert await here.rows("SELECT rid FROM koi_nodes") == []
+    await here.meet(ada)
+    assert [row["name"] for row in await here.rows("SELECT name FROM koi_nodes")] == ["ada"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://h:1/a?x=", "http://h:1/a#", "http://u:p@h:1/koi-net", "http://h:1/\r\nx", "file:///x", "http://"],
+)
+async def test_an_address_with_more_than_host_port_and_path_is_refused(here: Here, ada: Other, address: str) -> None:
+    await here.receive(ada, event(NEW, ada.node(base_url=address)))
+    assert await here.refusals() == {"KOI_CONTENTS_INVALID": 1}
+    assert await here.rows("SELECT rid FROM koi_nodes") == []
+
+
+async def test_an_update_of_a_plain_trait_changes_no_tools(here: Here, ada: Other) -> None:
+    async def changed() -> list[bool]:
+        found = await here.rows("SELECT data FROM events WHERE kind = 'personality.updated' ORDER BY id")
+        return [json.loads(row["data"])["tools_changed"] for row in found]
+
+    def helper(mood: str, description: str) -> KoiEvent:
+        contents = ada.profile("helper", mood=mood)
+        contents["traits"].append({"name": "add", "type": "tool", "is_callable": True, "description": description})
+        here.clock.forward(1)
+        return event(NEW, ada.bundle(AgentPersonality("helper", "1"), contents))
+
+    await here.receive(ada, *ada.handshake(), helper("calm", "Adds."))
+    await here.receive(ada, helper("keen", "Adds."))
+    await here.receive(ada, helper("keen", "Adds two numbers."))
+    assert await changed() == [False, True]
+
+
+async def test_a_node_whose_key_is_lost_is_told_that_it_is_another_one_now(here: Here, ada: Other) -> None:
+    columns = "name, version, traits, created_at, changed_at"
+    await here.run(f"INSERT INTO own_personalities ({columns}) VALUES ('a', '1', '[]', 1, 1)")
+    await here.run(f"INSERT INTO personality_owners (name, owner, since) VALUES ('a', '{ada.rid}', 1)")
+    assert (await here.workbench.call("get_network"))["notice"] is None  # the name is another node's
+    await here.receive(ada, *ada.handshake())
+    await here.run("DELETE FROM koi_nodes")  # the bundle of a node that was never met: this one's, under its former key
+    notice = (await here.workbench.call("get_network"))["notice"]
+    assert notice.startswith("The key of ada·")
+
+
 async def test_a_replayed_forget_erases_nothing_and_a_replayed_poll_gets_nothing(here: Here, ada: Other) -> None:
     await here.receive(ada, *ada.handshake(), ada.edge(here.rid, ada.rid), ada.personality("helper"))
     forgetting = signed(ada.identity, EventsPayload(events=[forget("helper")]), here.rid)
@@ -188,9 +239,9 @@ async def test_a_name_that_a_node_owns_counts_once(here: Here, ada: Other) -> No
 
 async def test_nodes_are_limited_in_number(here: Here, ada: Other, bob: Other) -> None:
     here.limit(max_koi_nodes=1)
-    await here.meet(ada)
+    await here.receive(ada, *ada.handshake(), ada.personality("clerk"))
     await here.receive(bob, *bob.handshake(), bob.personality("helper"))
-    assert await here.registry() == set()
+    assert await here.registry() == {"clerk/1"}
     assert [subject for kind, subject in await here.events() if kind == "peer.met"] == [f"peer:{ada.rid}"]
 
 

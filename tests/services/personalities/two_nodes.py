@@ -46,9 +46,9 @@ class Side:
     async def question(self, number: int = 1, kind: str = "peer_call") -> list[dict[str, Any]]:
         """The questions about calls, when there are so many."""
         async with self.workbench.feed.subscribe("approval.*") as news:
-            while len(found := (await self.call("list_approvals", kind=kind))["approvals"]) != number:
+            while len(approvals := (await self.call("list_approvals", kind=kind))["approvals"]) != number:
                 await anext(news)
-        return list(found)
+        return list(approvals)
 
     async def records(self) -> list[dict[str, Any]]:
         """The calls, the newest first."""

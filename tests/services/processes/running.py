@@ -28,15 +28,15 @@ async def process(served: Served, agent_id: str) -> dict[str, Any]:
 
 async def over(served: Served, agent_id: str) -> dict[str, Any]:
     """The process of an agent, once it has been noted that it ended."""
-    while (found := await process(served, agent_id))["running"]:
+    while (details := await process(served, agent_id))["running"]:
         await asyncio.sleep(0.02)
-    return found
+    return details
 
 
 async def agent(served: Served, agent_id: str) -> dict[str, Any]:
     """An agent by its id."""
-    found = (await served.workbench.call("list_agents"))["agents"]
-    return next(a for a in found if a["agent_id"] == agent_id)
+    agents = (await served.workbench.call("list_agents"))["agents"]
+    return next(a for a in agents if a["agent_id"] == agent_id)
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ class Left(NamedTuple):
 async def working(settings: Settings, **more: Any) -> Left:
     """Serve, have walt begin a task, and stop."""
     async with serving(settings, end_workers=False) as served:
-        lab = Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+        lab = await given.worktree(served.workbench)
         walt = await spawn(served, name="walt", assigned_worktree="lab")
         await given.task(served.workbench, run=UNTIL_GO, **more)
         return Left(lab, walt["pid"], int(await given.written(lab / "pid")))
@@ -78,7 +78,7 @@ async def test_a_command_goes_on_without_a_server_and_the_next_one_takes_its_wor
         assert command.is_running()
         (left.lab / "go").touch()
         task = await given.reached(served.workbench, 1, "completed", "failed")
-        assert (task["status"], [one["outcome"] for one in task["attempts"]]) == ("completed", ["completed"])
+        assert (task["status"], [attempt["outcome"] for attempt in task["attempts"]]) == ("completed", ["completed"])
         await given.reached(served.workbench, await given.task(served.workbench, run="true"), "completed")
 
 

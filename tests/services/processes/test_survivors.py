@@ -39,25 +39,25 @@ async def command_of(served: Served, worktree: str) -> int:
 
 async def survives(served: Served, agent_id: str, pid: int) -> dict[str, Any]:
     """The process of an agent, once it is noted that `pid` cannot be ended."""
-    while (found := await process(served, agent_id))["reason"] is None:
+    while (details := await process(served, agent_id))["reason"] is None:
         await asyncio.sleep(0.02)
-    assert (found["state"], found["ended_at"]) == ("running", None)
-    assert f"SIGKILL did not end {pid}." in found["reason"]
-    return found
+    assert (details["state"], details["ended_at"]) == ("running", None)
+    assert f"SIGKILL did not end {pid}." in details["reason"]
+    return details
 
 
 async def reaches(served: Served, agent_id: str, state: str) -> dict[str, Any]:
     """The process of an agent, once it is in a state."""
-    while (found := await process(served, agent_id))["state"] != state:
+    while (details := await process(served, agent_id))["state"] != state:
         await asyncio.sleep(0.02)
-    return found
+    return details
 
 
 async def is_over(served: Served, agent_id: str) -> dict[str, Any]:
     """The process of an agent, once a survivor has ended; it is tried again until then."""
-    while (found := await process(served, agent_id))["state"] != "ended":
+    while (details := await process(served, agent_id))["state"] != "ended":
         await termination.end_survivors(served.workbench._ctx)
-    return found
+    return details
 
 
 async def test_while_a_process_cannot_be_ended_the_next_agent_gets_its_place(settings: Settings) -> None:
@@ -117,8 +117,8 @@ async def test_a_merge_succeeds_although_an_agent_there_cannot_be_ended(served: 
     question = await served.workbench.call("integrate_worktree", worktree_name="lab")
     with unkillable(walt["pid"]):
         await served.workbench.call("approve", approval_id=question["approval_id"])
-        found = await finished(served.workbench, question["approval_id"])
-        assert (found["status"], found["outcome"]["state"]) == ("approved", "integrated")
+        approval = await finished(served.workbench, question["approval_id"])
+        assert (approval["status"], approval["outcome"]["state"]) == ("approved", "integrated")
         assert (repository / "new.txt").exists()
         await survives(served, "walt", walt["pid"])
         await given.until(lambda: not (repository / ".aiswarm" / "worktrees" / "lab").exists())

@@ -81,10 +81,10 @@ async def test_a_worker_ends_with_its_worktree(served: Served, repository: Path)
     call = served.workbench.call
     outside = await spawn(served, name="outside")
     places = ("lab", "annex")
-    made = [await spawn(served, assigned_worktree=n, new_worktree=True, name=f"in-{n}") for n in places]
+    agents = [await spawn(served, assigned_worktree=n, new_worktree=True, name=f"in-{n}") for n in places]
     task = await given.task(served.workbench, run="touch new.txt", target_worktree="lab")
     await given.reached(served.workbench, task, "completed")
-    status = {one["name"]: one for one in (await call("get_worktree_status"))["worktrees"]}
+    status = {worktree["name"]: worktree for worktree in (await call("get_worktree_status"))["worktrees"]}
     assert (status["lab"]["agents"], status["lab"]["open_tasks"]) == (["in-lab"], 0)
     asked = await call("integrate_worktree", worktree_name="lab")
     await call("approve", approval_id=asked["approval_id"])
@@ -92,7 +92,7 @@ async def test_a_worker_ends_with_its_worktree(served: Served, repository: Path)
     assert (repository / "new.txt").exists()
     assert (await process(served, "in-annex"))["running"]
     await call("discard_worktree", worktree_name="annex")
-    await ended(*(one["pid"] for one in made))
+    await ended(*(agent["pid"] for agent in agents))
     while any((repository / ".aiswarm" / "worktrees").iterdir()):  # removed after their agents have ended
         await asyncio.sleep(0.01)
     assert [(await agent(served, f"in-{n}"))["registration_status"] for n in places] == ["inactive", "inactive"]
@@ -114,9 +114,9 @@ async def test_the_next_server_ends_only_processes_that_a_crashed_one_left(setti
     sleeper = table.start(["sleep", "600"], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
     async with Workbench.open(settings) as workbench:
         for name, pid, started in (("left", sleeper.pid, sleeper.started), ("reused", os.getpid(), 1.0)):
-            made = await workbench.call("register", name=name, persona_id="implementer")
-            await workbench.call("approve", approval_id=made["approval_id"])
-            caller = await workbench.identify(made["token"])
+            registration = await workbench.call("register", name=name, persona_id="implementer")
+            await workbench.call("approve", approval_id=registration["approval_id"])
+            caller = await workbench.identify(registration["token"])
             await given.task(workbench)
             await workbench.dispatch(caller, "claim_task", {})
             spawned = {"agent": caller.agent, "profile": "script", "request": "{}", "parent": None, "now": 1}
@@ -170,21 +170,31 @@ async def test_the_usage_of_a_worker_is_known_while_it_works(served: Served, lab
     run = "echo hello; echo $$ > pid; (setsid sleep 600 &); while :; do :; done"
     task_id = await given.task(served.workbench, run=run)
     command = int(await given.written(lab / "pid"))
-    found = await process(served, "walt")
-    while found["cpu_seconds"] < 1 or "sleep" not in {one["name"] for one in found["children"]}:
-        found = await process(served, "walt")
-    assert (found["state"], found["mode"], found["profile"], found["worktree"]) == ("running", "queue", "script", "lab")
-    assert found["limits"] == {"cpu_seconds": None, "memory_bytes": 900_000_000, "wall_seconds": None, "tasks": 5}
-    assert command in {one["pid"] for one in found["children"]}
-    assert found["memory_bytes"] > 20_000_000
-    assert found["cpu_percent"] > 0
-    assert any("hello" in line for line in found["log_tail"])
+    details = await process(served, "walt")
+    while details["cpu_seconds"] < 1 or "sleep" not in {child["name"] for child in details["children"]}:
+        details = await process(served, "walt")
+    assert (details["state"], details["mode"], details["profile"], details["worktree"]) == (
+        "running",
+        "queue",
+        "script",
+        "lab",
+    )
+    assert details["limits"] == {"cpu_seconds": None, "memory_bytes": 900_000_000, "wall_seconds": None, "tasks": 5}
+    assert command in {child["pid"] for child in details["children"]}
+    assert details["memory_bytes"] > 20_000_000
+    assert details["cpu_percent"] > 0
+    assert any("hello" in line for line in details["log_tail"])
     assert len((await served.workbench.call("get_agent_process_info", agent_id="walt", log_lines=1))["log_tail"]) == 1
     (managed,) = (await served.workbench.call("get_managed_agents"))["agents"]
     assert (managed["agent_id"], managed["process"]["pid"], managed["process"]["log_tail"]) == ("walt", made["pid"], [])
     await served.workbench.call("terminate_agent", agent_id="walt", reason="Enough.")
-    found = await process(served, "walt")
-    assert (found["state"], found["reason"], found["children"], found["cpu_seconds"]) == ("ended", "Enough.", [], 0)
+    details = await process(served, "walt")
+    assert (details["state"], details["reason"], details["children"], details["cpu_seconds"]) == (
+        "ended",
+        "Enough.",
+        [],
+        0,
+    )
     await given.reached(served.workbench, task_id, "pending")
 
 

@@ -36,8 +36,8 @@ class Lab:
 
     async def series(self, run_id: int, **more: Any) -> dict[str, list[list[Any]]]:
         """The series of a run, by name."""
-        found = await self.call("get_run_series", run_id=run_id, **more)
-        return {series["name"]: series["points"] for series in found["series"]}
+        page = await self.call("get_run_series", run_id=run_id, **more)
+        return {series["name"]: series["points"] for series in page["series"]}
 
     async def events(self, kind: str = "run.*") -> list[dict[str, Any]]:
         """The events of runs, oldest first."""

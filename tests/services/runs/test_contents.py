@@ -23,7 +23,7 @@ def project(lab: Lab) -> Path:
     return lab.workbench.settings.project
 
 
-async def recorded(lab: Lab, path: Path, content: bytes) -> int:
+async def record_file(lab: Lab, path: Path, content: bytes) -> int:
     """A run with one artifact, which is called by the name of its file."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
@@ -37,21 +37,21 @@ async def shown(lab: Lab, run: int, name: str) -> dict[str, Any]:
 
 
 async def test_a_picture_is_shown_whole_and_a_parquet_file_by_its_first_rows(lab: Lab, project: Path) -> None:
-    picture = await shown(lab, await recorded(lab, project / "out" / "plot.png", PNG), "plot.png")
+    picture = await shown(lab, await record_file(lab, project / "out" / "plot.png", PNG), "plot.png")
     assert (picture["form"], picture["picture_type"], picture["changed"]) == ("picture", "image/png", False)
     assert base64.b64decode(picture["data"]) == PNG
     path = project / "rows.parquet"
     duckdb.sql("SELECT range AS n, 'row ' || range AS word FROM range(250)").write_parquet(str(path))
-    table = await shown(lab, await recorded(lab, path, path.read_bytes()), path.name)
+    table = await shown(lab, await record_file(lab, path, path.read_bytes()), path.name)
     assert (table["form"], table["columns"]) == ("table", ["n", "word"])
     assert (table["rows"][1], table["cut"]) == (["1", "row 1"], True)
-    pretends = await recorded(lab, path, b"PAR1\0\0")
+    pretends = await record_file(lab, path, b"PAR1\0\0")
     assert (await shown(lab, pretends, path.name))["form"] == "file"
 
 
 async def test_a_changed_replaced_or_removed_artifact_is_reported(lab: Lab, project: Path) -> None:
     file = project / "notes.md"
-    run = await recorded(lab, file, b"# One")
+    run = await record_file(lab, file, b"# One")
     for name in ("README.md", "../notes.md", "/etc/passwd"):
         with pytest.raises(NotFound, match="ARTIFACT_NOT_FOUND"):
             await shown(lab, run, name)
@@ -72,7 +72,7 @@ async def test_a_changed_replaced_or_removed_artifact_is_reported(lab: Lab, proj
 async def test_a_symbolic_link_in_place_of_an_artifact_is_not_followed(
     lab: Lab, project: Path, tmp_path: Path, replaced: str
 ) -> None:
-    run = await recorded(lab, project / "out" / "secret.txt", b"mine")
+    run = await record_file(lab, project / "out" / "secret.txt", b"mine")
     (project / replaced).rename(project / "moved")
     (elsewhere := tmp_path / "elsewhere").mkdir()
     (elsewhere / "secret.txt").write_text("theirs")

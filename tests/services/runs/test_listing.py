@@ -67,7 +67,7 @@ async def test_runs_are_sorted_by_a_metric_over_all_pages(lab: Lab) -> None:
 async def test_an_unknown_metric_is_refused_with_a_suggestion(lab: Lab) -> None:
     assert await lab.list(where=["loss<0.1"], sort="-loss") == [], "nothing is recorded yet"
     await lab.run(loss=0.5, outcome="ok")
-    meant = r"UNKNOWN_METRIC: No run has recorded the metric 'los'\. Did you mean loss\?"
+    meant = r"UNKNOWN_METRIC: No run has a metric or parameter 'los'\. Did you mean loss\?"
     for misspelt in ({"where": ["loss<1", "los<0.1"]}, {"sort": "los"}, {"sort": "-metric:los"}):
         with pytest.raises(BadInput, match=meant):
             await lab.list(**misspelt)

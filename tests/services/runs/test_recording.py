@@ -124,12 +124,12 @@ async def test_an_artifact_is_a_file_of_the_project_with_its_digest(
     run = (await lab.start())["id"]
     (settings.project / "out").mkdir()
     (settings.project / "out" / "plot.png").write_bytes(b"abc")
-    made = await lab.call("add_run_artifact", run_id=run, path="out/plot.png")
-    assert (made["name"], made["path"]) == ("plot.png", "out/plot.png")
-    assert (made["media_type"], made["bytes"]) == ("image/png", 3)
+    run_artifact = await lab.call("add_run_artifact", run_id=run, path="out/plot.png")
+    assert (run_artifact["name"], run_artifact["path"]) == ("plot.png", "out/plot.png")
+    assert (run_artifact["media_type"], run_artifact["bytes"]) == ("image/png", 3)
     (settings.project / "out" / "plot.png").write_bytes(b"abcd")
     again = await lab.call("add_run_artifact", run_id=run, path=str(settings.project / "out" / "plot.png"))
-    assert again["sha256"] != made["sha256"]
+    assert again["sha256"] != run_artifact["sha256"]
     named = await lab.call("add_run_artifact", run_id=run, path="out/plot.png", name="Plot", media_type="image/x-own")
     assert (await lab.call("get_run", run_id=run))["files"] == [named, again]
     outside = tmp_path / "secret.txt"

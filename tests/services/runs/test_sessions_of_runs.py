@@ -28,8 +28,8 @@ async def test_tasks_plans_and_agents_made_by_a_runs_kernel_belong_to_its_sessio
         await kernel.call("create_plan", text="plan: p\ntasks: [{name: a, title: A, persona: implementer}]")
         chosen = await kernel.call("create_session", project_id="sweep night", name="another")
         await kernel.call("create_task", title="chosen", persona_id="implementer", session_id=chosen["id"])
-        asked = await kernel.call("register", name="helper", capabilities={})
-        await kernel.call("approve", approval_id=asked["approval_id"])
+        registration = await kernel.call("register", name="helper", capabilities={})
+        await kernel.call("approve", approval_id=registration["approval_id"])
         [agent] = (await kernel.call("list_agents"))["agents"]
     tasks = [await given.task_now(served.workbench, number) for number in (1, 2, 3)]
     sessions = {task["title"]: task["session_id"] for task in tasks}
@@ -46,9 +46,9 @@ async def test_a_session_that_is_not_there_is_one_coded_line(served: Served, mon
 
 async def test_agents_that_a_person_admits_beside_a_run_are_in_no_session(served: Served, session: str) -> None:
     await served.workbench.call("start_run", name="night 1", session_id=session)
-    asked = await served.workbench.call("register", name="of the run", capabilities={})
-    await served.workbench.call("approve", approval_id=asked["approval_id"], choices={"session_id": session})
+    registration = await served.workbench.call("register", name="of the run", capabilities={})
+    await served.workbench.call("approve", approval_id=registration["approval_id"], choices={"session_id": session})
     mine = await served.workbench.call("register", name="mine", capabilities={})
     await served.workbench.call("approve", approval_id=mine["approval_id"])
-    found = await served.workbench.call("list_agents")
-    assert {one["name"]: one["session_id"] for one in found["agents"]} == {"of the run": session, "mine": None}
+    page = await served.workbench.call("list_agents")
+    assert {agent["name"]: agent["session_id"] for agent in page["agents"]} == {"of the run": session, "mine": None}

@@ -75,6 +75,25 @@ async def test_runs_are_sorted_by_their_fields_over_all_pages(lab: Lab, runs: di
     assert (await pages(lab, sort="-metric:duration", limit=1))[:2] == [slow, fast]
 
 
+async def test_runs_are_sorted_and_chosen_by_their_parameters(lab: Lab) -> None:
+    made = {}
+    for name, parameters in {
+        "a": {"lr": 0.1},
+        "b": {"lr": 1},
+        "c": {"lr": 0.01, "flag": True},
+        "d": {"m": "x"},
+    }.items():
+        made[(await lab.start(name, parameters=parameters))["id"]] = name
+    for limit in (1, 500):
+        found = {sort: "".join(made[run] for run in await pages(lab, sort=sort, limit=limit)) for sort in ("lr", "-lr")}
+        assert found == {"lr": "cabd", "-lr": "bacd"}
+    chosen = {"lr=0.1": "a", "lr>=0.1": "ba", "m=x": "d", "flag=true": "c", "lr!=1": "ca", "parameter:lr<0.1": "c"}
+    for condition, names in chosen.items():
+        assert "".join(made[run] for run in await pages(lab, where=[condition])) == names, condition
+    with pytest.raises(BadInput, match=r"UNKNOWN_METRIC.*Did you mean flag"):
+        await pages(lab, where=["flg=true"])
+
+
 async def test_a_run_that_is_started_again_is_sorted_by_its_last_start(lab: Lab, clock: Clock) -> None:
     first, second = [(await lab.start(key=key))["id"] for key in ("one", "two")]
     await lab.call("end_run", run_id=first, state="failed")

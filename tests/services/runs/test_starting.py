@@ -56,8 +56,8 @@ async def test_changed_files_and_a_notebook_that_git_does_not_track_make_the_com
 
 async def test_a_directory_without_a_repository_has_no_commit(tmp_path: Path) -> None:
     async with Workbench.open(Settings(project=tmp_path, port=0)) as workbench:
-        made = await workbench.call("start_run", name="trial")
-        assert (made["git_commit"], made["git_dirty"]) == (None, None)
+        run = await workbench.call("start_run", name="trial")
+        assert (run["git_commit"], run["git_dirty"]) == (None, None)
 
 
 async def test_the_hashes_of_definitions_are_recorded(lab: Lab, settings: Settings) -> None:

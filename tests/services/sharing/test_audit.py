@@ -42,13 +42,13 @@ def changes(entry: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
 async def test_the_history_of_an_agent_shows_each_change_with_actor_and_reason(
     workbench: Workbench, ada: Admitted
 ) -> None:
-    entry = next(one for one in await history(workbench) if one["kind"] == "agent.assigned")
+    entry = next(event for event in await history(workbench) if event["kind"] == "agent.assigned")
     granted = {"id": "ada", "session": "north", "team": "red", "role": "worker", "tool": "write"}
     assert changes(entry) == {field: (None, value) for field, value in granted.items()}
     new = {"session_id": "south", "tool": "read", "expires_at": "2031-02-03T04:05:06Z"}
     async with workbench.connected(ada.caller, "websocket", "a"):
         await workbench.call("update_agent", agent_id="ada", changes=new, reason="She moves on.")
-    entry = next(one for one in await history(workbench) if one["kind"] == "agent.updated")
+    entry = next(event for event in await history(workbench) if event["kind"] == "agent.updated")
     assert (entry["actor"], entry["reason"]) == ("operator", "She moves on.")
     assert changes(entry) == {
         "session": ("north", "south"),

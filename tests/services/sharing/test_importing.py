@@ -48,41 +48,41 @@ async def other(tmp_path: Path) -> AsyncIterator[Workbench]:
         yield opened
 
 
-async def exported(workbench: Workbench, resource: str, format: str = "json") -> str:
+async def export_text(workbench: Workbench, resource: str, format: str = "json") -> str:
     made = await workbench.call("export", resource=resource, format=format)
     return str(made["content"])
 
 
 async def rows(workbench: Workbench, resource: str) -> list[dict[str, Any]]:
     """The exported rows, without fields that stay on their machine."""
-    found = json.loads(await exported(workbench, resource))
+    found = json.loads(await export_text(workbench, resource))
     return [{key: value for key, value in row.items() if key not in LEFT_BEHIND} for row in found]
 
 
-async def imported(workbench: Workbench, resource: str, content: str, **how: Any) -> dict[str, Any]:
+async def import_text(workbench: Workbench, resource: str, content: str, **how: Any) -> dict[str, Any]:
     return await workbench.call("import_records", resource=resource, content=content, **{"dry_run": False, **how})
 
 
-async def copied(source: Workbench, target: Workbench, *resources: str) -> dict[str, Any]:
+async def copy_records(source: Workbench, target: Workbench, *resources: str) -> dict[str, Any]:
     """Import what another project exports; what is said of the last of it."""
     for resource in resources:
-        made = await imported(target, resource, await exported(source, resource))
+        made = await import_text(target, resource, await export_text(source, resource))
     return made
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 async def test_an_import_restores_an_export_unchanged(filled: Workbench, other: Workbench, format: str) -> None:
     for resource in ORDER:
-        content = await exported(filled, resource, format)
-        made = await imported(other, resource, content, format=format)
+        content = await export_text(filled, resource, format)
+        made = await import_text(other, resource, content, format=format)
         assert (len(made["added"]), made["present"], made["notes"]) == (len(await rows(filled, resource)), 0, [])
         assert await rows(other, resource) == await rows(filled, resource)
-        again = await imported(other, resource, content, format=format)
+        again = await import_text(other, resource, content, format=format)
         assert (again["added"], again["present"]) == ([], len(made["added"]))
 
 
 async def test_an_imported_agent_acts_once_it_has_a_token(filled: Workbench, other: Workbench) -> None:
-    await copied(filled, other, *ORDER)
+    await copy_records(filled, other, *ORDER)
     assert (await other.call("get_agent", agent_id="ada"))["registration_status"] == "inactive"
     caller = await other.identify((await other.call("issue_token", agent_id="ada"))["token"])
     assert len((await other.dispatch(caller, "read", {"limit": 500}))["data"]) == len(NASTY)
@@ -90,44 +90,44 @@ async def test_an_imported_agent_acts_once_it_has_a_token(filled: Workbench, oth
 
 
 async def test_a_dry_run_of_an_import_reports_the_same_and_changes_nothing(filled: Workbench, other: Workbench) -> None:
-    content = await exported(filled, "projects")
+    content = await export_text(filled, "projects")
     newest = (await other.call("list_events", after=None))["next_after"]
-    rehearsed = await imported(other, "projects", content, dry_run=True)
+    rehearsed = await import_text(other, "projects", content, dry_run=True)
     assert await rows(other, "projects") == []
     assert (await other.call("list_events", after=newest))["events"] == []
-    made = await imported(other, "projects", content)
+    made = await import_text(other, "projects", content)
     assert rehearsed == made | {"dry_run": True}
     assert made["added"] == ["alpha"]
 
 
 async def test_an_import_matches_an_existing_project_by_name(filled: Workbench, other: Workbench) -> None:
     alpha = await project(other)
-    assert (await copied(filled, other, "projects"))["present"] == 1
-    await copied(filled, other, "sessions")
-    assert [one["project_id"] for one in await rows(other, "sessions")] == [alpha["id"]]
+    assert (await copy_records(filled, other, "projects"))["present"] == 1
+    await copy_records(filled, other, "sessions")
+    assert [row["project_id"] for row in await rows(other, "sessions")] == [alpha["id"]]
 
 
 async def test_handwritten_rows_can_be_imported(workbench: Workbench) -> None:
-    await imported(workbench, "projects", "name,description\r\nalpha,Penguins\r\nbeta,\r\n", format="csv")
-    await imported(workbench, "sessions", '\ufeff[{"name": "one", "project": "alpha"}]')
-    await imported(workbench, "teams", "name,session\nred,one\nblue,\n", format="csv")
-    assert {(one["name"], one["session"]) for one in await rows(workbench, "teams")} == {("red", "one"), ("blue", None)}
-    made = await imported(workbench, "contexts", "session,title,agent_id\none,First,ghost\n", format="csv")
+    await import_text(workbench, "projects", "name,description\r\nalpha,Penguins\r\nbeta,\r\n", format="csv")
+    await import_text(workbench, "sessions", '\ufeff[{"name": "one", "project": "alpha"}]')
+    await import_text(workbench, "teams", "name,session\nred,one\nblue,\n", format="csv")
+    assert {(row["name"], row["session"]) for row in await rows(workbench, "teams")} == {("red", "one"), ("blue", None)}
+    made = await import_text(workbench, "contexts", "session,title,agent_id\none,First,ghost\n", format="csv")
     assert made["notes"] == ["Contexts whose author is not here: 1. To keep their authors, import the agents first."]
-    await imported(workbench, "agents", '[{"agent_id": "ada", "team": "red"}]')
+    await import_text(workbench, "agents", '[{"agent_id": "ada", "team": "red"}]')
     agent = await workbench.call("get_agent", agent_id="ada")
     assert (agent["session"], agent["team"], agent["registration_status"]) == ("one", "red", "assigned")
 
 
 async def test_imported_agents_without_their_session_are_in_none(filled: Workbench, other: Workbench) -> None:
-    made = await copied(filled, other, "agents")
+    made = await copy_records(filled, other, "agents")
     assert made["notes"] == ["Agents whose session or team is not here: 1. To keep it, import those first."]
-    assert [one["session"] for one in await rows(other, "agents")] == [None, None]
+    assert [row["session"] for row in await rows(other, "agents")] == [None, None]
 
 
 async def test_pending_registrations_are_not_imported(filled: Workbench, other: Workbench) -> None:
     await filled.call("register", name="eve")
-    made = await copied(filled, other, *ORDER[:4])
+    made = await copy_records(filled, other, *ORDER[:4])
     assert made["added"] == ["ada", "bob"]
     assert made["notes"] == ["Registrations that waited for a decision, and are left out: 1."]
 
@@ -162,8 +162,10 @@ async def test_a_row_that_cannot_be_added_is_named_and_nothing_is_added(
     resource, format, content = file
     for dry_run in (True, False):
         with pytest.raises(BadInput, match="IMPORT_INVALID") as caught:
-            await imported(workbench, resource, content, format=format, dry_run=dry_run)
-        found = [f"{one['row']} {one['field']} {one['reason']}" for one in caught.value.details["problems"]]
+            await import_text(workbench, resource, content, format=format, dry_run=dry_run)
+        found = [
+            f"{problem['row']} {problem['field']} {problem['reason']}" for problem in caught.value.details["problems"]
+        ]
         assert found == problems
         assert await rows(workbench, resource) == []
 
@@ -175,18 +177,18 @@ async def test_a_file_that_is_no_export_is_refused(workbench: Workbench) -> None
     ):
         for content in contents:
             with pytest.raises(BadInput, match="IMPORT_INVALID: The file cannot be read: "):
-                await imported(workbench, "projects", content, format=format)
+                await import_text(workbench, "projects", content, format=format)
 
 
 async def test_only_the_operator_imports(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("pam", role="planner", access_level="session_level")
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(planner.caller, "import_records", {"resource": "agents", "content": "[]"})
-    assert (await imported(workbench, "agents", "[]"))["added"] == []
+    assert (await import_text(workbench, "agents", "[]"))["added"] == []
 
 
 @given(st.text())
-def test_a_cell_is_read_as_it_was_written_and_is_no_formula(text: str) -> None:
+def test_a_cell_reads_back_unchanged_and_is_no_formula(text: str) -> None:
     cell = export._cell(text)
     assert not cell.startswith(export.FORMULA)
     assert import_file._value("title", cell) == (text or None)

@@ -29,14 +29,19 @@ async def events(workbench: Workbench) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 async def test_a_project_is_found_by_id_and_by_name_with_the_number_of_its_sessions(workbench: Workbench) -> None:
-    made = await given.project(workbench, "  alpha ", description="First.")
-    assert (made["name"], made["description"], made["sessions"], made["deleted_at"]) == ("alpha", "First.", 0, None)
-    assert made["created_at"] == made["updated_at"]
-    assert await events(workbench) == [("project.created", f"project:{made['id']}", {"name": "alpha"})]
+    project = await given.project(workbench, "  alpha ", description="First.")
+    assert (project["name"], project["description"], project["sessions"], project["deleted_at"]) == (
+        "alpha",
+        "First.",
+        0,
+        None,
+    )
+    assert project["created_at"] == project["updated_at"]
+    assert await events(workbench) == [("project.created", f"project:{project['id']}", {"name": "alpha"})]
     for name in ("one", "two"):
         await given.session(workbench, name)
-    for ref in (made["id"], "alpha"):
-        assert await workbench.call("get_project", project_id=ref) == made | {"sessions": 2}
+    for ref in (project["id"], "alpha"):
+        assert await workbench.call("get_project", project_id=ref) == project | {"sessions": 2}
     await workbench.call("delete_session", session_id="one")
     assert (await workbench.call("get_project", project_id="alpha"))["sessions"] == 1
 
@@ -73,13 +78,13 @@ async def test_the_name_of_a_project_is_unique_until_it_is_deleted(workbench: Wo
 
 async def test_an_update_of_a_project_keeps_the_fields_it_omits(settings: Settings, clock: Clock) -> None:
     async with Workbench.open(settings, clock=clock) as workbench:
-        made = await given.project(workbench, "alpha", description="First.")
+        project = await given.project(workbench, "alpha", description="First.")
         clock.forward(1)
         same = await workbench.call("update_project", project_id="alpha")
-        assert same == made
+        assert same == project
         renamed = await workbench.call("update_project", project_id="alpha", name="beta")
-        assert renamed == made | {"name": "beta", "updated_at": renamed["updated_at"]}
-        assert renamed["updated_at"] > made["updated_at"]
+        assert renamed == project | {"name": "beta", "updated_at": renamed["updated_at"]}
+        assert renamed["updated_at"] > project["updated_at"]
         again = await workbench.call("update_project", project_id="beta", name="beta", description="")
         assert (again["name"], again["description"]) == ("beta", "")
         told = [data for kind, _, data in await events(workbench) if kind == "project.updated"]
@@ -87,13 +92,13 @@ async def test_an_update_of_a_project_keeps_the_fields_it_omits(settings: Settin
 
 
 async def test_a_deleted_project_is_hidden_until_it_is_restored(workbench: Workbench) -> None:
-    made = await given.project(workbench, "alpha")
+    project = await given.project(workbench, "alpha")
     deleted = await workbench.call("delete_project", project_id="alpha")
     assert deleted["deleted_at"] is not None
     assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["alpha"])
     for name in ("get_project", "update_project", "delete_project"):
-        await given.refuses("PROJECT_NOT_FOUND", workbench.call(name, project_id=made["id"]))
-    assert await workbench.call("restore_project", project_id="alpha") == made
+        await given.refuses("PROJECT_NOT_FOUND", workbench.call(name, project_id=project["id"]))
+    assert await workbench.call("restore_project", project_id="alpha") == project
     assert (await names(workbench), await names(workbench, deleted=True)) == (["alpha"], [])
     with pytest.raises(NotFound, match="PROJECT_NOT_FOUND: There is no deleted project"):
         await workbench.call("restore_project", project_id="alpha")

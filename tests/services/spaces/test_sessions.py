@@ -30,17 +30,17 @@ async def names(workbench: Workbench, caller: Caller | None = None, **how: Any) 
 async def test_a_session_is_made_in_a_project_and_found_by_id_and_by_name(
     workbench: Workbench, alpha: dict[str, Any]
 ) -> None:
-    made = await workbench.call("create_session", project_id=alpha["id"], name="one", description="First.")
-    assert (made["project_id"], made["project"]) == (alpha["id"], "alpha")
-    assert (made["teams"], made["agents"], made["contexts"], made["deleted_at"]) == (0, 0, 0, None)
-    for ref in (made["id"], "one"):
-        assert await workbench.call("get_session", session_id=ref) == made
+    session = await workbench.call("create_session", project_id=alpha["id"], name="one", description="First.")
+    assert (session["project_id"], session["project"]) == (alpha["id"], "alpha")
+    assert (session["teams"], session["agents"], session["contexts"], session["deleted_at"]) == (0, 0, 0, None)
+    for ref in (session["id"], "one"):
+        assert await workbench.call("get_session", session_id=ref) == session
     await workbench.call("delete_project", project_id="alpha")
     for project in ("nowhere", alpha["id"]):
         await given.refuses("PROJECT_NOT_FOUND", given.session(workbench, "two", project))
     (event,) = (await workbench.call("list_events", kinds=["session.*"]))["events"]
-    assert (event["kind"], event["subject"]) == ("session.created", f"session:{made['id']}")
-    assert (event["session"], event["data"]) == (made["id"], {"project_id": alpha["id"], "name": "one"})
+    assert (event["kind"], event["subject"]) == ("session.created", f"session:{session['id']}")
+    assert (event["session"], event["data"]) == (session["id"], {"project_id": alpha["id"], "name": "one"})
 
 
 async def test_the_name_of_a_session_is_unique_within_its_project(workbench: Workbench) -> None:
@@ -73,7 +73,7 @@ async def test_sessions_are_listed_by_project_and_search_text(workbench: Workben
 
 
 async def test_a_deleted_session_comes_back_with_all_that_was_in_it(workbench: Workbench, admit: Admit) -> None:
-    made = await given.session(workbench, "one")
+    session = await given.session(workbench, "one")
     await given.team(workbench, "red", "one")
     ada = await admit("ada", team_id="red")
     await admit("bob", session_id="one")
@@ -87,7 +87,7 @@ async def test_a_deleted_session_comes_back_with_all_that_was_in_it(workbench: W
     assert (await workbench.call("read"))["data"] == []
     assert await names(workbench, ada.caller) == []
     await given.refuses("SESSION_NOT_FOUND", workbench.dispatch(ada.caller, "write", {"content": {"title": "lost"}}))
-    await given.refuses("SESSION_NOT_FOUND", workbench.call("get_session", session_id=made["id"]))
+    await given.refuses("SESSION_NOT_FOUND", workbench.call("get_session", session_id=session["id"]))
     assert await workbench.call("restore_session", session_id="one") == before
     assert [team["name"] for team in (await workbench.call("list_teams"))["teams"]] == ["red"]
     assert [context["title"] for context in (await workbench.call("read"))["data"]] == ["kept"]
@@ -120,7 +120,7 @@ async def test_an_agent_sees_its_own_session_only(workbench: Workbench, admit: A
 
 
 async def test_every_change_of_a_session_is_an_event_of_that_session(workbench: Workbench) -> None:
-    made = await given.session(workbench, "one")
+    session = await given.session(workbench, "one")
     await workbench.call("update_session", session_id="one", name="uno", description="Renamed.")
     await workbench.call("update_session", session_id="uno")
     await workbench.call("delete_session", session_id="uno")
@@ -128,5 +128,5 @@ async def test_every_change_of_a_session_is_an_event_of_that_session(workbench: 
     events = (await workbench.call("list_events", kinds=["session.*"]))["events"]
     kinds = ["session.created", "session.updated", "session.deleted", "session.restored"]
     assert [event["kind"] for event in events] == kinds
-    assert {event["session"] for event in events} == {made["id"]}
+    assert {event["session"] for event in events} == {session["id"]}
     assert events[1]["data"]["changes"] == ["description", "name"]

@@ -85,27 +85,27 @@ async def test_a_team_moves_with_its_members(workbench: Workbench, sessions: dic
 
 
 async def test_a_deleted_team_comes_back_with_its_members(workbench: Workbench, admit: Admit) -> None:
-    made = await given.team(workbench, "red", "one")
+    team = await given.team(workbench, "red", "one")
     await admit("ada", team_id="red")
     deleted = await workbench.call("delete_team", team_id="red")
     assert (deleted["deleted_at"] is not None, await names(workbench)) == (True, [])
-    await given.refuses("TEAM_NOT_FOUND", workbench.call("get_team", team_id=made["id"]))
+    await given.refuses("TEAM_NOT_FOUND", workbench.call("get_team", team_id=team["id"]))
     other = await given.team(workbench, "red", "one")
     await given.refuses("NAME_TAKEN", workbench.call("restore_team", team_id="red"))
     await workbench.call("delete_team", team_id=other["id"])
-    restored = await workbench.call("restore_team", team_id=made["id"])
-    assert restored == made | {"agents": 1}
+    restored = await workbench.call("restore_team", team_id=team["id"])
+    assert restored == team | {"agents": 1}
 
 
 async def test_a_team_is_gone_with_its_session_and_project_and_back_with_them(workbench: Workbench) -> None:
-    made = await given.team(workbench, "red", "one")
+    team = await given.team(workbench, "red", "one")
     for noun, name in (("session", "one"), ("project", "alpha")):
         await workbench.call(f"delete_{noun}", **{f"{noun}_id": name})
         assert (await names(workbench), await names(workbench, deleted=True)) == ([], ["red"])
         with pytest.raises(NotFound, match="SESSION_NOT_FOUND: Its session, 'one', is deleted"):
-            await workbench.call("restore_team", team_id=made["id"])
+            await workbench.call("restore_team", team_id=team["id"])
         await workbench.call(f"restore_{noun}", **{f"{noun}_id": name})
-        assert await workbench.call("get_team", team_id="red") == made
+        assert await workbench.call("get_team", team_id="red") == team
 
 
 @pytest.mark.parametrize(

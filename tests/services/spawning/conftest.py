@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
 
 
 @pytest.fixture
 async def lab(served: Served) -> Path:
     """A worktree; its directory."""
-    return Path((await served.workbench.call("create_worktree", name="lab"))["path"])
+    return await given.worktree(served.workbench)

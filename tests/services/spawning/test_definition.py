@@ -27,13 +27,15 @@ FREE = {"permissionRequired": False}
 async def define(served: Served, **more: Any) -> str:
     """A definition with the persona `implementer`, a rule, and one that is used on request; its id."""
     call = served.workbench.call
-    made = await call("agent_create", agentPath="./agents/reviewer", name="Reviewer", initialPrompt=PROMPT, **more)
+    definition = await call(
+        "agent_create", agentPath="./agents/reviewer", name="Reviewer", initialPrompt=PROMPT, **more
+    )
     rules = {"kind": {"text": ALWAYS, "include": "always"}, "twice": {"text": ON_REQUEST, "include": "manual"}}
     for name, rule in rules.items():
         await call("agent_add_rule", agentTarget="Reviewer", rule={"name": name, **rule})
     file = file_of(served)
     file.write_text(file.read_text().replace("metadata:\n", "metadata:\n  persona: implementer\n"))
-    return str(made["agentId"])
+    return str(definition["agentId"])
 
 
 async def version(served: Served) -> str:
@@ -230,8 +232,8 @@ async def test_the_person_sees_which_definition_a_planners_agent_has(served: Ser
     made = await served.workbench.dispatch(
         paula.caller, "spawn_agent", {"definition": "Reviewer", "new_worktree": True}
     )
-    found = await served.workbench.call("get_approval", approval_id=made["approval_id"])
-    assert found["payload"]["definition"] == {
+    approval = await served.workbench.call("get_approval", approval_id=made["approval_id"])
+    assert approval["payload"]["definition"] == {
         "id": definition_id,
         "name": "Reviewer",
         "hash": await version(served),

@@ -20,16 +20,19 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 async def begun(served: Served, agent_id: str) -> dict[str, Any]:
     """The process of an agent, once it has one."""
-    while (found := await process(served, agent_id))["state"] == "queued":
+    while (details := await process(served, agent_id))["state"] == "queued":
         await asyncio.sleep(0.02)
-    return found
+    return details
 
 
 async def test_agents_wait_for_a_free_place_in_the_order_of_their_requests(settings: Settings) -> None:
     async with crowded(settings, max_agents_running=1, max_agents_queued=2) as served:
         names = ["first", "second", "third"]
-        made = [await spawn(served, name=name) for name in names]
-        assert [(one["state"], one["pid"] is None) for one in made] == [("running", False), *[("queued", True)] * 2]
+        agents = [await spawn(served, name=name) for name in names]
+        assert [(agent["state"], agent["pid"] is None) for agent in agents] == [
+            ("running", False),
+            *[("queued", True)] * 2,
+        ]
         assert [(await process(served, name))["queue_place"] for name in names] == [None, 1, 2]
         await given.refuses("TOO_MANY_AGENTS", spawn(served, name="fourth"))
         assert [a["agent_id"] for a in (await served.workbench.call("list_agents"))["agents"]] == names
@@ -48,8 +51,8 @@ async def test_an_agent_that_waits_for_room_can_be_ended(settings: Settings) -> 
         await spawn(served, name="first")
         await spawn(served, name="second", environment={"KEY": "secret"})
         await served.workbench.call("terminate_agent", agent_id="second", reason="Enough.")
-        found = await process(served, "second")
-        assert (found["state"], found["reason"], found["queue_place"]) == ("ended", "Enough.", None)
+        details = await process(served, "second")
+        assert (details["state"], details["reason"], details["queue_place"]) == ("ended", "Enough.", None)
         assert (await agent(served, "second"))["registration_status"] == "inactive"
         await served.workbench.call("terminate_agent", agent_id="first")
         await over(served, "first")

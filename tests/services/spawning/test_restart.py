@@ -27,7 +27,7 @@ def content(path: Path) -> bytes:
 
 
 async def test_a_worker_is_started_again_with_the_same_identity(served: Served, lab: Path) -> None:
-    made = await spawn(
+    agent = await spawn(
         served, name="walt", assigned_worktree="lab", environment={"KEY": "s3cret"}, limits={"wall_seconds": 60}
     )
     first = await given.task(
@@ -36,7 +36,7 @@ async def test_a_worker_is_started_again_with_the_same_identity(served: Served, 
     command = int(await given.written(lab / "pid"))
     again = await served.workbench.call("restart_agent", agent_id="walt")
     assert (again["agent_id"], again["state"], again["worktree"]) == ("walt", "running", "lab")
-    await ended(made["pid"], command)
+    await ended(agent["pid"], command)
     task = await given.reached(served.workbench, first, "completed")
     assert [(a["agent_id"], a["outcome"]) for a in task["attempts"]] == [("walt", "released"), ("walt", "completed")]
     assert (await output_of(served, first))[-1] == "key of 6"
@@ -45,7 +45,7 @@ async def test_a_worker_is_started_again_with_the_same_identity(served: Served, 
     await over(served, "walt")
     third = await served.workbench.call("restart_agent", agent_id="walt")
     await done(served)
-    assert len({made["pid"], again["pid"], third["pid"]}) == 3
+    assert len({agent["pid"], again["pid"], third["pid"]}) == 3
     assert len(await given.kinds(served.workbench, "agent.restarted")) == 2
     (kept,) = [path for path in served.workbench.settings.home.rglob("*") if b"s3cret" in content(path)]
     assert (kept.parent.name, stat.S_IMODE(kept.stat().st_mode)) == ("environments", 0o600)
@@ -55,15 +55,15 @@ async def test_an_agent_is_started_again_only_by_its_spawner_and_not_when_it_was
     served: Served, admit: Admit
 ) -> None:
     paula, pete = await admit("paula", "planner"), await admit("pete", "planner")
-    made = await spawn(served, paula)
+    agent = await spawn(served, paula)
     with pytest.raises(Refused, match="FORBIDDEN"):
-        await served.workbench.dispatch(pete.caller, "restart_agent", {"agent_id": made["agent_id"]})
-    again = await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
+        await served.workbench.dispatch(pete.caller, "restart_agent", {"agent_id": agent["agent_id"]})
+    again = await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": agent["agent_id"]})
     assert (again["status"], again["state"]) == ("pending", "running")
-    await served.workbench.call("reject", approval_id=made["approval_id"])
-    await over(served, made["agent_id"])
+    await served.workbench.call("reject", approval_id=agent["approval_id"])
+    await over(served, agent["agent_id"])
     with pytest.raises(Conflict, match="WRONG_STATE"):
-        await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": made["agent_id"]})
+        await served.workbench.dispatch(paula.caller, "restart_agent", {"agent_id": agent["agent_id"]})
     await given.refuses("PROCESS_NOT_FOUND", served.workbench.call("restart_agent", agent_id="paula"))
 
 

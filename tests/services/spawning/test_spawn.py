@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_seen_nowhere(
     served: Served, repository: Path, mcp: bool
 ) -> None:
-    await served.workbench.call("create_worktree", name="lab")
+    await given.worktree(served.workbench)
     made = await spawn(served, assigned_worktree="lab", name="walt", mcp=mcp, environment={"COLOUR": "blue"})
     assert (made["agent_id"], made["status"], made["worktree"]) == ("walt", "assigned", "lab")
     run = "pwd; env; cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'; touch made"
@@ -42,9 +42,9 @@ async def test_a_spawned_worker_does_a_task_in_its_worktree_and_its_token_is_see
     assert {"COLOUR=blue", f"WORKBENCH_URL={served.info.url}", f"WORKBENCH_PROJECT={repository}"} <= set(seen)
     assert any("environ" in line and "Permission denied" in line for line in seen)
 
-    found = await process(served, "walt")
-    assert (found["pid"], found["running"], found["exit_code"]) == (made["pid"], True, None)
-    log = Path(found["log"])
+    details = await process(served, "walt")
+    assert (details["pid"], details["running"], details["exit_code"]) == (made["pid"], True, None)
+    log = Path(details["log"])
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert "admitted as walt" in log.read_text()
     assert "wba_" not in log.read_text() + "\n".join(seen)
@@ -74,17 +74,17 @@ async def test_a_worker_whose_registration_is_rejected_ends(served: Served) -> N
     made = await spawn(served, approve="ask")
     assert made["status"] == "pending"
     await served.workbench.call("reject", approval_id=made["approval_id"], reason="Full house.")
-    found = await over(served, made["agent_id"])
-    assert found["exit_code"] == 1
-    assert "REJECTED: Your registration was rejected: Full house." in Path(found["log"]).read_text()
+    details = await over(served, made["agent_id"])
+    assert details["exit_code"] == 1
+    assert "REJECTED: Your registration was rejected: Full house." in Path(details["log"]).read_text()
     assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
 
 
 async def test_a_worker_that_dies_while_it_waits_leaves_no_question(served: Served) -> None:
     made = await spawn(served, approve="ask")
     os.kill(made["pid"], signal.SIGKILL)
-    found = await over(served, made["agent_id"])
-    assert found["exit_code"] == -signal.SIGKILL
+    details = await over(served, made["agent_id"])
+    assert details["exit_code"] == -signal.SIGKILL
     assert (await served.workbench.call("list_approvals"))["approvals"] == []
     assert (await agent(served, made["agent_id"]))["registration_status"] == "rejected"
     await given.refuses("ALREADY_DECIDED", served.workbench.call("approve", approval_id=made["approval_id"]))
@@ -114,13 +114,13 @@ async def test_a_worker_is_given_a_worktree_of_its_own(served: Served, admit: Ad
     names.append((await spawn(served, new_worktree=True, assigned_worktree="nest"))["worktree"])
     names.append((await spawn(served, paula, new_worktree=True))["worktree"])
     assert names == ["wilma-walt", "wilma-walt-2", "nest", "implementer"]
-    found = (await served.workbench.call("get_worktree_status"))["worktrees"]
-    assert [(one["name"], one["created_by"]) for one in found][-1] == ("implementer", "paula")
+    worktrees = (await served.workbench.call("get_worktree_status"))["worktrees"]
+    assert [(worktree["name"], worktree["created_by"]) for worktree in worktrees][-1] == ("implementer", "paula")
     await given.refuses("WORKTREE_EXISTS", spawn(served, new_worktree=True, assigned_worktree="nest"))
 
 
 async def test_a_spawned_agent_keeps_its_worktree(served: Served) -> None:
-    await served.workbench.call("create_worktree", name="other")
+    await given.worktree(served.workbench, "other")
     made = await spawn(served, name="Wilma", new_worktree=True)
     with pytest.raises(Conflict, match=r"WORKTREE_FIXED: Workbench started .* in its worktree. Spawn another agent"):
         await served.workbench.call("update_agent", agent_id=made["agent_id"], changes={"worktree": "other"})
@@ -131,8 +131,8 @@ async def test_a_worker_for_one_task_does_it_in_the_tasks_worktree_and_ends(serv
     made = await spawn(served, name="walt", task_id=mine)
     assert made["worktree"] == "lab"
     await given.reached(served.workbench, mine, "completed")
-    found = await over(served, "walt")
-    assert (found["exit_code"], found["mode"], found["task_id"]) == (0, "task", mine)
+    details = await over(served, "walt")
+    assert (details["exit_code"], details["mode"], details["task_id"]) == (0, "task", mine)
     assert (await served.workbench.call("get_task_status", task_id=other))["status"] == "pending"
     await given.refuses("WRONG_STATE", spawn(served, task_id=mine))
     await given.refuses("TASK_DOES_NOT_FIT", spawn(served, task_id=other, persona_id="tester"))
@@ -153,10 +153,10 @@ async def test_a_profile_of_the_projects_own_goes_before_a_shipped_one(served: S
     (own / "broken.yaml").write_text("command: {}\n")
     (own / "absent.yaml").write_text("summary: x\ncommand: [no-such-program]\nneeds: [no-such-program, $NO_SUCH]\n")
     trust(served.workbench.settings.project, withheld(served.workbench.settings.project))
-    found = {one["name"]: one for one in (await served.workbench.call("list_profiles"))["profiles"]}
-    assert {"script", "python", "claude", "codex", "gemini"} <= set(found)
-    assert (found["script"]["source"], found["script"]["command"]) == ("project", ["echo", "would do {title}"])
-    assert (found["broken"]["available"], found["absent"]["needs"]) == (False, ["no-such-program", "$NO_SUCH"])
+    profiles = {profile["name"]: profile for profile in (await served.workbench.call("list_profiles"))["profiles"]}
+    assert {"script", "python", "claude", "codex", "gemini"} <= set(profiles)
+    assert (profiles["script"]["source"], profiles["script"]["command"]) == ("project", ["echo", "would do {title}"])
+    assert (profiles["broken"]["available"], profiles["absent"]["needs"]) == (False, ["no-such-program", "$NO_SUCH"])
     for code, name in (("PROFILE_INVALID", "broken"), ("PROFILE_UNAVAILABLE", "absent")):
         await given.refuses(code, spawn(served, profile=name))
     await spawn(served, assigned_worktree="lab")
@@ -169,10 +169,10 @@ async def test_a_profile_that_the_user_has_not_trusted_is_not_used(served: Serve
     own.mkdir()
     for name in ("script", "new"):
         (own / f"{name}.yaml").write_text(f"summary: x\ncommand: [touch, {mark}]\n")
-    found = {one["name"]: one for one in (await served.workbench.call("list_profiles"))["profiles"]}
-    assert found["script"]["source"] == "shipped"
-    assert (found["new"]["available"], found["new"]["needs"]) == (False, ["`workbench trust`"])
-    assert "touch" not in str(found)
+    profiles = {profile["name"]: profile for profile in (await served.workbench.call("list_profiles"))["profiles"]}
+    assert profiles["script"]["source"] == "shipped"
+    assert (profiles["new"]["available"], profiles["new"]["needs"]) == (False, ["`workbench trust`"])
+    assert "touch" not in str(profiles)
     await given.refuses("PROFILE_NOT_TRUSTED", spawn(served, profile="new"))
     await spawn(served, assigned_worktree="lab")
     await done(served)
@@ -211,9 +211,9 @@ async def test_a_worker_that_is_not_confined_is_reported_as_such(settings: Setti
         made = await spawn(served, name="walt")
         assert made["confinement"] == said
         await done(served)
-        found = await process(served, "walt")
-        assert found["confinement"] == said
-        assert "not confined in all: disabled" in Path(found["log"]).read_text()
+        details = await process(served, "walt")
+        assert details["confinement"] == said
+        assert "not confined in all: disabled" in Path(details["log"]).read_text()
 
 
 async def test_a_setting_requires_a_worktree_of_every_agent(settings: Settings) -> None:
@@ -262,7 +262,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 
 
 async def test_a_refused_spawn_starts_nothing(served: Served) -> None:
-    await served.workbench.call("create_worktree", name="old")
+    await given.worktree(served.workbench, "old")
     await served.workbench.call("discard_worktree", worktree_name="old")
     for code, more in REFUSED:
         await given.refuses(code, spawn(served, **more))
@@ -289,9 +289,12 @@ async def test_a_planners_agent_gets_no_more_tools_than_the_planner(served: Serv
         await spawn(served, paula, tools=["mail", "notes"])
     environment = {"ZONE": "secret", "ANTHROPIC_BASE_URL": "https://mine.example"}
     made = await spawn(served, paula, persona_id="tester", tools=["notes"], new_worktree=True, environment=environment)
-    asked = await call("get_approval", approval_id=made["approval_id"])
-    assert (asked["payload"]["tools"], asked["payload"]["environment"]) == (["notes"], ["ANTHROPIC_BASE_URL", "ZONE"])
-    assert "secret" not in str(asked)
+    approval = await call("get_approval", approval_id=made["approval_id"])
+    assert (approval["payload"]["tools"], approval["payload"]["environment"]) == (
+        ["notes"],
+        ["ANTHROPIC_BASE_URL", "ZONE"],
+    )
+    assert "secret" not in str(approval)
     decided = await call("approve", approval_id=made["approval_id"], choices={"agent_id": "walt"})
     assert decided["outcome"]["granted"]["tools"] == ["notes"]
     assert (await call("get_agent", agent_id="walt"))["tools"] == ["notes"]
@@ -303,7 +306,7 @@ async def test_a_planners_agent_gets_no_more_tools_than_the_planner(served: Serv
 
 async def test_a_planner_spawns_only_in_its_own_worktrees_and_a_worker_not_at_all(served: Served, admit: Admit) -> None:
     paula, walt = await admit("paula", "planner"), await admit("walt")
-    await served.workbench.call("create_worktree", name="lab")
+    await given.worktree(served.workbench)
     with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to operator"):
         await spawn(served, paula, assigned_worktree="lab")
     await given.refuses("FORBIDDEN", spawn(served, walt))

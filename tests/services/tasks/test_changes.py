@@ -20,7 +20,7 @@ async def fail(workbench: Workbench, agent: Admitted, task_id: int, **more: Any)
     return await given.done_by(workbench, agent, "fail_task", task_id, error_message="no", **more)
 
 
-async def rested(workbench: Workbench, task_id: int) -> None:
+async def let_rest(workbench: Workbench, task_id: int) -> None:
     """Return once the pause before another attempt is over."""
     async with workbench.feed.subscribe("task.retry_ready") as heard:
         while (await given.task_now(workbench, task_id))["not_before"] is not None:
@@ -39,10 +39,10 @@ async def events(workbench: Workbench, task_id: int) -> list[tuple[str, dict[str
 async def test_the_holder_of_a_task_creates_subtasks_that_inherit_from_it(workbench: Workbench, ada: Admitted) -> None:
     parent = await given.task(workbench, priority=7)
     await given.claim(workbench, ada)
-    made = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
-    assert (made["parent_task_id"], made["persona_id"], made["priority"]) == (parent, "implementer", 7)
-    assert (made["created_by"], made["status"], made["blocked"]) == ("ada", "pending", False)
-    said = {"persona_id": "tester", "priority": 0, "dependencies": [made["id"]], "parent_task_id": made["id"]}
+    subtask = await workbench.dispatch(ada.caller, "create_subtask", {"parent_task_id": parent, "title": "A part"})
+    assert (subtask["parent_task_id"], subtask["persona_id"], subtask["priority"]) == (parent, "implementer", 7)
+    assert (subtask["created_by"], subtask["status"], subtask["blocked"]) == ("ada", "pending", False)
+    said = {"persona_id": "tester", "priority": 0, "dependencies": [subtask["id"]], "parent_task_id": subtask["id"]}
     new = {"title": "A part of it", "target_worktree": "lab", **said}
     other = await workbench.dispatch(ada.caller, "create_subtask", new)
     assert ({key: other[key] for key in said}, other["worktree"]) == (said, "lab")
@@ -97,7 +97,7 @@ async def test_only_the_holder_a_planner_or_the_operator_creates_subtasks(
 async def test_a_dead_task_is_retried_with_all_its_retries(workbench: Workbench, ada: Admitted, end: str) -> None:
     task = await given.task(workbench, max_retries=1)
     await fail(workbench, ada, task)
-    await rested(workbench, task)
+    await let_rest(workbench, task)
     if end == "failed":
         await fail(workbench, ada, task)
     else:
@@ -114,7 +114,7 @@ async def test_a_dead_task_is_retried_with_all_its_retries(workbench: Workbench,
     found = await given.task_now(workbench, task)
     assert (found["status"], found["retry_count"]) == ("pending", 1)
     assert [a["attempt"] for a in found["attempts"]] == ([1, 2, 3] if end == "failed" else [1, 2])
-    await rested(workbench, task)
+    await let_rest(workbench, task)
     held = await given.claim(workbench, ada, task)
     with pytest.raises(Conflict, match=r"WRONG_STATE.*claimed"):
         await workbench.call("retry_task", task_id=task)
@@ -140,8 +140,8 @@ async def test_errors_of_some_classes_are_never_tried_again(workbench: Workbench
     assert (await fail(workbench, ada, one, error_class="json.valueerror"))["status"] == "failed"
     assert (await fail(workbench, ada, two, error_class="OSError"))["status"] == "pending"
     assert (await fail(workbench, ada, three))["status"] == "pending"
-    found = await given.task_now(workbench, one)
-    assert (found["no_retry"], found["attempts"][0]["error_class"]) == (never, "json.valueerror")
+    task = await given.task_now(workbench, one)
+    assert (task["no_retry"], task["attempts"][0]["error_class"]) == (never, "json.valueerror")
     told = {"attempt": 1, "error": "no", "error_class": "json.valueerror"}
     assert (await events(workbench, one))[-1] == ("failed", told)
 
@@ -255,12 +255,12 @@ async def test_a_task_of_a_closed_worktree_is_retried_once_the_worktree_exists_a
     for one in (waiting, task):
         await workbench.call("cancel_task", task_id=one)
     assert (await workbench.call("retry_task", task_id=waiting))["status"] == "pending"
-    await workbench.call("create_worktree", name="lab")
+    await given.worktree(workbench)
     await workbench.call("discard_worktree", worktree_name="lab")
     with pytest.raises(Conflict, match="WORKTREE_CLOSED") as refused:
         await workbench.call("retry_task", task_id=task)
     assert (refused.value.details["worktree"], refused.value.details["branch"]) == ("lab", "wb/lab/main")
     assert f"`workbench retry {task} --recreate`" in refused.value.message
     assert (await given.task_now(workbench, task))["status"] == "cancelled"
-    await workbench.call("create_worktree", name="lab", branch_name=refused.value.details["branch"])
+    await given.worktree(workbench, branch_name=refused.value.details["branch"])
     assert (await workbench.call("retry_task", task_id=task))["status"] == "pending"

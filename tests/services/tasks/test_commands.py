@@ -23,9 +23,9 @@ async def test_new_tasks_without_a_command_are_noted(workbench: Workbench) -> No
     assert (await workbench.call("create_task", **NEW, run="true"))["note"] is None
     assert (await workbench.call("create_subtask", parent_task_id=1, title="s"))["note"] == ONE.format(5)
     some = [NEW | {"run": "true"}, *[NEW] * 7]
-    made = await workbench.call("create_tasks", tasks=some)
+    page = await workbench.call("create_tasks", tasks=some)
     said = "Tasks 7, 8, 9, 10, 11 and 2 more have no command (run): only an LLM agent or a person can do them."
-    assert made["note"] == said
+    assert page["note"] == said
     assert (await workbench.call("create_tasks", tasks=some[:1]))["note"] is None
 
 
@@ -38,9 +38,11 @@ async def test_a_new_plan_notes_its_tasks_without_a_command(workbench: Workbench
 
 
 async def test_an_agent_that_only_runs_commands_is_offered_no_other_tasks(workbench: Workbench, ada: Admitted) -> None:
-    made = await workbench.call("register", name="script", capabilities={COMMANDS_ONLY: True}, persona_id="implementer")
-    await workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "script"})
-    script = Admitted("script", made["token"], await workbench.identify(made["token"]))
+    registration = await workbench.call(
+        "register", name="script", capabilities={COMMANDS_ONLY: True}, persona_id="implementer"
+    )
+    await workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "script"})
+    script = Admitted("script", registration["token"], await workbench.identify(registration["token"]))
     await workbench.call("create_task", **NEW, priority=900)
     await workbench.call("create_task", **NEW, assigned_agent_id="script")
     assert (await workbench.dispatch(script.caller, "heartbeat_and_get_tasks", {}))["available"] == []
@@ -63,8 +65,8 @@ async def test_a_script_worker_leaves_a_task_without_a_command_pending(served: S
     )
     task = await served.workbench.call("get_task", task_id=first["id"])
     assert (task["status"], task["attempts"]) == ("pending", [])
-    (found,) = (await served.workbench.call("list_agents"))["agents"]
-    assert found["capabilities"] == {COMMANDS_ONLY: True}
+    (agent,) = (await served.workbench.call("list_agents"))["agents"]
+    assert agent["capabilities"] == {COMMANDS_ONLY: True}
     with pytest.raises(Conflict, match="NO_COMMAND"):
         await spawn(served, task_id=first["id"])
     assert (await process(served, "walt"))["running"]

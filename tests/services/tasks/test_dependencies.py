@@ -151,9 +151,9 @@ async def test_the_failure_policy_blocks_cancels_or_frees_a_dependent_task(
     workbench: Workbench, ada: Admitted, bad: str
 ) -> None:
     first, policies = await given.task(workbench), ("block", "ignore", "cancel")
-    made = [await given.whole_task(workbench, dependencies=[first], on_failure=how) for how in policies]
-    assert tuple(task["on_failure"] for task in made) == policies
-    stays, goes, over = [task["id"] for task in made]
+    tasks = [await given.whole_task(workbench, dependencies=[first], on_failure=how) for how in policies]
+    assert tuple(task["on_failure"] for task in tasks) == policies
+    stays, goes, over = [task["id"] for task in tasks]
     await given.end(workbench, ada, first, bad)
     assert await states(workbench, stays, goes, over) == [("pending", [first]), ("pending", []), ("cancelled", [])]
     assert await kinds(workbench, stays) == ["created", "blocked"]
@@ -174,12 +174,13 @@ async def test_a_cancelled_task_cancels_its_subtasks_and_its_cancelling_dependan
     workbench: Workbench, ada: Admitted, bob: Admitted
 ) -> None:
     first = await given.task(workbench)
-    second = await given.task(workbench, "second", dependencies=[first], on_failure="cancel")
+    second = await given.task(workbench, "second", on_failure="cancel")
     under = await given.task(workbench, "under", parent_task_id=second)
     third = await given.task(workbench, "third", dependencies=[under, second], on_failure="cancel")
     fourth = await given.task(workbench, "fourth", dependencies=[third, second], on_failure="ignore")
     fifth = await given.task(workbench, "fifth", dependencies=[third])
     await given.claim(workbench, bob, under)
+    await wait_for(workbench, second, first)
     await given.end(workbench, ada, first, "failed")
     assert await states(workbench, second, under, third, fourth, fifth) == [
         *(("cancelled", []), ("cancelled", []), ("cancelled", []), ("pending", []), ("pending", [third])),

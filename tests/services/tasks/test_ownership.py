@@ -78,9 +78,9 @@ async def test_a_planner_shapes_the_task_it_holds(workbench: Workbench, admit: A
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(pam.caller, "create_subtask", part | {"blocks_parent": True})
     await given.claim(workbench, pam, task)
-    made = await workbench.dispatch(pam.caller, "create_subtask", part | {"blocks_parent": True})
+    subtask = await workbench.dispatch(pam.caller, "create_subtask", part | {"blocks_parent": True})
     await given.done_by(workbench, pam, "release_task", task)
-    await given.done_by(workbench, pam, "cancel_task", made["id"])
+    await given.done_by(workbench, pam, "cancel_task", subtask["id"])
     with pytest.raises(Refused, match="FORBIDDEN"):
         await given.done_by(workbench, pam, "cancel_task", task)
 
@@ -93,8 +93,8 @@ async def test_a_planner_updates_only_its_own_plan_and_its_own_tasks_there(workb
         with pytest.raises(Refused, match="belongs to pia"):
             update = {"text": OTHER_PLAN, "update": True, "dry_run": dry_run}
             await workbench.dispatch(pam.caller, "create_plan", update)
-    made = await workbench.dispatch(pia.caller, "create_plan", {"text": OTHER_PLAN, "update": True})
-    assert list(made["tasks"]) == ["weigh"]
+    plan = await workbench.dispatch(pia.caller, "create_plan", {"text": OTHER_PLAN, "update": True})
+    assert list(plan["tasks"]) == ["weigh"]
     added = OTHER_PLAN + "  - {name: count, title: Count, persona: implementer}\n"
     await workbench.call("create_plan", text=added, update=True)
     with pytest.raises(Refused, match="belongs to operator"):

@@ -56,3 +56,46 @@ async def test_a_missing_task_can_be_neither_read_nor_changed(workbench: Workben
             await workbench.call(name, task_id=7, **more)
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
             await given.done_by(workbench, pam, name, 7, **more)
+
+
+@pytest.mark.parametrize(
+    ("named", "code"),
+    [
+        ({"plan": "ghost"}, "PLAN_NOT_FOUND"),
+        ({"persona_id": "ghost"}, "PERSONA_NOT_FOUND"),
+        ({"assigned_agent_id": "ghost"}, "AGENT_NOT_FOUND"),
+        ({"session_id": "ghost"}, "SESSION_NOT_FOUND"),
+        ({"worktree": "ghost"}, "WORKTREE_NOT_FOUND"),
+        ({"parent_task_id": 404}, "TASK_NOT_FOUND"),
+    ],
+)
+async def test_a_filter_for_what_there_is_not_is_refused(
+    workbench: Workbench, named: dict[str, Any], code: str
+) -> None:
+    await given.refuses(code, workbench.call("list_tasks", **named))
+
+
+async def test_tasks_are_found_by_a_part_of_their_title_description_or_name(workbench: Workbench) -> None:
+    await given.task(workbench, "Count the 100% of it")
+    await given.task(workbench, description="Something to COUNT")
+    await workbench.call("create_plan", text="plan: p\ntasks:\n- {name: recount, title: X, persona: tester}\n")
+    for part, expected in {"count": [1, 2, 3], "0%": [1], "_": []}.items():
+        found = (await workbench.call("list_tasks", search=part))["tasks"]
+        assert [task["id"] for task in found] == expected
+
+
+async def test_the_tasks_that_can_never_begin_are_counted_apart(workbench: Workbench, ada: Admitted) -> None:
+    dead, alive = await given.task(workbench), await given.task(workbench)
+    behind = await given.task(workbench, dependencies=[dead])
+    parent = await given.task(workbench, dependencies=[behind], on_failure="ignore")
+    await given.task(workbench, parent_task_id=parent)
+    await given.task(workbench, dependencies=[dead], on_failure="ignore")
+    await given.task(workbench, dependencies=[alive])
+    part = await given.task(workbench, parent_task_id=alive, dependencies=[dead])
+    await workbench.call("add_dependency", task_id=alive, depends_on=part)
+    await given.task(workbench, parent_task_id=alive, dependencies=[await given.task(workbench)])
+    await workbench.call("cancel_task", task_id=dead)
+    counted = await workbench.call("count_tasks")
+    assert (counted["counts"]["pending"], counted["blocked"], counted["stuck"]) == (9, 7, 6)
+    await workbench.call("retry_task", task_id=dead)
+    assert (await workbench.call("count_tasks"))["stuck"] == 0

@@ -118,8 +118,8 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
     pam, ids = await put(workbench, admit, "pam", "north", role="planner"), await board(workbench)
     north = (await given.task_now(workbench, ids["north"]))["session_id"]
     for said in ({}, {"session_id": "north"}):
-        made = await given.whole_task(workbench, by=pam, **said)
-        assert made["session_id"] == north
+        task = await given.whole_task(workbench, by=pam, **said)
+        assert task["session_id"] == north
     with pytest.raises(Refused, match="FORBIDDEN"):
         await given.task(workbench, by=pam, session_id="south")
     for foreign in ({"dependencies": [ids["south"]]}, {"parent_task_id": ids["south"]}):
@@ -133,7 +133,7 @@ async def test_a_planner_plans_for_its_own_session(workbench: Workbench, admit: 
         with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
             await given.done_by(workbench, pam, name, ids["south"], **more)
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
-        await given.done_by(workbench, pam, "add_dependency", made["id"], depends_on=ids["south"])
+        await given.done_by(workbench, pam, "add_dependency", task["id"], depends_on=ids["south"])
 
 
 async def test_a_subtask_belongs_to_the_session_of_its_parent(workbench: Workbench, admit: Admit) -> None:
@@ -170,10 +170,10 @@ async def test_events_of_tasks_say_their_session(workbench: Workbench, admit: Ad
     await given.done_by(workbench, ada, "release_task", ids["north"])
     await given.end(workbench, ada, ids["north"])
     await given.end(workbench, ada, ids["south"], "cancelled")
-    told = (await workbench.call("list_events", kinds=["task.*"], limit=1000))["events"]
+    events = (await workbench.call("list_events", kinds=["task.*"], limit=1000))["events"]
     place = {f"task:{ids[name]}": name for name in ids}
     session = {name: (await given.task_now(workbench, ids[name]))["session_id"] for name in ids}
-    assert {(place[event["subject"]], event["session"]) for event in told} == set(session.items())
+    assert {(place[event["subject"]], event["session"]) for event in events} == set(session.items())
     heard = (await workbench.dispatch(ada.caller, "list_events", {"kinds": ["task.*"]}))["events"]
     assert {place[event["subject"]] for event in heard} == {"north", "None"}
 
@@ -186,3 +186,19 @@ async def test_a_waiting_heartbeat_returns_only_tasks_of_the_agents_session(work
     for place in ("south", "north"):
         await given.task(workbench, place, session_id=place)
     assert [task["title"] for task in (await waiting)["available"]] == ["north"]
+
+
+@pytest.mark.parametrize("noun", ["session", "project"])
+async def test_an_agent_of_a_deleted_session_is_given_no_task_until_it_is_restored(
+    workbench: Workbench, admit: Admit, noun: str
+) -> None:
+    ada = await put(workbench, admit, "ada", "north")
+    tasks = await board(workbench)
+    name = {"session": "north", "project": "map"}[noun]
+    await workbench.call(f"delete_{noun}", **{f"{noun}_id": name})
+    assert await all_done(workbench, ada) == []
+    assert await titles(workbench, ada, "get_available_tasks") == []
+    with pytest.raises(Conflict, match="your session 'north' is deleted"):
+        await given.claim(workbench, ada, tasks["None"])
+    await workbench.call(f"restore_{noun}", **{f"{noun}_id": name})
+    assert sorted(await all_done(workbench, ada)) == ["None", "north"]

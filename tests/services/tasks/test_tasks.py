@@ -52,14 +52,14 @@ async def test_a_task_keeps_its_given_fields_and_takes_the_rest_from_the_setting
         **{"context_ref": "doc:1", "metadata": {"a": [1, None, "ü"], "x": "y" * 1_048_500}},
     }
     more = {"persona_id": "Tester", "target_worktree": "lab", "lease_seconds": 1.5}
-    made = await given.whole_task(workbench, by=await admit("paula", role="planner"), **said, **more)
-    assert {key: made[key] for key in said} == said
-    assert (made["persona_id"], made["worktree"], made["created_by"]) == ("tester", "lab", "paula")
-    assert (made["status"], made["attempt"], made["progress"], made["blocked"]) == ("pending", 0, 0, False)
-    assert (made["result_data"], made["artifacts"], made["attempts"], made["blocked_by"]) == (None, [], [], [])
-    assert await given.task_now(workbench, made["id"]) | {"note": None, "warnings": []} == made
+    task = await given.whole_task(workbench, by=await admit("paula", role="planner"), **said, **more)
+    assert {key: task[key] for key in said} == said
+    assert (task["persona_id"], task["worktree"], task["created_by"]) == ("tester", "lab", "paula")
+    assert (task["status"], task["attempt"], task["progress"], task["blocked"]) == ("pending", 0, 0, False)
+    assert (task["result_data"], task["artifacts"], task["attempts"], task["blocked_by"]) == (None, [], [], [])
+    assert await given.task_now(workbench, task["id"]) | {"note": None, "warnings": []} == task
     (event,) = await events(workbench, "task.*")
-    assert (event["kind"], event["actor"], event["subject"]) == ("task.created", "paula", f"task:{made['id']}")
+    assert (event["kind"], event["actor"], event["subject"]) == ("task.created", "paula", f"task:{task['id']}")
     assert event["data"] == {"title": said["title"], "persona_id": "tester", "ready": True}
     plain = await given.whole_task(workbench)
     assert (plain["max_retries"], plain["priority"], plain["description"]) == (settings.max_retries, 500, "")
@@ -123,13 +123,13 @@ async def test_the_pages_of_any_list_add_up_to_the_list(workbench: Workbench, da
         kinds = [(p, persona) for p in (0, 5, 5, -7, 2**20 - 50_000) for persona in ("tester", "implementer")]
         await workbench.call("create_tasks", tasks=[{"title": "t", "priority": p, "persona_id": q} for p, q in kinds])
     sort = data.draw(st.sampled_from(["id", "newest", "priority"]))
-    wanted = data.draw(st.sampled_from([{}, {"persona_id": "Tester"}, {"status": "pending"}, {"worktree": "x"}]))
+    wanted = data.draw(st.sampled_from([{}, {"persona_id": "Tester"}, {"status": "pending"}, {"search": "x"}]))
     whole = (await workbench.call("list_tasks", sort=sort, **wanted))["tasks"]
     size = data.draw(st.integers(1, 12))
     found = [page async for page in pages(workbench, limit=size, sort=sort, **wanted)]
     assert [task for page in found for task in page] == whole == sorted(whole, key=ORDERS[sort])
     assert len(found) == max(1, math.ceil(len(whole) / size)), "the last page is never an empty one"
-    assert len(whole) == {"persona_id": 5, "worktree": 0}.get(next(iter(wanted), ""), 10)
+    assert len(whole) == {"persona_id": 5, "search": 0}.get(next(iter(wanted), ""), 10)
 
 
 async def test_a_page_continues_after_the_last_row_of_the_page_before(workbench: Workbench) -> None:
@@ -164,7 +164,6 @@ async def test_lists_are_filtered_by_every_field_they_offer(workbench: Workbench
         ({"plan": "p"}, [planned]),
         ({"plan": "p", "status": "completed"}, []),
         ({"assigned_agent_id": "ada"}, [done]),
-        ({"assigned_agent_id": "nobody"}, []),
         ({"parent_task_id": planned}, [child]),
         ({"sort": "newest"}, [waits, child, open_one, done, planned]),
         ({"status": "blocked"}, [waits]),
@@ -292,7 +291,7 @@ async def test_the_graph_has_the_dependencies_and_the_parents_of_tasks(workbench
 
 
 async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, ada: Admitted) -> None:
-    assert await workbench.call("count_tasks") == {"counts": {}, "blocked": 0}
+    assert await workbench.call("count_tasks") == {"counts": {}, "blocked": 0, "stuck": 0}
     root = await given.task(workbench, "root")
     left, right = [await given.task(workbench, title, parent_task_id=root) for title in ("left", "right")]
     leaf = await given.task(workbench, "leaf", "tester", parent_task_id=right, dependencies=[left])
@@ -313,8 +312,8 @@ async def test_a_subtree_rolls_its_counts_up(workbench: Workbench, ada: Admitted
     ]
     assert tree["counts"] == {"pending": 3, "completed": 1, "failed": 1, "cancelled": 1}
     assert (await workbench.call("count_tasks"))["counts"] == tree["counts"]
-    found = tree["tasks"][0]["children"][1]["children"][0]
-    assert (found["id"], found["dependencies"], found["parent_task_id"]) == (leaf, [left], right)
+    child = tree["tasks"][0]["children"][1]["children"][0]
+    assert (child["id"], child["dependencies"], child["parent_task_id"]) == (leaf, [left], right)
 
 
 async def test_a_filtered_tree_keeps_what_leads_to_a_match(workbench: Workbench, ada: Admitted) -> None:

@@ -140,9 +140,9 @@ async def question(workbench: Workbench) -> dict[str, Any]:
 async def questions(workbench: Workbench, number: int) -> list[dict[str, Any]]:
     """The questions about calls, when there are so many."""
     async with workbench.feed.subscribe("approval.*") as news:
-        while len(found := (await workbench.call("list_approvals", kind="tool_call"))["approvals"]) < number:
+        while len(approvals := (await workbench.call("list_approvals", kind="tool_call"))["approvals"]) < number:
             await anext(news)
-    return list(found)
+    return list(approvals)
 
 
 async def ended_with(*waiting: asyncio.Task[calls.Finished]) -> list[str | None]:

@@ -18,7 +18,7 @@ from workbench.errors import Conflict, NotFound
 from workbench.ops import Ctx
 from workbench.providers.frames import AnswerUsage
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services.tools import lost_calls
+from workbench.services.tools import call_log
 from workbench.services.tools.calls import call as call_tool
 from workbench.services.tools.tool import ToolInvocation, ToolOutcome
 from workbench.store.queries import Query
@@ -98,10 +98,10 @@ async def test_cancelling_a_call_leaves_others_and_what_comes_after(workbench: W
 async def test_cancelling_a_call_that_waits_withdraws_its_question(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post", {"x": 1})
-    asked = await conftest.question(workbench)
-    ended = await workbench.call("cancel_tool_call", call_id=asked["payload"]["call_id"])
+    approval = await conftest.question(workbench)
+    ended = await workbench.call("cancel_tool_call", call_id=approval["payload"]["call_id"])
     assert (ended["state"], ended["started_at"]) == ("cancelled", None)
-    assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
+    assert (await workbench.call("get_approval", approval_id=approval["id"]))["status"] == "failed"
     await asyncio.gather(asking, return_exceptions=True)
     assert [kind for kind, _ in await events(workbench, "tool.*")] == ["tool.requested", "tool.abandoned"]
 
@@ -121,13 +121,13 @@ async def test_calls_of_a_dead_program_are_ended(
 ) -> None:
     shelf.put("hub__post")
     open_calls = [begin(workbench, "hub__wait"), begin(workbench, "hub__post")]
-    asked = await conftest.question(workbench)
+    approval = await conftest.question(workbench)
     await hanging.begun.wait()
-    await lost_calls.interrupt(workbench._ctx)
+    await call_log.interrupt_lost(workbench._ctx)
     assert [row["ended_at"] for row in await rows(workbench)] == [None, None]
     await workbench.store.write(lambda tx: tx.run(MOVE, runner=runner))
     with pytest.raises(Conflict, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+        await workbench.call("approve", approval_id=approval["id"], choices={"remember": "always"})
     found = {(row["state"], row["error_code"]) for row in await rows(workbench)}
     assert found == {("interrupted", "TOOL_INTERRUPTED")}
     for call in open_calls:
@@ -151,8 +151,8 @@ async def test_events_of_a_call_are_visible_only_to_its_caller(
     shelf.put("hub__look", hints=READING)
     await begin(workbench, "hub__look", scope=as_agent(ada))
     for caller, expected in ((ada, 2), (bob, 0)):
-        seen = await workbench.dispatch(caller, "list_events", {"kinds": ["tool.*"]})
-        assert len(seen["events"]) == expected
+        page = await workbench.dispatch(caller, "list_events", {"kinds": ["tool.*"]})
+        assert len(page["events"]) == expected
     [(_, started), _] = await events(workbench, "tool.*")
     assert (started["agent"], started["source"], started["server"]) == ("ada", "mcp", "hub")
     assert started["tool_input"] == "{}"
@@ -215,8 +215,14 @@ async def agent(served: Served, shelf: Shelf, admit: Admit) -> AsyncIterator[htt
 
 
 async def test_the_catalogue_and_calls_have_endpoints(served: Served, shelf: Shelf, agent: httpx2.AsyncClient) -> None:
-    tools = {one["name"]: one for one in (await agent.get("/api/tools")).json()["data"]["tools"]}
+    answer = (await agent.get("/api/tools")).json()
+    assert list(answer) == ["tools"]
+    tools = {tool["name"]: tool for tool in answer["tools"]}
     assert (tools["hub__post"]["source"], tools["whoami"]["source"]) == ("mcp", "local")
+    assert {"name": "name", "type": "string", "required": True} in tools["get_tool"]["parameters"]
+    assert {"name": "source", "type": "string, null", "required": False} in tools["list_tools"]["parameters"]
+    enveloped = (await agent.post("/api/ops/list_tools", json={})).json()
+    assert enveloped["data"] == answer
     assert (await agent.get("/api/tools/hub__post")).json()["data"]["parameters"] == {"type": "object"}
     assert (await agent.get("/api/tools/hub__none")).status_code == 404
     await served.workbench.call("set_tool_permission", name="hub__post", permission="always")
@@ -234,10 +240,10 @@ async def test_a_client_that_disconnects_ends_its_call(
     hanging = Hanging()
     shelf.put("hub__wait", hanging)
     calling = asyncio.create_task(agent.post("/api/tools/hub__wait/call", json={}))
-    asked = await conftest.question(served.workbench)
+    approval = await conftest.question(served.workbench)
     async with served.workbench.feed.subscribe("tool.completed", "tool.abandoned") as ends:
         if runs:
-            await served.workbench.call("approve", approval_id=asked["id"])
+            await served.workbench.call("approve", approval_id=approval["id"])
             await hanging.begun.wait()
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
@@ -245,5 +251,5 @@ async def test_a_client_that_disconnects_ends_its_call(
     assert ended.data["state"] == "cancelled"
     assert hanging.cancelled.is_set() == runs
     assert [row["state"] for row in await rows(served.workbench)] == ["cancelled"]
-    status = (await served.workbench.call("get_approval", approval_id=asked["id"]))["status"]
+    status = (await served.workbench.call("get_approval", approval_id=approval["id"]))["status"]
     assert status == ("approved" if runs else "failed")

@@ -76,9 +76,9 @@ async def test_the_model_of_a_conversation_asks_before_it_changes_anything(workb
     await model_calls(workbench, "list_tasks")
     for decision, state, code in (("approve", "completed", None), ("reject", "failed", "TOOL_DENIED")):
         calling = asyncio.ensure_future(model_calls(workbench, "create_task", title=decision, persona_id="implementer"))
-        asked = await question(workbench)
-        assert asked["payload"]["arguments"]["title"] == decision
-        await workbench.call(decision, approval_id=asked["id"])
+        approval = await question(workbench)
+        assert approval["payload"]["arguments"]["title"] == decision
+        await workbench.call(decision, approval_id=approval["id"])
         await asyncio.gather(calling, return_exceptions=True)
         assert getattr(calling.exception(), "code", None) == code
         assert (await rows(workbench))[-1]["state"] == state
@@ -132,9 +132,9 @@ async def test_arguments_that_a_schema_marks_secret_are_masked_except_in_the_cal
 ) -> None:
     shelf.put("hub__post", parameters=MARKED, result=MARKED)
     asking = begin(workbench, "hub__post", {"key": "open-sesame", "to": "me"})
-    asked = await question(workbench)
-    assert asked["payload"]["arguments"] == {"key": "••••••", "to": "me"}
-    await workbench.call("approve", approval_id=asked["id"])
+    approval = await question(workbench)
+    assert approval["payload"]["arguments"] == {"key": "••••••", "to": "me"}
+    await workbench.call("approve", approval_id=approval["id"])
     assert (await asking).outcome.value == {"key": "open-sesame", "to": "me"}
     kept = await records(workbench)
     assert "open-sesame" not in kept

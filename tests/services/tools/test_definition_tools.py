@@ -45,14 +45,14 @@ def write(settings: Settings, chosen: str = ECHO, name: str = "text-tools", text
     path.write_text(text.replace("{settings}", chosen))
 
 
-async def listed(workbench: Workbench) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await workbench.call("list_tools", kind="definition"))["tools"]
-    return found
+async def listed_tools(workbench: Workbench) -> list[dict[str, Any]]:
+    tools: list[dict[str, Any]] = (await workbench.call("list_tools", kind="definition"))["tools"]
+    return tools
 
 
 async def test_an_exported_tool_asks_the_model_of_its_definition(workbench: Workbench, settings: Settings) -> None:
     write(settings)
-    [tool] = await listed(workbench)
+    [tool] = await listed_tools(workbench)
     assert (tool["name"], tool["title"], tool["source"]) == (NAME, "Text tools: shorten", "local")
     done = await workbench.call("call_tool", name=NAME, arguments={"text": "A {long} one", "words": 2})
     assert (done["result"], done["is_error"]) == ("You said: shorten in 2 words: A {long} one", False)
@@ -76,11 +76,11 @@ async def test_the_caller_of_a_tool_learns_that_a_limit_cut_the_answer(
 
 async def test_without_a_model_or_in_another_mode_nothing_is_offered(workbench: Workbench, settings: Settings) -> None:
     write(settings, "")
-    assert [tool["problem"] for tool in await listed(workbench)] == ["its definition names no model"]
+    assert [tool["problem"] for tool in await listed_tools(workbench)] == ["its definition names no model"]
     with pytest.raises(Unavailable, match="TOOL_UNAVAILABLE"):
         await workbench.call("call_tool", name=NAME, arguments={"text": "x"})
     write(settings, text=TOOLS.replace("mode: tools", "mode: interactive"))
-    assert await listed(workbench) == []
+    assert await listed_tools(workbench) == []
 
 
 async def test_definitions_of_one_name_offer_no_tools_and_an_unreadable_one_is_skipped(
@@ -88,9 +88,9 @@ async def test_definitions_of_one_name_offer_no_tools_and_an_unreadable_one_is_s
 ) -> None:
     write(settings)
     write(settings, name="broken", text="metadata: [")
-    assert [tool["problem"] for tool in await listed(workbench)] == [None]
+    assert [tool["problem"] for tool in await listed_tools(workbench)] == [None]
     write(settings, name="copy", text=TOOLS.replace("name: Text tools", "name: text-Tools"))
-    [tool] = await listed(workbench)
+    [tool] = await listed_tools(workbench)
     assert tool["problem"] == "the definitions ./agents/copy, ./agents/text-tools are called the same"
     with pytest.raises(Unavailable, match="TOOL_UNAVAILABLE"):
         await workbench.call("call_tool", name=tool["name"], arguments={"text": "x"})
@@ -116,7 +116,7 @@ async def test_a_definition_that_exports_tools_and_a_server_never_share_a_name(
         with pytest.raises(Conflict, match="TOOL_NAME_TAKEN"):
             await workbench.call("agent_update_metadata", agentTarget="./agents/files", metadata=changes)
     write(settings, text=TOOLS.replace("name: Text tools", "name: files"))
-    [tool] = await listed(workbench)
+    [tool] = await listed_tools(workbench)
     assert tool["problem"] == "an MCP server is named files, too"
 
 

@@ -28,10 +28,10 @@ async def workbench(served: Served) -> Workbench:
     return served.workbench
 
 
-async def answered(workbench: Workbench, value: Any) -> None:
+async def answer_next(workbench: Workbench, value: Any) -> None:
     """Run the next call as its kernel."""
-    found = await workbench.call("take_tool_calls", host_id="k", wait_seconds=30)
-    [call] = found["calls"]
+    batch = await workbench.call("take_tool_calls", host_id="k", wait_seconds=30)
+    [call] = batch["calls"]
     done = await workbench.call("finish_tool_call", host_id="k", call_id=call["call_id"], answer={"value": value})
     assert done == {"delivered": True}
 
@@ -39,12 +39,12 @@ async def answered(workbench: Workbench, value: Any) -> None:
 async def test_an_agent_needs_permission_unless_a_function_only_reads(workbench: Workbench, admit: Admit) -> None:
     ada = (await admit("ada", tools=["notebook"])).caller
     call = workbench.dispatch(ada, "call_tool", {"name": "look", "arguments": {}})
-    assert (await asyncio.gather(call, answered(workbench, "seen")))[0]["result"] == "seen"
+    assert (await asyncio.gather(call, answer_next(workbench, "seen")))[0]["result"] == "seen"
     asking = asyncio.create_task(workbench.dispatch(ada, "call_tool", {"name": "add", "arguments": {}}))
-    asked = await question(workbench)
+    approval = await question(workbench)
     assert await workbench.call("take_tool_calls", host_id="k") == {"calls": [], "cancelled": []}
-    await workbench.call("approve", approval_id=asked["id"])
-    await answered(workbench, 3)
+    await workbench.call("approve", approval_id=approval["id"])
+    await answer_next(workbench, 3)
     assert (await asking)["result"] == "3"
     bob = (await admit("bob", tools=["network"])).caller
     with pytest.raises(NotFound, match="UNKNOWN_TOOL"):
@@ -64,8 +64,8 @@ async def test_a_failure_is_that_of_the_call_and_in_its_record(workbench: Workbe
 
 async def test_names_of_operations_are_taken_and_changes_of_the_functions_are_events(workbench: Workbench) -> None:
     tools = [{**ADD, "name": "approve"}]
-    made = await workbench.call("offer_tools", host_id="k", name="kernel 1", tools=tools, add=True)
-    assert made == {"taken": {"approve": "Workbench"}}
+    offer = await workbench.call("offer_tools", host_id="k", name="kernel 1", tools=tools, add=True)
+    assert offer == {"taken": {"approve": "Workbench"}}
     assert (await workbench.call("get_tool", name="approve"))["kind"] == "operation"
     before = len((await workbench.call("list_events", kinds=["tools.changed"]))["events"])
     await workbench.call("withdraw_tools", host_id="k", names=["add"])

@@ -25,7 +25,7 @@ BY = {
 }
 
 
-def offered(name: str, by: str, **more: Any) -> ToolInfo:
+def offered_tool(name: str, by: str, **more: Any) -> ToolInfo:
     return replace(tool_of(name), offered_by=BY[by], **more)
 
 
@@ -38,14 +38,14 @@ def granted(tool: ToolInfo, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("tool", "words"),
     [
-        (offered("mean", "notebook", **FUNCTION), ["*", "notebook", "mean"]),
-        (offered("network", "notebook", **FUNCTION), ["*", "notebook"]),
-        (offered("hub__mean", "project"), ["*", "hub", "hub__mean"]),
-        (offered("network__mean", "project", server="network"), ["*", "network__mean"]),
-        (offered("notebook__mean", "definition", server="notebook"), ["*", "notebook__mean"]),
-        (offered("notebook__mean", "project", server="notebook", **TRAIT), ["*", "notebook__mean"]),
-        (offered("notebook__mean", "node", server="notebook", **TRAIT), ["*", "network", "network:notebook"]),
-        (offered("hub__mean", "node", **TRAIT), ["*", "network", "network:hub", "network:hub__mean"]),
+        (offered_tool("mean", "notebook", **FUNCTION), ["*", "notebook", "mean"]),
+        (offered_tool("network", "notebook", **FUNCTION), ["*", "notebook"]),
+        (offered_tool("hub__mean", "project"), ["*", "hub", "hub__mean"]),
+        (offered_tool("network__mean", "project", server="network"), ["*", "network__mean"]),
+        (offered_tool("notebook__mean", "definition", server="notebook"), ["*", "notebook__mean"]),
+        (offered_tool("notebook__mean", "project", server="notebook", **TRAIT), ["*", "notebook__mean"]),
+        (offered_tool("notebook__mean", "node", server="notebook", **TRAIT), ["*", "network", "network:notebook"]),
+        (offered_tool("hub__mean", "node", **TRAIT), ["*", "network", "network:hub", "network:hub__mean"]),
     ],
 )
 def test_a_word_of_a_grant_covers_the_tools_of_one_kind_of_offerer(tool: ToolInfo, words: list[str]) -> None:
@@ -62,15 +62,15 @@ def test_no_server_may_have_a_reserved_word_as_its_name() -> None:
 @pytest.mark.parametrize(
     ("tool", "says"),
     [
-        (offered("mean", "notebook", **FUNCTION), "Your function mean (a.ipynb (kernel 7))"),
-        (offered("ada__mean", "notebook", server="ada", **TRAIT), "Your trait mean of ada (a.ipynb (kernel 7))"),
-        (offered("hub__mean", "project"), "A tool of the MCP server hub of this project"),
+        (offered_tool("mean", "notebook", **FUNCTION), "Your function mean (a.ipynb (kernel 7))"),
+        (offered_tool("ada__mean", "notebook", server="ada", **TRAIT), "Your trait mean of ada (a.ipynb (kernel 7))"),
+        (offered_tool("hub__mean", "project"), "A tool of the MCP server hub of this project"),
         (
-            offered("hub__mean", "definition"),
+            offered_tool("hub__mean", "definition"),
             'A tool of the MCP server hub of the definition “ours" of the project”',
         ),
         (
-            offered("ada__mean", "node", server="ada", **TRAIT),
+            offered_tool("ada__mean", "node", server="ada", **TRAIT),
             "The trait “mean” of the agent “ada” on the node field·830c0d",
         ),
     ],

@@ -50,8 +50,8 @@ async def test_once_allows_one_call_and_always_allows_waiting_and_later_calls(
     await first
     waiting = [begin(workbench, "hub__post", {"n": n}) for n in range(3)]
     asked = await questions(workbench, 3)
-    made = await workbench.call("approve", approval_id=asked[1]["id"], choices={"remember": "always"})
-    assert made["outcome"] == {"tool": "hub__post", "state": "allowed", "remember": "always"}
+    decision = await workbench.call("approve", approval_id=asked[1]["id"], choices={"remember": "always"})
+    assert decision["outcome"] == {"tool": "hub__post", "state": "allowed", "remember": "always"}
     assert [(await call).outcome.value for call in waiting] == [{"n": n} for n in range(3)]
     await begin(workbench, "hub__post")
     assert (await permissions(workbench))["hub__post"]["permission"] == "always"
@@ -104,24 +104,24 @@ async def test_a_tool_that_has_changed_is_asked_for_with_its_changes(workbench: 
     ]
     assert (await permissions(workbench))["hub__post"]["changes"] == expected
     asking = begin(workbench, "hub__post")
-    asked = await question(workbench)
-    assert asked["payload"]["changes"] == expected
-    await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    approval = await question(workbench)
+    assert approval["payload"]["changes"] == expected
+    await workbench.call("approve", approval_id=approval["id"], choices={"remember": "always"})
     await asking
     await begin(workbench, "hub__post")
     assert (await permissions(workbench))["hub__post"]["changes"] == []
 
 
-async def test_always_is_for_the_tool_of_one_offerer(workbench: Workbench, shelf: Shelf) -> None:
+async def test_always_allows_the_tool_of_one_offerer_only(workbench: Workbench, shelf: Shelf) -> None:
     ones, others = (Offerer(OffererKind.DEFINITION, each, configuration="1") for each in ("one", "two"))
     shelf.put("files__write", offered_by=ones)
     first = begin(workbench, "files__write")
-    asked = await question(workbench)
+    approval = await question(workbench)
     shelf.change("files__write", offered_by=others)  # offers the same, in another directory
     second = begin(workbench, "files__write")
     await questions(workbench, 2)
     shelf.change("files__write", offered_by=ones)
-    await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    await workbench.call("approve", approval_id=approval["id"], choices={"remember": "always"})
     await first
     await begin(workbench, "files__write")
     assert [one["payload"]["offered_by"] for one in await questions(workbench, 1)] == ["definition:two"]
@@ -146,13 +146,13 @@ async def test_another_program_or_version_under_the_name_of_a_server_is_asked_fo
     await begin(workbench, "hub__post")
     shelf.change("hub__post", **changes)
     asking = begin(workbench, "hub__post")
-    asked = await question(workbench)
-    assert [(one["before"], one["after"]) for one in asked["payload"]["changes"]] == [("1", "2")]
-    await workbench.call("reject", approval_id=asked["id"])
+    approval = await question(workbench)
+    assert [(change["before"], change["after"]) for change in approval["payload"]["changes"]] == [("1", "2")]
+    await workbench.call("reject", approval_id=approval["id"])
     assert await ended_with(asking) == ["TOOL_DENIED"]
 
 
-async def test_never_is_for_every_tool_of_a_name_until_one_of_them_is_allowed(
+async def test_never_forbids_every_tool_of_a_name_until_one_of_them_is_allowed(
     workbench: Workbench, shelf: Shelf
 ) -> None:
     ones, others = (Offerer(OffererKind.DEFINITION, each, configuration="1") for each in ("one", "two"))
@@ -171,9 +171,9 @@ async def test_never_is_for_every_tool_of_a_name_until_one_of_them_is_allowed(
 async def test_a_tool_that_changes_while_it_is_asked_for_is_not_run(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post")
-    asked = await question(workbench)
+    approval = await question(workbench)
     shelf.change("hub__post", description="Something else")
-    await workbench.call("approve", approval_id=asked["id"], choices={"remember": "always"})
+    await workbench.call("approve", approval_id=approval["id"], choices={"remember": "always"})
     assert await ended_with(asking) == ["TOOL_CHANGED"]
     assert (await rows(workbench))[0]["started_at"] is None
     again = begin(workbench, "hub__post")
@@ -200,19 +200,19 @@ async def test_a_tool_that_is_taken_away_meanwhile_is_not_run(workbench: Workben
 async def test_an_approval_counts_once_and_not_after_the_caller_has_left(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post")
-    asked = await question(workbench)
+    approval = await question(workbench)
     both = await asyncio.gather(
-        *(workbench.call(how, approval_id=asked["id"]) for how in ("approve", "reject")), return_exceptions=True
+        *(workbench.call(how, approval_id=approval["id"]) for how in ("approve", "reject")), return_exceptions=True
     )
     await asyncio.gather(asking, return_exceptions=True)  # whichever was first
     assert sorted(getattr(one, "code", "decided") for one in both) == ["ALREADY_DECIDED", "decided"]
     asking = begin(workbench, "hub__post")
-    asked = await question(workbench)
+    approval = await question(workbench)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     with pytest.raises(WorkbenchError, match="ALREADY_DECIDED"):
-        await workbench.call("approve", approval_id=asked["id"])
-    assert (await workbench.call("get_approval", approval_id=asked["id"]))["status"] == "failed"
+        await workbench.call("approve", approval_id=approval["id"])
+    assert (await workbench.call("get_approval", approval_id=approval["id"]))["status"] == "failed"
     assert asking.cancelled()
     assert (await rows(workbench))[-1]["state"] == "cancelled"
 
@@ -221,8 +221,8 @@ async def test_a_call_that_is_approved_and_cancelled_at_once_has_one_end(workben
     shelf.put("hub__post")
     for _ in range(10):
         asking = begin(workbench, "hub__post")
-        asked = await question(workbench)
-        approving = asyncio.create_task(workbench.call("approve", approval_id=asked["id"]))
+        approval = await question(workbench)
+        approving = asyncio.create_task(workbench.call("approve", approval_id=approval["id"]))
         asking.cancel()
         await asyncio.gather(asking, approving, return_exceptions=True)
         row = (await rows(workbench))[-1]
@@ -234,11 +234,11 @@ async def test_a_call_that_is_approved_and_cancelled_at_once_has_one_end(workben
 async def test_unknown_choices_are_refused(workbench: Workbench, shelf: Shelf) -> None:
     shelf.put("hub__post")
     asking = begin(workbench, "hub__post")
-    asked = await question(workbench)
+    approval = await question(workbench)
     for choices in ({"remember": "never"}, {"forever": True}):
         with pytest.raises(BadInput):
-            await workbench.call("approve", approval_id=asked["id"], choices=choices)
-    await workbench.call("reject", approval_id=asked["id"], reason="not today")
+            await workbench.call("approve", approval_id=approval["id"], choices=choices)
+    await workbench.call("reject", approval_id=approval["id"], reason="not today")
     await asyncio.gather(asking, return_exceptions=True)
     assert "not today" in str(asking.exception())
 
@@ -256,7 +256,7 @@ async def test_a_tool_that_is_not_there_can_be_forbidden_but_not_allowed(workben
 HUB = {"command": "hub", "tools": {"post": {"permissionRequired": False}, "look": {"permissionRequired": True}}}
 
 
-async def defined(workbench: Workbench, **settings: Any) -> ToolScope:
+async def define_scope(workbench: Workbench, **settings: Any) -> ToolScope:
     """The model of a conversation with a definition that has an MCP server, `hub`."""
     await workbench.call("agent_create", agentPath="./agents/helper", name="Helper")
     await workbench.call("agent_add_mcp_server", agentTarget="Helper", serverName="hub", config=HUB)
@@ -281,18 +281,18 @@ async def scope_of(workbench: Workbench) -> ToolScope:
 async def test_a_definition_says_for_which_of_its_tools_the_operator_is_asked(
     workbench: Workbench, chosen: dict[str, str], unasked: set[str]
 ) -> None:
-    scope = await defined(workbench, **chosen)
+    scope = await define_scope(workbench, **chosen)
     hints = {"post": Hints(), "look": READING, "other": Hints()}
     own = Offerer(OffererKind.DEFINITION, "helper", configuration="1")
     tools = [tool_of(f"hub__{name}", own_name=name, hints=hint, offered_by=own) for name, hint in hints.items()]
-    found = {tool.name: (await permissions_of(workbench._ctx, scope, tool)).permission for tool in tools}
+    found = {tool.name: (await permissions_of(workbench._ctx, scope, tool, {})).permission for tool in tools}
     assert {name for name, permission in found.items() if permission is Permission.ALWAYS} == unasked
 
 
 async def test_a_definition_lets_tools_run_unasked_only_if_trusted(workbench: Workbench, settings: Settings) -> None:
-    await defined(workbench)
+    await define_scope(workbench)
     file = settings.home / "agents" / "helper" / "agent.yaml"
     file.write_text(file.read_text("utf-8").replace("post:", "other:"), "utf-8")
     tool = tool_of("hub__other", own_name="other")
-    asking = await permissions_of(workbench._ctx, await scope_of(workbench), tool)
+    asking = await permissions_of(workbench._ctx, await scope_of(workbench), tool, {})
     assert asking.permission is Permission.ASK

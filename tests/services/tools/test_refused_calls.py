@@ -24,11 +24,11 @@ MARKED = {
 }
 
 
-async def refused(workbench: Workbench, scope: ToolScope, name: str, **arguments: Any) -> str:
+async def refusal_code(workbench: Workbench, scope: ToolScope, name: str, **arguments: Any) -> str:
     return (await given.refusal(calls.call(workbench._ctx, scope, name, arguments))).code
 
 
-async def granted(workbench: Workbench, admit: Admit, *tools: str) -> Caller:
+async def grant_tools(workbench: Workbench, admit: Admit, *tools: str) -> Caller:
     ada = await admit("ada")
     await workbench.call("update_agent", agent_id="ada", changes={"tools": list(tools)})
     return await workbench.identify(ada.token)
@@ -42,7 +42,7 @@ async def test_every_refusal_leaves_a_record_with_its_code_its_caller_and_masked
     shelf.put("hub__down", parameters=MARKED, problem="it is stopped")
     shelf.put("own__sign", parameters=MARKED, server="own")
     await workbench.call("set_tool_permission", name="hub__never", permission="never")
-    ada = as_agent(await granted(workbench, admit, "hub"))
+    ada = as_agent(await grant_tools(workbench, admit, "hub"))
     wanted = [
         ("hub__sign", {"n": "one"}, "INVALID_ARGUMENTS", "mcp"),
         ("hub__never", {}, "TOOL_FORBIDDEN", "mcp"),
@@ -52,7 +52,7 @@ async def test_every_refusal_leaves_a_record_with_its_code_its_caller_and_masked
         ("hub__sing", {}, "UNKNOWN_TOOL", "unknown"),
     ]
     for name, arguments, code, _ in wanted:
-        assert await refused(workbench, ada, name, key="open-sesame", **arguments) == code
+        assert await refusal_code(workbench, ada, name, key="open-sesame", **arguments) == code
     kept = await rows(workbench)
     assert [(row["tool_name"], row["error_code"], row["kind"]) for row in kept] == [
         (name, code, kind) for name, _, code, kind in wanted
@@ -93,11 +93,11 @@ async def test_a_flood_of_refused_calls_leaves_few_records_which_say_how_many_th
     shelf.put("hub__look")
     ctx = workbench._ctx
     for _ in range(10):
-        await refused(workbench, CHAT, "nosuch", text="x" * 30_000)
+        await refusal_code(workbench, CHAT, "nosuch", text="x" * 30_000)
     first = await rows(workbench)
     assert len(first) == 3
     assert max(len(row["arguments"]) for row in first) < 21_000
-    assert await refused(workbench, ToolScope(Caller(CHAT.caller.level, "another")), "nosuch") == "UNKNOWN_TOOL"
+    assert await refusal_code(workbench, ToolScope(Caller(CHAT.caller.level, "another")), "nosuch") == "UNKNOWN_TOOL"
     assert len(await rows(workbench)) == 4
     clock = ctx.running_calls
     later = ctx.store.now() + 3_600 * 1_000_000
@@ -118,12 +118,12 @@ async def test_every_call_records_the_version_of_the_tool_that_ran(workbench: Wo
     shelf.put("hub__ask", version="1", offered_by=Offerer(OffererKind.NOTEBOOK))
     await calls.call(workbench._ctx, CHAT, "hub__look", {})
     waiting = begin(workbench, "hub__ask")
-    asked = await question(workbench)
+    approval = await question(workbench)
     shelf.change("hub__ask", version="2")  # as a function that was defined anew while the operator was asked
-    await workbench.call("approve", approval_id=asked["id"])
+    await workbench.call("approve", approval_id=approval["id"])
     await ended_with(waiting)
     await workbench.call("call_tool", name="list_tasks")
-    assert await refused(workbench, CHAT, "nosuch") == "UNKNOWN_TOOL"
+    assert await refusal_code(workbench, CHAT, "nosuch") == "UNKNOWN_TOOL"
     versions = [(row["tool_name"], row["version"]) for row in await rows(workbench)]
     assert versions == [
         *[("hub__look", said.fingerprint), ("hub__ask", "2"), ("list_tasks", __version__), ("nosuch", None)]

@@ -53,7 +53,7 @@ async def test_only_files_that_are_to_hold_secrets_hold_some(
 ) -> None:
     workbench, settings, call = served.workbench, served.workbench.settings, served.workbench.call
     variables = {"API_KEY": SECRETS["variable"], "PLAIN": SECRETS["said"]}
-    made = await spawn(served, name="walt", environment=variables, secret=["PLAIN"])
+    agent = await spawn(served, name="walt", environment=variables, secret=["PLAIN"])
     failed = await ran(served, f"{LEAK} exit 3", max_retries=0)
     done = await ran(served, LEAK)
     assert (failed["status"], done["status"]) == ("failed", "completed")
@@ -87,7 +87,7 @@ async def test_only_files_that_are_to_hold_secrets_hold_some(
 
     kept_by_the_person = {way: {place} for way, place in {**PRIVATE, **OF_THE_PERSON}.items()}
     assert found_in(settings.home) == kept_by_the_person
-    await call("terminate_agent", agent_id=made["agent_id"])
+    await call("terminate_agent", agent_id=agent["agent_id"])
     async with Workbench.open(settings) as another:
         assert json.dumps(given_before) not in json.dumps(await another.call("list_events", limit=1_000))
     assert found_in(settings.home) == kept_by_the_person

@@ -26,17 +26,17 @@ WARNINGS = {
 async def test_a_secret_is_masked_named_with_a_reference_and_kept_if_its_mask_comes_back(
     name: str, workbench: Workbench, settings: Settings
 ) -> None:
-    made = await workbench.call("add_tool_server", name=name, config=SERVERS[name])
+    server = await workbench.call("add_tool_server", name=name, config=SERVERS[name])
     written = json.loads(settings.tool_servers_file.read_text())["mcpServers"]
     assert written[name] == SERVERS[name]
-    assert made["warnings"] == [
+    assert server["warnings"] == [
         f"{key} is written out in .aiswarm/mcp.json. Use a reference such as {reference} instead."
         for key, reference in WARNINGS[name]
     ]
     listed = await workbench.call("list_tool_servers")
-    told = json.dumps([made, listed, await workbench.call("list_approvals", status=None)])
+    told = json.dumps([server, listed, await workbench.call("list_approvals", status=None)])
     assert [secret for secret in (SECRET, "4fTn0vLx2") if secret in told] == []
-    await workbench.call("update_tool_server", name=name, config=made["config"])
+    await workbench.call("update_tool_server", name=name, config=server["config"])
     assert json.loads(settings.tool_servers_file.read_text())["mcpServers"] == written
-    refused = await given.refusal(workbench.call("add_tool_server", name="other", config=made["config"]))
+    refused = await given.refusal(workbench.call("add_tool_server", name="other", config=server["config"]))
     assert refused.code == "INVALID_CONFIGURATION"

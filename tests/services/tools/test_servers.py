@@ -54,7 +54,7 @@ def write(settings: Settings, **servers: Any) -> None:
 async def server(workbench: Workbench, name: str = "small") -> dict[str, Any]:
     """A server as it is listed."""
     listed = await workbench.call("list_tool_servers")
-    return next(one for one in listed["servers"] if one["name"] == name)
+    return next(server for server in listed["servers"] if server["name"] == name)
 
 
 async def until(workbench: Workbench, is_so: Callable[[dict[str, Any]], bool], name: str = "small") -> dict[str, Any]:
@@ -69,7 +69,7 @@ async def until(workbench: Workbench, is_so: Callable[[dict[str, Any]], bool], n
 
 def programs() -> list[psutil.Process]:
     """The tests' servers that run."""
-    return [one for one in psutil.Process().children(recursive=True) if "server.py" in " ".join(one.cmdline())]
+    return [child for child in psutil.Process().children(recursive=True) if "server.py" in " ".join(child.cmdline())]
 
 
 async def question(workbench: Workbench) -> dict[str, Any] | None:
@@ -93,7 +93,7 @@ async def test_a_server_added_by_the_operator_is_trusted_started_and_called(serv
 
     async def seen() -> set[tuple[str, bool]]:
         events = (await workbench.call("list_events", kinds=["tool_server.changed"]))["events"]
-        return {(one["data"]["state"], one["data"]["tools"] > 8) for one in events} & {("ready", True)}
+        return {(event["data"]["state"], event["data"]["tools"] > 8) for event in events} & {("ready", True)}
 
     added = await workbench.call("add_tool_server", name="small", config=program(settings))
     assert (added["state"], added["problem"], added["about"]) == ("ready", None, "small 1.5")
@@ -131,14 +131,14 @@ async def test_a_server_in_somebody_elses_file_starts_once_it_is_trusted(served:
     write(settings, small=program(settings))
     found = await until(workbench, lambda one: one["approval_id"] not in (None, withdrawn))
     assert (found["state"], found["tools"]) == ("untrusted", [])
-    asked = await question(workbench)
-    assert asked is not None
-    assert asked["payload"]["needs"][0]["name"] == "mcpServers.small"
-    await workbench.call("approve", approval_id=asked["id"])
+    approval = await question(workbench)
+    assert approval is not None
+    assert approval["payload"]["needs"][0]["name"] == "mcpServers.small"
+    await workbench.call("approve", approval_id=approval["id"])
     assert "small__add" in (await until(workbench, lambda one: one["state"] == "ready"))["tools"]
 
     write(settings, small=program(settings, "tools=1"))
-    found = await until(workbench, lambda one: one["approval_id"] not in (None, asked["id"]))
+    found = await until(workbench, lambda one: one["approval_id"] not in (None, approval["id"]))
     assert found["state"] == "untrusted", "a changed command is asked for again, and the old one does not go on"
     await workbench.call("reject", approval_id=found["approval_id"], reason="I do not know it")
     found = await until(workbench, lambda one: one["state"] == "refused")
@@ -200,8 +200,8 @@ async def test_a_server_is_switched_off_and_on_and_comes_back_if_it_dies(served:
     switch.unlink()
     with pytest.raises(Unavailable, match="TOOL_SERVER_DOWN"):
         await workbench.call("call_tool", name="small__exit_now")
-    found = (await workbench.call("list_tools", server="small"))["tools"]
-    assert found[0]["problem"].startswith("the MCP server small is ")
+    tools = (await workbench.call("list_tools", server="small"))["tools"]
+    assert tools[0]["problem"].startswith("the MCP server small is ")
     assert (await workbench.call("list_tools", source="local"))["tools"], "others are unharmed"
     switch.touch()
     await until(workbench, lambda one: one["restarts"] > 0 and one["state"] == "ready")
@@ -248,15 +248,15 @@ async def test_a_file_of_other_programs_is_used_and_its_mistakes_shown(
     workbench: Workbench, settings: Settings
 ) -> None:
     write(settings, small=program(settings) | {"autoApprove": ["x"], "disabled": True}, bad={"url": 3}, worse=[])
-    found = {one["name"]: one for one in (await workbench.call("list_tool_servers"))["servers"]}
-    states = {name: one["state"] for name, one in found.items()}
+    servers = {server["name"]: server for server in (await workbench.call("list_tool_servers"))["servers"]}
+    states = {name: one["state"] for name, one in servers.items()}
     assert states == {"bad": "invalid", "small": "disabled", "worse": "invalid"}
     await workbench.call("update_tool_server", name="small", enabled=True)
     kept = json.loads(settings.tool_servers_file.read_text())["mcpServers"]
     assert kept["small"]["autoApprove"] == ["x"]
     assert kept["worse"] == []
     settings.tool_servers_file.write_text("{")
-    assert (await workbench.call("list_tool_servers"))["problem"] == "it is not JSON"
+    assert (await workbench.call("list_tool_servers"))["problem"].startswith("line 1, ")
     with pytest.raises(BadInput, match="BAD_TOOL_SERVERS"):
         await workbench.call("add_tool_server", name="other", config=program(settings))
 
@@ -302,7 +302,7 @@ async def test_no_definition_has_a_server_that_is_named_as_one_of_the_project(
     clone = {"sourceAgent": "other", "targetPath": "./agents/clone", "newName": "clone"}
     await given.refuses("TOOL_NAME_TAKEN", call("agent_clone", **clone))
     problems = (await call("agent_validate", agentTarget="other"))["problems"]
-    assert "mcpServers.small" in [one["place"] for one in problems]
+    assert "mcpServers.small" in [problem["place"] for problem in problems]
 
 
 async def test_a_server_name_shared_by_project_and_definition_disables_both(served: Served, settings: Settings) -> None:

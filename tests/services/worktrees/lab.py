@@ -21,21 +21,21 @@ def commit(place: Path, name: str = "new.txt", text: str = "new\n") -> str:
 
 async def ask(workbench: Workbench, name: str = "lab", **more: Any) -> int:
     """Ask for the integration of a worktree; the approval's id."""
-    asked = await workbench.call("integrate_worktree", worktree_name=name, **more)
-    assert asked["state"] == "awaiting_approval"
-    return int(asked["approval_id"])
+    request = await workbench.call("integrate_worktree", worktree_name=name, **more)
+    assert request["state"] == "awaiting_approval"
+    return int(request["approval_id"])
 
 
-async def one(workbench: Workbench, name: str = "lab") -> dict[str, Any]:
+async def worktree_row(workbench: Workbench, name: str = "lab") -> dict[str, Any]:
     """The status of a worktree."""
-    (found,) = (await workbench.call("get_worktree_status", worktree_name=name))["worktrees"]
-    return dict(found)
+    (worktree,) = (await workbench.call("get_worktree_status", worktree_name=name))["worktrees"]
+    return dict(worktree)
 
 
 async def approval(workbench: Workbench, approval_id: int) -> dict[str, Any]:
     """An approval, whatever its state."""
-    found = (await workbench.call("list_approvals", status=None))["approvals"]
-    return next(a for a in found if a["id"] == approval_id)
+    approvals = (await workbench.call("list_approvals", status=None))["approvals"]
+    return next(a for a in approvals if a["id"] == approval_id)
 
 
 def everything(root: Path) -> tuple[str, str, str]:

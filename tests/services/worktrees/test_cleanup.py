@@ -18,9 +18,9 @@ pytestmark = pytest.mark.anyio
 
 async def look(workbench: Workbench, **more: Any) -> dict[tuple[str, str], tuple[bool, str]]:
     """The listed files: whether each is safe to remove, and why."""
-    found = await workbench.call("prune_worktrees", **more)
-    assert found["bytes"] == sum(item["bytes"] for item in found["items"])
-    return {(item["kind"], item["name"]): (item["safe"], item["reason"]) for item in found["items"]}
+    report = await workbench.call("prune_worktrees", **more)
+    assert report["bytes"] == sum(item["bytes"] for item in report["items"])
+    return {(item["kind"], item["name"]): (item["safe"], item["reason"]) for item in report["items"]}
 
 
 async def test_cleanup_keeps_used_files_and_removes_unused_ones(workbench: Workbench, repository: Path) -> None:
@@ -80,6 +80,6 @@ async def test_links_that_somebody_put_there_are_not_followed(workbench: Workben
     (home / "gates" / "9").symlink_to(outside)
     (home / "worktrees").mkdir()
     (home / "worktrees" / "link").symlink_to(outside)
-    found = await workbench.call("prune_worktrees", apply=True)
-    assert found["bytes"] < 50_000
+    report = await workbench.call("prune_worktrees", apply=True)
+    assert report["bytes"] < 50_000
     assert (outside / "precious").exists()

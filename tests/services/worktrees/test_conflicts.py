@@ -9,7 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Served, git
-from tests.services.worktrees.lab import commit, one
+from tests.services.worktrees.lab import commit, worktree_row
 from workbench.app import Workbench
 from workbench.git import Repository
 
@@ -27,7 +27,7 @@ async def changes(workbench: Workbench, after: int = 0) -> list[dict[str, Any]]:
     return (await workbench.call("list_events", kinds=["worktree.conflicts_changed"]))["events"][after:]
 
 
-async def told(workbench: Workbench) -> list[Any]:
+async def announced_conflicts(workbench: Workbench) -> list[Any]:
     """The data of the events about conflicts."""
     pairs = [event["data"]["pairs"] for event in await changes(workbench)]
     return [[(pair["one"], pair["other"], pair["files"]) for pair in those] for those in pairs]
@@ -39,9 +39,9 @@ async def test_conflicts_are_foreseen_with_the_target_and_each_other(workbench: 
     commit(one_, "README.md", "# One\n")
     commit(two, "README.md", "# Two\n")
     tip = commit(three, "three.txt")
-    found = await workbench.call("list_conflicts")
-    assert found["commits"]["c"] == tip
-    assert found["checked"] == 6
+    page = await workbench.call("list_conflicts")
+    assert page["commits"]["c"] == tip
+    assert page["checked"] == 6
     assert await pairs(workbench) == [("a", "b", False, ["README.md"])]
     commit(repository, "README.md", "# Mine\n")
     assert await pairs(workbench) == [
@@ -49,7 +49,7 @@ async def test_conflicts_are_foreseen_with_the_target_and_each_other(workbench: 
         ("b", "main", True, ["README.md"]),
         ("a", "b", False, ["README.md"]),
     ]
-    status = await one(workbench, "a")
+    status = await worktree_row(workbench, "a")
     assert (status["conflicts"], status["overlaps"]) == (["README.md"], [{"worktree": "b", "files": ["README.md"]}])
     await workbench.call("discard_worktree", worktree_name="a")
     assert await pairs(workbench) == [("b", "main", True, ["README.md"])]
@@ -86,5 +86,5 @@ async def test_a_server_announces_changes_of_predicted_conflicts(served: Served,
     assert [event["actor"] for event in await given.until(lambda: changes(workbench))] == ["system"]
     git("reset", "-q", "--hard", "HEAD~1", cwd=two)
     await given.until(lambda: changes(workbench, 1))
-    assert await told(workbench) == [[("a", "b", ["README.md"])], []]
+    assert await announced_conflicts(workbench) == [[("a", "b", ["README.md"])], []]
     assert git("rev-parse", "wb/b/main", cwd=repository) == git("rev-parse", "main", cwd=repository)

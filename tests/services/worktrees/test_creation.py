@@ -11,7 +11,7 @@ import pytest
 from tests import given
 from tests.conftest import Admit, git
 from tests.process.stage import gone
-from tests.services.worktrees.lab import approval, ask, commit, everything, one
+from tests.services.worktrees.lab import approval, ask, commit, everything, worktree_row
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import Refused, WorkbenchError
@@ -110,7 +110,7 @@ async def test_a_project_that_is_no_repository_has_no_worktrees_but_everything_e
     async with Workbench.open(Settings(project=tmp_path / "plain")) as workbench:
         for name, arguments in (("create_worktree", {"name": "lab"}), ("get_worktree_status", {})):
             await given.refuses("NOT_A_REPOSITORY", workbench.call(name, **arguments))
-        await workbench.call("create_task", title="t", persona_id="tester")
+        await given.task(workbench, "t", "tester")
         async with Servers(workbench) as servers:
             await servers.start(0)
 
@@ -142,8 +142,8 @@ async def test_a_usual_branch_that_exists_is_offered_and_continued(workbench: Wo
     git("switch", "-q", "-c", "dev", cwd=repository)
     place = await given.worktree(workbench, branch_name="wb/lab/main")
     assert (git("rev-parse", "HEAD", cwd=place), (place / "new.txt").read_text()) == (tip, "new\n")
-    found = await one(workbench)
-    assert (found["integration_target"], found["ahead"], found["status"]) == ("main", 1, "active")
+    worktree = await worktree_row(workbench)
+    assert (worktree["integration_target"], worktree["ahead"], worktree["status"]) == ("main", 1, "active")
     again = commit(place, "more.txt")
     await workbench.call("approve", approval_id=await ask(workbench))
     assert git("log", "--format=%s", "main", cwd=repository).splitlines()[:2] == ["Integrate lab", "Change more.txt"]
@@ -182,8 +182,8 @@ async def test_a_planner_manages_only_its_own_worktrees(workbench: Workbench, ad
     for name in ("integrate_worktree", "request_integration", "discard_worktree"):
         with pytest.raises(Refused, match=r"FORBIDDEN.*belongs to paula"):
             await workbench.dispatch(pete.caller, name, {"worktree_name": "lab"})
-    asked = await workbench.dispatch(paula.caller, "request_integration", {"worktree_name": "lab"})
-    assert (await approval(workbench, asked["approval_id"]))["requester"] == "paula"
+    request = await workbench.dispatch(paula.caller, "request_integration", {"worktree_name": "lab"})
+    assert (await approval(workbench, request["approval_id"]))["requester"] == "paula"
     assert (await workbench.dispatch(paula.caller, "discard_worktree", {"worktree_name": "lab"}))["status"] == (
         "discarded"
     )

@@ -54,10 +54,10 @@ async def test_the_view_of_all_worktrees_shows_the_others_and_names_the_damage(
     head.unlink()
     os.mkfifo(head)
     (bad / "only.txt").write_text("only here")
-    found = {one["name"]: one for one in (await workbench.call("get_worktree_status"))["worktrees"]}
-    assert (found["good"]["ahead"], found["good"]["problem"]) == (1, None)
-    assert "REPOSITORY_DAMAGED: " in found["bad"]["problem"]
-    assert "HEAD is no regular file" in found["bad"]["problem"]
+    worktrees = {worktree["name"]: worktree for worktree in (await workbench.call("get_worktree_status"))["worktrees"]}
+    assert (worktrees["good"]["ahead"], worktrees["good"]["problem"]) == (1, None)
+    assert "REPOSITORY_DAMAGED: " in worktrees["bad"]["problem"]
+    assert "HEAD is no regular file" in worktrees["bad"]["problem"]
     for request in ("integrate_worktree", "update_worktree", "discard_worktree", "get_worktree_diff"):
         more = {"uncommitted": True} if request == "get_worktree_diff" else {}
         error = await given.refuses("REPOSITORY_DAMAGED", workbench.call(request, worktree_name="bad", **more))

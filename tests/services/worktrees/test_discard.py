@@ -9,7 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, one
+from tests.services.worktrees.lab import approval, ask, commit, worktree_row
 from workbench.app import Workbench
 from workbench.errors import Conflict, WorkbenchError
 
@@ -30,8 +30,8 @@ async def test_discarding_keeps_the_branch_and_frees_the_name(workbench: Workben
     assert event["data"] == {"reason": "Dead end.", "branch_kept": True, "bundle": None}
     await given.refuses("BRANCH_EXISTS", given.worktree(workbench))
     assert (await given.worktree(workbench, branch_name="wb/lab/2")).exists()
-    found = await one(workbench)
-    assert (found["status"], found["ahead"], found["branch_name"]) == ("active", 0, "wb/lab/2")
+    worktree = await worktree_row(workbench)
+    assert (worktree["status"], worktree["ahead"], worktree["branch_name"]) == ("active", 0, "wb/lab/2")
 
 
 async def test_uncommitted_files_are_not_given_up_without_force(workbench: Workbench, repository: Path) -> None:
@@ -57,7 +57,7 @@ async def test_commits_that_are_nowhere_else_are_discarded_only_by_force_and_sav
     tip = commit(place)
     error = await given.refusal(workbench.call("discard_worktree", worktree_name="lab", delete_branch=True))
     assert (type(error), error.code, error.details["commits"]) == (Conflict, "COMMITS_ONLY_HERE", 1)
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
     (place / "draft.txt").write_text("a draft\n")
     discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True, force=True)
     assert (discarded["status"], discarded["branch_kept"]) == ("discarded", False)
@@ -95,7 +95,7 @@ async def test_a_worktree_in_which_git_does_not_work_is_kept_as_it_is(workbench:
     (repository / ".aiswarm" / "repositories" / "lab" / "HEAD").write_text("nonsense")
     with pytest.raises(WorkbenchError):
         await workbench.call("discard_worktree", worktree_name="lab")
-    assert (await one(workbench))["problem"]
+    assert (await worktree_row(workbench))["problem"]
     discarded = await workbench.call("discard_worktree", worktree_name="lab", force=True)
     assert (Path(discarded["bundle"]) / "files" / "draft.txt").read_text() == "a draft\n"
     assert not place.exists()
@@ -106,11 +106,11 @@ async def test_a_worktree_without_files_is_discarded_without_a_bundle_if_its_bra
 ) -> None:
     place = await given.worktree(workbench)
     tip = commit(place)
-    await one(workbench)
+    await worktree_row(workbench)
     shutil.rmtree(place)
-    found = await one(workbench)
-    assert (found["commit"], found["status"]) == (tip, "active")
-    assert found["problem"].startswith("WORKTREE_GONE")
+    worktree = await worktree_row(workbench)
+    assert (worktree["commit"], worktree["status"]) == (tip, "active")
+    assert worktree["problem"].startswith("WORKTREE_GONE")
     await given.refuses("WORKTREE_GONE", workbench.call("update_worktree", worktree_name="lab"))
     git("branch", "kept", "wb/lab/main", cwd=repository)
     discarded = await workbench.call("discard_worktree", worktree_name="lab", delete_branch=True)

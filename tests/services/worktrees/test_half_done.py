@@ -18,7 +18,7 @@ import pytest
 from tests import given
 from tests.chance import chance
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, finished, one
+from tests.services.worktrees.lab import approval, ask, commit, finished, worktree_row
 from tests.small_disk import fill, small_disk
 from workbench.app import Workbench
 from workbench.errors import WorkbenchError
@@ -144,7 +144,7 @@ async def test_a_removal_that_was_cut_off_is_done(
     place = WorktreeLocation.of(settings, "lab")
     async with Workbench.open(settings) as workbench:
         tip = commit(await given.worktree(workbench))
-        await one(workbench)
+        await worktree_row(workbench)
 
         def change(tx: Any) -> None:
             rows.close_worktree(tx, rows.require_worktree(tx, "lab"), WorktreeAction.DISCARD, None)
@@ -159,7 +159,7 @@ async def test_a_removal_that_was_cut_off_is_done(
         shutil.rmtree(repository / ".git" / "worktrees" / "lab")
     async with another(settings, how) as workbench:
         assert there(repository) == {**NOTHING, "branch": not delete_branch}
-        assert (await one(workbench))["status"] == "discarded"
+        assert (await worktree_row(workbench))["status"] == "discarded"
 
 
 # An integration
@@ -192,7 +192,7 @@ async def test_a_merge_that_was_cut_off_before_it_happened_can_be_approved_again
     await begin_merge(settings, question)
     before = git("rev-parse", "main", cwd=repository)
     async with another(settings, how) as workbench:
-        assert (await one(workbench))["status"] == "active"
+        assert (await worktree_row(workbench))["status"] == "active"
         assert (await approval(workbench, question))["status"] == "pending"
         assert "worktree.refused" in await given.kinds(workbench, "worktree.*")
         assert git("rev-parse", "main", cwd=repository) == before
@@ -215,8 +215,8 @@ async def test_a_merge_that_happened_before_the_crash_counts(
         git("merge", "-q", "--no-ff", "--no-edit", what["source_commit"], cwd=repository)
     reached = git("rev-parse", "main", cwd=repository)
     async with another(settings, how) as workbench:
-        found = await one(workbench)
-        assert (found["status"], found["integrated_commit"]) == ("integrated", reached)
+        worktree = await worktree_row(workbench)
+        assert (worktree["status"], worktree["integrated_commit"]) == ("integrated", reached)
         assert (await approval(workbench, question))["status"] == "approved"
         assert there(repository) == {**NOTHING, "branch": True}
         assert (repository / "new.txt").exists()
@@ -234,10 +234,10 @@ async def test_a_queued_merge_is_merged_by_the_next_server(settings: Settings) -
     async with Workbench.open(settings) as workbench:
         await workbench.store.write(change)
         await given.worktree(workbench, "other")
-        found = await one(workbench)
+        found = await worktree_row(workbench)
         assert (found["status"], found["queue_place"]) == ("integrating", 1)
     async with another(settings, "serves") as workbench:
-        while (await one(workbench))["status"] != "integrated":
+        while (await worktree_row(workbench))["status"] != "integrated":
             await workbench.call("list_events", after=None, wait_seconds=0.1)
         assert (await approval(workbench, question))["outcome"]["state"] == "integrated"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import git
-from tests.services.worktrees.lab import approval, ask, commit, everything, one
+from tests.services.worktrees.lab import approval, ask, commit, everything, worktree_row
 from workbench.app import Workbench
 from workbench.errors import Conflict
 
@@ -57,7 +57,7 @@ async def test_an_update_spares_uncommitted_work_and_other_branches(workbench: W
 
 async def test_an_update_waits_until_no_task_runs_there(workbench: Workbench, settle: Any, repository: Path) -> None:
     ada = await settle("ada", "lab")
-    task = await workbench.call("create_task", title="t", persona_id="implementer", target_worktree="lab")
+    task = await given.whole_task(workbench, "t", target_worktree="lab")
     await workbench.dispatch(ada.caller, "claim_task", {})
     commit(repository, "mine.txt")
     error = await given.refuses("WORKTREE_BUSY", workbench.call("update_worktree", worktree_name="lab"))
@@ -86,7 +86,7 @@ async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbe
     error = await given.refuses("MERGE_CONFLICT", workbench.call("approve", approval_id=question))
     assert (error.details["files"], everything(repository)) == (["README.md"], before)
     assert (await approval(workbench, question))["status"] == "failed"
-    assert (await one(workbench))["status"] == "active"
+    assert (await worktree_row(workbench))["status"] == "active"
     assert "The worktree lab and main both changed README.md" in error.message
     assert "`workbench worktrees resolve lab`" in error.message
     assert git("rev-parse", "HEAD", cwd=place)[:12] not in error.message

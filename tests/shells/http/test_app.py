@@ -284,9 +284,9 @@ async def test_a_stream_shows_only_events_that_its_agent_may_see_now(
         await anext(events)
         await served.workbench.call("update_agent_tool", tool_id="read", enabled=False)
         await served.workbench.call("update_agent", agent_id="ada", changes={"tool": "read"})
-        await served.workbench.call("create_task", title="While it was asked for", persona_id="tester")
+        await given.task(served.workbench, "While it was asked for", "tester")
         if (event := await anext(events))["event"] == "task.created":  # the request was under way
-            await served.workbench.call("create_task", title="After", persona_id="tester")
+            await given.task(served.workbench, "After", "tester")
             event = await anext(events)
         assert event["event"] == "error"
 
@@ -304,7 +304,7 @@ async def test_nobody_waits_for_a_client_that_left(served: Served, operator: htt
 @pytest.mark.parametrize("change", ["revoke_agent", "issue_token", "delete_agent"])
 async def test_a_long_poll_ends_with_its_token(served: Served, visit: Visit, admit: Admit, change: str) -> None:
     ada = await admit("ada")
-    await served.workbench.call("create_task", title="Count", persona_id="tester")
+    await given.task(served.workbench, "Count", "tester")
     polls: dict[str, dict[str, object]] = {
         "list_events": {"after": None, "kinds": ["task.created"], "wait_seconds": 30},
         "heartbeat_and_get_tasks": {"wait_seconds": 30},
@@ -319,7 +319,7 @@ async def test_a_long_poll_ends_with_its_token(served: Served, visit: Visit, adm
         while served.workbench.feed.readers < 4:
             await asyncio.sleep(0.001)
         await served.workbench.call(change, agent_id="ada")
-        await served.workbench.call("create_task", title="Not hers to see", persona_id="implementer")
+        await given.task(served.workbench, "Not hers to see")
         for asked in asking:
             assert error_of(await asked) == (401, "INVALID_TOKEN")
         with pytest.raises(WorkbenchError, match="INVALID_TOKEN"):

@@ -9,16 +9,18 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from tests import given
 from tests.conftest import Admit, Served
 from tests.shells.conftest import Visit, error_of
 from workbench.model import Level
 from workbench.ops import collect
 from workbench.services import SERVICES
-from workbench.shells.http import openapi, rest
+from workbench.shells.http import openapi
 
 pytestmark = pytest.mark.anyio
 
 CATALOGUE = collect(SERVICES)
+ROUTES = [(op, op.rest) for op in CATALOGUE.values() if op.rest]
 
 
 @pytest.fixture(scope="module")
@@ -37,27 +39,27 @@ def test_the_description_has_every_operation_by_a_unique_name(document: dict[str
         assert (described["operationId"], described["summary"]) == (op.name, op.summary)
         assert described["x-least-caller"] == op.allow.name.lower()
         assert ("security" in described) == (op.allow is Level.ANONYMOUS)
-    for endpoint in rest.ENDPOINTS:
+    for _, endpoint in ROUTES:
         for prefix in ("", "/api"):
             assert endpoint.method.lower() in document["paths"][prefix + endpoint.path]
     named = [o["operationId"] for path in document["paths"].values() for o in path.values() if "operationId" in o]
-    assert len(named) == len(set(named)) == len(CATALOGUE) + 2 * len(rest.ENDPOINTS)
+    assert len(named) == len(set(named)) == len(CATALOGUE) + 2 * len(ROUTES)
 
 
 def test_the_parameters_of_an_endpoint_are_those_of_its_operation(document: dict[str, Any]) -> None:
-    for endpoint in rest.ENDPOINTS:
+    for op, endpoint in ROUTES:
         described = document["paths"][endpoint.path][endpoint.method.lower()]
-        taken = {parameter["name"] for parameter in described.get("parameters", [])}
+        names = {parameter["name"] for parameter in described.get("parameters", [])}
         schema = described.get("requestBody", {"content": {"application/json": {"schema": {}}}})
         body = schema["content"]["application/json"]["schema"].get("properties", {})
-        named = taken | ({endpoint.body} if endpoint.body else body.keys())
-        assert named == CATALOGUE[endpoint.op].arguments.model_fields.keys(), endpoint
+        named = names | ({endpoint.body} if endpoint.body else body.keys())
+        assert named == op.arguments.model_fields.keys(), endpoint
 
 
 async def test_answers_of_the_server_fit_its_description(served: Served, visit: Visit) -> None:
     operator = visit(served.workbench.operator_token)
     document = (await operator.get("/api/openapi.json")).json()
-    await served.workbench.call("create_project", name="Penguins")
+    await given.project(served.workbench, "Penguins")
     await served.workbench.call("register", name="Ada")
     asked = 0
     for path, methods in document["paths"].items():
@@ -74,6 +76,6 @@ async def test_answers_of_the_server_fit_its_description(served: Served, visit: 
 
 async def test_only_an_admitted_agent_gets_the_description(visit: Visit, admit: Admit) -> None:
     assert error_of(await visit().get("/api/openapi.json")) == (401, "TOKEN_REQUIRED")
-    told = (await visit((await admit("eve", tool="read")).token).get("/api/openapi.json")).json()
-    assert told == openapi.document(CATALOGUE)
-    assert not re.search(r"wb[ao]_\w{20}", str(told))
+    reply = (await visit((await admit("eve", tool="read")).token).get("/api/openapi.json")).json()
+    assert reply == openapi.document(CATALOGUE)
+    assert not re.search(r"wb[ao]_\w{20}", str(reply))

@@ -21,23 +21,24 @@ from workbench.shells.http import rest
 pytestmark = pytest.mark.anyio
 
 CATALOGUE = collect(SERVICES)
+ROUTES = [(op, op.rest) for op in CATALOGUE.values() if op.rest]
 
 
 # The table
 
 
 def test_every_endpoint_names_an_operation_and_its_arguments() -> None:
-    for endpoint in rest.ENDPOINTS:
-        arguments = CATALOGUE[endpoint.op].arguments.model_fields
+    for op, endpoint in ROUTES:
+        arguments = op.arguments.model_fields
         named = {part.strip("{}") for part in endpoint.path.split("/") if part.startswith("{")}
         assert named <= arguments.keys(), endpoint
         assert endpoint.body is None or endpoint.body in arguments, endpoint
-    assert len({(endpoint.method, endpoint.path) for endpoint in rest.ENDPOINTS}) == len(rest.ENDPOINTS)
+    assert len({(endpoint.method, endpoint.path) for _, endpoint in ROUTES}) == len(ROUTES)
 
 
 def test_only_operations_that_read_have_the_method_get() -> None:
-    for endpoint in rest.ENDPOINTS:
-        assert CATALOGUE[endpoint.op].reads == (endpoint.method == "GET"), endpoint
+    for op, endpoint in ROUTES:
+        assert op.reads == (endpoint.method == "GET"), endpoint
 
 
 HUGE = "9" * 5_000
@@ -78,7 +79,7 @@ async def test_projects_sessions_and_teams_are_created_changed_deleted_and_resto
 
 async def _live(served: Served, operator: httpx2.AsyncClient, prefix: str, noun: str) -> None:
     path = f"{prefix}/{noun}s"
-    project = await served.workbench.call("create_project", name=f"Penguins {path}")
+    project = await given.project(served.workbench, f"Penguins {path}")
     body = {"name": "Ö & co", "description": "x"} | ({"project_id": project["id"]} if noun == "session" else {})
 
     async def answered(method: str, path: str, **more: Any) -> Any:
@@ -108,7 +109,7 @@ async def test_without_a_prefix_a_list_is_an_array_and_its_headers_tell_the_rest
     served: Served, operator: httpx2.AsyncClient
 ) -> None:
     for number in range(3):
-        await served.workbench.call("create_project", name=f"Project {number}")
+        await given.project(served.workbench, f"Project {number}")
     first = await operator.get("/projects", params={"limit": "2"})
     assert [row["name"] for row in first.json()] == ["Project 0", "Project 1"]
     assert first.headers["X-Total-Count"] == "3"
@@ -121,16 +122,16 @@ async def test_without_a_prefix_a_list_is_an_array_and_its_headers_tell_the_rest
 
 
 async def test_an_agent_is_registered_admitted_changed_and_revoked(visit: Visit, operator: httpx2.AsyncClient) -> None:
-    made = (await visit().post("/agents", json={"name": "Ada"})).json()
+    reply = (await visit().post("/agents", json={"name": "Ada"})).json()
     [asked] = (await operator.get("/approvals")).json()
-    assert asked["id"] == made["approval_id"]
+    assert asked["id"] == reply["approval_id"]
     granted = {"choices": {"agent_id": "ada", "tool": "read"}}
     assert (await operator.post(f"/approvals/{asked['id']}/approve", json=granted)).status_code == 200
     assert (await operator.get("/agents/ada")).json()["tool"] == "read"
     changed = await operator.patch("/agents/ada", json={"tool": "write", "name": "Ada L."})
     assert (changed.json()["tool"], changed.json()["name"]) == ("write", "Ada L.")
     token = (await operator.post("/api/agents/ada/token")).json()["data"]["token"]
-    assert error_of(await visit(made["token"]).get("/agents")) == (401, "INVALID_TOKEN")
+    assert error_of(await visit(reply["token"]).get("/agents")) == (401, "INVALID_TOKEN")
     assert [row["agent_id"] for row in (await visit(token).get("/agents")).json()] == ["ada"]
     assert (await operator.post("/agents/ada/revoke", json={"reason": "Done"})).status_code == 200
     assert error_of(await visit(token).get("/agents")) == (401, "INVALID_TOKEN")
@@ -143,28 +144,28 @@ async def test_contexts_are_written_read_and_changed(served: Served, visit: Visi
     await given.project(served.workbench)
     session = await given.session(served.workbench, "One")
     ada = visit((await admit("ada", session_id=session["id"])).token)
-    made = (await ada.post("/contexts", json={"title": "Notes", "content": "Bills are long."})).json()
-    assert made["status"] == "success"
+    reply = (await ada.post("/contexts", json={"title": "Notes", "content": "Bills are long."})).json()
+    assert reply["status"] == "success"
     [row] = (await ada.get("/contexts", params={"limit": "5", "filters": '{"title": "Notes"}'})).json()
     assert (row["title"], row["content"]) == ("Notes", "Bills are long.")
-    here = f"/contexts/{made['context_id']}"
+    here = f"/contexts/{reply['context_id']}"
     assert (await ada.patch(here, json={"content": "Short."})).json()["content"] == "Short."
     assert (await ada.get(f"/api{here}")).json()["data"]["content"] == "Short."
     operator = visit(served.workbench.operator_token)
     there = await operator.post(
         "/contexts", params={"session_id": session["id"]}, json={"title": "Mine", "content": "x"}
     )
-    assert there.json()["sequence_number"] == made["sequence_number"] + 1
+    assert there.json()["sequence_number"] == reply["sequence_number"] + 1
 
 
 async def test_an_endpoint_allows_no_more_than_its_operation(served: Served, visit: Visit, admit: Admit) -> None:
     ada = visit((await admit("ada")).token)
-    for endpoint in rest.ENDPOINTS:
+    for op, endpoint in ROUTES:
         path = re.sub(r"{\w+}", "1", endpoint.path)
         for prefix in ("", "/api"):
-            if endpoint.op != "register":
+            if op.name != "register":
                 assert error_of(await visit().request(endpoint.method, prefix + path)) == (401, "TOKEN_REQUIRED"), path
-            if served.workbench.catalogue[endpoint.op].allow is Level.OPERATOR:
+            if op.allow is Level.OPERATOR:
                 assert error_of(await ada.request(endpoint.method, prefix + path)) == (403, "FORBIDDEN"), path
     operator = visit(served.workbench.operator_token)
     assert error_of(await operator.post("/approvals/one/approve")) == (400, "INVALID_ARGUMENTS")

@@ -58,7 +58,7 @@ def connect(request: pytest.FixtureRequest, served: Served) -> Connect:
     return partial(stdio_session, served.workbench.settings.project)
 
 
-async def called(client: Client, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+async def use_tool(client: Client, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The result of a tool, which the client has compared with its output schema."""
     result = await client.call_tool(name, arguments)
     assert not result.is_error, result.content
@@ -69,8 +69,8 @@ async def test_an_agent_is_created_and_configured(served: Served, connect: Conne
     planner = await admit("pam", role="planner", definitions=True)
     async with connect(planner.token, era) as client:
         for name, arguments in CREATED.items():
-            assert (await called(client, name, arguments))["success"] is True
-        info = await called(client, "agent_get_info", {"agentTarget": "My New Agent"})
+            assert (await use_tool(client, name, arguments))["success"] is True
+        info = await use_tool(client, "agent_get_info", {"agentTarget": "My New Agent"})
     assert (info["path"], info["mode"], info["ruleCount"]) == ("./agents/my-new-agent", "interactive", 1)
     assert info["installedProviders"] == ["openai"]
     place = served.workbench.settings.home / "agents" / "my-new-agent"
@@ -86,33 +86,33 @@ async def test_a_planner_changes_the_definition_of_another_agent(
     await served.workbench.call("agent_create", agentPath="./agents/agent-b", name="Agent B")
     added = {"agentTarget": "./agents/agent-b", "reference": REFERENCE}
     async with connect(planner.token) as client:
-        assert (await called(client, "agent_add_reference", added))["success"] is True
+        assert (await use_tool(client, "agent_add_reference", added))["success"] is True
         again = await client.call_tool("agent_add_reference", added)
         assert again.is_error
         assert data(again)["success"] is False
         assert data(again)["error"]["code"] == "ALREADY_EXISTS"
-    found = await served.workbench.call("agent_list_references", agentTarget="Agent B")
-    assert found["references"] == [REFERENCE]
+    page = await served.workbench.call("agent_list_references", agentTarget="Agent B")
+    assert page["references"] == [REFERENCE]
 
 
 async def test_an_agent_changes_itself(served: Served, connect: Connect, admit: Admit) -> None:
-    made = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")
-    ada = await admit("ada", definition=made["agentId"], self_tools="write")
+    definition = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")
+    ada = await admit("ada", definition=definition["agentId"], self_tools="write")
     async with connect(ada.token) as client:
         offered = {tool.name for tool in (await client.list_tools()).tools}
         assert {"add_reference", "list_rules"} <= offered
         assert not any(name.startswith("agent_") for name in offered)
-        assert (await called(client, "add_reference", {"reference": REFERENCE}))["success"] is True
-        assert (await called(client, "get_reference", {"reference_name": "api-docs"}))["reference"] == REFERENCE
+        assert (await use_tool(client, "add_reference", {"reference": REFERENCE}))["success"] is True
+        assert (await use_tool(client, "get_reference", {"reference_name": "api-docs"}))["reference"] == REFERENCE
         refused = await client.call_tool("agent_list", {})
         assert data(refused)["error"]["code"] == "FORBIDDEN"
-    found = await served.workbench.call("agent_list_references", agentTarget="Agent A")
-    assert found["references"] == [REFERENCE]
+    page = await served.workbench.call("agent_list_references", agentTarget="Agent A")
+    assert page["references"] == [REFERENCE]
 
 
 async def test_the_tools_are_offered_as_the_grant_says(served: Served, admit: Admit) -> None:
-    made = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")
-    planner = await admit("pam", role="planner", definition=made["agentId"])
+    definition = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")
+    planner = await admit("pam", role="planner", definition=definition["agentId"])
 
     async def offered(**changes: Any) -> set[str]:
         await served.workbench.call("update_agent", agent_id="pam", changes=changes)
@@ -142,7 +142,7 @@ async def test_the_tools_are_offered_as_the_grant_says(served: Served, admit: Ad
 async def test_the_list_of_tools_takes_a_limited_number_of_tokens(
     served: Served, admit: Admit, choices: dict[str, Any], limit: int
 ) -> None:
-    made = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")
-    ada = await admit("ada", definition=made["agentId"], **choices)
+    definition = await served.workbench.call("agent_create", agentPath="./agents/agent-a", name="Agent A")
+    ada = await admit("ada", definition=definition["agentId"], **choices)
     async with session(served, ada.token) as client:
         assert 1_000 < tokens(await client.list_tools(), client.instructions) < limit

@@ -37,12 +37,12 @@ async def test_a_session_begins_with_the_instructions_for_its_caller(served: Ser
 
 @pytest.mark.anyio
 async def test_an_agent_under_a_supervisor_is_told_that_its_task_is_claimed(served: Served, tmp_path: Path) -> None:
-    made = await served.workbench.call(
+    worker = await served.workbench.call(
         "enlist_worker", persona_id="implementer", scratch=str(tmp_path), profile="python", function="lab:count"
     )
-    agent = await served.workbench.call("get_agent", agent_id=made["agent_id"])
+    agent = await served.workbench.call("get_agent", agent_id=worker["agent_id"])
     assert agent["capabilities"] == {SUPERVISED: True}
-    token = (await served.workbench.call("issue_token", agent_id=made["agent_id"]))["token"]
+    token = (await served.workbench.call("issue_token", agent_id=worker["agent_id"]))["token"]
     async with session(served, token) as client:
         assert client.instructions == guidance(Level.WORKER, supervised=True)
         whoami = (await client.call_tool("whoami", {})).structured_content

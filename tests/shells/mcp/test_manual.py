@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from docs.generator import ROOT
 from tests.conftest import Admit, Served
-from tests.docs import ROOT
 from tests.shells.mcp.test_resources import PLAN
 from workbench.shells.mcp.addresses import LISTS, SINGLE
 from workbench.shells.mcp.prompts import OFFERS

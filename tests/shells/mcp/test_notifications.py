@@ -30,7 +30,7 @@ TASK = "workbench://tasks/1"
 
 async def new_task(served: Served, title: str = "Count") -> None:
     """Create a task that everyone sees."""
-    await served.workbench.call("create_task", title=title, persona_id="implementer")
+    await given.task(served.workbench, title)
 
 
 async def test_an_agent_is_notified_when_its_tools_change(served: Served, admit: Admit, era: str) -> None:
@@ -44,10 +44,13 @@ async def test_an_agent_is_notified_when_its_tools_change(served: Served, admit:
 
 
 async def test_a_waiting_agent_is_notified_of_its_admission(served: Served, era: str) -> None:
-    made = await served.workbench.call("register", name="ada")
-    async with session(served, made["token"], era) as client, notified(served, made["token"], era) as following:
+    registration = await served.workbench.call("register", name="ada")
+    async with (
+        session(served, registration["token"], era) as client,
+        notified(served, registration["token"], era) as following,
+    ):
         before = await client.list_tools(cache_mode="refresh")
-        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await served.workbench.call("approve", approval_id=registration["approval_id"])
         assert {await following() for _ in range(3)} == {"tools", "resources", "prompts"}
         assert len((await client.list_tools(cache_mode="refresh")).tools) > len(before.tools)
 
@@ -58,15 +61,15 @@ async def test_watched_resources_are_announced_when_they_change(served: Served, 
     await given.project(served.workbench)
     await given.session(served.workbench, "one")
     ada = await admit("ada", session_id="one")
-    made = (await served.workbench.dispatch(ada.caller, "write", {"content": {"title": "Note"}}))["context_id"]
-    context, plan = f"workbench://contexts/{made}", "workbench://plans/penguins"
+    context_id = (await served.workbench.dispatch(ada.caller, "write", {"content": {"title": "Note"}}))["context_id"]
+    context, plan = f"workbench://contexts/{context_id}", "workbench://plans/penguins"
     async with notified(served, ada.token, era, TASK, plan, context, "workbench://contexts") as following:
         await served.workbench.call("set_priority", task_id=3, priority=900)
         await served.workbench.call("set_priority", task_id=1, priority=900)
         assert {await following() for _ in range(2)} == {TASK, plan}
         await new_task(served)
         assert await following() == "resources"
-        await served.workbench.call("update_context", context_id=made, title="Corrected")
+        await served.workbench.call("update_context", context_id=context_id, title="Corrected")
         assert {await following() for _ in range(2)} == {context, "workbench://contexts"}
 
 
@@ -82,7 +85,7 @@ async def test_changes_that_an_agent_may_not_read_are_not_announced_to_it(
     ada, _ = await tasks_in_two_sessions(served, admit)
     async with notified(served, ada.token, era, TASK, "workbench://tasks") as following:
         await served.workbench.call("set_priority", task_id=2, priority=900)
-        await served.workbench.call("create_task", title="x", persona_id="implementer", session_id="bob")
+        await given.task(served.workbench, "x", session_id="bob")
         await served.workbench.call("set_priority", task_id=1, priority=900)
         assert [await following() for _ in range(2)] == ["workbench://tasks", TASK]
         await served.workbench.call("update_agent", agent_id="ada", changes={"session_id": "bob"})

@@ -50,11 +50,11 @@ async def error_of(client: Client, uri: str) -> tuple[int, str]:
 
 async def tasks_in_two_sessions(served: Served, admit: Admit) -> tuple[Admitted, Admitted]:
     """Two agents; each session has a task, 1 and 2."""
-    await served.workbench.call("create_project", name="alpha")
+    await given.project(served.workbench)
     agents = []
     for name in ("ada", "bob"):
-        await served.workbench.call("create_session", project_id="alpha", name=name)
-        await served.workbench.call("create_task", title=name, persona_id="implementer", session_id=name)
+        await given.session(served.workbench, name)
+        await given.task(served.workbench, name, session_id=name)
         agents.append(await admit(name, session_id=name))
     return agents[0], agents[1]
 
@@ -120,8 +120,8 @@ async def test_a_resource_that_the_tools_refuse_cannot_be_read(served: Served, a
 async def test_a_planner_reads_the_approvals_that_it_requested(served: Served, admit: Admit) -> None:
     pam = await admit("pam", role="planner")
     other = (await served.workbench.call("register", name="bob"))["approval_id"]
-    made = await served.workbench.dispatch(pam.caller, "create_worktree", {"name": "lab"})
-    commit(Path(made["path"]))
+    worktree = await served.workbench.dispatch(pam.caller, "create_worktree", {"name": "lab"})
+    commit(Path(worktree["path"]))
     own = await served.workbench.dispatch(pam.caller, "integrate_worktree", {"worktree_name": "lab"})
     async with session(served, pam.token) as client:
         found = json.loads(await text_of(client, f"workbench://approvals/{own['approval_id']}"))
@@ -134,7 +134,7 @@ async def test_a_planner_reads_the_approvals_that_it_requested(served: Served, a
 
 async def test_a_list_of_resources_names_the_newest_and_does_not_grow(served: Served) -> None:
     for number in range(NEWEST + 5):
-        await served.workbench.call("create_task", title=f"Task\x1b[31m {number}", persona_id="implementer")
+        await given.task(served.workbench, f"Task\x1b[31m {number}")
     async with session(served, served.workbench.operator_token) as client:
         listed = [resource for resource in (await client.list_resources()).resources if "tasks/" in resource.uri]
         assert len(listed) == NEWEST
@@ -145,7 +145,7 @@ async def test_a_list_of_resources_names_the_newest_and_does_not_grow(served: Se
 
 async def test_a_project_without_a_repository_has_all_other_resources(served: Served) -> None:
     (served.workbench.settings.project / ".git").rename(served.workbench.settings.project / "no-git")
-    await served.workbench.call("create_task", title="Count", persona_id="implementer")
+    await given.task(served.workbench, "Count")
     async with session(served, served.workbench.operator_token) as client:
         assert "workbench://tasks/1" in await uris_of(client)
 

@@ -19,6 +19,7 @@ from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.types import ToolListChangedNotification
 
+from tests import given
 from tests.conftest import Admit, Command, Served
 from tests.shells.mcp.sessions import data, stdio_session
 from workbench.model import Level
@@ -72,13 +73,13 @@ async def test_an_agent_that_registers_here_continues_with_its_own_token(
     changed = Announced()
     async with start(era=era, message_handler=changed) as client:
         assert await names(client) == ["register", "registration_status"]
-        made = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
-        assert made["status"] == "pending"
+        registration = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
+        assert registration["status"] == "pending"
         assert await names(client) == ["register", "registration_status"]
         refused = await client.call_tool("claim_task", {})
         assert refused.is_error
         assert data(refused)["error"]["code"] == "NOT_ASSIGNED"
-        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await served.workbench.call("approve", approval_id=registration["approval_id"])
         state = data(await client.call_tool("registration_status", {"wait_seconds": 30}))
         assert state["agent_id"] == "ada"
         assert state["status"] in ("assigned", "active")  # active once it has been heard of under its own token
@@ -91,8 +92,8 @@ async def test_an_agent_that_registers_here_continues_with_its_own_token(
 
 async def test_an_agent_that_is_rejected_is_told_why(served: Served, start: Start) -> None:
     async with start() as client:
-        made = data(await client.call_tool("register", {"name": "ada"}))
-        await served.workbench.call("reject", approval_id=made["approval_id"], reason="Not today")
+        registration = data(await client.call_tool("register", {"name": "ada"}))
+        await served.workbench.call("reject", approval_id=registration["approval_id"], reason="Not today")
         state = data(await client.call_tool("registration_status", {"wait_seconds": 30}))
         assert (state["status"], state["reason"]) == ("rejected", "Not today")
         refused = await client.call_tool("claim_task", {})
@@ -118,13 +119,13 @@ async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile
 ) -> None:
     changed = Announced()
     async with start(era="legacy", message_handler=changed) as client:
-        made = data(await client.call_tool("register", {"name": "ada"}))
+        registration = data(await client.call_tool("register", {"name": "ada"}))
         while not served.workbench.feed.readers:
             await anyio.sleep(0.01)
         port = free_port() if moves else int(served.info.url.rpartition(":")[2])
         await served.servers.stop()
         await served.servers.start(port)
-        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await served.workbench.call("approve", approval_id=registration["approval_id"])
         await changed.wait()
         assert await names(client) == workers_tools(served)
 
@@ -132,10 +133,10 @@ async def test_the_new_tools_are_announced_even_if_the_server_was_away_meanwhile
 async def test_an_agent_that_still_waits_is_notified_after_a_restart_of_its_program(
     served: Served, start: Start
 ) -> None:
-    made = await served.workbench.call("register", name="ada")
-    async with start(made["token"]) as client, client.listen(tools_list_changed=True) as news:
+    registration = await served.workbench.call("register", name="ada")
+    async with start(registration["token"]) as client, client.listen(tools_list_changed=True) as news:
         assert await names(client) == ["register", "registration_status"]
-        await served.workbench.call("approve", approval_id=made["approval_id"])
+        await served.workbench.call("approve", approval_id=registration["approval_id"])
         await anext(aiter(news))
         assert await names(client) == workers_tools(served)
         await served.workbench.call("update_agent", agent_id="ada", changes={"tool": "read"})
@@ -144,7 +145,7 @@ async def test_an_agent_that_still_waits_is_notified_after_a_restart_of_its_prog
 
 async def test_a_token_from_the_environment_is_used_from_the_start(served: Served, start: Start, admit: Admit) -> None:
     ada = await admit("ada")
-    await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
+    await given.task(served.workbench, "Count penguins")
     async with start(ada.token) as client:
         assert client.instructions == guidance(Level.WORKER)
         assert "claim_task" in await names(client)
@@ -163,7 +164,7 @@ async def test_resources_and_prompts_are_those_of_the_agent(
     served: Served, start: Start, admit: Admit, era: str
 ) -> None:
     ada = await admit("ada")
-    task = await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
+    task = await given.whole_task(served.workbench, "Count penguins")
     async with start(ada.token, era) as client:
         assert "workbench://tasks/1" in [resource.uri for resource in (await client.list_resources()).resources]
         [read] = (await client.read_resource("workbench://tasks/1")).contents
@@ -179,11 +180,11 @@ async def test_subscribers_to_the_tools_and_to_a_resource_are_notified_after_a_r
     served: Served, start: Start
 ) -> None:
     async with start() as client, client.listen(tools_list_changed=True) as tools:
-        made = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
-        await served.workbench.call("approve", approval_id=made["approval_id"])
+        registration = data(await client.call_tool("register", {"name": "ada", "persona_id": "implementer"}))
+        await served.workbench.call("approve", approval_id=registration["approval_id"])
         assert isinstance(await anext(aiter(tools)), ToolsListChanged)
         assert await names(client) == workers_tools(served)
-        task = await served.workbench.call("create_task", title="Count penguins", persona_id="implementer")
+        task = await given.whole_task(served.workbench, "Count penguins")
         async with client.listen(resource_subscriptions=["workbench://tasks/1"]) as news:
             await served.workbench.call("set_priority", task_id=task["id"], priority=7)
             assert isinstance(await anext(aiter(news)), ResourceUpdated)

@@ -36,7 +36,7 @@ def offer(tools: Tools) -> None:
     tools.offer("mail__old", returning(text("gone")), server="mail", problem="the server has stopped")
 
 
-async def listed(served: Served, token: str, era: str = "auto") -> set[str]:
+async def tool_names(served: Served, token: str, era: str = "auto") -> set[str]:
     """The tools that are listed and are no operations."""
     async with session(served, token, era) as client:
         return {tool.name for tool in (await client.list_tools()).tools} - set(served.workbench.catalogue)
@@ -55,10 +55,10 @@ async def test_an_agent_is_offered_the_tools_that_it_was_granted_and_that_work(
 ) -> None:
     offer(tools)
     for name, (granted, expected) in GRANTS.items():
-        assert await listed(served, (await admit(f"of-{name}", tools=granted)).token, era) == expected, name
-    assert await listed(served, served.workbench.operator_token) == {"add", "notes__search", "mail__send"}
+        assert await tool_names(served, (await admit(f"of-{name}", tools=granted)).token, era) == expected, name
+    assert await tool_names(served, served.workbench.operator_token) == {"add", "notes__search", "mail__send"}
     reader = await admit("reader", tools=["*"], tool="read")
-    assert await listed(served, reader.token) == set()
+    assert await tool_names(served, reader.token) == set()
     async with session(served, reader.token) as client:
         with pytest.raises(MCPError, match="no operation 'add'"):
             await client.call_tool("add", {})
@@ -135,7 +135,7 @@ async def test_an_agent_is_notified_of_other_tools(served: Served, admit: Admit,
         assert await of_ada() == "tools"
         await call("update_agent", agent_id="ada", changes={"tools": ["mail"]})
         assert await of_ada() == "tools"
-        assert await listed(served, ada.token, era) == {"mail__send"}
+        assert await tool_names(served, ada.token, era) == {"mail__send"}
         await call("update_agent", agent_id="bob", changes={"tools": ["*"]})
         assert await of_bob() == "tools"  # and of nothing before
 
@@ -148,11 +148,11 @@ async def test_a_tool_that_the_operator_forbids_is_no_longer_offered(
     async with notified(served, ada.token, era) as of_ada:
         await decide("set_tool_permission", name="mail__send", permission="never")
         assert await of_ada() == "tools"
-        assert await listed(served, ada.token, era) == {"add", "notes__search"}
-        assert "mail__send" in await listed(served, served.workbench.operator_token, era)
+        assert await tool_names(served, ada.token, era) == {"add", "notes__search"}
+        assert "mail__send" in await tool_names(served, served.workbench.operator_token, era)
         await decide("set_tool_permission", name="mail__send", permission=None)
         assert await of_ada() == "tools"
-    assert "mail__send" in await listed(served, ada.token, era)
+    assert "mail__send" in await tool_names(served, ada.token, era)
     await decide("set_tool_permission", name="mail__send", permission="never")
     async with session(served, ada.token, era) as client:
         assert code_of(await client.call_tool("mail__send", {})) == "TOOL_FORBIDDEN"
@@ -185,8 +185,8 @@ async def test_an_agent_over_stdio_gets_the_tools_and_can_cancel_a_call(
             async with client.listen(tools_list_changed=True) as changes:
                 await served.workbench.store.write(lambda tx: tx.emit("tools.changed", "tools"))
                 await anext(aiter(changes))
-        found = {tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools}
-        assert {"add", "subtract"} <= found
+        names = {tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools}
+        assert {"add", "subtract"} <= names
         call = asyncio.create_task(client.call_tool("endless", {}))
         await endless.began.wait()
         call.cancel()

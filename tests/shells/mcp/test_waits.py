@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
+from tests import given
 from tests.conftest import Admit, Served
 from tests.shells.mcp.sessions import session
 from workbench.shells.mcp import progress
@@ -56,7 +57,7 @@ async def test_a_call_that_waits_reports_its_progress(
     async with session(served, (await admit("ada")).token, era) as client:
         waiting = Waiting(client, "heartbeat_and_get_tasks", {"wait_seconds": 30})
         await waiting.has_reported(3)
-        await served.workbench.call("create_task", title="Count", persona_id="implementer")
+        await given.task(served.workbench, "Count")
         result = (await waiting.call).structured_content
         assert result is not None
         assert [task["id"] for task in result["available"]] == [1]
@@ -75,7 +76,7 @@ async def test_a_call_that_does_not_wait_reports_nothing(served: Served, admit: 
 async def test_calls_that_wait_end_when_the_servers_stop_or_with_the_token_of_their_agent(
     served: Served, admit: Admit, era: str, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await served.workbench.call("create_task", title="Count", persona_id="tester")
+    await given.task(served.workbench, "Count", "tester")
     async with session(served, (await admit("ada")).token, era) as client:
         waiting = [Waiting(client, name, arguments) for name, arguments in WAITS]
         for call in waiting:

@@ -81,8 +81,10 @@ def begin(served: Served, settings: Settings) -> Begin:
         path.parent.mkdir(parents=True)
         about = {"id": f"helper{number}", "name": f"Helper{number}"}
         path.write_text(json.dumps({"metadata": about, "settings": {"model": "test:script", "script": script}}))
-        made = await served.workbench.call("create_conversation", definition=f"./agents/helper{number}", **choices)
-        return str(made["id"])
+        conversation = await served.workbench.call(
+            "create_conversation", definition=f"./agents/helper{number}", **choices
+        )
+        return str(conversation["id"])
 
     return begun
 
@@ -129,10 +131,10 @@ async def test_the_calls_of_tools_have_a_start_and_an_end_with_their_source(clie
 
 
 async def test_a_failed_answer_ends_with_an_error_and_its_code(client: Clients, served: Served) -> None:
-    made = await served.workbench.call("create_conversation", model="openai:gpt-4o")
-    heard = await (await client()).ask(made["id"])
+    conversation = await served.workbench.call("create_conversation", model="openai:gpt-4o")
+    heard = await (await client()).ask(conversation["id"])
     assert heard[-1]["type"] == "error"
-    assert heard[-1]["conversation_id"] == made["id"]
+    assert heard[-1]["conversation_id"] == conversation["id"]
     assert heard[-1]["code"] == "INVALID_CONFIGURATION"
     assert heard[-1]["message"]
 

@@ -41,14 +41,14 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
 async def begin(served: Served, dialect: Dialect, **choices: Any) -> str:
     """A conversation with a provider's model; with a definition if the provider needs a setting."""
     if dialect.settings is None:
-        made = await served.workbench.call("create_conversation", model=dialect.model, **choices)
-        return str(made["id"])
+        conversation = await served.workbench.call("create_conversation", model=dialect.model, **choices)
+        return str(conversation["id"])
     path = served.workbench.settings.home / "agents" / "helper" / "agent.yaml"
     path.parent.mkdir(parents=True)
     settings = {"model": dialect.model, **dialect.settings}
     path.write_text(json.dumps({"metadata": {"id": "helper", "name": "Helper"}, "settings": settings}))
-    made = await served.workbench.call("create_conversation", definition="./agents/helper", **choices)
-    return str(made["id"])
+    conversation = await served.workbench.call("create_conversation", definition="./agents/helper", **choices)
+    return str(conversation["id"])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)

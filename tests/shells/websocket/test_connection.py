@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests import given
 from tests.conftest import Admit, Served, Talk, Talks, limited
 from tests.shells.websocket.conftest import accepted, connections_of, events_of, gone
 
@@ -37,7 +38,7 @@ async def test_a_client_that_left_amid_many_questions_is_forgotten(served: Serve
     for _ in range(50):
         await line.send("ada", "ping")
     line.socket.transport.abort()
-    await served.workbench.call("create_task", title="News", persona_id="tester")
+    await given.task(served.workbench, "News", "tester")
     again = await accepted(f"{served.info.ws_url}/me")
     await again.socket.close()
 

@@ -53,11 +53,11 @@ async def test_an_agent_without_a_name_is_named_for_its_connection(
 
 async def test_a_waiting_agent_is_told_of_its_rejection_and_the_reason(served: Served, talk: Talks) -> None:
     line = await talk()
-    made = await line.say("me", "register", name="Ada")
-    await served.workbench.call("reject", approval_id=made["approval_id"], reason="Not today")
+    reply = await line.say("me", "register", name="Ada")
+    await served.workbench.call("reject", approval_id=reply["approval_id"], reason="Not today")
     told = await line.hear()
     assert (told["type"], told["reason"], told["code"]) == ("registration_rejected", "Not today", "REJECTED")
-    for action, data in {"authenticate": {"token": made["token"]}, "read": {"agent_id": made["agent_id"]}}.items():
+    for action, data in {"authenticate": {"token": reply["token"]}, "read": {"agent_id": reply["agent_id"]}}.items():
         refused = await line.say("me", action, **data)
         assert (refused["type"], refused["code"], refused["message"]) == ("error", "REJECTED", told["message"])
         if action == "authenticate":
@@ -65,22 +65,24 @@ async def test_a_waiting_agent_is_told_of_its_rejection_and_the_reason(served: S
 
 
 async def test_an_agent_with_a_pending_token_may_work_once_admitted(served: Served, talk: Talks) -> None:
-    made = await served.workbench.call("register", name="Ada")
-    line = await talk("me", subprotocols=["wb.v1", f"bearer.{made['token']}"])
-    assert (await line.say("me", "authenticate", token=made["token"]))["code"] == "NOT_ASSIGNED"
-    await served.workbench.call("approve", approval_id=made["approval_id"], choices={"agent_id": "ada"})
+    registration = await served.workbench.call("register", name="Ada")
+    line = await talk("me", subprotocols=["wb.v1", f"bearer.{registration['token']}"])
+    assert (await line.say("me", "authenticate", token=registration["token"]))["code"] == "NOT_ASSIGNED"
+    await served.workbench.call("approve", approval_id=registration["approval_id"], choices={"agent_id": "ada"})
     assert (await line.hear())["type"] == "agent_assigned"
     assert (await line.say("me", "whoami"))["data"]["agent_id"] == "ada"
     assert await connections_of(served, "ada") == ("connected", 1)
-    assert (await line.say("me", "authenticate", agent_id=made["agent_id"], token=made["token"]))["agent_id"] == "ada"
+    assert (await line.say("me", "authenticate", agent_id=registration["agent_id"], token=registration["token"]))[
+        "agent_id"
+    ] == "ada"
 
 
 async def test_a_pending_id_alone_authenticates_nobody(served: Served, talk: Talks) -> None:
-    made = await served.workbench.call("register", name="Ada")
+    registration = await served.workbench.call("register", name="Ada")
     line = await talk("thief")
-    assert (await line.say("thief", "authenticate", agent_id=made["agent_id"]))["code"] == "TOKEN_REQUIRED"
-    assert (await line.say(made["agent_id"], "whoami"))["code"] == "TOKEN_REQUIRED"
-    assert (await line.say("thief", "registration_status", token=made["agent_id"]))["code"] == "INVALID_TOKEN"
+    assert (await line.say("thief", "authenticate", agent_id=registration["agent_id"]))["code"] == "TOKEN_REQUIRED"
+    assert (await line.say(registration["agent_id"], "whoami"))["code"] == "TOKEN_REQUIRED"
+    assert (await line.say("thief", "registration_status", token=registration["agent_id"]))["code"] == "INVALID_TOKEN"
 
 
 async def test_an_agent_admitted_by_a_rule_is_told_after_its_registration(
@@ -88,8 +90,8 @@ async def test_an_agent_admitted_by_a_rule_is_told_after_its_registration(
 ) -> None:
     await served.workbench.call("add_admission_rule", name="friends", pattern="Ada*")
     line = await talk()
-    made = await line.say("me", "register", name="Ada")
-    assert (made["type"], made["status"]) == ("registration_success", "assigned")
+    reply = await line.say("me", "register", name="Ada")
+    assert (reply["type"], reply["status"]) == ("registration_success", "assigned")
     assert (await line.hear())["type"] == "agent_assigned"
     await line.say("me", "register", name="Eve")
     assert (await desk.hear())["name"] == "Eve"

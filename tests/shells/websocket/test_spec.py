@@ -77,7 +77,9 @@ async def old(served: Served, admit: Admit, session: str) -> str:
 # §5.1
 
 
-async def test_the_exchange_of_a_new_agent(served: Served, client: Any, session: str) -> None:
+async def test_a_new_agent_exchanges_the_messages_of_the_specification(
+    served: Served, client: Any, session: str
+) -> None:
     operator = await client("gui", subprotocols=["wb.v1", f"bearer.{served.workbench.operator_token}"])
     agent = await client("test_client_1")
     capabilities = {"nlp": True, "vision": False}
@@ -95,7 +97,7 @@ async def test_the_exchange_of_a_new_agent(served: Served, client: Any, session:
     assert (await agent.act("write", content={"title": "First", "content": "…"}))["status"] == "success"
 
 
-async def test_the_exchange_of_an_agent_that_reads_and_writes(client: Any, old: str) -> None:
+async def test_an_agent_reads_and_writes_with_the_messages_of_the_specification(client: Any, old: str) -> None:
     agent = await client("test_client_2")
     reply = await agent.act("select_tool", tool="write")
     assert reply["type"] == "agent_id_required"
@@ -157,11 +159,11 @@ async def test_each_message_is_from_the_agent_that_the_earlier_messages_bound(
         [old, "whoami", {}],
     ):
         await line.socket.send(json.dumps(frame))
-    heard = [await line.hear() for _ in range(7)]
+    messages = [await line.hear() for _ in range(7)]
     kinds = ["write_response", "contexts", "authentication_success", "whoami_response", "agent_id_required"]
-    assert [reply["type"] for reply in heard] == [*kinds, "error", "error"]
-    assert heard[3]["data"]["agent_id"] == "other"
-    assert [reply["code"] for reply in heard[5:]] == ["FORBIDDEN", "FORBIDDEN"]
+    assert [reply["type"] for reply in messages] == [*kinds, "error", "error"]
+    assert messages[3]["data"]["agent_id"] == "other"
+    assert [reply["code"] for reply in messages[5:]] == ["FORBIDDEN", "FORBIDDEN"]
 
 
 async def test_only_agents_that_a_migration_brought_authenticate_by_id_alone(
@@ -321,11 +323,11 @@ async def test_an_old_client_that_is_rejected_is_told_why(served: Served, client
     line = await client("legacy")
     _, ack = await announce(line, "newcomer", "New")
     await served.workbench.call("reject", approval_id=ack["approval_id"], reason="Not today")
-    told = await line.hear()
-    assert (told["type"], told["code"], told["reason"]) == ("registration_rejected", "REJECTED", "Not today")
+    message = await line.hear()
+    assert (message["type"], message["code"], message["reason"]) == ("registration_rejected", "REJECTED", "Not today")
     for said in ({"type": "request_contexts", "agent_id": "newcomer"}, {"type": "announce", "agent_id": "newcomer"}):
         refused = await line.say(said)
-        assert (refused["type"], refused["code"], refused["message"]) == ("error", "REJECTED", told["message"])
+        assert (refused["type"], refused["code"], refused["message"]) == ("error", "REJECTED", message["message"])
 
 
 async def test_an_old_client_that_a_rule_admits_is_connected_at_once(served: Served, client: Any) -> None:

@@ -19,11 +19,11 @@ async def test_subscribing_streams_what_happens(served: Served, line: Talk) -> N
     assert reply == {"type": "subscribe_response", "data": {"after": last}, "request_id": "s"}
     await served.workbench.call("register", name="Not asked for")
     for number in (1, 2, 3):
-        await served.workbench.call("create_task", title=f"Task {number}", persona_id="tester")
-    heard = [await line.hear() for _ in range(3)]
-    assert [m["data"]["data"]["title"] for m in heard] == ["Task 1", "Task 2", "Task 3"]
+        await given.task(served.workbench, f"Task {number}", "tester")
+    messages = [await line.hear() for _ in range(3)]
+    assert [m["data"]["data"]["title"] for m in messages] == ["Task 1", "Task 2", "Task 3"]
     created = [e for e in await events_of(served) if e["kind"] == "task.created"]
-    assert heard == [{"type": "event", "data": event, "request_id": "s"} for event in created]
+    assert messages == [{"type": "event", "data": event, "request_id": "s"} for event in created]
     assert (await line.say("ada", "ping"))["type"] == "ping_response"
 
 
@@ -33,17 +33,17 @@ async def test_a_subscription_begins_where_it_is_told_to(served: Served, desk: T
     await desk.send("desk", "subscribe", after=past[2]["id"])
     heard: list[dict[str, Any]] = []
     while len(heard) < 1 + len(past[3:]):
-        said = await desk.hear()
-        heard += [said] if said["type"] != "new_pending_agent" else []  # told unless it was admitted by then
+        message = await desk.hear()
+        heard += [message] if message["type"] != "new_pending_agent" else []  # told unless it was admitted by then
     assert heard[0]["type"] == "subscribe_response"
     assert [m["data"] for m in heard[1:]] == past[3:]
 
 
 async def test_a_subscription_without_a_beginning_begins_now(served: Served, line: Talk) -> None:
-    await served.workbench.call("create_task", title="Before", persona_id="tester")
+    await given.task(served.workbench, "Before", "tester")
     last = (await events_of(served))[-1]["id"]
     assert (await line.say("ada", "subscribe", kinds=["task.*"]))["data"] == {"after": last}
-    await served.workbench.call("create_task", title="After", persona_id="tester")
+    await given.task(served.workbench, "After", "tester")
     assert (await line.hear())["data"]["data"]["title"] == "After"
 
 
@@ -57,8 +57,8 @@ async def test_a_subscriber_may_leave_out_its_own_events(served: Served, talk: T
     assert (await line.say("ada", "subscribe", **wanted))["type"] == "subscribe_response"
     assert (await line.say("ada", "write", content={"title": "Mine"}))["type"] == "write_response"
     await served.workbench.dispatch(bob.caller, "write", {"content": {"title": "Bob's"}})
-    heard = await line.hear()
-    assert (heard["type"], heard["data"]["actor"]) == ("event", "bob")
+    message = await line.hear()
+    assert (message["type"], message["data"]["actor"]) == ("event", "bob")
     others = await served.workbench.dispatch(ada.caller, "list_events", {"kinds": ["context.*"], "mine": False})
     assert [event["actor"] for event in others["events"]] == ["bob"]
 
@@ -98,7 +98,7 @@ async def test_a_subscription_can_be_ended_and_is_replaced_by_its_repetition(ser
     for request_id in ("a", "a", "a", "b"):
         await line.say("ada", "subscribe", after=None, kinds=["task.*"], request_id=request_id)
     assert (await line.say("ada", "unsubscribe", subscription="b"))["data"] == {"ended": 1}
-    await served.workbench.call("create_task", title="One", persona_id="tester")
+    await given.task(served.workbench, "One", "tester")
     assert (await line.hear())["request_id"] == "a"
     assert (await line.say("ada", "unsubscribe"))["data"] == {"ended": 1}
 

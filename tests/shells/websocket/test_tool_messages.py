@@ -55,10 +55,12 @@ async def test_a_subscription_continues_after_the_event_of_a_message(served: Ser
     for _ in range(2):
         await call(served, name="list_tasks")
     await desk.say("desk", "subscribe", kinds=["tool.*"], after=0, tool_messages=True, request_id=1)
-    heard = [await desk.hear() for _ in range(4)]
+    messages = [await desk.hear() for _ in range(4)]
     await desk.say("desk", "unsubscribe", subscription=1)
-    await desk.say("desk", "subscribe", kinds=["tool.*"], after=heard[1]["event_id"], tool_messages=True, request_id=1)
-    assert [await desk.hear() for _ in range(2)] == heard[2:]
+    await desk.say(
+        "desk", "subscribe", kinds=["tool.*"], after=messages[1]["event_id"], tool_messages=True, request_id=1
+    )
+    assert [await desk.hear() for _ in range(2)] == messages[2:]
 
 
 async def test_without_a_tool_subscription_calls_come_as_ordinary_events(served: Served, desk: Talk) -> None:

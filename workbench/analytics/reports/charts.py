@@ -112,7 +112,7 @@ def axis_of_counts(column: str, title: str, highest: int) -> Any:
     import altair as alt
 
     magnitude = 10 ** max(0, len(str(highest)) - 2)
-    step = next(one * magnitude for one in (1, 2, 5, 10, 20) if one * magnitude * 8 >= highest)
+    step = next(digit * magnitude for digit in (1, 2, 5, 10, 20) if digit * magnitude * 8 >= highest)
     return alt.Y(f"{column}:Q", title=title, axis=alt.Axis(values=list(range(0, highest + step, step)), format="d"))
 
 
@@ -151,13 +151,13 @@ def finished(chart: Any, note: str = "") -> altair.Chart:
     """A chart with the common fonts and grid, and words above it."""
     import altair as alt
 
-    made: altair.Chart = (
+    styled: altair.Chart = (
         chart.properties(title=alt.Title(note, anchor="start", fontSize=12, fontWeight="normal"), background="white")
         .configure_view(stroke=None)
         .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#e8e8e8")
         .configure_legend(labelFontSize=12)
     )
-    return made
+    return styled
 
 
 def on_any_background(chart: altair.Chart) -> dict[str, Any]:

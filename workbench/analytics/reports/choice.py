@@ -49,8 +49,8 @@ class ReportChoice:
             )
         query = query_of(standard, by)
         if standard.compares != "projects":
-            return cls(standard, query, [str(one) for one in chosen])
-        projects = _named([str(one) for one in chosen])
+            return cls(standard, query, [str(item) for item in chosen])
+        projects = _name_projects([str(item) for item in chosen])
         every = [("", HERE), *((f'"{name}".', name) for name in projects)]
         parts = [query.replace("{{project}}", prefix).replace("{{name}}", f"'{name}'") for prefix, name in every]
         return cls(standard, " UNION ALL ".join(f"({part})" for part in parts), (), projects or None)
@@ -92,17 +92,17 @@ def query_of(standard: Standard, by: str | None = None) -> str:
     return text.replace("{{by}}", column)
 
 
-def _named(directories: Sequence[str]) -> Mapping[str, Path]:
+def _name_projects(directories: Sequence[str]) -> Mapping[str, Path]:
     """Roots of projects by name: `name=directory`, or a directory that gives its name."""
-    found: dict[str, Path] = {}
+    projects: dict[str, Path] = {}
     for text in directories:
         name, equals, directory = text.rpartition("=")
         root = Path(directory if equals and re.fullmatch(r"\w+", name) else text)
-        wanted = name if equals and root == Path(directory) else _word(expanded(root).resolve().name)
-        while wanted in found:
-            wanted += "_"
-        found[wanted] = root
-    return found
+        free_name = name if equals and root == Path(directory) else _word(expanded(root).resolve().name)
+        while free_name in projects:
+            free_name += "_"
+        projects[free_name] = root
+    return projects
 
 
 def _word(name: str) -> str:

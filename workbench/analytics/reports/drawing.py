@@ -48,18 +48,18 @@ class Drawing:
         return cls(*words)
 
 
-def draw(frame: pandas.DataFrame, wanted: Drawing) -> Report:
+def draw(frame: pandas.DataFrame, wish: Drawing) -> Report:
     """The picture of a frame, with a word about what it leaves out.
 
     Raises:
         BadInput: ``UNKNOWN_CHART``: there is no such mark or column. ``NO_PICTURE``: there is nothing to draw.
     """
-    _check(frame, wanted)
+    _check(frame, wish)
     if frame.empty:
         raise BadInput("NO_PICTURE", "The query has no rows, so there is nothing to draw.")
-    chosen = _chosen(frame, wanted)
+    drawing = _complete(frame, wish)
     return Report(
-        "query", frame, "", _bars_of_names(frame, chosen) if _is_of_names(frame, chosen) else _plot(frame, chosen)
+        "query", frame, "", _bars_of_names(frame, drawing) if _is_of_names(frame, drawing) else _plot(frame, drawing)
     )
 
 
@@ -77,39 +77,39 @@ def _sort_of(frame: pandas.DataFrame, column: str) -> Sort | None:
     """What the values of a column are; None: what cannot be drawn, such as lists."""
     from pandas.api import types
 
-    found = frame[column]
-    if types.is_datetime64_any_dtype(found):
+    values = frame[column]
+    if types.is_datetime64_any_dtype(values):
         return "time"
-    if types.is_numeric_dtype(found) and not types.is_bool_dtype(found):
+    if types.is_numeric_dtype(values) and not types.is_bool_dtype(values):
         return "number"
-    is_name = found.map(lambda value: value is None or value != value or isinstance(value, str | bool)).all()
+    is_name = values.map(lambda value: value is None or value != value or isinstance(value, str | bool)).all()
     return "name" if is_name else None
 
 
-def _chosen(frame: pandas.DataFrame, wanted: Drawing) -> Drawing:
+def _complete(frame: pandas.DataFrame, wish: Drawing) -> Drawing:
     """What is drawn: over time if there are times, else by name, else one number over another.
 
     Several rows of each name with two numbers are series, such as the loss by step of each run: a line for each name.
     """
     sorts = {str(name): _sort_of(frame, str(name)) for name in frame.columns}
-    free = [name for name, sort in sorts.items() if sort and name not in (wanted.x, wanted.y, wanted.color)]
+    free = [name for name, sort in sorts.items() if sort and name not in (wish.x, wish.y, wish.color)]
 
     def first(*wished: Sort) -> str | None:
-        found = next((name for sort in wished for name in free if sorts[name] == sort), None)
-        if found is not None:
-            free.remove(found)
-        return found
+        column = next((name for sort in wished for name in free if sorts[name] == sort), None)
+        if column is not None:
+            free.remove(column)
+        return column
 
-    if wanted.x is None and wanted.mark != "bar" and _has_series(frame, sorts, free):
-        x, y = wanted.x or first("number"), wanted.y or first("number")
-        return Drawing(wanted.mark or "line", x, y, wanted.color or first("name"))
-    x = wanted.x or first("time", "name", "number")
+    if wish.x is None and wish.mark != "bar" and _has_series(frame, sorts, free):
+        x, y = wish.x or first("number"), wish.y or first("number")
+        return Drawing(wish.mark or "line", x, y, wish.color or first("name"))
+    x = wish.x or first("time", "name", "number")
     if x is None or sorts[x] is None:
         raise BadInput("NO_PICTURE", "No column has times, numbers or names, which can be drawn.")
-    y = wanted.y or first("number")
-    color = wanted.color or (None if wanted.x else first("name"))
+    y = wish.y or first("number")
+    color = wish.color or (None if wish.x else first("name"))
     usual: dict[Sort, Mark] = {"time": "line", "name": "bar", "number": "point" if y else "bar"}
-    return Drawing(wanted.mark or usual[sorts[x] or "name"], x, y, color)
+    return Drawing(wish.mark or usual[sorts[x] or "name"], x, y, color)
 
 
 def _has_series(frame: pandas.DataFrame, sorts: Mapping[str, Sort | None], free: Sequence[str]) -> bool:
@@ -124,46 +124,46 @@ def _has_series(frame: pandas.DataFrame, sorts: Mapping[str, Sort | None], free:
     )
 
 
-def _is_of_names(frame: pandas.DataFrame, chosen: Drawing) -> bool:
-    assert chosen.x is not None
-    return chosen.mark == "bar" and _sort_of(frame, chosen.x) == "name"
+def _is_of_names(frame: pandas.DataFrame, drawing: Drawing) -> bool:
+    assert drawing.x is not None
+    return drawing.mark == "bar" and _sort_of(frame, drawing.x) == "name"
 
 
-def _bars_of_names(frame: pandas.DataFrame, chosen: Drawing) -> altair.Chart:
+def _bars_of_names(frame: pandas.DataFrame, drawing: Drawing) -> altair.Chart:
     """A horizontal bar for each name, as long as its number, or as it has rows."""
-    shown = _columns(frame, chosen).assign(x=lambda made: made["x"].astype(object).where(made["x"].notna(), "none"))
-    keys = ["x", *(["color"] if chosen.color else [])]
-    summed = shown.groupby(keys, sort=False, dropna=False, as_index=False)["y"].sum()
-    title = chosen.y or "rows"
-    colour = "color" if chosen.color else None
+    rows = _columns(frame, drawing).assign(x=lambda data: data["x"].astype(object).where(data["x"].notna(), "none"))
+    keys = ["x", *(["color"] if drawing.color else [])]
+    summed = rows.groupby(keys, sort=False, dropna=False, as_index=False)["y"].sum()
+    title = drawing.y or "rows"
+    colour = "color" if drawing.color else None
     return charts.bars(
         summed.assign(x=summed["x"].map(str)), "x", "y", title, what="names", which="that come first", colour=colour
     )
 
 
-def _plot(frame: pandas.DataFrame, chosen: Drawing) -> altair.Chart:
+def _plot(frame: pandas.DataFrame, drawing: Drawing) -> altair.Chart:
     """Marks over time, or over a number or a name."""
     import altair as alt
 
-    shown = _columns(frame, chosen).head(charts.MOST_MARKS)
-    note = charts.note_of(len(shown), len(frame), "rows", "that come first")
-    marked: Any = getattr(alt.Chart(charts.rows_of(shown), width=charts.WIDTH, height=HEIGHT), f"mark_{chosen.mark}")()
-    assert chosen.x is not None
-    sort = _sort_of(frame, chosen.x)
+    rows = _columns(frame, drawing).head(charts.MOST_MARKS)
+    note = charts.note_of(len(rows), len(frame), "rows", "that come first")
+    marked: Any = getattr(alt.Chart(charts.rows_of(rows), width=charts.WIDTH, height=HEIGHT), f"mark_{drawing.mark}")()
+    assert drawing.x is not None
+    sort = _sort_of(frame, drawing.x)
     kind = {"time": "T", "number": "Q", "name": "N"}[sort or "name"]
-    counted = chosen.y is None
+    counted = drawing.y is None
     many = alt.Bin(maxbins=BINS) if counted and sort == "number" else alt.Undefined
-    y: Any = alt.Y("count():Q", title="rows") if counted else alt.Y(f"y:{_letter(frame, chosen.y)}", title=chosen.y)
-    names = list(dict.fromkeys(shown["color"])) if chosen.color else []
-    is_name = chosen.color and _sort_of(frame, chosen.color) == "name"
+    y: Any = alt.Y("count():Q", title="rows") if counted else alt.Y(f"y:{_letter(frame, drawing.y)}", title=drawing.y)
+    names = list(dict.fromkeys(rows["color"])) if drawing.color else []
+    is_name = drawing.color and _sort_of(frame, drawing.color) == "name"
     colour: Any = alt.value(charts.BLUE)
-    if chosen.color:
+    if drawing.color:
         colour = (
             charts.colours("color", None, names)
             if is_name and len(names) <= len(charts.PALETTE)
-            else alt.Color(f"color:{_letter(frame, chosen.color)}", title=chosen.color)
+            else alt.Color(f"color:{_letter(frame, drawing.color)}", title=drawing.color)
         )
-    x = alt.X(f"x:{kind}", title=chosen.x, bin=many, scale=alt.Scale(zero=False) if kind == "Q" else alt.Undefined)
+    x = alt.X(f"x:{kind}", title=drawing.x, bin=many, scale=alt.Scale(zero=False) if kind == "Q" else alt.Undefined)
     return charts.finished(marked.encode(x=x, y=y, color=colour), note)
 
 
@@ -172,9 +172,9 @@ def _letter(frame: pandas.DataFrame, column: str | None) -> str:
     return {"time": "T", "number": "Q"}.get(_sort_of(frame, column) or "", "N")
 
 
-def _columns(frame: pandas.DataFrame, chosen: Drawing) -> pandas.DataFrame:
+def _columns(frame: pandas.DataFrame, drawing: Drawing) -> pandas.DataFrame:
     """The columns that are drawn, under plain names: a chart takes a dot or a bracket in a name for syntax."""
     import pandas
 
-    made = {"x": frame[chosen.x], "y": 1 if chosen.y is None else frame[chosen.y]}
-    return pandas.DataFrame(made | ({"color": frame[chosen.color]} if chosen.color else {}))
+    columns = {"x": frame[drawing.x], "y": 1 if drawing.y is None else frame[drawing.y]}
+    return pandas.DataFrame(columns | ({"color": frame[drawing.color]} if drawing.color else {}))

@@ -21,8 +21,8 @@ def packed(png: bytes) -> bytes:
     pixels = zlib.decompress(b"".join(data for kind, data in chunks if kind == IMAGE))
     others = [(kind, data) for kind, data in chunks if kind != IMAGE]
     first = [kind for kind, _ in chunks].index(IMAGE)
-    made = [*others[:first], (IMAGE, zlib.compress(pixels, BEST)), *others[first:]]
-    return SIGNATURE + b"".join(_chunk(kind, data) for kind, data in made)
+    packed_chunks = [*others[:first], (IMAGE, zlib.compress(pixels, BEST)), *others[first:]]
+    return SIGNATURE + b"".join(_chunk(kind, data) for kind, data in packed_chunks)
 
 
 def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -78,9 +78,9 @@ class Report:
 
     def table(self) -> Table:
         """The first rows of the frame."""
-        known = self.frame.astype(object)
-        found = known.where(known.notna(), None).head(ROWS).to_numpy().tolist()
-        columns = [_readable(column) for column in zip(*found, strict=True)]
+        values = self.frame.astype(object)
+        cells = values.where(values.notna(), None).head(ROWS).to_numpy().tolist()
+        columns = [_readable(column) for column in zip(*cells, strict=True)]
         rows = [list(row) for row in zip(*columns, strict=True)]
         more = len(self.frame) - ROWS
         note = f"… and {more:,} more rows; `frame` has all" if more > 0 else ""

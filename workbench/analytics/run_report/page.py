@@ -46,12 +46,12 @@ def page(
     if len(runs) > 1:
         parts += ["<h2>Differences</h2>", differences.html(), coordinates_figure(comparison)]
     parts += _charts(runs, series)
-    left = ALL_PICTURES_BYTES
+    room = ALL_PICTURES_BYTES
     for run, tables in shown:
         parts += ["<section>", tables.html()]
         for file in run["files"]:
-            picture, size = _picture(project, file, left)
-            left -= size
+            picture, size = _picture(project, file, room)
+            room -= size
             parts.append(picture)
         parts.append("</section>")
     head = (
@@ -85,13 +85,13 @@ def coordinates_figure(comparison: Mapping[str, Any]) -> str:
     return "" if chart is None else _figure("Parallel coordinates", "image/svg+xml", svg(chart).encode())
 
 
-def _picture(project: Path, file: Mapping[str, Any], left: int) -> tuple[str, int]:
+def _picture(project: Path, file: Mapping[str, Any], room: int) -> tuple[str, int]:
     """A picture among the artifacts, or why it is not shown; and its size. Empty for other files."""
     if file["media_type"] not in PICTURES:
         return "", 0
     path = (project / file["path"]).resolve()
     try:
-        too_large = not path.is_relative_to(project) or path.stat().st_size > min(PICTURE_BYTES, left)
+        too_large = not path.is_relative_to(project) or path.stat().st_size > min(PICTURE_BYTES, room)
         content = b"" if too_large else path.read_bytes()
     except OSError as error:
         return f"<p>{as_html(file['name'])} cannot be read: {as_html(str(error.strerror))}.</p>", 0

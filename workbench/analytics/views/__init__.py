@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 VIEWS = (
+    "held_back",
     "tasks",
     "attempts",
     "blocked",
@@ -35,6 +36,7 @@ VIEWS = (
     "failures",
     "tool_calls",
     "turns",
+    "model_requests",
     "processes",
     "process_samples",
     "sessions",
@@ -91,10 +93,10 @@ def described() -> list[View]:
             db.execute(text)
         meanings = dict(db.execute("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal").fetchall())
         columns: dict[str, list[Column]] = {name: [] for name in meanings}
-        listed = (
+        query = (
             "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() ORDER BY table_name, column_index"
         )
-        for view, name, kind, meaning in db.execute(listed).fetchall():
+        for view, name, kind, meaning in db.execute(query).fetchall():
             if view in columns:
                 columns[view].append(Column(name, kind, meaning or ""))
     return [View(name, meanings[name] or "", columns[name]) for name in VIEWS]

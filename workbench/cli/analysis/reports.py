@@ -17,8 +17,8 @@ from workbench.present.tables import Table
 
 def reports_table() -> Table:
     """The standard reports, and what each shows."""
-    rows = [[one.name, one.about] for one in sorted(STANDARD.values(), key=lambda one: one.name)]
-    data = [{key: asdict(one)[key] for key in ("name", "about")} for one in STANDARD.values()]
+    rows = [[report.name, report.about] for report in sorted(STANDARD.values(), key=lambda report: report.name)]
+    data = [{key: asdict(report)[key] for key in ("name", "about")} for report in STANDARD.values()]
     return Table(["report", "what it shows"], rows, data=data)
 
 
@@ -48,8 +48,8 @@ def show_report(
     """
     if name is None:
         return reports_table()
-    made = client.report(name, *of, by=by)
+    report = client.report(name, *of, by=by)
     if file is None:
-        return made
-    made.save(file)
-    return Note(f"{made.sentence} Saved to {file}.", made.data)
+        return report
+    report.save(file)
+    return Note(f"{report.sentence} Saved to {file}.", report.data)

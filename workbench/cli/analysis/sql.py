@@ -34,12 +34,12 @@ def named_projects(given: Iterable[str]) -> Projects:
     return found
 
 
-def _projects(context: click.Context, _: click.Parameter, given: Sequence[str]) -> Projects | None:
+def _projects(context: click.Context, _: click.Parameter, texts: Sequence[str]) -> Projects | None:
     """The other projects; a directory without a name is the project itself."""
-    for one in given:
-        if "=" not in one:
-            choose_project(context, Path(one))
-    return named_projects(one for one in given if "=" in one) or None
+    for text in texts:
+        if "=" not in text:
+            choose_project(context, Path(text))
+    return named_projects(text for text in texts if "=" in text) or None
 
 
 @root.command()
@@ -78,26 +78,26 @@ def sql(
     client.require_operator("sql")
     question = SqlQuestion(query, dict(map(named_value, values)), {}, client.settings.sql_seconds, projects)
     if chart is not None:
-        return _drawn(client, question, files, chart, draw)
-    found = ask(client.settings, question, files)
-    if found is None:
+        return _draw(client, question, files, chart, draw)
+    relation = ask(client.settings, question, files)
+    if relation is None:
         return Table([], [], "No rows.", [])
-    rows = fetched(found)
-    return Table(found.columns, rows, "No rows.", as_data(found, rows))
+    rows = fetched(relation)
+    return Table(relation.columns, rows, "No rows.", as_data(relation, rows))
 
 
-def _drawn(client: OperatorClient, question: Any, files: bool, chart: Path, how: str) -> Note:
+def _draw(client: OperatorClient, question: Any, files: bool, chart: Path, words: str) -> Note:
     """Save a picture of the answer."""
     from workbench.analytics.live import ask
     from workbench.analytics.reports.drawing import Drawing, draw
     from workbench.analytics.results import as_frame
 
-    found = ask(client.settings, question, files)
-    if found is None:
+    relation = ask(client.settings, question, files)
+    if relation is None:
         raise click.UsageError("The statement has no rows to draw. Use SELECT.")
-    made = draw(as_frame(found), Drawing.of(how.split()))
-    made.save(chart)
-    return Note(f"Drew {len(made.frame):,} rows into {chart}.", {"file": str(chart), "rows": len(made.frame)})
+    report = draw(as_frame(relation), Drawing.of(words.split()))
+    report.save(chart)
+    return Note(f"Drew {len(report.frame):,} rows into {chart}.", {"file": str(chart), "rows": len(report.frame)})
 
 
 def named_value(given: str) -> tuple[str, Any]:
@@ -120,10 +120,10 @@ def show_views(name: str | None) -> Shown:
     from workbench.analytics import views
 
     if name is None:
-        found = views.described()
-        rows = [[view.name, len(view.columns), view.meaning] for view in found]
+        listed_views = views.described()
+        rows = [[view.name, len(view.columns), view.meaning] for view in listed_views]
         note = "`workbench views NAME` lists the columns of one."
-        return Table(["view", "columns", "what it has"], rows, data=[asdict(view) for view in found], note=note)
+        return Table(["view", "columns", "what it has"], rows, data=[asdict(view) for view in listed_views], note=note)
     view = views.find(name)
     rows = [[column.name, column.type.lower(), column.meaning] for column in view.columns]
     return Table(["column", "type", "what it means"], rows, data=asdict(view), lead=view.meaning)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from workbench.cli.chat.parts import as_page, as_text
-from workbench.cli.chat.pictures import Pictures
-from workbench.errors import Unavailable, WorkbenchError
+from workbench.cli.chat.parts import Pictures, as_page, as_text
+from workbench.errors import Hint, Unavailable, WorkbenchError, from_dict
 from workbench.present.inert import as_html, inert
 from workbench.rules.chat.transcript import FrameKind, TextPart, ToolPart, Transcript
 
@@ -44,6 +43,7 @@ class Answer:
         self._after = after
         self._transcript = Transcript()
         self._pictures = Pictures(caller.call)
+        self._hint: Hint | None = None
 
     @classmethod
     def asked(cls, caller: ConversationCaller, conversation_id: str, question: str) -> Self:
@@ -53,8 +53,8 @@ class Answer:
             WorkbenchError: what the operation ask raises.
         """
         after = _last_frame(caller, conversation_id)
-        sent = caller.call("ask", conversation_id=conversation_id, content=question)
-        return cls(caller, sent["answer"], after)
+        exchange = caller.call("ask", conversation_id=conversation_id, content=question)
+        return cls(caller, exchange["answer"], after)
 
     @classmethod
     def retried(cls, caller: ConversationCaller, conversation_id: str) -> Self:
@@ -92,15 +92,17 @@ class Answer:
         Raises:
             NotFound: ``CONVERSATION_NOT_FOUND``: it was deleted. Other errors: the server cannot be reached.
         """
-        found = self._caller.call(
+        page = self._caller.call(
             "read_frames", conversation_id=self.conversation_id, after=self._after, wait_seconds=wait_seconds
         )
-        self._after = found["next_after"]
-        frames = [frame for frame in found["frames"] if frame["turn_id"] == self.id]
+        self._after = page["next_after"]
+        frames = [frame for frame in page["frames"] if frame["turn_id"] == self.id]
         for frame in frames:
             self._transcript.add(frame["type"], frame["data"])
+            if frame["type"] == FrameKind.ERROR:
+                self._hint = from_dict(frame["data"]).hint
         has_end = any(frame["type"] in (FrameKind.COMPLETE, FrameKind.ERROR) for frame in frames)
-        if has_end or (not found["frames"] and found["answer_id"] != self.id):
+        if has_end or (not page["frames"] and page["answer_id"] != self.id):
             self.turn = self._read_turn()
         return frames
 
@@ -129,7 +131,10 @@ class Answer:
         """Why it failed, or was interrupted by the end of the server."""
         if self.turn is None or self.state in ("completed", "stopped"):
             return None
-        return Unavailable(self.turn["error_code"] or "ANSWER_INTERRUPTED", self.turn["error"] or "It was cut off.")
+        code, message = self.turn["error_code"] or "ANSWER_INTERRUPTED", self.turn["error"] or "It was cut off."
+        error = Unavailable(code, message)
+        error.hint = self._hint
+        return error
 
     def ending(self) -> str:
         """How it ended, unless it was completed whole."""
@@ -152,8 +157,8 @@ class Answer:
         return self.plain()
 
     def _read_turn(self) -> Mapping[str, Any]:
-        found = self._caller.call("list_turns", conversation_id=self.conversation_id, replaced=True)
-        return next(turn for turn in found["turns"] if turn["id"] == self.id)
+        page = self._caller.call("list_turns", conversation_id=self.conversation_id, replaced=True)
+        return next(turn for turn in page["turns"] if turn["id"] == self.id)
 
 
 def ending(turn: Frame) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from workbench.cli.chat.answer import Answer, ConversationCaller
+from workbench.cli.chat.attachments import attached, file_part
 from workbench.cli.chat.terminal import print_answer
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import DefinitionTarget
+from workbench.cli.completion import offers
 from workbench.cli.global_options import JSON, root
 from workbench.cli.output import Fn, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput, WorkbenchError
@@ -24,7 +26,13 @@ def conversation_options(command: Fn) -> Fn:
     """Add what a conversation may be begun with to a command, and the one to continue."""
     for option in reversed(
         (
-            click.option("--model", default=None, metavar="PROVIDER:MODEL", help="Ask this model."),
+            click.option(
+                "--model",
+                default=None,
+                metavar="PROVIDER:MODEL",
+                shell_complete=offers.models,
+                help="Ask this model; `define models` lists some.",
+            ),
             click.option(
                 "--tools",
                 multiple=True,
@@ -33,6 +41,13 @@ def conversation_options(command: Fn) -> Fn:
             ),
             click.option(
                 "--include", multiple=True, metavar="NAME", help="Use this rule or reference, which is used on request."
+            ),
+            click.option(
+                "--file",
+                "files",
+                multiple=True,
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Attach this text file to the question.",
             ),
             click.option("--title", default=None, help="What it is about."),
             click.option("--turns", type=click.IntRange(1), default=None, help="Limit of answers."),
@@ -61,24 +76,24 @@ def begun(
         BadInput: ``BAD_USAGE``. Other errors: what the operations raise.
     """
     limits = drop_none(**{name: options.pop(name, None) for name in LIMITS})
-    chosen = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items() if value}
-    if "tools" in chosen:
-        chosen["tools"] = [name for name in chosen["tools"] if name != "none"]
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items() if value}
+    if "tools" in settings:
+        settings["tools"] = [name for name in settings["tools"] if name != "none"]
     if limits:
-        chosen["limits"] = limits
+        settings["limits"] = limits
     if conversation is None:
-        if definition is None and "model" not in chosen:
+        if definition is None and "model" not in settings:
             raise BadInput("BAD_USAGE", "Name a definition, or give --model PROVIDER:MODEL.")
-        return caller.call("create_conversation", **drop_none(definition=definition), **chosen)
+        return caller.call("create_conversation", **drop_none(definition=definition), **settings)
     if definition is not None:
         raise BadInput("BAD_USAGE", f"A conversation keeps its definition. Leave out {definition!r} or --continue.")
-    if not chosen:
+    if not settings:
         return caller.call("get_conversation", conversation_id=conversation)
-    return caller.call("update_conversation", conversation_id=conversation, **chosen)
+    return caller.call("update_conversation", conversation_id=conversation, **settings)
 
 
 @root.command()
-@click.argument("definition", required=False, type=DefinitionTarget())
+@click.argument("definition", required=False, type=offers.definition)
 @click.argument("question", required=False)
 @conversation_options
 @pass_client
@@ -98,16 +113,21 @@ def chat(ctx: click.Context, /, client: OperatorClient, question: str | None, **
             "What is the question? Write it after the definition, or send it to standard input. Without a definition "
             "it is always sent there: echo QUESTION | workbench chat --model PROVIDER:MODEL."
         )
+    files = options.pop("files")
+    if question is None and files:
+        raise click.UsageError("--file belongs to a question. Write it after the definition.")
+    if question is not None:
+        question = attached(question, map(file_part, files))
     about = begun(client, **options)
     if question is not None:
-        return _answered(client, about["id"], question, as_json=ctx.meta.get(JSON, False))
+        return _answer_once(client, about["id"], question, as_json=ctx.meta.get(JSON, False))
     click.secho(f"Conversation {about['id']} with {about['definition'] or about['model']}.", dim=True, err=True)
-    for asked in _questions():
-        _print(client, about["id"], asked)
+    for line in _questions():
+        _print(client, about["id"], line)
     return None
 
 
-def _answered(client: OperatorClient, conversation_id: str, question: str, *, as_json: bool) -> Shown:
+def _answer_once(client: OperatorClient, conversation_id: str, question: str, *, as_json: bool) -> Shown:
     answer = Answer.asked(client, conversation_id, question)
     if not as_json:
         print_answer(client, answer)

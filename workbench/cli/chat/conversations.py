@@ -11,8 +11,7 @@ import click
 from pydantic import TypeAdapter
 
 from workbench.cli.chat.answer import Answer, ConversationCaller, ending
-from workbench.cli.chat.parts import as_page, as_text
-from workbench.cli.chat.pictures import Pictures
+from workbench.cli.chat.parts import Pictures, as_page, as_text
 from workbench.cli.chat.terminal import print_answer
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
@@ -85,10 +84,10 @@ def conversations() -> None:
 
 
 @view("Conversations")
-def _conversations(found: dict[str, Any]) -> Shown:
-    rows = [one | _facts(one) for one in found["conversations"]]
-    note = "There are more; --limit or --search shows them." if found["next_cursor"] else ""
-    return Table.of(rows, COLUMNS, "There are no conversations. `workbench chat` begins one.", found, note)
+def _conversations(page: dict[str, Any]) -> Shown:
+    rows = [conversation | _facts(conversation) for conversation in page["conversations"]]
+    note = "There are more; --limit or --search shows them." if page["next_cursor"] else ""
+    return Table.of(rows, COLUMNS, "There are no conversations. `workbench chat` begins one.", page, note)
 
 
 @conversations.command("show")
@@ -117,15 +116,15 @@ def retry(client: OperatorClient, conversation_id: str) -> Shown:
 @pass_client
 def export(client: OperatorClient, conversation_id: str, form: str | None, output: Path | None) -> Shown:
     """Print a conversation as Markdown or as a notebook, or save it."""
-    chosen = form or ("notebook" if output and output.suffix == ".ipynb" else "markdown")
-    made = client.call("export_conversation", conversation_id=conversation_id, format=chosen)
+    file_format = form or ("notebook" if output and output.suffix == ".ipynb" else "markdown")
+    exported = client.call("export_conversation", conversation_id=conversation_id, format=file_format)
     if output is None:
-        return Text(made["content"].rstrip("\n"), made)
+        return Text(exported["content"].rstrip("\n"), exported)
     try:
-        output.write_text(made["content"], "utf-8", newline="")
+        output.write_text(exported["content"], "utf-8", newline="")
     except OSError as error:
         raise output_unwritable(str(output), error) from None
-    return Note(f"Saved the conversation to {output}.", made)
+    return Note(f"Saved the conversation to {output}.", exported)
 
 
 @conversations.command()
@@ -137,16 +136,18 @@ def export(client: OperatorClient, conversation_id: str, form: str | None, outpu
 def delete(client: OperatorClient, conversation_ids: tuple[str, ...], yes: bool) -> Shown:
     """Delete conversations with their turns. The calls of their tools stay recorded."""
     confirmed(f"{counted(len(conversation_ids), 'conversation')} and all turns will be deleted.", yes)
-    made = [client.call("delete_conversation", conversation_id=one) for one in conversation_ids]
-    return Note(f"Deleted {counted(len(made), 'conversation')}.", made)
+    deleted = [
+        client.call("delete_conversation", conversation_id=conversation_id) for conversation_id in conversation_ids
+    ]
+    return Note(f"Deleted {counted(len(deleted), 'conversation')}.", deleted)
 
 
-def _facts(one: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(conversation: Mapping[str, Any]) -> dict[str, Any]:
     """The definition or model of a conversation, and the tokens it has used, where they were reported."""
-    usage = one["usage"]
+    usage = conversation["usage"]
     tokens = [usage["input_tokens"], usage["output_tokens"]]
     return {
-        "with": one["definition"] or one["model"],
+        "with": conversation["definition"] or conversation["model"],
         "used": None if None in tokens else sum(tokens),
         "cost": None if usage["cost_usd"] is None else f"${usage['cost_usd']:.4f}",
     }

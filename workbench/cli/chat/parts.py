@@ -3,28 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from workbench.errors import WorkbenchError
 from workbench.present.inert import as_html, inert
 from workbench.providers.markup import as_markup
 from workbench.rules.chat.transcript import CallState, TextPart, ToolPart
-from workbench.rules.tools.content import Picture, words
+from workbench.rules.tools.content import Picture, pictures, words
 
 SHOWN_VALUE = 60
 SHOWN_LINE = 200
 """Characters of an argument, and of a line. A card in a notebook has the rest."""
+MOST_BYTES = 8 << 20
+"""Of the pictures of one output; others are only named."""
 _CARD = "border: 1px solid #8886; border-radius: 4px; margin: 4px 0; padding: 2px 8px"
 _WRAPPED = "margin: 2px 0; max-height: 24em; overflow: auto; white-space: pre-wrap"
 _IMAGE = "display: block; max-width: 100%; max-height: 30em; margin: 4px 0; background: white"
 _ENDINGS = {CallState.COMPLETED: "←", CallState.FAILED: "✗", CallState.CANCELLED: "✗"}
 _STATES = {
     CallState.RUNNING: "running",
-    CallState.WAITING: "waits for your permission",
+    CallState.WAITING: "waits for you",
     CallState.COMPLETED: "✓ completed",
     CallState.FAILED: "✗ failed",
     CallState.CANCELLED: "✗ cancelled",
 }
+
+
+class Pictures:
+    """The pictures of the calls of one answer or conversation, each read once.
+
+    Args:
+        call: runs an operation as the operator.
+    """
+
+    def __init__(self, call: Callable[..., Mapping[str, Any]]) -> None:
+        self._call = call
+        self._left = MOST_BYTES
+        self._found: dict[str, list[Picture]] = {}
+
+    def of(self, part: TextPart | ToolPart) -> list[Picture]:
+        """Those that a call returned."""
+        if not isinstance(part, ToolPart) or not part.pictures or part.record_id is None:
+            return []
+        if part.record_id not in self._found:
+            self._found[part.record_id] = self._read(part.record_id)
+        return self._found[part.record_id]
+
+    def _read(self, record_id: str) -> list[Picture]:
+        try:
+            returned = pictures(self._call("get_tool_call", call_id=record_id)["result"])
+        except WorkbenchError:  # what is known of the answer is shown without them
+            return []
+        fitting = []
+        for picture in returned:
+            if len(picture.data) <= self._left:
+                self._left -= len(picture.data)
+                fitting.append(picture)
+        return fitting
 
 
 def as_text(part: TextPart | ToolPart) -> str:
@@ -45,6 +81,8 @@ def as_page(part: TextPart | ToolPart, pictures: Sequence[Picture] = ()) -> str:
         return _card(part) + "".join(map(as_image, pictures))
     if part.type == "thinking":
         return f"<details><summary><em>thinking</em></summary>{as_markup(part.text)}</details>"
+    if part.type == "notice":
+        return f"<p><em>{as_html(part.text)}</em></p>"
     return as_markup(part.text)
 
 
@@ -57,13 +95,13 @@ def call_line(part: ToolPart) -> str:
 def end_line(part: ToolPart) -> str:
     """``← add: 3``; empty while it runs."""
     if part.state is CallState.WAITING:
-        return inert(f"? {part.tool_name} waits for your permission: `workbench approve {part.approval_id}`")
+        return inert(f"? {part.tool_name} waits for you: `workbench approvals`")
     if part.state is CallState.RUNNING:
         return ""
     result = "cancelled" if part.state is CallState.CANCELLED else part.tool_result or ""
     line = _line(result, SHOWN_LINE)
-    named = [f"[{words(one.bytes, one.media_type)}]" for one in part.pictures]
-    shown = " ".join([line, *(one for one in named if one not in line)])
+    names = [f"[{words(picture.bytes, picture.media_type)}]" for picture in part.pictures]
+    shown = " ".join([line, *(name for name in names if name not in line)])
     return inert(f"{_ENDINGS[part.state]} {part.tool_name}: {shown}")
 
 
@@ -93,17 +131,17 @@ def _progress(part: ToolPart) -> str:
 
 def _arguments(text: str) -> str:
     """``a=1, b="two"``"""
-    found = _decoded(text)
-    if not isinstance(found, Mapping):
+    arguments = _decode(text)
+    if not isinstance(arguments, Mapping):
         return _line(text, SHOWN_LINE)
-    shown = (f"{name}={_line(json.dumps(value, ensure_ascii=False), SHOWN_VALUE)}" for name, value in found.items())
-    return _line(", ".join(shown), SHOWN_LINE)
+    pairs = (f"{name}={_line(json.dumps(value, ensure_ascii=False), SHOWN_VALUE)}" for name, value in arguments.items())
+    return _line(", ".join(pairs), SHOWN_LINE)
 
 
 def indented(text: str) -> str:
     """A text in JSON with one value on each line; another text as it is."""
-    found = _decoded(text)
-    return text if found is None else json.dumps(found, indent=2, ensure_ascii=False)
+    value = _decode(text)
+    return text if value is None else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def changed_lines(changes: Sequence[Mapping[str, Any]]) -> str:
@@ -118,7 +156,7 @@ def changed_lines(changes: Sequence[Mapping[str, Any]]) -> str:
     return inert("\n".join(lines))
 
 
-def _decoded(text: str) -> Any:
+def _decode(text: str) -> Any:
     """The value of a text in JSON; None if it is something else, such as the beginning of a longer one."""
     try:
         return json.loads(text)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from workbench.cli.approvals import QUESTION, question_text
 from workbench.cli.chat.answer import Answer, ConversationCaller, Frame
 from workbench.cli.chat.parts import call_line, changed_lines, end_line, indented
+from workbench.cli.questions import asked_fields
 from workbench.errors import WorkbenchError
 from workbench.present.inert import inert
 from workbench.rules.chat.transcript import FrameKind, ToolPart
 
 READ_SECONDS = 20.0
-ANSWERS = {"o": "once", "a": "always", "n": "no"}
+ANSWERS = {"o": "once", "c": "conversation", "a": "always", "n": "no"}
+
+REPLIES = {"a": "accept", "d": "decline", "c": "cancel"}
 
 
 class Printer:
@@ -35,6 +39,8 @@ class Printer:
                 self._write(str(data["content"]), dim=True)
             case FrameKind.RETRY:
                 self.line(f"{data['code']}: {data['message']}")
+            case FrameKind.COMPACTED:
+                self.line(str(data["message"]))
             case FrameKind.TOOL_START:
                 self.line(call_line(self._call(data)))
             case FrameKind.TOOL_WAITING | FrameKind.TOOL_COMPLETE:
@@ -91,26 +97,40 @@ def _decide(caller: ConversationCaller, answer: Answer, data: Mapping[str, Any])
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     try:
-        asked = caller.call("get_approval", approval_id=data["approval_id"])
-        if asked["status"] == "pending":
+        approval = caller.call("get_approval", approval_id=data["approval_id"])
+        if approval["status"] == "pending" and approval["kind"] == QUESTION:
+            click.echo(inert(question_text(approval["payload"])))
+            _reply(caller, approval["id"], approval["payload"])
+        elif approval["status"] == "pending":
             call = next(call for call in answer.tool_calls if call.call_id == data["call_id"])
             click.echo(inert(indented(call.tool_input)))
-            _answer(caller, asked["id"], _chosen(asked["payload"]["changes"]))
+            _answer(caller, approval["id"], _choose(approval["payload"]))
     except WorkbenchError as error:  # it was decided elsewhere meanwhile
         click.secho(str(error), dim=True)
 
 
-def _chosen(changes: Sequence[Mapping[str, Any]]) -> str:
-    """What the person chooses. For a tool that has changed since it was allowed, Enter alone refuses the call."""
-    if changes:
+def _reply(caller: ConversationCaller, approval_id: int, payload: Mapping[str, Any]) -> None:
+    """Answer a question of a server, as the person chooses. Enter alone declines."""
+    choice = click.Choice([*REPLIES])
+    question = "Answer it? a: answer, d: decline, c: cancel"
+    reply = REPLIES[click.prompt(question, type=choice, default="d", show_choices=False)]
+    content = {"content": asked_fields(payload, {})} if reply == "accept" else {}
+    caller.call("approve", approval_id=approval_id, choices={"action": reply, **content})
+
+
+def _choose(asked: Mapping[str, Any]) -> str:
+    """What the person chooses. Enter alone refuses the call of a tool that may delete something, or that has changed
+    since it was allowed."""
+    if changes := asked["changes"]:
         click.secho(changed_lines(changes), fg="yellow")
     choice = click.Choice([*ANSWERS])
-    question = "Run it? o: once, a: always, n: no"
-    return ANSWERS[click.prompt(question, type=choice, default="n" if changes else "o", show_choices=False)]
+    question = "Run it? o: once, c: in this conversation, a: always, n: no"
+    default = "n" if changes or asked["destructive"] else "o"
+    return ANSWERS[click.prompt(question, type=choice, default=default, show_choices=False)]
 
 
-def _answer(caller: ConversationCaller, approval_id: int, chosen: str) -> None:
-    if chosen == "no":
+def _answer(caller: ConversationCaller, approval_id: int, choice: str) -> None:
+    if choice == "no":
         caller.call("reject", approval_id=approval_id, reason="Refused in the terminal.")
     else:
-        caller.call("approve", approval_id=approval_id, choices={"remember": chosen})
+        caller.call("approve", approval_id=approval_id, choices={"remember": choice})

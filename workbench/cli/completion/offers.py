@@ -1,6 +1,6 @@
-"""What Tab offers for arguments and options of commands, to be given to click as `shell_complete`.
+"""Completion of arguments and options of commands: given to click as `shell_complete`, or as the type.
 
-Much of it was named by agents. A shell writes what it is offered to the terminal, and into the command line, as it is.
+Agents chose many of these names, and a shell writes them to the terminal and into the command line as they are.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,25 +23,25 @@ RESOURCES = ("agents", "teams", "contexts", "sessions", "projects", "events")
 MOST = 100
 """The most rows of a list that are offered."""
 _PLAIN = re.compile(r"[\w ./:@+-]+")
-"""Words that mean nothing else to a shell, but that one with a blank is several."""
+"""Words without a special meaning for a shell, except that it splits one at its blanks."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Named = Iterable[tuple[Any, str]]
 """Words, and what each means."""
 
 
-def _offers(found: Callable[[OperatorClient], Named]) -> Complete:
-    """Offers the plain words that begin so; nothing while the project cannot be asked."""
+def _offers(read_words: Callable[[OperatorClient], Named]) -> Complete:
+    """Offer the plain words that begin as typed; none while the project cannot be asked."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         client: Any = context.obj or ProjectClient()
-        named: dict[str, str] = {}
+        words: dict[str, str] = {}
         ended = client if isinstance(client, ProjectClient) else nullcontext()  # a notebook's session goes on
         with ended, suppress(WorkbenchError):  # Click ends no context in which it completes
-            named = {str(word): about for word, about in found(client) if word is not None}
+            words = {str(word): about for word, about in read_words(client) if word is not None}
         return [
             CompletionItem(word, help=inert_line(about))
-            for word, about in named.items()
+            for word, about in words.items()
             if word.startswith(incomplete) and _PLAIN.fullmatch(word)
         ]
 
@@ -48,19 +49,19 @@ def _offers(found: Callable[[OperatorClient], Named]) -> Complete:
 
 
 def _listed(operation: str, key: str, *fields: str, about: str = "", **arguments: Any) -> Complete:
-    """Offers fields of the rows that an operation lists. Those with blanks are left out: a shell splits them.
+    """Offer fields of the rows that an operation lists, except those with blanks, which a shell splits.
 
     Args:
         key: of the rows in its answer.
         about: the field that says what a row is.
     """
 
-    def found(client: OperatorClient) -> Named:
+    def read_words(client: OperatorClient) -> Named:
         rows: Iterable[Mapping[str, Any]] = client.call(operation, **arguments)[key]
-        named = ((row[field], str(row.get(about) or "")) for row in rows for field in fields)
-        return ((word, about) for word, about in named if " " not in str(word))
+        words = ((row[field], str(row.get(about) or "")) for row in rows for field in fields)
+        return ((word, about) for word, about in words if " " not in str(word))
 
-    return _offers(found)
+    return _offers(read_words)
 
 
 tasks = _listed("list_tasks", "tasks", "id", about="title", sort="newest", limit=MOST)
@@ -78,6 +79,7 @@ tools = _listed("list_tools", "tools", "name", about="title")
 tool_servers = _listed("list_tool_servers", "servers", "name", about="target")
 personalities = _listed("list_personalities", "personalities", "name", about="description", limit=MOST)
 conversations = _listed("list_conversations", "conversations", "id", about="title", limit=20)
+models = _listed("list_models", "models", "name")
 peers = _listed("list_peers", "peers", "name", about="base_url")
 
 
@@ -91,8 +93,30 @@ def approvals(client: OperatorClient) -> Iterator[tuple[Any, str]]:
 @_offers
 def definitions(client: OperatorClient) -> Iterator[tuple[Any, str]]:
     """The names of the definitions, or the paths of those whose names contain blanks."""
-    for one in client.call("agent_list")["agents"]:
-        yield one["path"] if " " in one["name"] else one["name"], one["description"]
+    for row in client.call("agent_list")["agents"]:
+        yield row["path"] if " " in row["name"] else row["name"], row["description"]
+
+
+class DefinitionTarget(click.ParamType[str]):
+    """A definition, by its path, its id or its name. A path may begin at the current directory too."""
+
+    name = "agent"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See `click.ParamType.convert`."""
+        assert ctx is not None
+        here = Path(value)
+        if here.is_absolute() or here.name == value or (ctx.obj.settings.home / here).exists() or not here.exists():
+            return value
+        return str(here.absolute())
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        """See `click.ParamType.shell_complete`."""
+        return definitions(ctx, param, incomplete)
+
+
+definition = DefinitionTarget()
+"""The type of arguments and options that name a definition."""
 
 
 @_offers

@@ -6,9 +6,6 @@ from workbench.cli.definitions import (  # noqa: F401 (each adds its commands to
     lifecycle,
     providers,
     servers,
-    templates,
-    tools,
-    trust,
     versions,
 )
 from workbench.cli.definitions.group import define

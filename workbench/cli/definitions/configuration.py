@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import define, done, pairs, read_text, setting_rows, target, text_file
-from workbench.cli.output import Shown, Text, pass_client
+from workbench.cli.definitions.group import define, done, read_text, setting_rows, target, text_file
+from workbench.cli.operations.declared import view
+from workbench.cli.output import Shown, Text, pairs, pass_client
 from workbench.present.tables import Table
 
 
-@define.command("settings")
-@target
-@pass_client
-def show_settings(client: OperatorClient, target: str) -> Shown:
-    """Show the settings of a definition."""
-    found = client.call("agent_get_settings", agentTarget=target)
-    return Table(["setting", "value"], setting_rows(found["settings"]), data=found)
+@view("FoundSettings")
+def setting_table(answer: Mapping[str, Any]) -> Table:
+    """The settings of a definition."""
+    return Table(["setting", "value"], setting_rows(answer["settings"]), data=answer)
 
 
 @define.command("set")
@@ -33,10 +32,10 @@ def set_setting(client: OperatorClient, target: str, key: str, value: str | None
     """Change a setting, such as temperature or model. A list or an object is written as JSON."""
     if (value is None) != default:
         raise click.UsageError("Give VALUE or --default.")
-    return done(client.call("agent_set_setting", agentTarget=target, key=key, value=_decoded(value)))
+    return done(client.call("agent_set_setting", agentTarget=target, key=key, value=_decode(value)))
 
 
-def _decoded(value: str | None) -> Any:
+def _decode(value: str | None) -> Any:
     """The list or the object that a value is in JSON; any other value as it is, because it may be a text."""
     if value is None or not value.lstrip().startswith(("[", "{")):
         return value
@@ -55,8 +54,8 @@ def prompt(client: OperatorClient, target: str, file: Path | None, composed: boo
     """Print the system prompt of a definition; with FILE, replace it by the text of that file (- is stdin)."""
     if file is not None:
         return done(client.call("agent_set_system_prompt", agentTarget=target, prompt=read_text(file)))
-    found = client.call("agent_get_system_prompt", agentTarget=target, composed=composed)
-    return Text(found["prompt"], found)
+    answer = client.call("agent_get_system_prompt", agentTarget=target, composed=composed)
+    return Text(answer["prompt"], answer)
 
 
 @define.command("describe")
@@ -67,6 +66,6 @@ def describe(client: OperatorClient, target: str, changes: tuple[str, ...]) -> S
     """Show the metadata of a definition; with KEY=VALUE, such as version=1.1.0, change them."""
     if changes:
         return done(client.call("agent_update_metadata", agentTarget=target, metadata=pairs(changes)))
-    found = client.call("agent_get_metadata", agentTarget=target)
-    rows = [[key, value] for key, value in found["metadata"].items() if value not in (None, "", [])]
-    return Table(["", ""], rows, data=found)
+    answer = client.call("agent_get_metadata", agentTarget=target)
+    rows = [[key, value] for key, value in answer["metadata"].items() if value not in (None, "", [])]
+    return Table(["", ""], rows, data=answer)

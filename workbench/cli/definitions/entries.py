@@ -1,20 +1,34 @@
-"""`define rules` and `define references`: list, show, add, update, delete."""
+"""`define rules`, `define references`, `define tools`: the sections whose items have names, and are read from files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import STDIN, SectionGroup, define, done, item, read_text, target, text_file
+from workbench.cli.definitions.group import (
+    STDIN,
+    SectionGroup,
+    as_yaml,
+    define,
+    done,
+    item,
+    read_mapping,
+    read_text,
+    target,
+    text_file,
+)
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Fn, Shown, Text, drop_none, pass_client
 from workbench.errors import BadInput
 from workbench.present.tables import Table
 
 ENTRIES = {"name": "name", "priorityLevel": "priority", "include": "include", "description": "description"}
 INCLUDES = ("always", "agent", "manual")
+TOOLS = {"name": "tool", "description": "description"}
 
 
 def fields(command: Fn) -> Fn:
@@ -40,20 +54,13 @@ def add_entry_commands(singular: str, plural: str) -> None:
     )
     def section() -> None: ...
 
-    @section.command("list", help=f"List the {plural} of a definition.")
-    @target
-    @pass_client
-    def list_entries(client: OperatorClient, target: str) -> Shown:
-        found = client.call(f"agent_list_{plural}", agentTarget=target)
-        return Table.of(found[plural], ENTRIES, f"It has no {plural}.", found)
+    @view(f"{singular.capitalize()}List")
+    def table(answer: Mapping[str, Any]) -> Table:
+        return Table.of(answer[plural], ENTRIES, f"It has no {plural}.", answer)
 
-    @section.command("show", help=f"Print a {singular}.")
-    @target
-    @click.argument("name")
-    @pass_client
-    def show_entry(client: OperatorClient, target: str, name: str) -> Shown:
-        found = client.call(f"agent_get_{singular}", agentTarget=target, **{f"{singular}Name": name})
-        return Text(item(found, singular, name)["text"], found)
+    @view(f"Found{singular.capitalize()}", with_arguments=True)
+    def text(answer: Mapping[str, Any], arguments: Mapping[str, Any]) -> Text:
+        return Text(item(answer, singular, arguments)["text"], answer)
 
     @section.command("add", help=f"Add a {singular} from a Markdown file, which may have front matter (- is stdin).")
     @target
@@ -61,8 +68,8 @@ def add_entry_commands(singular: str, plural: str) -> None:
     @click.option("--name", default=None, help="Its name; by default that of the file without extension.")
     @fields
     @pass_client
-    def add_entry(client: OperatorClient, target: str, file: Path, **given: Any) -> Shown:
-        entry = read_entry(file) | drop_none(**given)
+    def add_entry(client: OperatorClient, target: str, file: Path, **options: Any) -> Shown:
+        entry = read_entry(file) | drop_none(**options)
         if "name" not in entry:
             raise click.UsageError("Give --name: standard input has no name.")
         return done(client.call(f"agent_add_{singular}", agentTarget=target, **{singular: entry}))
@@ -73,19 +80,12 @@ def add_entry_commands(singular: str, plural: str) -> None:
     @click.argument("file", required=False, type=text_file)
     @fields
     @pass_client
-    def update_entry(client: OperatorClient, target: str, name: str, file: Path | None, **given: Any) -> Shown:
-        changes = ({} if file is None else read_entry(file) | {"name": name}) | drop_none(**given)
+    def update_entry(client: OperatorClient, target: str, name: str, file: Path | None, **options: Any) -> Shown:
+        changes = ({} if file is None else read_entry(file) | {"name": name}) | drop_none(**options)
         if not changes:
             raise click.UsageError("Give FILE, --description, --include or --priority.")
         arguments = {f"{singular}Name": name, singular: changes}
         return done(client.call(f"agent_update_{singular}", agentTarget=target, **arguments))
-
-    @section.command("delete", help=f"Delete a {singular}.")
-    @target
-    @click.argument("name")
-    @pass_client
-    def delete_entry(client: OperatorClient, target: str, name: str) -> Shown:
-        return done(client.call(f"agent_delete_{singular}", agentTarget=target, **{f"{singular}Name": name}))
 
 
 def read_entry(file: Path) -> dict[str, Any]:
@@ -107,3 +107,39 @@ def read_entry(file: Path) -> dict[str, Any]:
 
 add_entry_commands("rule", "rules")
 add_entry_commands("reference", "references")
+
+
+@define.group(cls=SectionGroup)
+def tools() -> None:
+    """Tools that a definition in mode `tools` exports: list, show, add, update, delete."""
+
+
+@view("ExportedTools")
+def tool_table(answer: Mapping[str, Any]) -> Table:
+    """The tools that a definition exports."""
+    return Table.of(answer["tools"], TOOLS, "It exports no tools.", answer)
+
+
+@view("ExportedToolFound", with_arguments=True)
+def tool_text(answer: Mapping[str, Any], arguments: Mapping[str, Any]) -> Text:
+    """A tool as YAML."""
+    return as_yaml(item(answer, "tool", arguments), answer)
+
+
+@tools.command("add")
+@target
+@click.argument("file", type=text_file)
+@pass_client
+def add_tool(client: OperatorClient, target: str, file: Path) -> Shown:
+    """Add a tool from a file in YAML or JSON with name, description, parameters and prompt (- is stdin)."""
+    return done(client.call("agent_add_tool", agentTarget=target, tool=read_mapping(file)))
+
+
+@tools.command("update")
+@target
+@click.argument("name")
+@click.argument("file", type=text_file)
+@pass_client
+def update_tool(client: OperatorClient, target: str, name: str, file: Path) -> Shown:
+    """Change what a file in YAML or JSON says of a tool (- is stdin)."""
+    return done(client.call("agent_update_tool", agentTarget=target, toolName=name, tool=read_mapping(file)))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
+from workbench.cli.operations.declared import view
 from workbench.cli.output import Fn, Note, NounGroup, Text
 from workbench.errors import BadInput, NotFound, unreadable_file
+from workbench.rules.definitions.names import fitting
 
 STDIN = "-"
 FOLDER = "./agents"
@@ -33,64 +35,55 @@ class SectionGroup(NounGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See `click.Command.parse_args`."""
-        is_alone = bool(args) and all(one.startswith("-") for one in args[1:2])
+        is_alone = bool(args) and all(word.startswith("-") for word in args[1:2])
         if is_alone and not ctx.resilient_parsing and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 
 
-class DefinitionTarget(click.ParamType[str]):
-    """A definition, by its path, its id or its name. A path may begin at the current directory too."""
-
-    name = "agent"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """See `click.ParamType.convert`."""
-        assert ctx is not None
-        here = Path(value)
-        if here.is_absolute() or here.name == value or (ctx.obj.settings.home / here).exists() or not here.exists():
-            return value
-        return str(here.absolute())
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        """See `click.ParamType.shell_complete`."""
-        return offers.definitions(ctx, param, incomplete)
-
-
-target: Callable[[Fn], Fn] = click.argument("target", metavar="AGENT", type=DefinitionTarget())
+target: Callable[[Fn], Fn] = click.argument("target", metavar="AGENT", type=offers.definition)
 """The argument of commands about one definition."""
 text_file = click.Path(path_type=Path, allow_dash=True, dir_okay=False)
 """A file to read, or ``-`` for standard input."""
 
 
 def new_path(name: str) -> str:
-    """Where a definition with a name is created if no path is given."""
-    return f"{FOLDER}/{name}"
+    """Where a definition with a name is created if no path is given: letters lose their accents there.
+
+    Raises:
+        UsageError: nothing of the name can be in a path.
+    """
+    part = fitting(name) if re.search(r"[^\x20-\x7e]", name) else name
+    if part.startswith("unnamed"):
+        raise click.UsageError(f"No path can be made of the name {name!r}. Give one with --path.")
+    return f"{FOLDER}/{part}"
 
 
-def done(made: Mapping[str, Any]) -> Note:
+@view("DefinitionChanged")
+def done(change: Mapping[str, Any]) -> Note:
     """The note about a change that was made, with its warnings."""
-    return Note("\n".join([made["message"], *made.get("warnings", ())]), made)
+    return Note("\n".join([change["message"], *change.get("warnings", ())]), change)
 
 
-def item(found: Mapping[str, Any], noun: str, name: str) -> Any:
+def item(answer: Mapping[str, Any], noun: str, arguments: Mapping[str, Any]) -> Any:
     """The item of a definition in the answer about one; `noun` is its key there, such as ``rule``.
 
     Raises:
         NotFound: ``NOT_FOUND``.
     """
-    if found[noun] is None:
+    if answer[noun] is None:
+        name = arguments[f"{noun}Name"]
         raise NotFound(
             "NOT_FOUND", f"The definition has no {noun} {name!r}. `workbench define {noun}s AGENT` lists them."
         )
-    return found[noun]
+    return answer[noun]
 
 
-def as_yaml(value: Mapping[str, Any], found: Mapping[str, Any]) -> Text:
+def as_yaml(value: Mapping[str, Any], answer: Mapping[str, Any]) -> Text:
     """A part of an answer as YAML."""
     from workbench.rules.yaml_text import write  # imports libraries that no other command needs
 
-    return Text(write(value).rstrip("\n"), found)
+    return Text(write(value).rstrip("\n"), answer)
 
 
 def read_text(file: Path) -> str:
@@ -115,26 +108,20 @@ def read_mapping(file: Path) -> dict[str, Any]:
     from workbench.rules.yaml_text import InvalidYaml, load
 
     try:
-        found = load(read_text(file))
+        content = load(read_text(file))
     except InvalidYaml as error:
         raise BadInput("FILE_UNREADABLE", f"{file} is neither YAML nor JSON: {error}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise BadInput("FILE_UNREADABLE", f"{file} does not contain a mapping, such as `name: …`.")
-    return found
-
-
-def pairs(given: tuple[str, ...]) -> dict[str, str]:
-    """The values of arguments `KEY=VALUE`."""
-    if wrong := [one for one in given if "=" not in one]:
-        raise click.UsageError(f"{wrong[0]} has no value. Write {wrong[0]}=….")
-    return dict(one.split("=", 1) for one in given)
+    return content
 
 
 UNSET = {
+    **dict.fromkeys(("allowedTools", "disallowedTools", "permissionMode"), "the profile's"),
     **dict.fromkeys(("maxOutputTokens", "temperature", "topP"), "the provider's"),
     "maxChatTurns": "20 in a conversation, else the program's",
 }
-"""What applies where a setting is not set."""
+"""The values of settings that are not set."""
 
 
 def setting_rows(settings: Mapping[str, Any]) -> list[list[Any]]:

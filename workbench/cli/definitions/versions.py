@@ -1,16 +1,18 @@
-"""`define`: validate, history, diff, analytics, export, import."""
+"""`define`: what a definition is, was and did: validate, history, diff, analytics, trust, schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
-from workbench.cli.definitions.group import DefinitionTarget, define, done, new_path, read_text, target, text_file
-from workbench.cli.output import Note, PartialFailure, Shown, Text, drop_none, output_unwritable, pass_client
+from workbench.cli.completion import offers
+from workbench.cli.definitions.group import define, done, target
+from workbench.cli.operations.declared import view
+from workbench.cli.output import Note, PartialFailure, Shown, Text, drop_none, pass_client
 from workbench.present.tables import Table
 
 PROBLEMS = {"severity": "severity", "place": "where", "message": "what"}
@@ -27,6 +29,8 @@ FIGURES = {
     "toolCalls": "tool calls",
     "failedToolCalls": "failed calls",
 }
+NEEDS = {"kind": "kind", "summary": "what", "trusted": "trusted"}
+FILES = ("agent.yaml", "front-matter")
 VERSIONS = {
     "at": "at",
     "contentHash": "version",
@@ -37,17 +41,12 @@ VERSIONS = {
 }
 
 
-@define.command("validate")
-@target
-@pass_client
-def validate(client: OperatorClient, target: str) -> Shown:
-    """Check a definition: what is wrong in it, and what is missing. Exit status 1 if it is not valid."""
-    found = client.call("agent_validate", agentTarget=target)
-    rows = [{**one, "place": _place(one)} for one in found["problems"]]
-    if not found["valid"]:
-        shown = Table.of(rows, PROBLEMS, "", found)
-        return PartialFailure(shown.columns, shown.rows, data=found)
-    return Table.of(rows, PROBLEMS, "Nothing is wrong or missing.", found)
+@view("CompletenessReport")
+def problem_table(report: Mapping[str, Any]) -> Table:
+    """The problems of a definition, the worst first."""
+    rows = [{**problem, "place": _place(problem)} for problem in report["problems"]]
+    table = Table.of(rows, PROBLEMS, "Nothing is wrong or missing.", report)
+    return table if report["valid"] else PartialFailure(table.columns, table.rows, data=report)
 
 
 def _place(problem: Mapping[str, Any]) -> str:
@@ -61,14 +60,14 @@ def _place(problem: Mapping[str, Any]) -> str:
 @pass_client
 def list_versions(client: OperatorClient, target: str, limit: int) -> Shown:
     """List the versions of a definition, newest first: recorded changes, and commits of git."""
-    found = client.call("agent_history", agentTarget=target, limit=limit)
-    rows = [{**one, "commit": (one["commit"] or "")[:12]} for one in found["versions"]]
-    return Table.of(rows, VERSIONS, "No version is recorded.", found, found["message"] or "")
+    answer = client.call("agent_history", agentTarget=target, limit=limit)
+    rows = [{**version, "commit": (version["commit"] or "")[:12]} for version in answer["versions"]]
+    return Table.of(rows, VERSIONS, "No version is recorded.", answer, answer["message"] or "")
 
 
 @define.command("diff")
 @target
-@click.argument("other", required=False, metavar="[OTHER]", type=DefinitionTarget())
+@click.argument("other", required=False, metavar="[OTHER]", type=offers.definition)
 @click.option(
     "--from", "fromVersion", metavar="VERSION", default=None, help="A version or commit of `history`, or HEAD."
 )
@@ -76,10 +75,19 @@ def list_versions(client: OperatorClient, target: str, limit: int) -> Shown:
 @pass_client
 def diff(client: OperatorClient, target: str, other: str | None, **versions: Any) -> Shown:
     """Print what changed in a definition since the last commit or version, or how OTHER differs from it."""
-    found = client.call("agent_diff", agentTarget=target, **drop_none(otherAgent=other, **versions))
-    if found["equal"]:
-        return Note("They do not differ.", found)
-    return Text("\n".join(_patch(one) for one in found["changes"]), found)
+    answer = client.call("agent_diff", agentTarget=target, **drop_none(otherAgent=other, **versions))
+    if answer["equal"]:
+        return Note("They do not differ.", answer)
+    return Text("\n".join(_patch(change) for change in answer["changes"]), answer, is_diff=True)
+
+
+@define.command("restore")
+@target
+@click.option("--version", required=True, metavar="VERSION", help="A version or commit of `history`, or HEAD.")
+@pass_client
+def restore(client: OperatorClient, target: str, version: str) -> Shown:
+    """Give a definition back what a version of it said. Where that has a masked secret, the present one stays."""
+    return done(client.call("agent_restore", agentTarget=target, version=version))
 
 
 def _patch(change: Mapping[str, Any]) -> str:
@@ -87,41 +95,44 @@ def _patch(change: Mapping[str, Any]) -> str:
     return str(patch).rstrip("\n") if patch is not None else f"{change['path']}: {change['status']}; too long to show"
 
 
-@define.command("analytics")
+@view("Analytics")
+def figure_table(answer: Mapping[str, Any]) -> Table:
+    """The work of a definition's agents, by version."""
+    rows = [
+        {**version, "hash": f"{version['hash']}{' (current)' if version['isCurrent'] else ''}"}
+        for version in answer["versions"]
+    ]
+    total = f"{answer['attempts']} attempts at {answer['tasks']} tasks, {answer['totalSeconds']} s in all"
+    return Table.of(rows, FIGURES, "No agent has worked with it.", answer, total)
+
+
+@define.command("trust")
 @target
-@click.option("--since", metavar="TIME", default=None, help="Only what was begun from then on (ISO 8601).")
+@click.option("--ask", is_flag=True, help="Ask for what is not trusted; `approve ID` then trusts it.")
+@click.option("--revoke", is_flag=True, help="Trust nothing of it any more.")
 @pass_client
-def show_analytics(client: OperatorClient, target: str, since: str | None) -> Shown:
-    """Show what the agents of a definition have done, by version: attempts, failures, durations."""
-    found = client.call("agent_analytics", agentTarget=target, **drop_none(since=since))
-    rows = [{**one, "hash": f"{one['hash']}{' (current)' if one['isCurrent'] else ''}"} for one in found["versions"]]
-    total = f"{found['attempts']} attempts at {found['tasks']} tasks, {found['totalSeconds']} s in all"
-    return Table.of(rows, FIGURES, "No agent has worked with it.", found, total)
+def trust(client: OperatorClient, target: str, ask: bool, revoke: bool) -> Shown:
+    """Show what a definition needs your trust for: programs, servers, secrets, permissions."""
+    if ask and revoke:
+        raise click.UsageError("Give --ask or --revoke, not both.")
+    if revoke:
+        return done(client.call("agent_revoke_trust", agentTarget=target))
+    answer = client.call("agent_request_trust" if ask else "agent_get_trust", agentTarget=target)
+    return Table.of(answer["needs"], NEEDS, "It needs trust for nothing.", answer, _next_step(answer))
 
 
-@define.command("export")
-@target
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+def _next_step(answer: Mapping[str, Any]) -> str:
+    if answer["trusted"]:
+        return ""
+    if answer["approvalId"] is not None:
+        return f"To trust it, run `workbench approve {answer['approvalId']}`."
+    return f"You refused it: {answer['refusal']}" if answer["refusal"] else "--ask opens the question."
+
+
+@define.command("schema")
+@click.argument("file", type=click.Choice(FILES), default=FILES[0])
 @pass_client
-def export_definition(client: OperatorClient, target: str, output: Path | None) -> Shown:
-    """Print a definition as one file, without its secrets, or save it; `import` reads it."""
-    found = client.call("agent_export", agentTarget=target)
-    if output is None:
-        return Text(found["content"].rstrip("\n"), found)
-    try:
-        output.write_text(found["content"], "utf-8")
-    except OSError as error:
-        raise output_unwritable(str(output), error) from None
-    left_out = [f"{one['place']} is left out; the file refers to {one['reference']}." for one in found["secrets"]]
-    return Note("\n".join([f"Saved {target} to {output}.", *left_out]), found)
-
-
-@define.command("import")
-@click.argument("file", type=text_file)
-@click.argument("name")
-@click.option("--path", default=None, help="Its directory; by default ./agents/NAME.")
-@pass_client
-def import_definition(client: OperatorClient, file: Path, name: str, path: str | None) -> Shown:
-    """Create a definition from a file that `export` saved (- is stdin)."""
-    where = path or new_path(name)
-    return done(client.call("agent_import", agentPath=where, content=read_text(file), newName=name))
+def show_schema(client: OperatorClient, file: str) -> Shown:
+    """Print the JSON Schema of agent.yaml, or of the front matter of rules and references, for editors."""
+    schema = client.call("agent_get_schema", file=file)["jsonSchema"]
+    return Text(json.dumps(schema, indent=2, ensure_ascii=False), schema)

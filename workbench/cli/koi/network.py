@@ -10,7 +10,7 @@ from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.operations.declared import view
-from workbench.cli.output import Note, Shown, Text, counted, drop_none, pass_client
+from workbench.cli.output import Note, Shown, Text, counted, pass_client
 from workbench.present.inert import inert, inert_line
 from workbench.present.tables import Table
 from workbench.rules.personalities.addresses import node_label
@@ -27,54 +27,50 @@ def koi(ctx: click.Context) -> Shown:
 
 @koi.command()
 @click.argument("peer", required=False, shell_complete=offers.peers)
+@click.option("--unknown", is_flag=True, help="List what was refused of senders that are not known, and why.")
 @pass_client
-def peers(client: OperatorClient, peer: str | None) -> Shown:
+def peers(client: OperatorClient, peer: str | None, unknown: bool) -> Shown:
     """List the nodes that this one knows, or show one of them: what was refused, and what it may call."""
+    if unknown:
+        return _refusals(client.call("list_refused_peers", unknown=True))
     if peer is not None:
         return _peer(client.call("get_peer", peer=peer))
-    found = [{**peer, "label": node_label(peer["rid"])} for peer in client.call("list_peers")["peers"]]
+    nodes = [{**node, "label": node_label(node["rid"])} for node in client.call("list_peers")["peers"]]
     columns = {
         **{"label": "node", "state": "state", "gets_from_us": "gets ours", "sends_to_us": "sends"},
         **{"personalities": "personalities", "waiting": "waiting", "refused": "refused", "last_seen": "last seen"},
     }
-    return Table.of(found, columns, "No other node is known.")
-
-
-@koi.command()
-@click.argument("peer", shell_complete=offers.peers)
-@click.argument("trait", metavar="TOOL")
-@click.argument("permission", type=click.Choice(["always", "ask", "never", "default"]))
-@click.option("--per-minute", "calls_per_minute", type=click.IntRange(1), help="At most this many calls per minute.")
-@pass_client
-def allow(client: OperatorClient, peer: str, trait: str, permission: str, calls_per_minute: int | None) -> Shown:
-    """Let a node call a tool (`agent__tool`, or * for all) always, after a question to you, or never."""
-    chosen = None if permission == "default" else permission
-    return _peer(
-        client.call(
-            "set_peer_permission",
-            peer=peer,
-            trait=trait,
-            permission=chosen,
-            **drop_none(calls_per_minute=calls_per_minute),
-        )
-    )
+    return Table.of(nodes, columns, "No other node is known.")
 
 
 @view("Network")
-def _network(found: dict[str, Any]) -> Shown:
-    if not found["joined"]:
+def _network(network: dict[str, Any]) -> Shown:
+    if not network["joined"]:
         text = "This project takes no part in a KOI network. `workbench koi join URL` joins the one of a node."
-        return Note(text, found)
-    if not found["is_online"]:
-        return Note(f"This project is the node {found['name']}. {found['problem'] or OFFLINE}", found)
-    contact = found["first_contact"]
+        return Note(text, network)
+    if not network["is_online"]:
+        return Note(f"This project is the node {network['name']}. {network['problem'] or OFFLINE}", network)
+    contact = network["first_contact"]
     lines = [
-        f"This project is the node {found['rid']} at {found['base_url']}.",
+        f"This project is the node {network['rid']} at {network['base_url']}.",
+        *([network["problem"]] if network["problem"] else []),
         f"It contacts {contact['url']} first. {contact['error'] or ''}".strip() if contact else "Others contact it.",
-        f"It knows {counted(found['peers'], 'node')} and {_personalities(found['personalities'])}; "
-        f"{counted(found['waiting'], 'event')} waiting to be sent, {found['refused']:,} refused from others.",
+        f"It knows {counted(network['peers'], 'node')} and {_personalities(network['personalities'])}; "
+        f"{counted(network['waiting'], 'event')} waiting to be sent, {network['refused']:,} refused from others.",
+        *([network["notice"]] if network["notice"] else []),
+        *(["`workbench koi peers --unknown` lists what was refused of unknown senders."] if network["refused"] else []),
     ]
-    return Text(inert("\n".join(lines)), found)
+    return Text(inert("\n".join(lines)), network)
+
+
+def _refusals(found: dict[str, Any]) -> Table:
+    senders = {row["rid"]: node_label(row["rid"]) if row["rid"] else "not known" for row in found["refusals"]}
+    rows = [
+        [senders[row["rid"]], row["code"], row["count"], row["last_at"], inert_line(row["last_reason"])]
+        for row in found["refusals"]
+    ]
+    headings = ["sender", "code", "count", "last", "reason"]
+    return Table(headings, rows, "Nothing was refused of senders that are not known.", found)
 
 
 def _personalities(number: int) -> str:
@@ -82,16 +78,16 @@ def _personalities(number: int) -> str:
 
 
 @view("PeerDetails")
-def _peer(found: dict[str, Any]) -> Shown:
-    peer = found["peer"]
-    rows = [["refused", one["code"], one["count"], inert_line(one["last_reason"])] for one in found["refusals"]]
+def _peer(details: dict[str, Any]) -> Shown:
+    peer = details["peer"]
+    rows = [["refused", row["code"], row["count"], inert_line(row["last_reason"])] for row in details["refusals"]]
     rows += [
-        ["rejects" if one["is_final"] else "fails with", one["rid"], one["code"], inert_line(one["reason"])]
-        for one in found["rejections"]
+        ["rejects" if row["is_final"] else "fails with", row["rid"], row["code"], inert_line(row["reason"])]
+        for row in details["rejections"]
     ]
     rows += [
-        ["may call", one["trait"], one["permission"], f"at most {one['calls_per_minute']} times per minute"]
-        for one in found["permissions"]
+        ["may call", row["trait"], row["permission"], f"at most {row['calls_per_minute']} times per minute"]
+        for row in details["permissions"]
     ]
     lead = f"{node_label(peer['rid'])} is {peer['state']}: {peer['rid']} at {peer['base_url'] or 'no address'}"
-    return Table(["", "what", "how", "note"], rows, "Nothing was refused, and nothing is decided.", found, lead=lead)
+    return Table(["", "what", "how", "note"], rows, "Nothing was refused, and nothing is decided.", details, lead=lead)

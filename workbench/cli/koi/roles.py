@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
 from pathlib import Path
@@ -43,9 +42,9 @@ def coordinator(file: Path, directory: Path | None) -> Shown:
     """Run a coordinator alone, until Ctrl-C: it collects the personalities of agents and passes them on."""
     from workbench.shells.koi_roles import run_coordinator
 
-    found = _config(file)
-    role = _required(found.coordinator, file, "coordinator")
-    run_coordinator(role, found.network, directory or STATE / role.name)
+    config = _config(file)
+    role = _require(config.coordinator, file, "coordinator")
+    run_coordinator(role, config.network, directory or STATE / role.name)
     return None
 
 
@@ -56,9 +55,9 @@ def agent(file: Path, directory: Path | None) -> Shown:
     """Run an agent alone, until Ctrl-C: it publishes its personality, and others call its tools."""
     from workbench.shells.koi_roles import run_agent
 
-    found = _config(file)
-    role = _required(found.agent, file, "agent")
-    run_agent(role, found.network, directory or STATE / role.name)
+    config = _config(file)
+    role = _require(config.agent, file, "agent")
+    run_agent(role, config.network, directory or STATE / role.name)
     return None
 
 
@@ -67,20 +66,24 @@ def demo() -> Shown:
     """Show a network: a coordinator and two agents in three processes, discovery, and a call from end to end."""
     from workbench.demo.network import run
     from workbench.system.interpreter import termination_interrupts
+    from workbench.system.loop_thread import run_alone
 
     with termination_interrupts(), tempfile.TemporaryDirectory(prefix="workbench-koi-") as directory:
-        shown = asyncio.run(run(Path(directory), lambda line: click.echo(line, err=True)))
-    call = shown.call
-    rows = [[one["name"], one["version"], ", ".join(one["tools"])] for one in shown.personalities]
+        demonstration = run_alone(run(Path(directory), lambda line: click.echo(line, err=True)))
+    call = demonstration.call
+    rows = [
+        [personality["name"], personality["version"], ", ".join(personality["tools"])]
+        for personality in demonstration.personalities
+    ]
     note = (
-        f"The call {call['call_id']} of {call['tool_name']} returned {shown.result}; it took "
+        f"The call {call['call_id']} of {call['tool_name']} returned {demonstration.result}; it took "
         f"{call['duration_ms']} ms at the agent that ran it. The three processes have ended."
     )
-    data = {"personalities": shown.personalities, "result": shown.result, "call": call}
+    data = {"personalities": demonstration.personalities, "result": demonstration.result, "call": call}
     return Table(["agent", "version", "tools"], rows, "", data, note=note, lead="What the coordinator found:")
 
 
-def _required(section: Section | None, file: Path, name: str) -> Section:
+def _require(section: Section | None, file: Path, name: str) -> Section:
     """The section of a role.
 
     Raises:

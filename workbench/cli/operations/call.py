@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
@@ -15,17 +16,27 @@ from workbench.cli.output import Shown, Text, pass_client
 from workbench.errors import BadInput, NotFound
 
 
+def _arguments(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the arguments of the operation that is named, as `name=`."""
+    from workbench.ops import collect
+    from workbench.services import SERVICES
+
+    operation = collect(SERVICES).get(context.params.get("name") or "")
+    names = operation.arguments.model_fields if operation else ()
+    return [CompletionItem(f"{name}=") for name in names if name.startswith(incomplete)]
+
+
 @root.command("call")
 @click.argument("name", shell_complete=offers.operations)
-@click.argument("arguments", nargs=-1)
+@click.argument("arguments", nargs=-1, shell_complete=_arguments)
 @pass_client
 def call_op(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
     """Call any operation. `call NAME key=value …` or `call NAME '{"key": value}'`."""
     try:
-        made = client.call(name, **parse_arguments(arguments))
+        result = client.call(name, **parse_arguments(arguments))
     except NotFound as error:
         raise (_unknown(name) if error.code == "UNKNOWN_OPERATION" else error) from None
-    return Text(json.dumps(made, indent=2, ensure_ascii=False), made)
+    return Text(json.dumps(result, indent=2, ensure_ascii=False), result)
 
 
 def _unknown(name: str) -> NotFound:
@@ -46,10 +57,10 @@ def parse_arguments(arguments: Sequence[str]) -> dict[str, Any]:
     """
     if len(arguments) == 1 and arguments[0].lstrip().startswith("{"):
         try:
-            whole: dict[str, Any] = json.loads(arguments[0])
+            values: dict[str, Any] = json.loads(arguments[0])
         except ValueError as error:
             raise BadInput("INVALID_ARGUMENTS", f"The arguments are not JSON: {error}.", problems=[]) from None
-        return whole
+        return values
     pairs = [argument.partition("=") for argument in arguments]
     if wrong := [key for key, equals, _ in pairs if not equals]:
         raise BadInput("INVALID_ARGUMENTS", f"{wrong[0]} has no value. Write {wrong[0]}=….", problems=[])

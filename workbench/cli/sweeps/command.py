@@ -20,9 +20,7 @@ def sweep(client: OperatorClient, **options: Any) -> Shown:
     VALUES are separated by commas; 1..50 and 0..1:0.25 are ranges. A YAML file has the same as keys: notebook,
     parameters, over, repeat, workers, name, timeout, memory, share, dask.
     """
-    from workbench.cli.sweeps.connection import connected
-    from workbench.cli.sweeps.running import run_sweep
-    from workbench.cli.sweeps.terminal import showing
+    from workbench.cli.sweeps.running import connected, run_sweep, showing
     from workbench.system.interpreter import termination_interrupts
 
     client.require_operator("sweep")

@@ -28,7 +28,7 @@ class SweepRequest:
         notebook: its path; empty: that of the sweep of this name, with the values that it was begun with.
         base: the directory that the notebook's path is relative to.
         parameters, over: values by name.
-        others: of `name`, `workers`, `timeout`, `memory`, `share` and `dask` those that were given.
+        others: of `name`, `workers`, `timeout`, `memory`, `share`, `dask` and `kernel` those that were given.
     """
 
     notebook: str
@@ -40,6 +40,7 @@ class SweepRequest:
     resume: bool = False
     retry_failed: bool = False
     dry_run: bool = False
+    changed: bool = False
 
     @property
     def specification(self) -> Specification:
@@ -74,7 +75,7 @@ class SweepRequest:
     @property
     def goes_on(self) -> bool:
         """Whether a sweep that was begun goes on."""
-        return self.resume or self.retry_failed
+        return self.resume or self.retry_failed or self.changed
 
     @property
     def share(self) -> bool:
@@ -124,6 +125,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--name", default=None, help="The sweep's name; default: the notebook's."),
     click.option("--resume", is_flag=True, help="Go on with the sweep of this name: run what has not been run."),
     click.option("--retry-failed", is_flag=True, help="The same, and run again what failed."),
+    click.option(
+        "--changed",
+        is_flag=True,
+        help="The same as --resume, although the notebook has changed since; its runs record the new hash.",
+    ),
+    click.option(
+        "--kernel", default=None, metavar="NAME", help="Use this kernel, not the one that the notebook names."
+    ),
     click.option("--timeout", type=float, default=None, metavar="SECONDS", help="End runs that take longer."),
     click.option("--memory", default=None, metavar="SIZE", help="End runs that use more, such as 2GB."),
     click.option(
@@ -155,27 +164,28 @@ def of_options(largest: int, base: Path, file: Path | None, **options: Any) -> S
     """
     parameters = rules.typed(options["parameters"], largest)
     over = rules.typed_over(options["over"], largest)
-    others = {
-        name: options[name] for name in ("name", "workers", "timeout", "share", "dask") if options[name] is not None
-    }
+    named = ("name", "workers", "timeout", "share", "dask", "kernel")
+    execution = {name: options[name] for name in named if options.get(name) is not None}
     if options["memory"] is not None:
-        others["memory"] = rules.parse_size(options["memory"])
-    how = {name: options[name] for name in ("resume", "retry_failed", "dry_run")}
+        execution["memory"] = rules.parse_size(options["memory"])
+    flags = {name: bool(options.get(name)) for name in ("resume", "retry_failed", "dry_run", "changed")}
     repeat: int | None = options["repeat"]
     if file is None:
-        return require_begun(SweepRequest("", base, parameters, over, 1 if repeat is None else repeat, others, **how))
+        return require_begun(
+            SweepRequest("", base, parameters, over, 1 if repeat is None else repeat, execution, **flags)
+        )
     if file.suffix.lower() not in YAML:
-        return SweepRequest(str(file), base, parameters, over, 1 if repeat is None else repeat, others, **how)
-    found = rules.from_yaml(_text(base / file), largest)
-    described = found.specification
+        return SweepRequest(str(file), base, parameters, over, 1 if repeat is None else repeat, execution, **flags)
+    specification_file = rules.from_yaml(_text(base / file), largest)
+    described = specification_file.specification
     return SweepRequest(
         described.notebook,
         (base / file).parent,
         {**described.parameters, **parameters},
         {**described.over, **over},
         described.repeat if repeat is None else repeat,
-        {**found.options, **others},
-        **how,
+        {**specification_file.options, **execution},
+        **flags,
     )
 
 

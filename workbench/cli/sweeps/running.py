@@ -1,20 +1,29 @@
-"""Runs a sweep as it was asked for, and shows what came of it."""
+"""Runs a sweep as requested, shows its progress in a terminal, and what came of it."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
-from workbench.errors import Interrupted
+from workbench.client.connection import Reached
+from workbench.errors import Conflict, Interrupted, WorkbenchError
+from workbench.present.inert import inert_line
 from workbench.present.tables import Table
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER, SweepLimits
+from workbench.state import shares
 from workbench.state.settings import Settings
 from workbench.sweeps import begin, plan
+from workbench.sweeps.connection import SweepConnection
+from workbench.sweeps.execution import RunOutcome
 from workbench.sweeps.job import SweepCall, SweepJob
 from workbench.sweeps.progress import SweepProgress, described
 
@@ -25,6 +34,7 @@ LISTED = 50
 Executing = Callable[[SweepCall, SweepJob], AbstractContextManager["Executor"]]
 Connect = Callable[[], AbstractContextManager[SweepCall]]
 Show = Callable[[SweepProgress], None]
+_ERASE = "\r\x1b[K"
 
 
 def run_sweep(
@@ -42,17 +52,19 @@ def run_sweep(
         Unavailable: ``DASK_NOT_INSTALLED``, ``DASK_UNREACHABLE``, ``DASK_WORKER_UNFIT``; see also `Executor.check`.
         Interrupted: ``SWEEP_INTERRUPTED``: everything has ended, and what was done is recorded.
     """
-    begun: list[SweepJob] = []
+    jobs: list[SweepJob] = []
     try:
         if not request.goes_on:
-            return _run(settings, request, connect, showing, begun)
+            return _run(settings, request, connect, showing, jobs)
         with connect() as call:
-            known = _begun(request, begin.find(call, request.name), settings)
-            return _run(settings, known, lambda: nullcontext(call), showing, begun)
+            sweep = begin.find(call, request.name)
+            continued = _continued(request, sweep["specification"], settings)
+            begun = sweep["notebook_sha256"] if request.changed else None
+            return _run(settings, continued, lambda: nullcontext(call), showing, jobs, begun)
     except Interrupted:
         raise
     except KeyboardInterrupt:
-        raise _interrupted(bool(begun) or request.goes_on) from None
+        raise _interruption(bool(jobs) or request.goes_on) from None
 
 
 def _run(
@@ -60,48 +72,69 @@ def _run(
     request: SweepRequest,
     connect: Connect,
     showing: Callable[[], AbstractContextManager[Show]],
-    begun: list[SweepJob],
+    jobs: list[SweepJob],
+    begun: str | None = None,
 ) -> Shown:
-    """Run a sweep to its end. Once it is recorded, its job is in `begun`."""
+    """Run a sweep to its end. Once it is recorded, its job is in `jobs`.
+
+    Args:
+        begun: the hash of the notebook that the sweep began with, if it may have changed.
+    """
     limits = request.limits
-    made = plan.make(request.specification, request.base, settings)
-    how = begin.How(request.name, limits, request.resume, request.retry_failed, request.share)
+    kernel = request.others.get("kernel")
+    sweep_plan = plan.make(request.specification, request.base, settings, begun=begun, kernel=kernel)
+    resume = request.resume or request.changed
+    terms = begin.How(request.name, limits, resume, request.retry_failed, request.share, request.changed)
     if request.dry_run:
-        return _planned(made, how)
+        return _plan_table(sweep_plan, terms)
     from workbench.sweeps.leftovers import end_leftovers, only_one
     from workbench.sweeps.sweep import execute_sweep
 
+    _say_if_commits_are_unknown(settings)
     end_leftovers(settings)
-    with connect() as call, only_one(settings, how.name), executors(request.dask, limits) as executing:
-        plan.require_over(made.specification, call)
-        begun.append(job := begin.begin(call, made, how, settings))
-        runs, before = begin.left(call, job, made, how)
+    with connect() as call, only_one(settings, terms.name), executors(request.dask, limits) as executing:
+        plan.require_over(sweep_plan.specification, call)
+        jobs.append(job := begin.begin(call, sweep_plan, terms, settings))
+        runs, before = begin.left(call, job, sweep_plan, terms)
         with executing(call, job) as executor, showing() as show:
-            result = execute_sweep(executor, runs, SweepProgress(how.name, len(made.runs), before), show)
-        shown = _shown(job, result.progress)
+            result = execute_sweep(executor, runs, SweepProgress(terms.name, len(sweep_plan.runs), before), show)
+        table = _result_table(job, result.progress)
     if result.interrupted:
-        raise _interrupted(True, shown)
-    return shown
+        raise _interruption(True, table)
+    return table
 
 
-def _interrupted(is_recorded: bool, shown: Table | None = None) -> Interrupted:
-    """The error for a sweep that was interrupted. `shown` says how it stands."""
+def _say_if_commits_are_unknown(settings: Settings) -> None:
+    """Say why runs are recorded without a commit, such as in a container in which git refuses others' repositories."""
+    from workbench.git.repository import Repository
+
+    try:
+        Repository.open(settings.project)
+    except WorkbenchError as error:
+        if error.code != "NOT_A_REPOSITORY":
+            click.echo(f"The runs are recorded without a commit: {inert_line(error.message)}", err=True)
+
+
+def _interruption(is_recorded: bool, table: Table | None = None) -> Interrupted:
+    """The error for a sweep that was interrupted. `table` shows its runs."""
     if not is_recorded:
         return Interrupted("SWEEP_INTERRUPTED", "The sweep was interrupted before it began. Run it again.")
     return Interrupted(
         "SWEEP_INTERRUPTED",
         "The sweep was interrupted. Run it again with --resume, in a notebook with resume=True.",
-        shown,
+        table,
     )
 
 
-def _begun(request: SweepRequest, found: Mapping[str, Any], settings: Settings) -> SweepRequest:
+def _continued(request: SweepRequest, sweep: Mapping[str, Any], settings: Settings) -> SweepRequest:
     """A request with the notebook and the values with which its sweep was begun, if it names no notebook."""
     if request.notebook:
         return request
-    parameters, over = ({name: tuple(some) for name, some in found[part].items()} for part in ("parameters", "over"))
-    begun = replace(request, notebook=found["notebook"], base=settings.project, repeat=found["repeat"])
-    return replace(begun, parameters=parameters, over=over)
+    parameters, over = (
+        {name: tuple(values) for name, values in sweep[part].items()} for part in ("parameters", "over")
+    )
+    continued = replace(request, notebook=sweep["notebook"], base=settings.project, repeat=sweep["repeat"])
+    return replace(continued, parameters=parameters, over=over)
 
 
 @contextmanager
@@ -124,25 +157,32 @@ def executors(dask: str | None, limits: SweepLimits) -> Iterator[Executing]:
         yield partial(on_cluster, client, is_own=dask == LOCAL_CLUSTER)
 
 
-def _planned(made: plan.SweepPlan, how: begin.How) -> Table:
-    rows = [[run.number, described(run)] for run in made.runs[:LISTED]]
-    more = len(made.runs) - len(rows)
+def _plan_table(sweep_plan: plan.SweepPlan, terms: begin.How) -> Table:
+    rows = [[run.number, described(run)] for run in sweep_plan.runs[:LISTED]]
+    more = len(sweep_plan.runs) - len(rows)
     data = {
-        "name": how.name,
+        "name": terms.name,
         "runs": [
-            {"number": run.number, "parameters": run.arguments, "repetition": run.repetition} for run in made.runs
+            {"number": run.number, "parameters": run.arguments, "repetition": run.repetition} for run in sweep_plan.runs
         ],
     }
     note = f"… and {more:,} more" if more else ""
-    lead = f"The sweep {how.name} has {counted(len(made.runs), 'run')}, {how.limits.workers} at a time."
+    lead = f"The sweep {terms.name} has {counted(len(sweep_plan.runs), 'run')}, {terms.limits.workers} at a time."
     return Table(["number", "parameters"], rows, data=data, note=note, lead=lead)
 
 
-def _shown(job: SweepJob, progress: SweepProgress) -> Table:
-    outcomes = sorted(progress.outcomes, key=lambda one: (one.state == "completed", one.run.number))
+def _result_table(job: SweepJob, progress: SweepProgress) -> Table:
+    outcomes = sorted(progress.outcomes, key=lambda outcome: (outcome.state == "completed", outcome.run.number))
     rows = [
-        [one.id, one.run.number, described(one.run), one.state, round(one.seconds, 1), str(one.error or "")]
-        for one in outcomes[:LISTED]
+        [
+            outcome.id,
+            outcome.run.number,
+            described(outcome.run),
+            outcome.state,
+            round(outcome.seconds, 1),
+            str(outcome.error or ""),
+        ]
+        for outcome in outcomes[:LISTED]
     ]
     failed = progress.counts().get("failed", 0) > 0
     more = [f"… and {len(outcomes) - LISTED:,} more"] if len(outcomes) > LISTED else []
@@ -164,21 +204,80 @@ def _next(progress: SweepProgress, failed: bool) -> Sequence[str]:
 def _data(job: SweepJob, progress: SweepProgress) -> dict[str, Any]:
     runs = [
         {
-            "run_id": one.id,
-            "number": one.run.number,
-            "parameters": one.run.arguments,
-            "repetition": one.run.repetition,
-            "state": one.state,
-            "error": one.error.as_dict() if one.error else None,
-            "output": one.output,
+            "run_id": outcome.id,
+            "number": outcome.run.number,
+            "parameters": outcome.run.arguments,
+            "repetition": outcome.run.repetition,
+            "state": outcome.state,
+            "error": outcome.error.as_dict() if outcome.error else None,
+            "output": outcome.output,
         }
-        for one in progress.outcomes
+        for outcome in progress.outcomes
     ]
     counts = {"total": progress.total, "before": sum(progress.before.values()), **progress.counts()}
     return {"sweep": job.name, "sweep_id": job.id, "counts": counts, "runs": runs}
 
 
 @contextmanager
-def showing_nothing() -> Iterator[Show]:
-    """Shows no progress."""
-    yield lambda _: None
+def showing() -> Iterator[Show]:
+    """Show the progress on standard error: one line that changes; in a pipe, a line for each run that ends."""
+    shown = 0
+    is_terminal = sys.stderr.isatty()
+
+    def show(progress: SweepProgress) -> None:
+        nonlocal shown
+        outcomes, shown = progress.outcomes[shown:], len(progress.outcomes)
+        lines = "".join(f"{_line(outcome)}\n" for outcome in outcomes if outcome.state == "failed" or not is_terminal)
+        if is_terminal:
+            lines = f"{_ERASE}{lines}{progress.line()[: shutil.get_terminal_size().columns - 1]}"
+        if lines:
+            click.echo(lines, nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        if is_terminal:
+            click.echo(_ERASE, nl=False, err=True)
+
+
+def _line(outcome: RunOutcome) -> str:
+    why = f": {outcome.error}" if outcome.error else ""
+    name = f"number {outcome.run.number}" if outcome.id is None else f"run {outcome.id}"
+    return inert_line(f"{name} ({described(outcome.run)}) {outcome.state}{why}")
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[SweepConnection]:
+    """A connection to the server of a project, which the notebooks of the runs attach to.
+
+    Without a server this process runs one meanwhile. One that stops during the sweep is replaced with the next call.
+    """
+    connection = SweepConnection(settings.server_file, partial(_serving, settings))
+    try:
+        connection.start()
+        yield connection
+    finally:
+        connection.stop()
+
+
+async def _serving(settings: Settings, stack: AsyncExitStack) -> Reached | None:
+    """A server in this process; None if another process was faster.
+
+    What still uses the project at the end, such as a kernel that attached to it, takes the server over.
+    """
+    from workbench.app import Workbench
+    from workbench.shells.serve import Servers
+
+    async with AsyncExitStack() as opening:
+        workbench = await opening.enter_async_context(Workbench.open(settings))
+        servers = await opening.enter_async_context(Servers(workbench, end_workers=False))
+        share = opening.enter_context(shares.held(settings.shares))
+        try:
+            info = await servers.start(None)
+        except Conflict as error:
+            if error.code != "ALREADY_SERVED":
+                raise
+            return None
+        opening.callback(servers.leave, share, end_workers=False)
+        stack.push_async_exit(opening.pop_all())
+    return Reached(info.nonce, info.url, workbench.call)

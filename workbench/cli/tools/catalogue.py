@@ -41,14 +41,16 @@ NO_DECISION = "default"
 @pass_client
 def list_tools(client: OperatorClient, words: tuple[str, ...], **only: str | None) -> Shown:
     """List the tools, or those whose name or description has all WORDS."""
-    found = client.call("list_tools", search=" ".join(words), **drop_none(**only))["tools"]
-    rows = [[one["name"], _origin(one), _effect(one), _line(one["problem"] or one["description"])] for one in found]
-    return Table(["tool", "from", "does", "description"], rows, "There is no such tool.", found)
+    answer = client.call("list_tools", search=" ".join(words), **drop_none(**only))["tools"]
+    rows = [
+        [tool["name"], _origin(tool), _effect(tool), _line(tool["problem"] or tool["description"])] for tool in answer
+    ]
+    return Table(["tool", "from", "does", "description"], rows, "There is no such tool.", answer)
 
 
 @view("ToolDetails")
 def tool_page(tool: Mapping[str, Any]) -> TablePage:
-    """What a tool does, takes and returns."""
+    """The description of a tool, its arguments and its result."""
     problem = [f"It cannot be called now: {tool['problem']}."] if tool["problem"] else []
     about = "\n\n".join([tool["description"], *problem])
     return TablePage(
@@ -67,11 +69,11 @@ def tool_page(tool: Mapping[str, Any]) -> TablePage:
 @pass_client
 def call_tool(client: OperatorClient, name: str, arguments: tuple[str, ...]) -> Shown:
     """Call a tool: `tools call NAME key=value …` or `tools call NAME '{"key": value}'`."""
-    made = client.call("call_tool", name=name, arguments=parse_arguments(arguments))
-    result = made["result"]
-    if made["is_error"]:
-        raise Unavailable("TOOL_ERROR", f"{name} failed: {result}", call_id=made["call_id"])
-    return Text(inert(_read(result)), made)
+    call = client.call("call_tool", name=name, arguments=parse_arguments(arguments))
+    result = call["result"]
+    if call["is_error"]:
+        raise Unavailable("TOOL_ERROR", f"{name} failed: {result}", call_id=call["call_id"])
+    return Text(inert(_read(result)), call)
 
 
 def _read(result: Any) -> str:
@@ -97,18 +99,11 @@ def _read(result: Any) -> str:
 def list_calls(client: OperatorClient, call_id: str | None, limit: int, **only: Any) -> Shown:
     """List the calls that were made, the newest first; or show one CALL whole."""
     if call_id is not None:
-        return _whole(client.call("get_tool_call", call_id=call_id))
-    found = client.call("list_tool_calls", limit=limit, **drop_none(**only))["calls"]
-    rows = [
-        [
-            *(one[key] for key in ("call_id", "tool_name", "caller", "requested_at")),
-            _state(one),
-            _took(one),
-            _input(one),
-        ]
-        for one in found
-    ]
-    return Table(["call", "tool", "caller", "at", "state", "ms", "arguments"], rows, "No tool has been called.", found)
+        return _call_text(client.call("get_tool_call", call_id=call_id))
+    calls = client.call("list_tool_calls", limit=limit, **drop_none(**only))["calls"]
+    keys = ("call_id", "tool_name", "caller", "requested_at")
+    rows = [[*(call[key] for key in keys), _state(call), _duration(call), _line(call["tool_input"])] for call in calls]
+    return Table(["call", "tool", "caller", "at", "state", "ms", "arguments"], rows, "No tool has been called.", calls)
 
 
 @tools.command("allow")
@@ -128,10 +123,21 @@ def allow_tool(client: OperatorClient, name: str | None, permission: str | None)
     return _permissions(client.call("set_tool_permission", name=name, permission=chosen)["permissions"])
 
 
-def _permissions(found: list[dict[str, Any]]) -> Table:
-    rows = [[one["tool"], one["permission"], one["decided_by"], one["decided_at"], _caution(one)] for one in found]
+def _permissions(permissions: list[dict[str, Any]]) -> Table:
+    keys = ("tool", "permission", "decided_by", "decided_at")
+    rows = [[*(permission[key] for key in keys), _note(permission)] for permission in permissions]
     none = "Nothing is decided: tools that only read may be called, all others are asked for."
-    return Table(["tool", "may be called", "decided by", "at", "note"], rows, none, found)
+    return Table(["tool", "may be called", "decided by", "at", "note"], rows, none, permissions)
+
+
+def _note(permission: Mapping[str, Any]) -> str:
+    """Which calls a permission is about, if not all, and why it does not count now."""
+    places = {"in the conversation": permission["conversation_id"], "for the task": permission["task_id"]}
+    within = [f"{word} {place}" for word, place in places.items() if place is not None]
+    if permission["arguments"] is not None:
+        within.append(f"with {inert_line(json.dumps(permission['arguments'], ensure_ascii=False))}")
+    only = f"only {' '.join(within)}" if within else ""
+    return "; ".join(filter(None, [only, _caution(permission)]))
 
 
 def _caution(permission: Mapping[str, Any]) -> str:
@@ -140,7 +146,7 @@ def _caution(permission: Mapping[str, Any]) -> str:
     return permission["problem"] or ""
 
 
-def _whole(call: Mapping[str, Any]) -> Text:
+def _call_text(call: Mapping[str, Any]) -> Text:
     offerer = f", {call['offerer_name']}" if call["offerer_name"] else ""
     has_images = isinstance(call["result"], list) and has_pictures(call["result"])
     lines = [
@@ -166,12 +172,8 @@ def _state(call: Mapping[str, Any]) -> str:
     return f"{call['state']} ({call['error_code']})" if call["error_code"] else str(call["state"])
 
 
-def _took(call: Mapping[str, Any]) -> str:
+def _duration(call: Mapping[str, Any]) -> str:
     return "" if call["duration_ms"] is None else f"{call['duration_ms']:,}"
-
-
-def _input(call: Mapping[str, Any]) -> str:
-    return _line(call["tool_input"])
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a JSON Schema says of arguments and results, as tables. A schema may come from anybody, and be anything."""
+"""Tables of the arguments and results that a JSON Schema describes. Anybody may have written it: it may be anything."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ def result_table(schema: Any) -> Table:
 
 
 def _properties(schema: Any) -> Mapping[str, Any]:
-    found = _resolved(schema, schema).get("properties")
-    return found if isinstance(found, Mapping) else {}
+    properties = _resolve(schema, schema).get("properties")
+    return properties if isinstance(properties, Mapping) else {}
 
 
-def _resolved(part: Any, schema: Any) -> Mapping[str, Any]:
-    """What a part of a schema refers to; a schema that is no object says nothing."""
+def _resolve(part: Any, schema: Any) -> Mapping[str, Any]:
+    """The definition that a part of a schema refers to, or the part itself; empty if it is no object."""
     if not isinstance(part, Mapping):
         return {}
     if "$ref" not in part:
         return part
-    known = schema.get("$defs")
-    found = known.get(str(part["$ref"]).rpartition("/")[2]) if isinstance(known, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    definitions = schema.get("$defs")
+    definition = definitions.get(str(part["$ref"]).rpartition("/")[2]) if isinstance(definitions, Mapping) else None
+    return definition if isinstance(definition, Mapping) else {}
 
 
 def _type(part: Any, schema: Any, depth: int = DEPTH) -> str:
     """The type of a value, in words."""
-    found = _resolved(part, schema)
+    resolved = _resolve(part, schema)
     if depth == 0:
         return "anything"
     for choice in ("anyOf", "oneOf"):
-        if isinstance(branches := found.get(choice), list) and branches:
+        if isinstance(branches := resolved.get(choice), list) and branches:
             return " or ".join(dict.fromkeys(_type(branch, schema, depth - 1) for branch in branches))
-    if isinstance(found.get("enum"), list):
-        return " | ".join(map(str, found["enum"]))
-    if "const" in found:
-        return str(found["const"])
-    kind = found.get("type", "anything")
+    if isinstance(resolved.get("enum"), list):
+        return " | ".join(map(str, resolved["enum"]))
+    if "const" in resolved:
+        return str(resolved["const"])
+    kind = resolved.get("type", "anything")
     if kind == "array":
-        return f"list of {_type(found.get('items'), schema, depth - 1)}"
+        return f"list of {_type(resolved.get('items'), schema, depth - 1)}"
     return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 

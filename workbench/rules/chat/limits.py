@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Hint
 from workbench.model import Wire
 
 
@@ -70,6 +70,7 @@ def money_left(limits: ConversationLimits, spent: Spent) -> float | None:
 def _reached(limit: str, reason: str) -> Conflict:
     return Conflict(
         "CHAT_LIMIT",
-        f"The conversation has reached a limit: {reason}. Raise it with update_conversation, or begin a new one.",
+        f"The conversation has reached a limit: {reason}.",
+        Hint("update_conversation", "Raise it with {}, or begin a new one."),
         limit=limit,
     )

@@ -15,13 +15,15 @@ class FrameKind(StrEnum):
     """The kinds of frames. `complete` and `error` end an answer; the other kinds are pieces of it.
 
     ``message`` is what the person wrote, ``thinking`` what a model thinks, ``retry`` says that the provider failed and
-    is asked again, ``tool_waiting`` that a tool waits for the operator's permission, ``tool_progress`` how far it is.
+    is asked again, ``compacted`` that the conversation was too long, and what was done, ``tool_waiting`` that a tool
+    waits for the operator's permission, ``tool_progress`` how far it is.
     """
 
     MESSAGE = "message"
     TOKEN = "token"
     THINKING = "thinking"
     RETRY = "retry"
+    COMPACTED = "compacted"
     TOOL_START = "tool_start"
     TOOL_WAITING = "tool_waiting"
     TOOL_PROGRESS = "tool_progress"
@@ -40,10 +42,13 @@ class CallState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class TextPart(Wire):
-    """A part of an answer: text, or what the model thinks."""
+TextType = Literal["text", "thinking", "notice"]
 
-    type: Literal["text", "thinking"] = "text"
+
+class TextPart(Wire):
+    """A part of an answer: text, what the model thinks, or a notice that the conversation was too long for it."""
+
+    type: TextType = "text"
     text: str
 
 
@@ -87,7 +92,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._type: Literal["text", "thinking"] = "text"
+        self._type: TextType = "text"
         self._parts: list[TextPart | ToolPart] = []
         self._calls: dict[str, int] = {}
 
@@ -98,6 +103,8 @@ class Transcript:
                 self._add_text("text", str(data["content"]))
             case FrameKind.THINKING:
                 self._add_text("thinking", str(data["content"]))
+            case FrameKind.COMPACTED:
+                self._add_text("notice", str(data["message"]))
             case FrameKind.TOOL_START:
                 self._end_text()
                 self._calls[data["call_id"]] = len(self._parts)
@@ -124,7 +131,7 @@ class Transcript:
         self._end_text()
         return "".join(part.text for part in self._parts if isinstance(part, TextPart) and part.type == "text")
 
-    def _add_text(self, of_type: Literal["text", "thinking"], text: str) -> None:
+    def _add_text(self, of_type: TextType, text: str) -> None:
         if of_type != self._type:
             self._end_text()
         self._type = of_type

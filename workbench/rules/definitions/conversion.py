@@ -5,7 +5,6 @@ Computed values are dropped: vectors of texts (`embeddings`, `hash`) and times o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from workbench.rules.definitions.layout import invalid, validated
-from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer, ToolRule
+from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer, ToolRule, variable_as_reference
 from workbench.rules.definitions.model import (
     Definition,
     DefinitionMetadata,
@@ -24,11 +23,11 @@ from workbench.rules.definitions.model import (
     Skill,
 )
 from workbench.rules.definitions.names import fitting
-from workbench.rules.definitions.providers import ALIASES
+from workbench.rules.definitions.providers import ALIASES, PROVIDERS
+from workbench.rules.definitions.secrets.references import variable
 
 COMPUTED = frozenset({"embeddings", "hash", "toolEmbeddings", "lastAccessed"})
 """Fields that are computed from others, or from use."""
-_VARIABLE = re.compile(r"([A-Za-z]+ )?\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _INTERNAL = "internal"
 """The type of MCP servers that were part of the agent's program."""
 _LATEST_MODEL = "mostRecentModel"
@@ -136,6 +135,10 @@ class _Conversion:
                 self._renamed("providers", name, new)
             values = self._mapping(f"providers.{name}", config)
             providers[new] = {key: value if isinstance(value, str) else str(value) for key, value in values.items()}
+            needed = PROVIDERS[new].config_values if new in PROVIDERS and not values else ()
+            for key in (value.key for value in needed if value.required):
+                providers[new][key] = variable(key)
+                self.changed.append(f"providers.{new}.{key} is {variable(key)}, where it was looked for before.")
         return providers
 
     def _servers(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -169,10 +172,11 @@ class _Conversion:
 
     def _reference(self, place: str, value: Any) -> Any:
         """A value in which ``${NAME}`` stood for a variable, alone or after the scheme of a header, as a reference."""
-        if not isinstance(value, str) or not (found := _VARIABLE.fullmatch(value)):
-            return value
-        self.changed.append(f"{place} refers to the variable {found[2]} as env://{found[2]} now.")
-        return f"{found[1] or ''}env://{found[2]}"
+        reference = variable_as_reference(value)
+        if reference != value:
+            name = reference.rpartition("://")[2]
+            self.changed.append(f"{place} refers to the variable {name} as env://{name} now.")
+        return reference
 
     def _named(
         self,

@@ -49,7 +49,14 @@ def parse(files: Mapping[str, str]) -> Definition:
     head = agent(files[AGENT])
     entries = {folder: list(_entries(files, folder)) for folder in FOLDERS}
     prompt = {"prompt": normal(files[PROMPT])} if PROMPT in files else {}
-    return validated(Definition, {**head, **entries, **prompt}, AGENT)
+    try:
+        return validated(Definition, {**head, **entries, **prompt}, AGENT)
+    except BadInput as error:
+        section, _, why = error.message.removeprefix(f"{AGENT}: ").partition(": ")
+        file = {"prompt": PROMPT, **{folder: f"{folder}/" for folder in FOLDERS}}.get(section)
+        if file is None:
+            raise
+        raise BadInput(error.code, f"{file}: {why}", file=file) from None
 
 
 def agent(text: str) -> dict[str, Any]:
@@ -179,7 +186,11 @@ def validated(model: type[M], values: Mapping[str, Any], file: str) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise invalid(file, f"{place}: {reason(first)}" if place else reason(first)) from None
+        why = _ID_MISSING if place.endswith("id") and first["type"] == "missing" else reason(first)
+        raise invalid(file, f"{place}: {why}" if place else why) from None
+
+
+_ID_MISSING = "required: a UUID of its own, such as `python -c 'import uuid; print(uuid.uuid4())'` prints"
 
 
 def invalid(file: str, reason: str, line: int | None = None) -> BadInput:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -11,6 +12,9 @@ from workbench.rules.definitions.component import Component
 
 RESERVED = ("WORKBENCH_", "LD_")
 """Prefixes of environment variables that a definition may not set for a program."""
+_PLACES = frozenset(("HOME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"))
+"""Variables that are no secrets: as references, their values would be masked everywhere."""
+_VARIABLE = re.compile(r"((?:Bearer|Basic|Token|token) |--?[\w.-]+=)?\$\{(?:env:)?([A-Za-z_]\w*)\}", re.ASCII)
 
 
 def _variable(name: str) -> str:
@@ -33,6 +37,8 @@ def _url(value: str) -> str:
 
 
 Argument = Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00]*$")]
+Place = Annotated[Argument, Field(min_length=1)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
 Variable = Annotated[str, Field(max_length=200), AfterValidator(_variable)]
 Url = Annotated[str, Field(max_length=2_000), AfterValidator(_url)]
 # Programs get lists of these, separated by commas, in which other characters would be patterns.
@@ -65,7 +71,10 @@ class StdioServer(_Server):
     command: Annotated[Argument, Field(min_length=1)] = Field(description="The program.")
     args: list[Argument] = Field([], max_length=200, description="Its arguments.")
     env: dict[Variable, Argument] = Field({}, description="Variables of its environment.")
-    cwd: Annotated[Argument, Field(min_length=1)] | None = Field(None, description="Its working directory.")
+    cwd: Place | None = Field(None, description="Its working directory.")
+    read: list[Place] = Field([], max_length=50, description="Paths that it may read, besides those of the docs.")
+    write: list[Place] = Field([], max_length=50, description="Paths that it may change.")
+    connect: list[Port] = Field([], max_length=50, description="TCP ports that it may connect to, besides 80 and 443.")
 
 
 class HttpServer(_Server):
@@ -76,13 +85,29 @@ class HttpServer(_Server):
     headers: dict[HeaderName, HeaderValue] = Field({}, description="Headers of every request.")
 
 
-def _with_type(value: Any) -> Any:
-    """Infer the type where it is missing; `http` is another name of `streamable-http`."""
+def variable_as_reference(text: Any) -> Any:
+    """``${NAME}`` or ``${env:NAME}``, as other clients have it, as the reference ``env://NAME``; all else as it is.
+
+    It stands alone, or after the scheme of a header or the name of a flag.
+    """
+    found = _VARIABLE.fullmatch(text) if isinstance(text, str) else None
+    return text if found is None or found[2] in _PLACES else f"{found[1] or ''}env://{found[2]}"
+
+
+def _normalized(value: Any) -> Any:
+    """Infer the type where it is missing; `http` is another name of `streamable-http`. See `variable_as_reference`."""
     if not isinstance(value, dict):
         return value
     kind = value.get("type") or ("stdio" if "command" in value else "streamable-http")
-    return {**value, "type": "streamable-http" if kind in ("http", "streamableHttp") else kind}
+    texts = {
+        field: {key: variable_as_reference(text) for key, text in value[field].items()}
+        for field in ("env", "headers")
+        if isinstance(value.get(field), dict)
+    }
+    if isinstance(args := value.get("args"), list):
+        texts["args"] = [variable_as_reference(text) for text in args]  # type: ignore[assignment]
+    return {**value, **texts, "type": "streamable-http" if kind in ("http", "streamableHttp") else kind}
 
 
-McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type"), BeforeValidator(_with_type)]
+McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type"), BeforeValidator(_normalized)]
 """One server; its type is inferred from `command` or `url`."""

@@ -23,6 +23,7 @@ from workbench.model import Json
 from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.mcp_servers import McpServer
 from workbench.rules.definitions.names import DefinitionName, EntryName, repeated
+from workbench.rules.definitions.program_tools import PermissionMode, ProgramTools, ToolLimits
 from workbench.rules.naming import Name
 from workbench.rules.wire import json_safety
 from workbench.rules.wire.json_schema import draft_of
@@ -208,6 +209,17 @@ class ModelSettings(Component):
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     tool_permission: Literal["always", "never", "tool"] = "tool"
     model: Annotated[str, Field(max_length=200, pattern=r"^([a-z]+:.+)?$")] = Field("", description="provider:model")
+    allowed_tools: ProgramTools | None = Field(None, description="The only own tools that its program may use.")
+    disallowed_tools: ProgramTools | None = Field(None, description="Own tools that its program may not use.")
+    permission_mode: PermissionMode | None = Field(
+        None, description="A permission mode of its program, if it is stricter than that of the profile."
+    )
+
+    @property
+    def limits(self) -> ToolLimits:
+        """What its program may do with its own tools."""
+        allowed = None if self.allowed_tools is None else tuple(self.allowed_tools)
+        return ToolLimits(allowed=allowed, refused=tuple(self.disallowed_tools or ()), mode=self.permission_mode)
 
     @model_validator(mode="after")
     def _can_travel(self) -> Self:

@@ -43,8 +43,16 @@ def _no_id(name: str) -> str:
     return name
 
 
+def _no_path(name: str) -> str:
+    if "/" in name:
+        raise ValueError("has a '/', by which paths are known: it could not be named")
+    return name
+
+
 DefinitionName = Annotated[Name, AfterValidator(_no_id)]
 """The name of a definition: never the id of another."""
+NewDefinitionName = Annotated[DefinitionName, AfterValidator(_no_path)]
+"""The name of a new one."""
 
 
 def repeated(names: Iterable[str]) -> list[str]:

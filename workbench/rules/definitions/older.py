@@ -74,10 +74,15 @@ def _beside(files: Mapping[str, str]) -> dict[str, Any]:
 def _entries(files: Mapping[str, str], folder: str) -> Iterator[dict[str, Any]]:
     for path in sorted(files):
         if path.startswith(f"{folder}/") and path.endswith(_SUFFIX):
-            yield {"name": PurePosixPath(path).stem, **_entry(path, files[path])}
+            yield {"name": PurePosixPath(path).stem, **entry(path, files[path])}
 
 
-def _entry(path: str, text: str) -> dict[str, Any]:
+def entry(path: str, text: str) -> dict[str, Any]:
+    """The fields of a rule or reference.
+
+    Raises:
+        BadInput: ``INVALID_CONFIGURATION``.
+    """
     try:
         head, body = front_matter.parts(text)
     except InvalidYaml as error:

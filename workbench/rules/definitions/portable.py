@@ -17,8 +17,9 @@ from workbench.rules.yaml_text import InvalidYaml, load, write
 LARGEST = 4_000_000
 """Characters of the longest file that is written, or read."""
 VERSION = 1
-_KEY = "workbenchAgent"
-_HEAD = "# An agent definition. Import it with `workbench define import FILE PATH`, or the tool agent_import.\n"
+KEY = "workbenchAgent"
+"""What tells an export: its value is the version of the format."""
+_HEAD = "# An agent definition. Import it with `workbench define import FILE`, or the tool agent_import.\n"
 
 
 def export_text(definition: Definition) -> tuple[str, dict[str, str]]:
@@ -33,18 +34,23 @@ def export_text(definition: Definition) -> tuple[str, dict[str, str]]:
     Raises:
         BadInput: ``TOO_LARGE``.
     """
+    safe, replaced = without_secrets(definition)
+    fields = safe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    text = _HEAD + write({KEY: VERSION} | fields)
+    if len(text) > LARGEST:
+        raise BadInput("TOO_LARGE", f"The file would exceed {LARGEST:,} characters. Copy the directory instead.")
+    return text, replaced
+
+
+def without_secrets(definition: Definition) -> tuple[Definition, dict[str, str]]:
+    """A definition with references in place of the secrets that it has written out; the references, by place."""
     replaced: dict[str, str] = {}
 
     def refer(place: str, secret: str) -> str:
         replaced[place := _unused(place, replaced)] = reference = _reference(place)
         return reference
 
-    safe = replace_secrets(definition, refer, whole=True)
-    fields = safe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    text = _HEAD + write({_KEY: VERSION} | fields)
-    if len(text) > LARGEST:
-        raise BadInput("TOO_LARGE", f"The file would exceed {LARGEST:,} characters. Copy the directory instead.")
-    return text, replaced
+    return replace_secrets(definition, refer, whole=True), replaced
 
 
 def import_text(text: str) -> Definition:
@@ -58,9 +64,9 @@ def import_text(text: str) -> Definition:
     except InvalidYaml as error:
         where = f"line {error.line}: " if error.line else ""
         raise _invalid(f"{where}{error}", **({"line": error.line} if error.line else {})) from None
-    if not isinstance(fields, dict) or _KEY not in fields:
-        raise _invalid(f"it is no exported agent: it has no {_KEY!r}")
-    if (version := fields.pop(_KEY)) != VERSION:
+    if not isinstance(fields, dict) or KEY not in fields:
+        raise _invalid(f"it is no exported agent: it has no {KEY!r}")
+    if (version := fields.pop(KEY)) != VERSION:
         raise _invalid(f"its format is {version!r}; this version of Workbench reads {VERSION}")
     try:
         return Definition.model_validate(fields)

@@ -130,10 +130,16 @@ def check(provider: str, config: Mapping[str, Any]) -> None:
         raise _invalid(missing[0], f"{info.name} needs {', '.join(missing)}")
 
 
+_REFERENCES = ("env://", "file://", "op://", "keyring://")
+"""What a reference to a secret begins with."""
+
+
 def _check_form(key: str, value: str) -> None:
+    if value in _REFERENCES:
+        raise _invalid(key, f"{key} is no whole reference: a name or a place follows {value}")
     if "://" in value and key not in ADDRESSES:
         return  # a reference to a secret; what it refers to is not looked up here
-    if key in ADDRESSES and not value.startswith(("http://", "https://", "env://", "file://", "op://", "keyring://")):
+    if key in ADDRESSES and not value.startswith(("http://", "https://", *_REFERENCES)):
         raise _invalid(key, f"{key} must be an http or https address, or a reference such as env://{key}")
     if key == "AWS_REGION" and not _REGION.fullmatch(value):
         raise _invalid(key, f"{key} must be a region such as eu-central-1")

@@ -122,6 +122,7 @@ def _of_servers(definition: Definition, hidden: Definition, files: Files) -> Ite
     for name, server in definition.mcp_servers.items():
         place = f"mcpServers.{name}"
         content = server.model_dump(mode="json", include=_CONTENT)
+        content |= server.model_dump(mode="json", include=set(_OPENED), exclude_defaults=True)
         if isinstance(shown := hidden.mcp_servers[name], StdioServer):
             named = dict(files.get(name, {}))
             yield _need(TrustKind.PROGRAM, place, _program(shown, named), {**content, "files": named})
@@ -132,11 +133,14 @@ def _of_servers(definition: Definition, hidden: Definition, files: Files) -> Ite
 
 _CONTENT = {"type", "command", "args", "env", "cwd", "url", "headers"}
 """What of a server is trusted: all but how its tools are offered."""
+_OPENED = {"read": "may read", "write": "may change", "connect": "may connect to the ports"}
+"""What its box is opened for."""
 
 
 def _program(server: StdioServer, files: Mapping[str, str]) -> dict[str, Any]:
     shown = {"command": server.command, "arguments": server.args, "environment": server.env}
-    return shown | ({"directory": server.cwd} if server.cwd else {}) | ({"files": files} if files else {})
+    opened = {name: [str(place) for place in getattr(server, name)] for name in _OPENED if getattr(server, name)}
+    return shown | ({"directory": server.cwd} if server.cwd else {}) | ({"files": files} if files else {}) | opened
 
 
 def _server(server: HttpServer) -> dict[str, Any]:
@@ -170,7 +174,8 @@ def _inert(value: Any) -> Any:
 def _program_text(details: Mapping[str, Any]) -> str:
     words = " ".join(json.dumps(word, ensure_ascii=False) for word in (details["command"], *details["arguments"]))
     where = f" in {details['directory']}" if "directory" in details else ""
-    return f"starts {words}{where}{_with(details['environment'])}"
+    opened = "".join(f", {text} {', '.join(details[name])}" for name, text in _OPENED.items() if name in details)
+    return f"starts {words}{where}{_with(details['environment'])}{opened}"
 
 
 def _server_text(details: Mapping[str, Any]) -> str:

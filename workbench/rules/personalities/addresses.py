@@ -22,6 +22,11 @@ def endpoint(base_url: str | None, mcp_url: str | None) -> str | None:
     return mcp_url.rstrip("/") if origin is not None and _origin(mcp_url) == origin else None
 
 
+def is_plain(url: str) -> bool:
+    """Whether an address is one of HTTP with nothing but host, port and path: what is added to it is only a path."""
+    return url.isprintable() and " " not in url and _origin(url) is not None
+
+
 def node_label(rid: str) -> str:
     """A node for people: the name that it gave itself, with the beginning of the hash of its key: ``field·830c0d``."""
     name, _, key = rid.rpartition(":")[2].rpartition("+")

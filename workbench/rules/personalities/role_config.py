@@ -87,7 +87,7 @@ def load(text: str, environment: Mapping[str, str]) -> RoleConfig:
         BadInput: ``KOI_CONFIG_INVALID``; `details.problems` has all problems.
     """
     found = _object(text, "the file")
-    if WHOLE in environment:
+    if environment.get(WHOLE):
         found = merged(found, _object(environment[WHOLE], WHOLE))
     found = merged(found, _single_values(environment))
     try:
@@ -123,18 +123,13 @@ def merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _single_values(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The variables that set one value. A section that has none is absent."""
-    sections: dict[str, type[BaseModel]] = {
-        "agent": AgentConfig,
-        "coordinator": CoordinatorConfig,
-        "network": NetworkConfig,
-    }
+    """The variables that set one value, also of a field that there is not, which is refused. Empty ones set nothing."""
+    sections = set(RoleConfig.model_fields)
     found: dict[str, Any] = {}
-    for section, model in sections.items():
-        for name in model.model_fields:
-            variable = f"{PREFIX}{section}_{name}".upper()
-            if variable in environment and name != "traits":
-                found.setdefault(section, {})[name] = environment[variable]
+    for variable, value in environment.items():
+        section, _, name = variable.removeprefix(PREFIX).partition("_")
+        if variable.startswith(PREFIX) and section.lower() in sections and value:
+            found.setdefault(section.lower(), {})[name.lower()] = value
     return found
 
 

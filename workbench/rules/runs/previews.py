@@ -105,17 +105,26 @@ def _decoded(head: bytes, cut: bool) -> str | None:
 
 
 def _table(text: str, separator: str, cut: bool) -> Preview | None:
-    """The first rows of a table, under the names in its first line; None if it has none."""
+    """The first rows of a table, under the names in its first line, all of one length; None if it has none.
+
+    A table with commas may have semicolons, as programs write it where a comma begins the decimals.
+    """
+    head = text.partition("\n")[0]
+    if separator == "," and head.count(";") > head.count(","):
+        separator = ";"
     try:
         lines = []
-        for line in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
-            lines.append(line)
+        for line in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=not cut):
+            if line:
+                lines.append(line)
             if len(lines) > ROWS + 1:
                 break
     except csv.Error:
         return None
     if cut and len(lines) <= ROWS + 1:
         lines = lines[:-1]  # it may not be whole
+    width = max(map(len, lines), default=0)
+    lines = [[*line, *[""] * (width - len(line))] for line in lines]
     return cells(lines[0], lines[1:], cut) if lines else None
 
 

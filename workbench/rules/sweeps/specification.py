@@ -198,6 +198,7 @@ _OPTIONS: Mapping[str, tuple[type, ...]] = {
     "memory": (int, float, str),
     "share": (bool,),
     "dask": (str,),
+    "kernel": (str,),
 }
 _WANTED: Mapping[str, str] = {
     "name": "takes a text",
@@ -206,6 +207,7 @@ _WANTED: Mapping[str, str] = {
     "memory": "takes a size, such as 2 GB",
     "share": "takes true or false",
     "dask": "takes local, or the address of a scheduler",
+    "kernel": "takes the name of a kernel, such as python3",
 }
 
 

@@ -22,16 +22,20 @@ class ClaimReason(StrEnum):
     DEPENDENCY = "dependency"
     DEPENDENCY_FAILED = "dependency_failed"
     BACKOFF = "backoff"
+    SESSION = "session"
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """The agent that wants a task. `commands_only`: it can do only tasks that have a command."""
+    """The agent that wants a task. `commands_only`: it can do only tasks that have a command. `deleted_session`: the
+    name of its session, if that is deleted.
+    """
 
     uid: str
     persona: str | None
     worktree: str | None
     commands_only: bool = False
+    deleted_session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str
 
 
 def _unfit(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
+    if claimant.deleted_session is not None:
+        return {ClaimReason.SESSION: f"your session {claimant.deleted_session!r} is deleted"}
     return _for_another(task, claimant) | _without_command(task, claimant)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Hint
 from workbench.model import SECOND, OnFailure, TaskState
 
 
@@ -20,6 +21,7 @@ class TaskAction(StrEnum):
     EXPIRE = "expire"
     CANCEL = "cancel"
     RETRY = "retry"
+    REOPEN = "reopen"
     REASSIGN = "reassign"
 
 
@@ -46,6 +48,7 @@ TRANSITIONS: dict[tuple[TaskState, TaskAction], TaskState] = {
     **{(held, TaskAction.CANCEL): TaskState.CANCELLED for held in HELD},
     **{(state, TaskAction.REASSIGN): TaskState.PENDING for state in OPEN},
     **{(dead, TaskAction.RETRY): TaskState.PENDING for dead in DEAD},
+    (TaskState.COMPLETED, TaskAction.REOPEN): TaskState.PENDING,
 }
 """While a retry is left, FAIL and EXPIRE lead to pending instead: see `after_failure`."""
 
@@ -59,14 +62,28 @@ def step(state: TaskState, action: TaskAction) -> TaskState:
     try:
         return TRANSITIONS[state, action]
     except KeyError:
-        raise Conflict(
-            "WRONG_STATE", f"The task is {state}; the action {action} is not possible.", status=str(state)
-        ) from None
+        from_states = " or ".join(sorted(before for before, possible in TRANSITIONS if possible is action))
+        text = f"The task is {state}. Only one that is {from_states} can be {_PAST[action]}."
+        raise Conflict("WRONG_STATE", text, _NEXT.get((state, action)), status=str(state)) from None
 
 
-def is_met(policy: OnFailure, dependency: TaskState) -> bool:
-    """Whether a dependency in this state no longer blocks a task with this policy."""
-    return dependency == TaskState.COMPLETED or (policy == OnFailure.IGNORE and dependency in DEAD)
+_PAST = {
+    TaskAction.CLAIM: "claimed",
+    TaskAction.START: "started",
+    TaskAction.COMPLETE: "completed",
+    TaskAction.FAIL: "failed",
+    TaskAction.RELEASE: "released",
+    TaskAction.EXPIRE: "expired",
+    TaskAction.CANCEL: "cancelled",
+    TaskAction.RETRY: "retried",
+    TaskAction.REASSIGN: "reassigned",
+    TaskAction.REOPEN: "reopened",
+}
+_NEXT = {
+    **{(dead, TaskAction.REOPEN): Hint("retry_task", "{} makes it pending again.") for dead in DEAD},
+    **{(held, TaskAction.RETRY): Hint("cancel_task", "{} ends its attempt; then retry it.") for held in HELD},
+    (TaskState.COMPLETED, TaskAction.RETRY): Hint("reopen_task", "{} makes it pending again."),
+}
 
 
 def never_opens(policy: OnFailure, dependency: TaskState) -> bool:
@@ -123,3 +140,13 @@ def backoff(retry_count: int, base: float, cap: float, jitter: float) -> int:
     """
     seconds = min(cap, base * 2.0 ** min(retry_count, 32))
     return int(seconds * (1 + jitter / 4) * SECOND)
+
+
+def last_day_over(now: int) -> str:
+    """The last day that is over at a time (microseconds UTC), where this computer is, as YYYY-MM-DD."""
+    return (datetime.fromtimestamp(now // SECOND).date() - timedelta(days=1)).isoformat()
+
+
+def is_overdue(state: TaskState, due: str | None, now: int) -> bool:
+    """Whether a task is open and the day by which it was due is over."""
+    return due is not None and state in OPEN and due <= last_day_over(now)

@@ -46,6 +46,20 @@ def words(size: int, media_type: str) -> str:
     return f"a picture of {size:,} bytes, {media_type}"
 
 
+NOTE = "workbench/note"
+"""The key in the ``_meta`` of a text that Workbench adds to a result."""
+
+
+def note(text: str) -> dict[str, Any]:
+    """A text that Workbench adds to a result; whoever reads the result as text gets it, too."""
+    return {"type": "text", "text": text, "_meta": {NOTE: True}}
+
+
+def is_note(block: Block) -> bool:
+    """See `note`."""
+    return isinstance(meta := block.get("_meta"), Mapping) and NOTE in meta
+
+
 def picture(block: Any) -> Picture | None:
     """The picture in a block, also in an embedded resource; None if it is something else."""
     match block:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, Stdio
 from workbench.rules.reasons import reason
 
 KEY = "mcpServers"
+KEYS = (KEY, "servers")
+"""The key of the servers in the file: that of most clients, and that of VS Code."""
 MOST_SERVERS = 100
 NOTEBOOK = "notebook"
 """The grant for all functions of notebooks."""
@@ -22,7 +24,8 @@ RESERVED = (NOTEBOOK, "workbench", NETWORK)
 """Words of the language of grants: nobody who offers a tool is named by them."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
-_USED = ("type", "command", "args", "env", "cwd", "url", "headers")
+_USED = ("type", "command", "args", "env", "cwd", "read", "write", "connect", "url", "headers")
+_VARIABLE = re.compile(r"\$\{[^{}\s]+\}")
 _ADAPTER: TypeAdapter[StdioServer | HttpServer] = TypeAdapter(McpServer)
 
 
@@ -41,11 +44,18 @@ class ServerList:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
+def key_of(data: Mapping[str, Any]) -> str:
+    """The key of the servers in the content of a file."""
+    return next((key for key in KEYS if key in data), KEY)
+
+
 def parsed(data: Any) -> ServerList:
     """The servers in the content of a file. Keys of other clients, such as ``autoApprove``, are left out."""
-    entries = data.get(KEY, {}) if isinstance(data, Mapping) else None
+    entries = data.get(key_of(data), {}) if isinstance(data, Mapping) else None
     if not isinstance(entries, Mapping):
         return ServerList(problems={"": f'it must be an object with the key "{KEY}", which is an object'})
+    if not any(key in data for key in KEYS) and (bare := [name for name, one in data.items() if _is_server(one)]):
+        return ServerList(problems={"": f'put {", ".join(bare[:5])} into an object under the key "{KEY}"'})
     servers: dict[str, StdioServer | HttpServer] = {}
     problems: dict[str, str] = {}
     for name, entry in entries.items():
@@ -74,8 +84,28 @@ def server(entry: Any) -> StdioServer | HttpServer:
     """One server.
 
     Raises:
-        ValidationError: it is none. ValueError: it is no object.
+        ValidationError: it is none. ValueError: it is no object, or contains a variable that is not replaced.
     """
     if not isinstance(entry, Mapping):
         raise ValueError("it must be an object")
-    return _ADAPTER.validate_python({key: entry[key] for key in _USED if key in entry})
+    server = _ADAPTER.validate_python({key: entry[key] for key in _USED if key in entry})
+    for place, text in _texts(server):
+        if found := _VARIABLE.search(text):
+            raise ValueError(f"{place}: {found[0]} is not replaced here; write its value, or a reference: env://NAME")
+    return server
+
+
+def _texts(server: StdioServer | HttpServer) -> Iterator[tuple[str, str]]:
+    """The texts of a server by their places. An argument with blanks is left out: its shell replaces variables."""
+    if isinstance(server, HttpServer):
+        yield "url", server.url
+        yield from ((f"headers.{name}", text) for name, text in server.headers.items())
+        return
+    yield "command", server.command
+    yield "cwd", server.cwd or ""
+    yield from (("args", text) for text in server.args if not any(map(str.isspace, text)))
+    yield from ((f"env.{name}", text) for name, text in server.env.items())
+
+
+def _is_server(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and ("command" in entry or "url" in entry)

@@ -19,6 +19,11 @@ class _Argument(Plain):
         """Bytes."""
         raise self.refused(value, "JSON has no bytes. Give a text, such as their base64, or the path of a file")
 
+    def _of(self, value: Any) -> Any:
+        """An object of a notebook that says itself what names it; anything else as it is."""
+        name_of = getattr(type(value), "_as_argument_", None)
+        return name_of(value) if callable(name_of) else super()._of(value)
+
 
 def plain(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of an operation as JSON has them: numbers, dates and tables of every library.

@@ -141,10 +141,10 @@ def done(command: _OfConversation, action: str, **more: Any) -> Message:
 
 def error(problem: WorkbenchError, conversation_id: str | None, request_id: Any = None) -> Message:
     """A message that failed, or a conversation that can no longer be followed; the connection stays open."""
-    details = {"details": problem.details} if problem.details else {}
+    more = {key: value for key, value in problem.as_dict().items() if key in ("details", "hint") and value}
     about = {"conversation_id": conversation_id} if conversation_id is not None else {}
     said = {"type": "error", "message": problem.message, "code": problem.code, "status": problem.status}
-    return _replying({**said, **about, **details}, request_id)
+    return _replying({**said, **about, **more}, request_id)
 
 
 def _replying(message: Message, request_id: Any) -> Message:

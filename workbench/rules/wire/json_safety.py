@@ -41,6 +41,22 @@ def decode(text: str | bytes) -> Any:
     return value
 
 
+_TEXT = r'("(?:\\.|[^"\\])*")'
+_COMMENT = re.compile(rf"{_TEXT}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMA = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])")
+
+
+def decode_configuration(text: str) -> Any:
+    """Decode JSON as editors let people write it: with comments, trailing commas and a byte order mark.
+
+    Raises:
+        ValueError: see `decode`.
+    """
+    for extra in (_COMMENT, _COMMA):
+        text = extra.sub(lambda found: found[1] or "", text)
+    return decode(text.removeprefix("\ufeff"))
+
+
 def _reason(text: str | bytes, error: ValueError) -> ValueError:
     """Why text cannot be decoded, found with Python's decoder, which accepts more than JSON."""
     try:

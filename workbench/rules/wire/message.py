@@ -194,8 +194,8 @@ def echo(frame: Frame) -> Message:
 
 def error(problem: WorkbenchError, action: str | None) -> Message:
     """The answer to a failed action; the connection stays open."""
-    details = {"details": problem.details} if problem.details else {}
-    return {"type": "error", **_known(problem), "action": action, **details}
+    more = {key: value for key, value in problem.as_dict().items() if key in ("details", "hint") and value}
+    return {"type": "error", **_known(problem), "action": action, **more}
 
 
 def _known(problem: WorkbenchError) -> Message:
@@ -227,4 +227,4 @@ def not_assigned() -> Refused:
 
 def failed(what: str, problem: WorkbenchError) -> WorkbenchError:
     """The same error in the form of the spec: what failed, then why."""
-    return type(problem)(problem.code, f"{what} failed: {problem.message}", **problem.details)
+    return problem.with_message(f"{what} failed: {problem.message}")

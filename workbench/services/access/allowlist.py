@@ -25,13 +25,13 @@ class AllowlistIds(Wire):
     path: str
 
 
-@op(allow=Level.OPERATOR, reads=True, command=Command("allowlist list"))
+@op(allow=Level.OPERATOR, reads=True, command=Command("allowlist list"), refreshed_by="allowlist")
 async def list_allowlist(ctx: Ctx) -> AllowlistIds:
     """List the ids on the allowlist. If it is empty, every agent may act."""
     return _current(ctx)
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="allowlist add")
 async def allow_agent(ctx: Ctx, agent_id: Listed) -> AllowlistIds:
     """Add an id to the allowlist. The first id restricts access to the listed agents."""
     if not await ctx.read(lambda tx: tx.one(SQL.has_id, agent_id=agent_id)):
@@ -41,7 +41,7 @@ async def allow_agent(ctx: Ctx, agent_id: Listed) -> AllowlistIds:
     return _current(ctx)
 
 
-@op(allow=Level.OPERATOR, destructive=True)
+@op(allow=Level.OPERATOR, destructive=True, command="allowlist remove")
 async def disallow_agent(ctx: Ctx, agent_id: Listed) -> AllowlistIds:
     """Remove an id from the allowlist. Removing the last one lifts the restriction."""
     if agent_id not in ctx.allowlist.ids():

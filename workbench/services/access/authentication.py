@@ -1,12 +1,15 @@
-"""Authentication of agents: finds the caller by a token, or by id alone for agents that a migration imported.
+"""Authentication of agents: finds the caller by a token, or by id alone for agents that a migration imported, and tells
+those that wait for an agent when its token becomes invalid.
 
 This module only reads. It does not know the operator's token, and `ops` decides what a caller may do.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cachetools import LRUCache, TTLCache
@@ -30,6 +33,16 @@ SUPERVISED = "supervised"
 _SHARED = frozenset({"team", "session", "project", "agent_tool"})
 """Nouns of events that may change what any agent may do."""
 _ALL = "*"
+REASONS = {
+    "agent.revoked": "REVOKED",
+    "agent.deleted": "REVOKED",
+    "agent.token_issued": "TOKEN_REPLACED",
+    "agent.terminated": "TOKEN_ENDED",
+    "agent.exited": "TOKEN_ENDED",
+    "agent.survived": "TOKEN_ENDED",
+    "agent.token_ended": "TOKEN_ENDED",  # that of one attempt's command
+}
+"""Events that invalidate a token, and the reason that each one gives."""
 
 
 class CallerIdentity(Wire):
@@ -83,13 +96,13 @@ class CallerCache:
             Unauthenticated: ``INVALID_TOKEN``.
         """
         hashed = access.token_hash(token)
-        known = self._cached(self._by_token.get(hashed, ""))
-        if known is None or known.token_hash != hashed:
+        agent = self._from_cache(self._by_token.get(hashed, ""))
+        if agent is None or agent.token_hash != hashed:
             if (command := await self._command(hashed)) is not None:
                 return command
-            known = await self._read(lambda tx: tx.one(SQL.by_token, token_hash=hashed))
-            self._by_token[hashed] = known.uid
-        return known.now(self._store.now())
+            agent = await self._read(lambda tx: tx.one(SQL.by_token, token_hash=hashed))
+            self._by_token[hashed] = agent.uid
+        return agent.now(self._store.now())
 
     async def identify_by_id(self, agent_id: str) -> Caller:
         """The caller with an agent id, if a migration imported the agent and it has no token yet.
@@ -117,8 +130,8 @@ class CallerCache:
         Raises:
             Unauthenticated: ``INVALID_TOKEN``.
         """
-        known = self._cached(uid) or await self._read(lambda tx: tx.one(SQL.as_caller, id=uid))
-        return known.now(self._store.now())
+        agent = self._from_cache(uid) or await self._read(lambda tx: tx.one(SQL.as_caller, id=uid))
+        return agent.now(self._store.now())
 
     async def renewed(self, caller: Caller) -> Caller:
         """An agent's caller with its present permissions; that of a command only while its attempt is under way.
@@ -149,7 +162,7 @@ class CallerCache:
         agent = await self.current(attempt["agent_id"])
         return replace(agent, token_hash=hashed, attempt=(attempt["task_id"], attempt["attempt"]))
 
-    def _cached(self, uid: str) -> _Agent | None:
+    def _from_cache(self, uid: str) -> _Agent | None:
         while self._changed:
             changed = self._changed.pop()
             if changed == _ALL:
@@ -163,10 +176,13 @@ class CallerCache:
 
     async def _read(self, question: Callable[[Reader], Row | None]) -> _Agent:
         row = await self._store.read_inline(question)
-        if row is None or row["registration_status"] == Registration.REVOKED or row["deleted_at"] is not None:
+        if row is None or row["registration_status"] == Registration.REVOKED:
             raise Unauthenticated("INVALID_TOKEN", "The token is unknown or was revoked. Register again.")
-        found = self._agents[row["id"]] = _Agent(row["id"], row["token_hash"], _caller(row), row["expires_at"])
-        return found
+        if row["deleted_at"] is not None:
+            text = "The agent of this token was deleted. The operator can restore it; its token then works again."
+            raise Unauthenticated("INVALID_TOKEN", text)
+        agent = self._agents[row["id"]] = _Agent(row["id"], row["token_hash"], _caller(row), row["expires_at"])
+        return agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +199,40 @@ class _Agent:
         if self.expires_at is None or now < self.expires_at:
             return self.caller
         return replace(self.caller, level=Level.ANONYMOUS, barred="GRANT_EXPIRED")
+
+
+class Revocations:
+    """The calls and connections that wait, by their agents. Use it on one loop.
+
+    Noting that something waits costs next to nothing, as it is done for each call of a tool.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[asyncio.Future[str], Caller]] = {}
+
+    def note(self, event: Row) -> None:
+        """Take an event of one of the kinds in `REASONS`."""
+        reason = REASONS[event["kind"]]
+        data = json.loads(event["data"]) if event["kind"] == "agent.token_ended" else None
+        for end, caller in self._waiting.get(event["subject"].removeprefix("agent:"), {}).items():
+            if not end.done() and (data is None or caller.attempt == (data["task_id"], data["attempt"])):
+                end.set_result(reason)
+
+    @contextmanager
+    def awaited(self, caller: Caller) -> Iterator[asyncio.Future[str]]:
+        """A future that gets the reason if the token of a caller's agent becomes invalid within the block."""
+        end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        if caller.agent is None:
+            yield end
+            return
+        waiting = self._waiting.setdefault(caller.agent, {})
+        waiting[end] = caller
+        try:
+            yield end
+        finally:
+            del waiting[end]
+            if not waiting and self._waiting.get(caller.agent) is waiting:
+                del self._waiting[caller.agent]
 
 
 def _caller(row: Row) -> Caller:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import NotFound, Refused
+from workbench.errors import Hint, NotFound, Refused
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Command, Ctx, op
+from workbench.ops import Caller, Command, Ctx, RestRoute, op
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -45,7 +45,14 @@ class AgentTools(Wire):
     agent_tools: list[AgentTool]
 
 
-@op(allow=Level.READ, reads=True, tool=False, command=Command("agent-tools list"))
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("agent-tools list"),
+    rest=RestRoute("GET", "/agent-tools", rows="agent_tools"),
+    refreshed_by="agent_tool",
+)
 async def list_agent_tools(ctx: Ctx) -> AgentTools:
     """List the tools that agents can be granted, with their permissions."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
@@ -55,6 +62,7 @@ async def list_agent_tools(ctx: Ctx) -> AgentTools:
 @op(
     allow=Level.OPERATOR,
     command=(
+        "agent-tools edit",
         Command(
             "agent-tools enable TOOL",
             "{tool_id} is switched on.",
@@ -70,6 +78,7 @@ async def list_agent_tools(ctx: Ctx) -> AgentTools:
             help="Switch a tool off for all agents, whatever they were granted.",
         ),
     ),
+    rest=RestRoute("PATCH", "/agent-tools/{tool_id}"),
 )
 async def update_agent_tool(
     ctx: Ctx,
@@ -81,13 +90,13 @@ async def update_agent_tool(
     """Enable or disable a tool, or change its permissions. It takes effect with an agent's next message."""
     changes: dict[str, Any] = {"enabled": enabled, "description": description}
     changes["permissions"] = permissions and permissions.model_dump()
-    chosen = {name: value for name, value in changes.items() if value is not None}
+    fields = {name: value for name, value in changes.items() if value is not None}
 
     def change(tx: Tx) -> AgentTool:
         _require(tx, tool_id)
-        if chosen:
+        if fields:
             tx.run(SQL.update, _columns(changes), id=tool_id, now=tx.now)
-            tx.emit("agent_tool.updated", f"agent_tool:{tool_id}", **chosen)
+            tx.emit("agent_tool.updated", f"agent_tool:{tool_id}", **fields)
         return _agent_tool(_require(tx, tool_id))
 
     return await ctx.write(change)
@@ -126,7 +135,7 @@ def _columns(changes: dict[str, Any]) -> dict[str, Any]:
 def _require(tx: Reader, tool_id: str) -> Row:
     row = tx.one(SQL.get, id=tool_id)
     if row is None:
-        raise NotFound("TOOL_NOT_FOUND", f"There is no tool {tool_id!r}. list_agent_tools lists them.")
+        raise NotFound("TOOL_NOT_FOUND", f"There is no tool {tool_id!r}.", Hint("list_agent_tools"))
     return row
 
 

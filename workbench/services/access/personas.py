@@ -83,7 +83,7 @@ class SavedPersona(PersonaInfo):
     warnings: list[str]
 
 
-@op(allow=Level.READ, reads=True, command=Command("personas list"))
+@op(allow=Level.READ, reads=True, command=Command("personas list"), refreshed_by="persona")
 async def get_personas(ctx: Ctx) -> PersonaPage:
     """List the personas."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list))
@@ -106,7 +106,7 @@ async def list_persona_versions(ctx: Ctx, persona_id: PersonaId) -> PersonaVersi
     return PersonaVersions(versions=[PersonaVersion(**row) for row in await ctx.read(question)])
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="personas save")
 async def save_persona(
     ctx: Ctx,
     persona_id: Annotated[str, Field(description="Its id; a built-in persona with this id is overridden.")],
@@ -120,30 +120,35 @@ async def save_persona(
     ],
 ) -> SavedPersona:
     """Save a persona of this project as `.aiswarm/personas/<id>.md`. Its agents get the text from now on."""
-    parsed = parse(check_id(persona_id), text)
+    persona_text = parse(check_id(persona_id), text)
 
     def change(tx: Tx) -> SavedPersona:
-        row = tx.one(SQL.get, id=parsed.id)
-        if row is None or row["sha256"] != parsed.sha256:
-            _save(tx, parsed, "project")
-        atomic_file.replace(ctx.settings.home / "personas" / f"{parsed.id}.md", text)
-        saved = require_persona(tx, parsed.id)
-        return SavedPersona.model_construct(**dict(saved), warnings=warnings_about("definition", saved.definition))
+        row = tx.one(SQL.get, id=persona_text.id)
+        if row is None or row["sha256"] != persona_text.sha256:
+            _save(tx, persona_text, "project")
+        atomic_file.replace(ctx.settings.home / "personas" / f"{persona_text.id}.md", text)
+        persona = require_persona(tx, persona_text.id)
+        return SavedPersona.model_construct(**dict(persona), warnings=warnings_about("definition", persona.definition))
 
     return await ctx.write(change)
 
 
+def find_persona(tx: Reader, persona_id: str) -> PersonaInfo | None:
+    """A persona, if it exists; ids are case-insensitive."""
+    row = tx.one(SQL.get, id=persona_id.lower())
+    return PersonaInfo(**row) if row else None
+
+
 def require_persona(tx: Reader, persona_id: str) -> PersonaInfo:
-    """A persona that exists; ids are case-insensitive.
+    """A persona that exists.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``.
     """
-    row = tx.one(SQL.get, id=persona_id.lower())
-    if row is None:
-        known = ", ".join(r["id"] for r in tx.all(SQL.list))
-        raise NotFound("PERSONA_NOT_FOUND", f"There is no persona {persona_id!r}. Available: {known}.")
-    return PersonaInfo(**row)
+    if persona := find_persona(tx, persona_id):
+        return persona
+    known = ", ".join(row["id"] for row in tx.all(SQL.list))
+    raise NotFound("PERSONA_NOT_FOUND", f"There is no persona {persona_id!r}. Available: {known}.")
 
 
 async def sync(store: Store, settings: Settings) -> None:
@@ -158,9 +163,9 @@ async def sync(store: Store, settings: Settings) -> None:
             texts[text.id] = (text, source)
 
     def change(tx: Tx) -> None:
-        known = {row["id"]: row["sha256"] for row in tx.all(SQL.list)}
+        hashes = {row["id"]: row["sha256"] for row in tx.all(SQL.list)}
         for text, source in texts.values():
-            if known.get(text.id) != text.sha256:
+            if hashes.get(text.id) != text.sha256:
                 _save(tx, text, source)
 
     await store.write(change)

@@ -1,4 +1,4 @@
-"""Lets every process of the project know what one of them was given as secret, by keyed hashes in the store."""
+"""Tells every process of the project which values are secret in one of them, by keyed hashes in the store."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def learn(ctx: Ctx, values: Collection[str]) -> None:
     """
     ctx.secrets.add(values)
     if fresh := ctx.secrets.unmarked(values):
-        found = await asyncio.to_thread(ctx.secrets.marks, fresh)
-        await ctx.write(lambda tx: _record(tx, found), durable=False)
+        marks = await asyncio.to_thread(ctx.secrets.marks, fresh)
+        await ctx.write(lambda tx: _record(tx, marks), durable=False)
         ctx.secrets.marked(fresh)
 
 
@@ -51,10 +51,10 @@ async def refresh(ctx: Ctx) -> None:
         await load(ctx)
 
 
-def _record(tx: Tx, found: Iterable[Mark]) -> None:
+def _record(tx: Tx, marks: Iterable[Mark]) -> None:
     """Record marks; the newest `MOST` are kept, as many as values are known in one process."""
-    is_news = any(tx.one(SQL.get, mark=one.mark) is None for one in found)
-    tx.many(SQL.record, [{**one._asdict(), "now": tx.now} for one in found])
+    is_news = any(tx.one(SQL.get, mark=mark.mark) is None for mark in marks)
+    tx.many(SQL.record, [{**mark._asdict(), "now": tx.now} for mark in marks])
     tx.run(SQL.drop_oldest, most=MOST - 1)
     if is_news:
         tx.emit("secret.learned", "secret:project")

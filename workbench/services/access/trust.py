@@ -1,6 +1,6 @@
-"""What of the project's files is not used because the user has not trusted it; see `workbench.trust.withheld`.
+"""The project's files that are not used because the user has not trusted them; see `workbench.trust.withheld`.
 
-Trusting it is no operation: nobody who reaches a server can do it, only a user of this machine, by `workbench trust`.
+Trusting them is no operation: a client of the server cannot do it, only a user of this machine, by `workbench trust`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class UntrustedFiles(Wire):
     files: list[UntrustedFile]
 
 
-@op(allow=Level.OPERATOR, reads=True)
+@op(allow=Level.OPERATOR, reads=True, refreshed_by="clock")
 async def list_untrusted_files(ctx: Ctx) -> UntrustedFiles:
     """List the project's settings and profiles that are not used. `workbench trust` shows and trusts them."""
-    return UntrustedFiles(files=await asyncio.to_thread(_untrusted, ctx.settings.project))
+    return UntrustedFiles(files=await asyncio.to_thread(_list_untrusted, ctx.settings.project))
 
 
-def _untrusted(project: Path) -> list[UntrustedFile]:
+def _list_untrusted(project: Path) -> list[UntrustedFile]:
     try:
-        return [UntrustedFile(file=one.place, settings=list(one.names)) for one in withheld(project)]
+        return [UntrustedFile(file=file.place, settings=list(file.names)) for file in withheld(project)]
     except BadInput:  # the file became invalid after the start: the next start names what is wrong
         return []

@@ -1,29 +1,5 @@
 """Agents: registration, admission with a grant, presence, and changes by the operator (spec 1)."""
 
-from workbench.services.agents import (
-    admission,
-    changes,
-    connect,
-    decide,
-    directory,
-    expiry,
-    grants,
-    presence,
-    register,
-    rows,
-    status,
-)
+from workbench.services.agents import admission, changes, connect, decide, directory, grants, presence, register, rows
 
-__all__ = [
-    "admission",
-    "changes",
-    "connect",
-    "decide",
-    "directory",
-    "expiry",
-    "grants",
-    "presence",
-    "register",
-    "rows",
-    "status",
-]
+__all__ = ["admission", "changes", "connect", "decide", "directory", "grants", "presence", "register", "rows"]

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import Conflict, NotFound
+from workbench.errors import Conflict, Hint, NotFound, WorkbenchError
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Command, Ctx, Ok, op
 from workbench.process import connected_user
@@ -29,7 +29,7 @@ RuleName = Annotated[
 
 
 class AdmissionRule(Wire):
-    """A rule that admits agents whose name matches a pattern, with a grant."""
+    """A rule that admits agents whose name matches a pattern, with a grant. `problem`: why it can admit none now."""
 
     id: int
     name: str
@@ -37,6 +37,7 @@ class AdmissionRule(Wire):
     loopback_only: bool
     grants: dict[str, Any]
     created_at: Micros
+    problem: str | None = None
 
 
 class AdmissionRules(Wire):
@@ -45,7 +46,7 @@ class AdmissionRules(Wire):
     rules: list[AdmissionRule]
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="rules add")
 async def add_admission_rule(
     ctx: Ctx,
     name: RuleName,
@@ -58,7 +59,7 @@ async def add_admission_rule(
     grants: Annotated[dict[str, Any], Field(description=f"Their grant: {grants.CHOICES}")] = {},
 ) -> AdmissionRule:
     """Add a rule that admits agents with a matching name without asking. Each approval records the rule."""
-    grant = _parsed(grants)
+    grant = _parse(grants)
     await require_tools(ctx, grant)
 
     def change(tx: Tx) -> AdmissionRule:
@@ -73,10 +74,12 @@ async def add_admission_rule(
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, reads=True, command=Command("rules list"))
+@op(allow=Level.OPERATOR, reads=True, command=Command("rules list"), refreshed_by="rule")
 async def list_admission_rules(ctx: Ctx) -> AdmissionRules:
     """List the rules that admit agents without asking, in the order in which they are tried."""
-    return AdmissionRules(rules=await ctx.read(_all))
+    return AdmissionRules(
+        rules=await ctx.read(lambda tx: [rule.model_copy(update={"problem": _problem(tx, rule)}) for rule in _all(tx)])
+    )
 
 
 @op(allow=Level.OPERATOR, destructive=True, command=Command("rules remove NAME", "Removed rule {name}."))
@@ -87,7 +90,7 @@ async def remove_admission_rule(
 
     def change(tx: Tx) -> Ok:
         if not tx.run(SQL.remove, name=name):
-            raise NotFound("RULE_NOT_FOUND", f"There is no rule {name!r}. list_admission_rules lists them.")
+            raise NotFound("RULE_NOT_FOUND", f"There is no rule {name!r}.", Hint("list_admission_rules"))
         tx.emit("rule.removed", f"rule:{name}")
         return Ok()
 
@@ -109,16 +112,6 @@ def user_of(caller: Caller) -> int | None:
     return connected_user(*caller.connection) if caller.connection else None
 
 
-def user_name(user: int) -> str:
-    """The login name of a user of this machine; its number if it has none."""
-    import pwd  # Windows has none
-
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return f"user {user}"
-
-
 def _is_own(caller: Caller, user: int | None) -> bool:
     """Whether a program on this machine calls that runs as who runs this server, as far as the system tells."""
     if caller.address is None or caller.connection is None:  # the call came from this process
@@ -133,8 +126,17 @@ def _all(tx: Reader) -> list[AdmissionRule]:
     ]
 
 
-def _parsed(chosen: Mapping[str, Any]) -> Grant:
-    parsed = grants.parse(chosen)
-    if parsed.agent_id:
+def _problem(tx: Reader, rule: AdmissionRule) -> str | None:
+    """Why the grant of a rule is no longer valid; None if it is."""
+    try:
+        check(tx, _parse(rule.grants))
+    except WorkbenchError as error:
+        return error.message
+    return None
+
+
+def _parse(choices: Mapping[str, Any]) -> Grant:
+    grant = grants.parse(choices)
+    if grant.agent_id:
         raise grants.choice_refused("agent_id", "a rule admits many agents, and each gets its own id; omit it")
-    return parsed
+    return grant

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import Level, Wire
-from workbench.ops import Command, Ctx, op
+from workbench.ops import Command, Ctx, RestRoute, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.services.agents import grants
-from workbench.services.agents.directory import AgentInfo, AgentList, agent_by_uid, agent_of
-from workbench.services.agents.rows import require_agent
+from workbench.services.agents.directory import AgentInfo, AgentList, agent_of
+from workbench.services.agents.rows import agent_by_uid, require_agent
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
@@ -31,13 +31,13 @@ class IssuedToken(Wire):
     token: str
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="grant", rest=RestRoute("PATCH", "/agents/{agent_id}", body="changes"))
 async def update_agent(ctx: Ctx, agent_id: AgentId, changes: Changes, reason: Reason = "") -> AgentInfo:
     """Change an agent's grant, name, id, session or team. Takes effect with its next message."""
     return (await _change(ctx, [agent_id], changes, reason))[0]
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="move")
 async def assign_agents(
     ctx: Ctx,
     agent_ids: Annotated[list[str], Field(min_length=1, max_length=1_000, description="Their ids; see list_agents.")],
@@ -48,7 +48,11 @@ async def assign_agents(
     return AgentList(agents=await _change(ctx, agent_ids, changes, reason))
 
 
-@op(allow=Level.OPERATOR, command=Command("token AGENT_ID", prints="{token}", also="agents token"))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("token AGENT_ID", prints="{token}", also="agents token"),
+    rest=RestRoute("POST", "/agents/{agent_id}/token"),
+)
 async def issue_token(ctx: Ctx, agent_id: AgentId) -> IssuedToken:
     """Issue a new token to an agent. The previous token stops working, and its connections are closed."""
     token = access.new_token("wba")
@@ -64,7 +68,7 @@ async def issue_token(ctx: Ctx, agent_id: AgentId) -> IssuedToken:
     return IssuedToken(agent_id=agent_id, token=token)
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="agents restore", rest=RestRoute("POST", "/agents/{agent_id}/restore"))
 async def restore_agent(ctx: Ctx, agent_id: AgentId) -> AgentInfo:
     """Restore a deleted agent with its id, grant and token."""
 
@@ -100,10 +104,10 @@ async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], re
     if not grant.model_fields_set:
         raise grants.nothing_chosen()
     if grant.tools:
-        await grants.require_tools(ctx, grant, await ctx.read(lambda tx: _held(tx, agent_ids)))
+        await grants.require_tools(ctx, grant, await ctx.read(lambda tx: _shared_tools(tx, agent_ids)))
 
     def change(tx: Tx) -> list[AgentInfo]:
-        return [_change_one(tx, ctx, require_agent(tx, one), grant, reason) for one in agent_ids]
+        return [_change_one(tx, ctx, require_agent(tx, agent_id), grant, reason) for agent_id in agent_ids]
 
     changed = await ctx.write(change)
     for before, after in zip(agent_ids, changed, strict=True):
@@ -111,13 +115,18 @@ async def _change(ctx: Ctx, agent_ids: list[str], changes: Mapping[str, Any], re
     return changed
 
 
-def _held(tx: Reader, agent_ids: list[str]) -> set[str]:
+def _shared_tools(tx: Reader, agent_ids: list[str]) -> set[str]:
     """The words for tools that all of these agents are granted."""
-    held = [set(json.loads(require_agent(tx, one)["tools"])) for one in agent_ids]
-    return set.intersection(*held) if held else set()
+    granted = [set(json.loads(require_agent(tx, agent_id)["tools"])) for agent_id in agent_ids]
+    return set.intersection(*granted) if granted else set()
 
 
 def _change_one(tx: Tx, ctx: Ctx, agent: Row, grant: grants.Grant, reason: str) -> AgentInfo:
+    if agent["registration_status"] in access.TURNED_AWAY:
+        name, status = agent["assigned_agent_id"], agent["registration_status"]
+        raise Conflict(
+            "WRONG_STATE", f"{name} is {status}: a grant has no effect. It has to register again.", agent_id=name
+        )
     try:
         changed = grants.apply(tx, agent, grant)
     except WorkbenchError as error:

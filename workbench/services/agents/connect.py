@@ -56,7 +56,7 @@ class ConnectionInstructions(Wire):
     instructions: list[Instruction]
 
 
-@op(allow=Level.OPERATOR, reads=True, needs_server=True)
+@op(allow=Level.OPERATOR, reads=True, needs_server=True, command="connect")
 async def connection_instructions(
     ctx: Ctx, agent_id: Annotated[str | None, Field(description="Insert the id of this agent.")] = None
 ) -> ConnectionInstructions:

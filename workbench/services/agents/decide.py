@@ -15,8 +15,7 @@ from workbench.services.access.personas import require_persona
 from workbench.services.agents import grants
 from workbench.services.agents.admission import AdmissionRule
 from workbench.services.agents.grants import Grant
-from workbench.services.agents.rows import agent_row
-from workbench.services.agents.status import set_status
+from workbench.services.agents.rows import agent_by_uid, set_status
 from workbench.services.approvals import ApprovalInfo
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -25,15 +24,15 @@ SQL = beside(__file__)
 
 
 def suggested_session(tx: Reader, parent: str | None, session: str | None = None) -> dict[str, Any] | None:
-    """The session of who spawned this agent, else the one in which the operator spawned it; null: none was named.
+    """The session to suggest for an agent: its parent's, else the one in which the operator spawned it, or none.
 
     Args:
         parent: the agent that spawned it.
         session: the session in which the operator spawned it.
     """
-    found = tx.one(SQL.session_of, id=parent) if parent else None
-    found = found or (tx.one(SQL.space, id=session) if session else None)
-    return dict(found) if found else None
+    row = tx.one(SQL.session_of, id=parent) if parent else None
+    row = row or (tx.one(SQL.space, id=session) if session else None)
+    return dict(row) if row else None
 
 
 def admit_by_rule(tx: Tx, rule: AdmissionRule, agent_uid: str) -> str | None:
@@ -81,8 +80,7 @@ async def decide_registration(
 
 
 def _admit(tx: Tx, approval: ApprovalInfo, agent_uid: str, choices: Mapping[str, Any]) -> str:
-    agent = agent_row(tx, agent_uid)
-    assert agent is not None, "an approval's agent exists"
+    agent = agent_by_uid(tx, agent_uid)
     grant = _with_defaults(tx, agent, approval.payload, grants.parse(choices))
     granted = grants.apply(tx, agent, grant)
     tx.run(SQL.admit, id=agent_uid)
@@ -95,9 +93,8 @@ def _admit(tx: Tx, approval: ApprovalInfo, agent_uid: str, choices: Mapping[str,
 
 
 def _outcome(tx: Reader, agent_uid: str) -> dict[str, Any]:
-    """What an admitted agent was granted: `session` is null, or ``{"id", "name", "project"}``."""
-    agent, session = agent_row(tx, agent_uid), tx.one(SQL.session_of, id=agent_uid)
-    assert agent is not None, "it was admitted in this transaction"
+    """The grant of an admitted agent: `session` is null, or ``{"id", "name", "project"}``."""
+    agent, session = agent_by_uid(tx, agent_uid), tx.one(SQL.session_of, id=agent_uid)
     columns = ("name", "persona_id", "role", "tool", "access_level", "team", "self_tools")
     granted = {column: agent[column] for column in columns}
     definition = tx.one(SQL.definition_of, id=agent_uid)
@@ -116,21 +113,21 @@ def _outcome(tx: Reader, agent_uid: str) -> dict[str, Any]:
     }
 
 
-def _with_defaults(tx: Reader, agent: Row, asked: Mapping[str, Any], grant: Grant) -> Grant:
+def _with_defaults(tx: Reader, agent: Row, request: Mapping[str, Any], grant: Grant) -> Grant:
     """Fill in what was not chosen: the id and the session that the request suggests, and the persona's role.
 
     An id that was taken since gets a number. A session that was deleted since is none.
     """
-    chosen: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     if not grant.agent_id:
-        chosen["agent_id"] = free_agent_id(tx, grant.name or asked["suggested_id"])
+        defaults["agent_id"] = free_agent_id(tx, grant.name or request["suggested_id"])
     persona_id = grant.persona_id if "persona_id" in grant.model_fields_set else agent["persona_id"]
     if grant.role is None:
-        chosen["role"] = require_persona(tx, persona_id).role if persona_id else Role.WORKER
+        defaults["role"] = require_persona(tx, persona_id).role if persona_id else Role.WORKER
     if not {"session_id", "team_id"} & grant.model_fields_set:
-        suggested = asked["suggested_session"]
-        chosen["session_id"] = suggested["id"] if suggested and tx.one(SQL.session, id=suggested["id"]) else None
-    return grant.model_copy(update=chosen)
+        session = request["suggested_session"]
+        defaults["session_id"] = session["id"] if session and tx.one(SQL.session, id=session["id"]) else None
+    return grant.model_copy(update=defaults)
 
 
 def free_agent_id(tx: Reader, name: str) -> str:
@@ -140,10 +137,10 @@ def free_agent_id(tx: Reader, name: str) -> str:
 
 
 def suggested_id(tx: Reader, name: str) -> str:
-    """The same to suggest for a registration: one that is suggested for another that waits is taken, too."""
+    """An id to suggest for a registration: free, and not suggested for another that waits for its decision."""
     base = access.id_from_name(name)
-    waiting = (str(json.loads(row["payload"]).get("suggested_id")) for row in tx.all(SQL.suggested, prefix=base))
-    return access.free_id(base, {*_taken(tx, base), *waiting})
+    pending_ids = (str(json.loads(row["payload"]).get("suggested_id")) for row in tx.all(SQL.suggested, prefix=base))
+    return access.free_id(base, {*_taken(tx, base), *pending_ids})
 
 
 def _taken(tx: Reader, base: str) -> set[str]:

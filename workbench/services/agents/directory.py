@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from workbench.model import SECOND, Access, GrantedAccess, Level, Micros, Registration, Role, SelfTools, Wire
-from workbench.ops import Columns, Command, Ctx, op
+from workbench.ops import Columns, Command, Ctx, RestRoute, op
 from workbench.ops.parameters import AgentId
 from workbench.rules import access
 from workbench.rules.naming import like_pattern
@@ -24,17 +24,18 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Presence = Literal["active", "idle", "offline", "terminated"]
+Presence = Literal["active", "idle", "waiting", "inactive", "terminated"]
 
 
 class AgentInfo(Wire):
     """An agent, as others see it.
 
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
-    task, an idle one could take one, an offline one is silent or not admitted, and a terminated one's process has
-    ended. Who holds a lease is active also while it sends nothing. `definition` is the name of its definition, and
-    `definition_hash` the version that it was last started with. `self_tools`: what it may do with it;
-    `definitions`: whether a planner may manage all of them. `tools`: what of the catalogue of tools it may call.
+    task, an idle one could take one, a waiting one is connected and not admitted yet, an inactive one has left, is
+    silent or not admitted, and a terminated one's process has ended. Who holds a lease is active also while it sends
+    nothing. `definition` is the name of its definition, and `definition_hash` the version that it was last started
+    with. `self_tools`: what it may do with it; `definitions`: whether a planner may manage all of them. `tools`: what
+    of the catalogue of tools it may call.
     """
 
     agent_id: str
@@ -104,7 +105,13 @@ class AgentFilter:
     since: int | None = None
 
 
-@op(allow=Level.READ, reads=True, command=Command("agents list"))
+@op(
+    allow=Level.READ,
+    reads=True,
+    command=Command("agents list"),
+    rest=RestRoute("GET", "/agents", rows="agents"),
+    refreshed_by="agent session team project clock",
+)
 async def list_agents(
     ctx: Ctx,
     status: Annotated[Registration | None, Field(description="Only agents in this state.")] = None,
@@ -117,33 +124,33 @@ async def list_agents(
 ) -> AgentPage:
     """List the agents that are visible to you, oldest first."""
 
-    wanted = AgentFilter(status, session_id, team_id, search, deleted)
-    return await ctx.read(lambda tx: page(tx, ctx, wanted, limit, cursor))
+    filters = AgentFilter(status, session_id, team_id, search, deleted)
+    return await ctx.read(lambda tx: page(tx, ctx, filters, limit, cursor))
 
 
-def page(tx: Reader, ctx: Ctx, wanted: AgentFilter, limit: int, cursor: str | None) -> AgentPage:
+def page(tx: Reader, ctx: Ctx, filters: AgentFilter, limit: int, cursor: str | None) -> AgentPage:
     """One page of the agents that are visible to the caller, oldest first.
 
     Raises:
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
         NotFound: ``SESSION_NOT_FOUND``, ``TEAM_NOT_FOUND``.
     """
-    caller, session, team = ctx.caller, wanted.session_id, wanted.team_id
+    caller, session, team = ctx.caller, filters.session_id, filters.team_id
     permissions.check(tx, caller, "read", "agents")
     values = {
         **caller.scope,
-        "status": wanted.status,
+        "status": filters.status,
         "session": require_session(tx, session, visible_to=caller)["id"] if session else None,
         "team": require_team(tx, team, visible_to=caller)["id"] if team else None,
-        "search": like_pattern(wanted.search),
-        "since": wanted.since,
-        "deleted": int(wanted.deleted),
+        "search": like_pattern(filters.search),
+        "since": filters.since,
+        "deleted": int(filters.deleted),
     }
     rows = tx.all(SQL.list, values | paging.after(cursor), limit=limit + 1)
     total = tx.one(SQL.count, values)
     assert total is not None
-    shown, following = paging.cut(rows, limit, "registered_at", "id")
-    return AgentPage(agents=[agent_of(ctx, row) for row in shown], total=total["n"], next_cursor=following)
+    page_rows, following = paging.cut(rows, limit, "registered_at", "id")
+    return AgentPage(agents=[agent_of(ctx, row) for row in page_rows], total=total["n"], next_cursor=following)
 
 
 @op(allow=Level.READ, reads=True)
@@ -157,21 +164,14 @@ async def get_active_agents(
         rows = tx.all(SQL.there, ctx.caller.scope, persona=persona_id.lower() if persona_id else None)
         return [agent_of(ctx, row) for row in rows]
 
-    found = await ctx.read(question)
-    return AgentList(agents=[agent for agent in found if agent.presence in ("active", "idle")])
+    agents = await ctx.read(question)
+    return AgentList(agents=[agent for agent in agents if agent.presence in ("active", "idle")])
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command="agent", rest=RestRoute("GET", "/agents/{agent_id}"))
 async def get_agent(ctx: Ctx, agent_id: AgentId) -> AgentInfo:
     """Get an agent that is visible to you."""
     return await ctx.read(lambda tx: visible_agent(tx, ctx, agent_id))
-
-
-def agent_by_uid(tx: Reader, agent_uid: str) -> Row:
-    """The row of `agents_seen` of an existing agent, by its internal id."""
-    row = tx.one(SQL.one, id=agent_uid)
-    assert row is not None, "the agent exists"
-    return row
 
 
 def visible_agent(tx: Reader, ctx: Ctx, agent_id: str) -> AgentInfo:
@@ -228,7 +228,11 @@ def _presence(row: Row, silent_before: int) -> Presence:
     if row["running"] == 0 and not row["connections"]:
         return "terminated"
     # A lease that has not run out is proof of life: its holder may work for minutes without a request.
-    is_present = row["connections"] or row["running"] or row["holding"] or row["last_heartbeat"] >= silent_before
+    # One that is admitted and not active has never been there, or has left.
+    is_heard = row["registration_status"] == Registration.ACTIVE and row["last_heartbeat"] >= silent_before
+    is_present = row["connections"] or row["running"] or row["holding"] or is_heard
+    if row["registration_status"] == Registration.PENDING and row["connections"]:
+        return "waiting"
     if not is_present or row["registration_status"] not in access.MAY_ACT:
-        return "offline"
+        return "inactive"
     return "active" if row["holding"] else "idle"

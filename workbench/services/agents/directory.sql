@@ -22,9 +22,6 @@ ORDER BY a.registered_at, a.id LIMIT :limit;
 SELECT COUNT(*) AS n FROM agents a
 WHERE {{wanted}};
 
--- name: one
-SELECT * FROM agents_seen WHERE id = :id;
-
 -- name: visible
 SELECT * FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
   AND {{visible}};

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from workbench.errors import BadInput, Conflict, NotFound
+from workbench.errors import BadInput, Conflict, Hint, NotFound
 from workbench.model import SECOND, Access, GrantedAccess, Role, SelfTools, Wire, iso
 from workbench.ops import Ctx, first_problems, problems_of
 from workbench.present.inert import inert_line
@@ -108,10 +108,10 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
             ``DEFINITION_NOT_FOUND``. BadInput: ``AMBIGUOUS_NAME``, ``AMBIGUOUS_TARGET``.
         Conflict: ``WORKTREE_CLOSED``, ``WORKTREE_FIXED``.
     """
-    wanted = {column: agent[column] for column in _COLUMNS} | _wanted(tx, agent, grant)
-    changed = {column: value for column, value in wanted.items() if value != agent[column]}
+    values = {column: agent[column] for column in _COLUMNS} | _resolve(tx, agent, grant)
+    changed = {column: value for column, value in values.items() if value != agent[column]}
     if changed:
-        tx.run(SQL.grant, wanted | {"id": agent["id"], "expired": int(_is_over(wanted["expires_at"], tx.now))})
+        tx.run(SQL.grant, values | {"id": agent["id"], "expired": int(_is_over(values["expires_at"], tx.now))})
         if "assigned_agent_id" in changed and not agent["assigned_agent_id"].startswith("pending_"):
             tx.run(SQL.remember_id, agent_id=agent["assigned_agent_id"], id=agent["id"])
     if changed.get("expires_at"):
@@ -121,10 +121,10 @@ def apply(tx: Tx, agent: Row, grant: Grant) -> dict[str, Any]:
 
 def before(agent: Row, changed: Mapping[str, Any]) -> dict[str, Any]:
     """The values of changed columns before the change, from the agent's row then (times as ISO 8601)."""
-    old = {column: agent[column] for column in changed}
-    if old.get("expires_at"):
-        old["expires_at"] = iso(old["expires_at"])
-    return old
+    values = {column: agent[column] for column in changed}
+    if values.get("expires_at"):
+        values["expires_at"] = iso(values["expires_at"])
+    return values
 
 
 def check(tx: Reader, grant: Grant) -> None:
@@ -136,7 +136,7 @@ def check(tx: Reader, grant: Grant) -> None:
         Conflict: ``TEAM_ELSEWHERE``, ``WORKTREE_CLOSED``. BadInput: ``AMBIGUOUS_NAME``, ``AMBIGUOUS_TARGET``.
     """
     nobody = dict.fromkeys(_COLUMNS) | {"id": None}
-    _wanted(tx, nobody, grant)
+    _resolve(tx, nobody, grant)
 
 
 _COLUMNS = (
@@ -155,29 +155,31 @@ _COLUMNS = (
     "may_define",
     "tools",
 )
+_COLUMN_CHOICES = ("name", "role", "tool", "access_level", "self_tools")
+"""The choices that are columns under the same name."""
 
 
-def _wanted(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
-    chosen = {name: getattr(grant, name) for name in grant.model_fields_set}
-    wanted = {name: chosen[name] for name in ("name", "role", "tool", "access_level", "self_tools") if chosen.get(name)}
-    if chosen.get("agent_id"):
-        wanted["assigned_agent_id"] = _free(tx, agent, chosen["agent_id"])
-    if "persona_id" in chosen:
-        persona = require_persona(tx, chosen["persona_id"]) if chosen["persona_id"] else None
-        wanted["persona_id"] = persona.id if persona else None
-    if "definition" in chosen:
-        wanted["definition_id"] = _definition(tx, chosen["definition"]) if chosen["definition"] else None
-    if "definitions" in chosen:
-        wanted["may_define"] = int(chosen["definitions"] or False)
-    if "tools" in chosen:
-        wanted["tools"] = json.dumps(sorted(set(chosen["tools"] or ())))
-    if "worktree" in chosen:
-        wanted["assigned_worktree"] = _worktree(tx, agent, chosen["worktree"])
-    if {"session_id", "team_id"} & chosen.keys():
-        wanted |= _place(tx, agent, chosen)
-    if {"expires_at", "expires_in_seconds"} & chosen.keys():
-        wanted["expires_at"] = _until(tx, chosen.get("expires_at"), chosen.get("expires_in_seconds"))
-    return wanted
+def _resolve(tx: Reader, agent: Row, grant: Grant) -> dict[str, Any]:
+    choices = {name: getattr(grant, name) for name in grant.model_fields_set}
+    columns = {name: choices[name] for name in _COLUMN_CHOICES if choices.get(name)}
+    if choices.get("agent_id"):
+        columns["assigned_agent_id"] = _free(tx, agent, choices["agent_id"])
+    if "persona_id" in choices:
+        persona = require_persona(tx, choices["persona_id"]) if choices["persona_id"] else None
+        columns["persona_id"] = persona.id if persona else None
+    if "definition" in choices:
+        columns["definition_id"] = _definition(tx, choices["definition"]) if choices["definition"] else None
+    if "definitions" in choices:
+        columns["may_define"] = int(choices["definitions"] or False)
+    if "tools" in choices:
+        columns["tools"] = json.dumps(sorted(set(choices["tools"] or ())))
+    if "worktree" in choices:
+        columns["assigned_worktree"] = _worktree(tx, agent, choices["worktree"])
+    if {"session_id", "team_id"} & choices.keys():
+        columns |= _place(tx, agent, choices)
+    if {"expires_at", "expires_in_seconds"} & choices.keys():
+        columns["expires_at"] = _until(tx, choices.get("expires_at"), choices.get("expires_in_seconds"))
+    return columns
 
 
 def _free(tx: Reader, agent: Row, agent_id: str) -> str:
@@ -187,6 +189,7 @@ def _free(tx: Reader, agent: Row, agent_id: str) -> str:
     other = next((row for row in holders if row["id"] != agent["id"]), None)
     if other is not None:
         note = " (of a deleted agent)" if other["deleted_at"] is not None else ""
+        note = f" (formerly of {other['now']})" if other["now"] else note
         raise Conflict("AGENT_ID_TAKEN", f"Agent ID '{other['agent_id']}' already exists{note}. Choose another.")
     return agent_id
 
@@ -200,7 +203,7 @@ def _definition(tx: Reader, wanted: str) -> str:
         text = f"{inert_line(wanted)} means {len(paths)} agents. Name one by its path: {', '.join(paths)}."
         raise BadInput("AMBIGUOUS_TARGET", text, candidates=paths)
     if not found:
-        raise NotFound("DEFINITION_NOT_FOUND", f"There is no agent definition {wanted!r}. agent_list lists them.")
+        raise NotFound("DEFINITION_NOT_FOUND", f"There is no agent definition {wanted!r}.", Hint("agent_list"))
     return str(found[0]["id"])
 
 
@@ -214,24 +217,24 @@ def _worktree(tx: Reader, agent: Row, name: str | None) -> str | None:
         return None
     found = tx.one(SQL.worktree, name=name)
     if found is None:
-        raise NotFound("WORKTREE_NOT_FOUND", f"There is no worktree {name!r}. get_worktree_status lists them.")
+        raise NotFound("WORKTREE_NOT_FOUND", f"There is no worktree {name!r}.", Hint("get_worktree_status"))
     if found["status"] != "active":
         raise Conflict("WORKTREE_CLOSED", f"The worktree {name} is {found['status']}. Choose another.")
     return name
 
 
-def _place(tx: Reader, agent: Row, chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _place(tx: Reader, agent: Row, choices: Mapping[str, Any]) -> dict[str, Any]:
     """A matching session and team: members of a team that is in a session are in that session."""
     session = agent["session_id"]
-    if "session_id" in chosen:
-        session = require_session(tx, chosen["session_id"])["id"] if chosen["session_id"] else None
-    team = require_team(tx, chosen["team_id"]) if chosen.get("team_id") else None
+    if "session_id" in choices:
+        session = require_session(tx, choices["session_id"])["id"] if choices["session_id"] else None
+    team = require_team(tx, choices["team_id"]) if choices.get("team_id") else None
     if team is None:
-        kept = agent["team_id"] if "team_id" not in chosen and session == agent["session_id"] else None
-        return {"session_id": session, "team_id": kept}
+        team_id = agent["team_id"] if "team_id" not in choices and session == agent["session_id"] else None
+        return {"session_id": session, "team_id": team_id}
     if team["session_id"] is None or team["session_id"] == session:
         return {"session_id": session, "team_id": team["id"]}
-    if chosen.get("session_id"):
+    if choices.get("session_id"):
         raise Conflict(
             "TEAM_ELSEWHERE", f"The team {team['name']} is in another session. Move it, or omit one of them."
         )

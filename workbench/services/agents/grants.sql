@@ -1,9 +1,10 @@
 -- name: holders
 -- Two ids that differ only in the case of letters would be taken for one.
-SELECT id, assigned_agent_id AS agent_id, deleted_at FROM agents
+SELECT id, assigned_agent_id AS agent_id, deleted_at, NULL AS now FROM agents
 WHERE LOWER(assigned_agent_id) = LOWER(CAST(:agent_id AS TEXT))
 UNION ALL
-SELECT id, agent_id, NULL FROM former_ids WHERE LOWER(agent_id) = LOWER(CAST(:agent_id AS TEXT));
+SELECT f.id, f.agent_id, NULL, a.assigned_agent_id FROM former_ids f JOIN agents a ON a.id = f.id
+WHERE LOWER(f.agent_id) = LOWER(CAST(:agent_id AS TEXT));
 
 -- name: remember_id
 INSERT INTO former_ids (agent_id, id) VALUES (:agent_id, :id) ON CONFLICT DO NOTHING;

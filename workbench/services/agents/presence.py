@@ -10,8 +10,7 @@ from typing import Literal
 from workbench.model import SECOND
 from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.ops.duties import duty
-from workbench.services.agents.rows import session_of
-from workbench.services.agents.status import activate, deactivate
+from workbench.services.agents.rows import activate, deactivate, session_of
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 

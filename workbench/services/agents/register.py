@@ -14,7 +14,7 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Refused, Unauthenticated, Unavailable
 from workbench.model import GrantedAccess, Level, Registration, Role, SelfTools, Wire, uuid7
-from workbench.ops import SAID, Ctx, Ok, op
+from workbench.ops import SAID, Ctx, Ok, RestRoute, op
 from workbench.rules import access
 from workbench.rules.naming import Name as VisibleName
 from workbench.services import approvals
@@ -22,10 +22,11 @@ from workbench.services.access.authentication import identify
 from workbench.services.access.personas import require_persona
 from workbench.services.agents import admission
 from workbench.services.agents.decide import admit_by_rule, suggested_id, suggested_session
-from workbench.services.agents.rows import agent_row
+from workbench.services.agents.rows import agent_by_uid
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
+from workbench.system.users import user_name
 
 SQL = beside(__file__)
 
@@ -82,7 +83,7 @@ async def ping(ctx: Ctx) -> Ok:
     return Ok()
 
 
-@op(allow=Level.ANONYMOUS)
+@op(allow=Level.ANONYMOUS, rest=RestRoute("POST", "/agents"))
 async def register(
     ctx: Ctx,
     name: AgentName,
@@ -104,11 +105,11 @@ async def register(
     return allow_admitted(ctx, await ctx.write(change))
 
 
-def allow_admitted(ctx: Ctx, made: Registered) -> Registered:
+def allow_admitted(ctx: Ctx, registration: Registered) -> Registered:
     """Put an agent that a rule admitted on the allowlist; called after the commit."""
-    if made.status is Registration.ASSIGNED:
-        ctx.allowlist.admit(made.agent_id)
-    return made
+    if registration.status is Registration.ASSIGNED:
+        ctx.allowlist.admit(registration.agent_id)
+    return registration
 
 
 @op(allow=Level.ANONYMOUS, tool=False)
@@ -192,7 +193,7 @@ def add_pending(
         "connection_id": connection_id,
         "client": ctx.caller.client,
         "address": ctx.caller.address,
-        "other_user": admission.user_name(user) if user not in (None, os.geteuid()) else None,
+        "other_user": user_name(user) if user not in (None, os.geteuid()) else None,
     }
     approval_id = approvals.ask(tx, "registration", f"agent:{agent_uid}", payload)
     rule = None if ctx.caller.level is Level.OPERATOR else admission.matching(tx, name, ctx.caller, user)
@@ -214,14 +215,18 @@ def _check_open(tx: Reader, ctx: Ctx) -> None:
     open_ = tx.one(SQL.may_register)
     if open_ and not open_["enabled"]:
         raise Refused("TOOL_DISABLED", "Registration is disabled. Ask the operator to enable it.")
-    waiting = tx.one(SQL.count_pending, address=ctx.caller.address)
-    assert waiting is not None
-    full = waiting["n"] >= ctx.settings.max_pending_agents
-    if full or (waiting["from_there"] or 0) >= ctx.settings.max_pending_per_address:
-        raise Unavailable("TOO_MANY_PENDING", "Too many registrations are waiting for a decision. Try again later.")
+    pending = tx.one(SQL.count_pending, address=ctx.caller.address)
+    assert pending is not None
+    full = pending["n"] >= ctx.settings.max_pending_agents
+    if full or (pending["from_there"] or 0) >= ctx.settings.max_pending_per_address:
+        raise Unavailable(
+            "TOO_MANY_PENDING",
+            "Too many registrations are waiting for a decision. Try again later: the operator can reject many at once, "
+            "with `workbench reject --all --named PATTERN`.",
+        )
 
 
-@op(allow=Level.ANONYMOUS, reads=True)
+@op(allow=Level.ANONYMOUS, reads=True, command="call registration_status")
 async def registration_status(
     ctx: Ctx,
     token: Annotated[str | None, Field(description="Your token, if the request does not carry it.")] = None,
@@ -242,11 +247,10 @@ async def registration_status(
 
 
 def _state(tx: Reader, settings: Settings, subject: str) -> RegistrationState:
-    row = agent_row(tx, subject.removeprefix("agent:"))
-    assert row is not None, "a caller's agent exists"
-    decided = tx.one(SQL.decision, subject=subject)
+    row = agent_by_uid(tx, subject.removeprefix("agent:"))
+    decision = tx.one(SQL.decision, subject=subject)
     status, worktree = Registration(row["registration_status"]), row["assigned_worktree"]
-    reason = decided["reason"] if decided else None
+    reason = decision["reason"] if decision else None
     return RegistrationState(
         agent_id=row["assigned_agent_id"],
         status=status,

@@ -6,3 +6,21 @@ SELECT * FROM agents_seen WHERE assigned_agent_id = :agent_id AND deleted_at IS 
 
 -- name: in_session
 SELECT session_id FROM agents WHERE id = :id;
+
+-- name: set_status
+UPDATE agents SET registration_status = :status WHERE id = :id AND registration_status <> :status;
+
+-- name: activate
+UPDATE agents SET registration_status = 'active'
+WHERE id = :id AND registration_status IN ('assigned', 'inactive');
+
+-- name: forgotten
+SELECT id FROM agents WHERE registration_status = 'pending' AND registered_at <= :before
+ORDER BY registered_at LIMIT 500;
+
+-- name: run_out
+SELECT id, registration_status, session_id FROM agents
+WHERE expires_at IS NOT NULL AND expired = 0 AND expires_at <= :now ORDER BY expires_at LIMIT 500;
+
+-- name: expire
+UPDATE agents SET expired = 1 WHERE id = :id;

@@ -62,9 +62,9 @@ async def adopt_attempt(
     if into is None or into["status"] not in OPEN:
         await create_worktree(ctx, name, source_branch=home["integration_target"] if home else None)
     merged = await ctx.repositories.shielded(_merge(ctx, work, name))
-    asked = await request_integration(ctx, name)
+    request = await request_integration(ctx, name)
     return Adopted(
-        worktree=name, commit=merged.commit, approval_id=asked.approval_id, target_branch=asked.target_branch
+        worktree=name, commit=merged.commit, approval_id=request.approval_id, target_branch=request.target_branch
     )
 
 

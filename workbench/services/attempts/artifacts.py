@@ -1,7 +1,7 @@
-"""What the files that agents made for their tasks contain, for a panel or a cell to show.
+"""Contents of the files that agents made for their tasks, for a panel or a cell to show.
 
-Agents name them as they like: only files below the task's worktree and the project are opened, and no symbolic link is
-followed.
+Agents name them as they like: only files below the task's worktree are opened, or below the project if no attempt had a
+worktree, and no symbolic link is followed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field
 
-from workbench.errors import NotFound, Unavailable
+from workbench.errors import Hint, NotFound, Unavailable
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import Ctx, op
@@ -26,7 +26,6 @@ from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import artifacts as rules
 from workbench.services.runs.previews import FilePreview, opened, preview, unreadable
 from workbench.services.tasks.rows import readable_row, task_of
-from workbench.services.worktrees.rows import find_worktree
 from workbench.store.base import Reader
 
 MOST_BYTES = 50_000_000
@@ -36,7 +35,7 @@ Source = Literal["commit", "worktree", "project"]
 
 
 class TaskArtifactContent(FilePreview):
-    """What is shown of a file among the artifacts of a task.
+    """The content of a file among the artifacts of a task, as far as it can be shown.
 
     `source`: where it was read: at the commit that completed the task, in the task's worktree, or in the project.
     `path` is relative to that.
@@ -60,7 +59,7 @@ class _Task:
     worktree: Path | None
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, command="task")
 async def get_task_artifact(
     ctx: Ctx,
     task_id: TaskId,
@@ -70,7 +69,8 @@ async def get_task_artifact(
 ) -> TaskArtifactContent:
     """Get what a file that a task made contains, as far as it can be shown: a picture, the first rows of a table, text.
 
-    It is read at the commit that completed the task, or else in the task's worktree, or else in the project.
+    It is read at the commit that completed the task, or else in the worktree that it was done in, or else, if in none,
+    in the project.
     """
     task = await ctx.read(lambda tx: _task(tx, ctx, task_id, name))
     repository = await ctx.repositories.open() if task.commit else None
@@ -81,10 +81,12 @@ def _task(tx: Reader, ctx: Ctx, task_id: int, name: str) -> _Task:
     task = task_of(tx, readable_row(tx, ctx.caller, task_id))
     if name not in task.artifacts or rules.kind(name) != "file":
         raise NotFound(
-            "ARTIFACT_NOT_FOUND", f"The task {task_id} has no file {name!r} among its artifacts. get_task lists them."
+            "ARTIFACT_NOT_FOUND", f"The task {task_id} has no file {name!r} among its artifacts.", Hint("get_task")
         )
-    worktree = find_worktree(tx, task.worktree) if task.worktree else None
-    return _Task(task_id, rules.commit(task.artifacts), ctx.settings.worktrees / worktree["name"] if worktree else None)
+    done_in = task.attempts[-1].worktree if task.attempts else None
+    name_of_worktree = task.worktree or done_in
+    worktree = ctx.settings.worktrees / name_of_worktree if name_of_worktree else None
+    return _Task(task_id, rules.commit(task.artifacts), worktree)
 
 
 def _read(project: Path, repository: Repository | None, task: _Task, name: str) -> TaskArtifactContent:
@@ -94,7 +96,7 @@ def _read(project: Path, repository: Repository | None, task: _Task, name: str) 
         Unavailable: ``ARTIFACT_UNREADABLE``.
     """
     media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    with _found(project, repository, task, name) as (source, path, file):
+    with _open_artifact(project, repository, task, name) as (source, path, file):
         return TaskArtifactContent(
             **preview(file, name, media_type),
             task_id=task.id,
@@ -108,10 +110,10 @@ def _read(project: Path, repository: Repository | None, task: _Task, name: str) 
 
 
 @contextmanager
-def _found(
+def _open_artifact(
     project: Path, repository: Repository | None, task: _Task, name: str
 ) -> Iterator[tuple[Source, str, BinaryIO]]:
-    """Where a file is, its path there, and the file, open at its beginning."""
+    """The place of a file, its path there, and the file, open at its beginning."""
     problems = []
     with ExitStack() as stack:
         at_commit = rules.place(name, task.worktree or project)
@@ -125,16 +127,15 @@ def _found(
             if (path := rules.place(name, root)) is None:
                 continue
             try:
-                found = stack.enter_context(opened(root, path))
+                artifact = stack.enter_context(opened(root, path))
             except Unavailable as error:
                 problems.append(error)
                 continue
-            yield source, path, found
+            yield source, path, artifact
             return
-    raise problems[0] if problems else unreadable(name, "it is not in the project")
+    where = "the worktree of the task" if task.worktree else "the project"
+    raise problems[0] if problems else unreadable(name, f"it is not in {where}")
 
 
 def _directories(project: Path, task: _Task) -> Iterator[tuple[Source, Path]]:
-    if task.worktree:
-        yield "worktree", task.worktree
-    yield "project", project
+    yield ("worktree", task.worktree) if task.worktree else ("project", project)

@@ -54,14 +54,14 @@ async def begin_attempt(
 
     Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
     """
-    begun = await _begun(ctx, task_id, attempt, key, worktree)
+    begun = await _enlist_and_begin(ctx, task_id, attempt, key, worktree)
     if not with_token:
         return begun
     token = await ctx.write(lambda tx: attempts.new_token(tx, progress.held(tx, ctx.caller, task_id, attempt)))
     return begun.model_copy(update={"token": token})
 
 
-async def _begun(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str | None) -> Begun:
+async def _enlist_and_begin(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str | None) -> Begun:
     def enlist(tx: Tx) -> Row:
         row = progress.held(tx, ctx.caller, task_id, attempt)
         attempts.enlist(tx, row, key)
@@ -237,7 +237,7 @@ async def finish_attempt(
 
 def _lost(error: Conflict, ref: str | None) -> Conflict:
     kept = f" What it made is kept as {ref}." if ref else ""
-    return Conflict(error.code, error.message + kept, **error.details, ref=ref)
+    return error.with_message(error.message + kept, ref=ref)
 
 
 async def _put_away(ctx: Ctx, work: Row) -> tuple[bool, str | None]:

@@ -1,4 +1,4 @@
-"""What is kept of attempts that did not complete their task."""
+"""The kept work of attempts that did not complete their task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
@@ -21,7 +21,7 @@ AttemptNumber = Annotated[Int64, Field(description="The number of the attempt; s
 
 
 class AttemptDiff(Wire):
-    """What an attempt made that did not complete its task, as far as it is kept."""
+    """The kept changes of an attempt that did not complete its task."""
 
     task_id: int
     attempt: int
@@ -31,7 +31,7 @@ class AttemptDiff(Wire):
     files: list[FileDifference]
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="task")
 async def get_attempt_diff(
     ctx: Ctx,
     task_id: TaskId,
@@ -47,14 +47,14 @@ async def get_attempt_diff(
     work = await ctx.read(query)
     repository = await ctx.repositories.open()
     base, commit = work["base_commit"], work["kept_commit"]
-    found = await to_thread(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
+    files = await to_thread(repository.diff, base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes)
     return AttemptDiff(
         task_id=task_id,
         attempt=attempt,
         ref=attempt_ref(task_id, attempt),
         base_commit=base,
         commit=commit,
-        files=[FileDifference(**asdict(file)) for file in found],
+        files=[FileDifference(**asdict(file)) for file in files],
     )
 
 
@@ -67,6 +67,8 @@ def require_kept(tx: Reader, task_id: int, attempt: int) -> Row:
     work = attempts.find_work(tx, task_id, attempt)
     if work is None or not work["kept_commit"]:
         raise NotFound(
-            "NO_KEPT_WORK", f"Nothing is kept of attempt {attempt} at task {task_id}. `get_task` lists them."
+            "NO_KEPT_WORK",
+            f"Nothing is kept of attempt {attempt} at task {task_id}.",
+            Hint("get_task", "`{}` lists them.", "{} lists them."),
         )
     return work

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict
+from workbench.errors import BadInput, Conflict, Hint
 from workbench.model import Level, Wire
-from workbench.ops import Command, Ctx, op
+from workbench.ops import Command, Ctx, RestRoute, op
 from workbench.rules.chat.limits import require_left
 from workbench.rules.chat.transcript import FrameKind
 from workbench.services.conversations import ending, frames, run, turns
@@ -41,7 +41,12 @@ class Exchange(Wire):
     answer: TurnInfo
 
 
-@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    needs_server=True,
+    tool=False,
+    rest=RestRoute("POST", "/conversations/{conversation_id}/turns"),
+)
 async def ask(ctx: Ctx, conversation_id: ConversationId, content: Content) -> Exchange:
     """Ask something in a conversation; its answer is begun. read_frames follows the answer, stop_answer stops it.
 
@@ -57,6 +62,7 @@ async def ask(ctx: Ctx, conversation_id: ConversationId, content: Content) -> Ex
     needs_server=True,
     tool=False,
     command=Command("conversations stop CONVERSATION", "No answer is being made now."),
+    rest=RestRoute("POST", "/conversations/{conversation_id}/stop"),
 )
 async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
     """Stop the answer that is being made, with the tools that it runs; what has come of it stays.
@@ -73,7 +79,13 @@ async def stop_answer(ctx: Ctx, conversation_id: ConversationId) -> Stopped:
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    needs_server=True,
+    tool=False,
+    command="conversations retry",
+    rest=RestRoute("POST", "/conversations/{conversation_id}/retry"),
+)
 async def retry_answer(
     ctx: Ctx,
     conversation_id: ConversationId,
@@ -89,17 +101,17 @@ async def retry_answer(
 async def _ask(ctx: Ctx, conversation_id: str, content: str) -> Exchange:
     def change(tx: Tx) -> Exchange:
         _require_ready(require_conversation(tx, conversation_id))
-        sent = turns.add(tx, conversation_id, "user", content)
-        frames.add(tx, conversation_id, sent, [NewFrame(FrameKind.MESSAGE, {"content": content})])
-        tx.emit("turn.sent", f"conversation:{conversation_id}", turn_id=sent)
+        turn_id = turns.add(tx, conversation_id, "user", content)
+        frames.add(tx, conversation_id, turn_id, [NewFrame(FrameKind.MESSAGE, {"content": content})])
+        tx.emit("turn.sent", f"conversation:{conversation_id}", turn_id=turn_id)
         answer = _begin(tx, ctx, conversation_id, _title(content))
-        return Exchange(turn=turns.require_turn(tx, sent), answer=answer)
+        return Exchange(turn=turns.require_turn(tx, turn_id), answer=answer)
 
     with ctx.answers.beginning(conversation_id):
-        made = await ctx.write(change)
-        run.start(ctx, conversation_id, made.answer.id)
+        exchange = await ctx.write(change)
+        run.start(ctx, conversation_id, exchange.answer.id)
     ctx.answers.wake(conversation_id)
-    return made
+    return exchange
 
 
 async def _retry(ctx: Ctx, conversation_id: str, turn_id: str | None) -> TurnInfo:
@@ -114,9 +126,9 @@ async def _retry(ctx: Ctx, conversation_id: str, turn_id: str | None) -> TurnInf
         return _begin(tx, ctx, conversation_id, "", replaces)
 
     with ctx.answers.beginning(conversation_id):
-        made = await ctx.write(change)
-        run.start(ctx, conversation_id, made.id)
-    return made
+        answer = await ctx.write(change)
+        run.start(ctx, conversation_id, answer.id)
+    return answer
 
 
 def _begin(tx: Tx, ctx: Ctx, conversation_id: str, title: str, replaces: str | None = None) -> TurnInfo:
@@ -143,7 +155,8 @@ def _require_ready(conversation: ConversationInfo) -> None:
     if conversation.answer_id is not None:
         raise Conflict(
             "ANSWER_RUNNING",
-            "An answer is being made in this conversation. Wait for it, or stop it with stop_answer.",
+            "An answer is being made in this conversation.",
+            Hint("stop_answer", "Wait for it, or stop it with {}."),
             turn_id=conversation.answer_id,
         )
     require_left(conversation.limits, spent(conversation.usage))

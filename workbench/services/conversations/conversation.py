@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Micros, Wire
 from workbench.rules.chat.limits import ConversationLimits, Spent
 from workbench.store.base import Reader, Row
@@ -23,13 +23,16 @@ class ConversationUsage(Wire):
 
     Tokens and costs are what the providers reported: null if none did. `unmeasured` counts the answers of which the
     tokens of a request are unknown, because it was stopped, or its provider does not report them; `unpriced` those
-    whose costs are unknown.
+    whose costs are unknown. `cached_tokens` of the input were in the provider's cache, `thinking_tokens` of the output
+    are thoughts; list_model_requests has each request.
     """
 
     answers: int
     requests: int | None
     input_tokens: int | None
     output_tokens: int | None
+    cached_tokens: int | None
+    thinking_tokens: int | None
     cost_usd: float | None
     unmeasured: int
     unpriced: int
@@ -70,7 +73,8 @@ def require_conversation(tx: Reader, conversation_id: str) -> ConversationInfo:
     if row is None:
         raise NotFound(
             "CONVERSATION_NOT_FOUND",
-            f"There is no conversation {conversation_id!r}; it may have been deleted. list_conversations lists them.",
+            f"There is no conversation {conversation_id!r}; it may have been deleted.",
+            Hint("list_conversations"),
         )
     return conversation_of(row)
 

@@ -6,6 +6,8 @@ SELECT c.id, c.title, d.name AS definition, c.definition_id, c.definition_path, 
     (SELECT COUNT(*) FROM turns t WHERE t.conversation_id = c.id AND t.role = 'assistant') AS answers,
     (SELECT SUM(t.input_tokens) FROM turns t WHERE t.conversation_id = c.id) AS input_tokens,
     (SELECT SUM(t.output_tokens) FROM turns t WHERE t.conversation_id = c.id) AS output_tokens,
+    (SELECT SUM(r.cached_tokens) FROM model_requests r WHERE r.conversation_id = c.id) AS cached_tokens,
+    (SELECT SUM(r.thinking_tokens) FROM model_requests r WHERE r.conversation_id = c.id) AS thinking_tokens,
     (SELECT SUM(t.requests) FROM turns t WHERE t.conversation_id = c.id) AS requests,
     (SELECT SUM(t.cost_usd) FROM turns t WHERE t.conversation_id = c.id) AS cost_usd,
     (SELECT COUNT(*) FROM turns t
@@ -43,6 +45,9 @@ UPDATE conversations SET updated_at = :now, title = CASE WHEN title = '' THEN :t
 
 -- name: delete_frames
 DELETE FROM chat_frames WHERE conversation_id = :id;
+
+-- name: delete_requests
+DELETE FROM model_requests WHERE conversation_id = :id;
 
 -- name: delete_turns
 DELETE FROM turns WHERE conversation_id = :id;

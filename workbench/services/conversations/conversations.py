@@ -11,7 +11,7 @@ from pydantic import Field
 from workbench.definition_files import Snapshot
 from workbench.errors import BadInput, NotFound
 from workbench.model import LARGEST_INT, Level, Wire, uuid7
-from workbench.ops import Command, Ctx, Ok, op
+from workbench.ops import Command, Ctx, Ok, RestRoute, op
 from workbench.rules.chat.limits import ConversationLimits
 from workbench.rules.definitions.providers import provider_id
 from workbench.rules.naming import like_pattern
@@ -25,7 +25,7 @@ from workbench.services.conversations.conversation import (
     require_conversation,
 )
 from workbench.services.definitions import changes
-from workbench.services.tools import catalogue
+from workbench.services.tools import catalogue, permissions
 from workbench.store.base import Tx
 
 ALL_TOOLS = "*"
@@ -63,7 +63,7 @@ class Conversations(Wire):
     next_cursor: str | None
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(allow=Level.OPERATOR, tool=False, rest=RestRoute("POST", "/conversations"))
 async def create_conversation(
     ctx: Ctx,
     definition: DefinitionTarget = None,
@@ -91,21 +91,33 @@ async def create_conversation(
     }
 
     def change(tx: Tx) -> ConversationInfo:
-        made = str(uuid7(tx.now))
-        tx.run(SQL.add, values | {"id": made}, now=tx.now)
-        tx.emit("conversation.created", f"conversation:{made}", title=title, definition_id=values["definition_id"])
-        return require_conversation(tx, made)
+        conversation_id = str(uuid7(tx.now))
+        tx.run(SQL.add, values | {"id": conversation_id}, now=tx.now)
+        tx.emit(
+            "conversation.created",
+            f"conversation:{conversation_id}",
+            title=title,
+            definition_id=values["definition_id"],
+        )
+        return require_conversation(tx, conversation_id)
 
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, rest=RestRoute("GET", "/conversations/{conversation_id}"))
 async def get_conversation(ctx: Ctx, conversation_id: ConversationId) -> ConversationInfo:
     """Get a conversation: its definition, limits, and what it has used. list_turns reads its turns."""
     return await ctx.read(lambda tx: require_conversation(tx, conversation_id))
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("conversations list"))
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command=Command("conversations list"),
+    rest=RestRoute("GET", "/conversations", rows="conversations"),
+    refreshed_by="conversation",
+)
 async def list_conversations(
     ctx: Ctx, search: Search = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Conversations:
@@ -120,12 +132,16 @@ async def list_conversations(
 @op(
     allow=Level.OPERATOR,
     tool=False,
-    command=Command(
-        "conversations rename CONVERSATION TITLE",
-        "{conversation_id} is now {title!r}.",
-        options=(),
-        help="Give a conversation another title.",
+    command=(
+        "call update_conversation",
+        Command(
+            "conversations rename CONVERSATION TITLE",
+            "{conversation_id} is now {title!r}.",
+            options=(),
+            help="Give a conversation another title.",
+        ),
     ),
+    rest=RestRoute("PATCH", "/conversations/{conversation_id}"),
 )
 async def update_conversation(
     ctx: Ctx,
@@ -140,14 +156,14 @@ async def update_conversation(
 
     `limits` replaces all limits.
     """
-    chosen = {"title": title, "model": model, "tools": tools, "include": include, "limits": limits}
-    changed = sorted(name for name, value in chosen.items() if value is not None)
+    choices = {"title": title, "model": model, "tools": tools, "include": include, "limits": limits}
+    names = sorted(name for name, value in choices.items() if value is not None)
     if tools is not None:
         await _require_tools(ctx, conversation_id, tools)
 
     def change(tx: Tx) -> ConversationInfo:
         now = require_conversation(tx, conversation_id)
-        if changed:
+        if names:
             values = _choices(
                 model or now.model,
                 now.include if include is None else include,
@@ -155,20 +171,27 @@ async def update_conversation(
                 limits or now.limits,
             )
             tx.run(SQL.update, values, id=now.id, title=now.title if title is None else title.strip(), now=tx.now)
-            tx.emit("conversation.changed", f"conversation:{now.id}", changes=changed)
+            tx.emit("conversation.changed", f"conversation:{now.id}", changes=names)
         return require_conversation(tx, conversation_id)
 
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, destructive=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    destructive=True,
+    tool=False,
+    command="conversations delete",
+    rest=RestRoute("DELETE", "/conversations/{conversation_id}"),
+)
 async def delete_conversation(ctx: Ctx, conversation_id: ConversationId) -> Ok:
     """Delete a conversation with its turns; its answer is stopped if one is being made. Tool calls stay recorded."""
 
     def change(tx: Tx) -> None:
         require_conversation(tx, conversation_id)
-        for query in (SQL.delete_frames, SQL.delete_turns, SQL.delete):
+        for query in (SQL.delete_frames, SQL.delete_requests, SQL.delete_turns, SQL.delete):
             tx.run(query, id=conversation_id)
+        permissions.forget_conversation(tx, conversation_id)
         tx.emit("conversation.deleted", f"conversation:{conversation_id}")
 
     await ctx.write(change)
@@ -183,10 +206,10 @@ async def _require_tools(ctx: Ctx, conversation_id: str, tools: list[str]) -> No
         NotFound: ``UNKNOWN_TOOL``, ``CONVERSATION_NOT_FOUND``.
     """
     now = await ctx.read(lambda tx: require_conversation(tx, conversation_id))
-    if not (new := set(tools).difference(now.tools)):
+    if not (names := set(tools).difference(now.tools)):
         return
     snapshot = await changes.current(ctx, now.definition_id, now.definition_path) if now.definition_id else None
-    await catalogue.require_known(ctx, new, snapshot.definition if snapshot else None)
+    await catalogue.require_known(ctx, names, snapshot.definition if snapshot else None)
 
 
 def _choices(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,9 +16,10 @@ from workbench.providers.frames import AnswerUsage, End
 from workbench.providers.running import AnswerEnding, RunningAnswer
 from workbench.rules.chat import transcript as rules
 from workbench.rules.chat.transcript import FrameKind, Transcript
-from workbench.services.conversations import frames, turns
+from workbench.services.conversations import frames, requests, turns
 from workbench.services.conversations.frames import NewFrame
 from workbench.services.conversations.recorder import FrameRecorder
+from workbench.services.conversations.requests import SentRequest
 from workbench.store.base import Tx
 from workbench.store.queries import beside
 from workbench.trust.known_secrets import KnownSecrets
@@ -56,19 +57,22 @@ def interrupted(usage: AnswerUsage | None) -> AnswerOutcome:
 
 
 def from_outside(running: RunningAnswer, usage: AnswerUsage | None) -> AnswerOutcome:
-    """How an answer ended that was ended from outside."""
+    """The outcome of an answer that was stopped, or whose server ended."""
     if running.ending is AnswerEnding.STOPPED:
         return AnswerOutcome("stopped", usage)
     return interrupted(usage)
 
 
-async def record(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, outcome: AnswerOutcome) -> None:
-    """Record how an answer ended. While the store fails, it is tried again, for a minute."""
-    rest, conversation_id, turn_id = recorder.take(), running.conversation_id, running.turn_id
-    known = replace(outcome, history=without_secrets(ctx.secrets, outcome.history))
+async def record(
+    ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, outcome: AnswerOutcome, sent: Sequence[SentRequest]
+) -> None:
+    """Record how an answer ended, with the requests to its model; retry for a minute while the store fails."""
+    pending, conversation_id, turn_id = recorder.take(), running.conversation_id, running.turn_id
+    masked = replace(outcome, history=without_secrets(ctx.secrets, outcome.history))
 
     def change(tx: Tx) -> None:
-        ended(tx, conversation_id, turn_id, known, recorder.transcript, rest)
+        if record_end(tx, conversation_id, turn_id, masked, recorder.transcript, pending):
+            requests.add(tx, conversation_id, turn_id, sent)
 
     for attempt in range(1, TRIES + 1):
         try:
@@ -82,35 +86,35 @@ async def record(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, outc
     ctx.answers.wake(conversation_id)
 
 
-def without_secrets(known: KnownSecrets, history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def without_secrets(secrets: KnownSecrets, history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """A history, changed in place: without secrets in what the model and its tools wrote; what people wrote stays."""
     if history is None:
         return None
-    sent = ("user-prompt", "system-prompt")
-    written = [part for message in history["messages"] for part in message["parts"] if part["part_kind"] not in sent]
-    for part in written:
+    prompts = ("user-prompt", "system-prompt")
+    parts = [part for message in history["messages"] for part in message["parts"] if part["part_kind"] not in prompts]
+    for part in parts:
         for name in part.keys() & {"content", "args"}:
-            before, part[name] = part[name], _masked(known, part[name])
+            before, part[name] = part[name], _mask(secrets, part[name])
             if part[name] != before and "signature" in part:
                 part["signature"] = None  # it would not fit any more
     return history
 
 
-def _masked(known: KnownSecrets, written: Any) -> Any:
+def _mask(secrets: KnownSecrets, value: Any) -> Any:
     """A part of a history without secrets; the pictures in it have none."""
-    if not isinstance(written, list):
-        return known.masked(written)
-    return [one if isinstance(one, dict) and one.get("kind") == "binary" else known.masked(one) for one in written]
+    if not isinstance(value, list):
+        return secrets.masked(value)
+    return [item if isinstance(item, dict) and item.get("kind") == "binary" else secrets.masked(item) for item in value]
 
 
-def ended(
+def record_end(
     tx: Tx,
     conversation_id: str,
     turn_id: str,
     outcome: AnswerOutcome,
     transcript: Transcript,
-    rest: list[NewFrame],
-) -> None:
+    pending: list[NewFrame],
+) -> bool:
     """Record the end of an answer with its last frames, unless it has ended before, or its conversation was deleted."""
     usage = outcome.usage or AnswerUsage(None, None, 0, None)
     values = {
@@ -129,25 +133,26 @@ def ended(
         "cut_at": outcome.cut_at,
     }
     if not tx.run(turns.SQL.end, values, id=turn_id, now=tx.now):
-        return
-    frames.add(tx, conversation_id, turn_id, [*rest, _last(conversation_id, turn_id, outcome, values)])
+        return False
+    frames.add(tx, conversation_id, turn_id, [*pending, _last(conversation_id, turn_id, outcome, values)])
     tx.run(SQL.forget_histories, conversation=conversation_id)
     tx.run(SQL.touch, conversation=conversation_id, now=tx.now)
     about = {name: values[name] for name in ("state", "error_code", "input_tokens", "output_tokens", "cost_usd")}
     tx.emit("answer.ended", f"conversation:{conversation_id}", turn_id=turn_id, **about)
+    return True
 
 
 def _last(conversation_id: str, turn_id: str, outcome: AnswerOutcome, values: Mapping[str, Any]) -> NewFrame:
     """The frame that ends an answer."""
     about = {"message_id": turn_id, "conversation_id": conversation_id, "state": outcome.state}
     if outcome.error is not None:
-        reason = {"code": outcome.error.code, "message": outcome.error.message, "details": outcome.error.details}
+        reason = {key: value for key, value in outcome.error.as_dict().items() if key != "status"}
         return NewFrame(FrameKind.ERROR, about | reason)
     usage = {name: values[name] for name in ("input_tokens", "output_tokens", "requests", "unmeasured", "cost_usd")}
     is_completed = outcome.state == "completed"
     remark = rules.remark(outcome.end, outcome.cut_at, values["content"]) if is_completed else None
-    ended = {"end": outcome.end, "cut_at": outcome.cut_at, "remark": remark, "usage": usage}
-    return NewFrame(FrameKind.COMPLETE, about | ended)
+    end = {"end": outcome.end, "cut_at": outcome.cut_at, "remark": remark, "usage": usage}
+    return NewFrame(FrameKind.COMPLETE, about | end)
 
 
 @recovers
@@ -165,6 +170,6 @@ def _settle(tx: Tx, ctx: Ctx, only: str | None) -> None:
     for row in tx.all(turns.SQL.running):
         conversation_id = row["conversation_id"]
         if only in (None, conversation_id) and not ctx.answers.is_here(conversation_id):
-            made = turns.transcript_of(tx, row["id"])
-            asked = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
-            ended(tx, conversation_id, row["id"], interrupted(asked), made, [])
+            transcript = turns.transcript_of(tx, row["id"])
+            usage = AnswerUsage(None, None, 1, None, unmeasured=1) if row["model"] else None  # once at least
+            record_end(tx, conversation_id, row["id"], interrupted(usage), transcript, [])

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workbench.model import Level, Wire, iso
-from workbench.ops import Ctx, op
-from workbench.present.inert import as_html, inert
+from workbench.ops import Ctx, RestRoute, op
+from workbench.present.inert import as_html, fenced, inert
 from workbench.providers.markup import as_markup
 from workbench.rules.chat.transcript import TextPart, ToolPart
 from workbench.rules.tools.content import Picture, pictures
@@ -40,43 +40,49 @@ class ExportedConversation(Wire):
     content: str
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command="conversations export",
+    rest=RestRoute("GET", "/conversations/{conversation_id}/export"),
+)
 async def export_conversation(
     ctx: Ctx, conversation_id: ConversationId, format: Format = "markdown"
 ) -> ExportedConversation:
     """Export a conversation with its tool calls, as they are shown: without secrets. Replaced answers are left out."""
 
     def question(tx: Reader) -> tuple[ConversationInfo, list[TurnInfo], Shown]:
-        found = turns.all_turns(tx, conversation_id)
-        return require_conversation(tx, conversation_id), found, _pictures(tx, found)
+        dialogue = turns.all_turns(tx, conversation_id)
+        return require_conversation(tx, conversation_id), dialogue, _pictures(tx, dialogue)
 
-    conversation, found, shown = await ctx.read(question)
+    conversation, dialogue, shown_pictures = await ctx.read(question)
     name = f"conversation-{conversation.id}"
     if format == "markdown":
         return ExportedConversation(
-            filename=f"{name}.md", media_type="text/markdown", content=_markdown(conversation, found, shown)
+            filename=f"{name}.md", media_type="text/markdown", content=_markdown(conversation, dialogue, shown_pictures)
         )
-    content = await to_thread(_notebook, conversation, found, shown)
+    content = await to_thread(_notebook, conversation, dialogue, shown_pictures)
     return ExportedConversation(filename=f"{name}.ipynb", media_type="application/x-ipynb+json", content=content)
 
 
-def _pictures(tx: Reader, found: list[TurnInfo]) -> Shown:
+def _pictures(tx: Reader, dialogue: list[TurnInfo]) -> Shown:
     """The pictures that tools returned, the first ones as far as a file has room for them."""
     shown: Shown = {}
-    left = MOST_BYTES
-    for part in (part for turn in found for part in turn.parts):
+    room = MOST_BYTES
+    for part in (part for turn in dialogue for part in turn.parts):
         if isinstance(part, ToolPart) and part.pictures and part.record_id is not None:
-            kept = shown[part.record_id] = []
-            for one in pictures(call_records.result_of(tx, part.record_id)):
-                if len(one.data) <= left:
-                    left -= len(one.data)
-                    kept.append(one)
+            kept_pictures = shown[part.record_id] = []
+            for picture in pictures(call_records.result_of(tx, part.record_id)):
+                if len(picture.data) <= room:
+                    room -= len(picture.data)
+                    kept_pictures.append(picture)
     return shown
 
 
-def _markdown(conversation: ConversationInfo, found: list[TurnInfo], shown: Shown) -> str:
+def _markdown(conversation: ConversationInfo, dialogue: list[TurnInfo], shown: Shown) -> str:
     sections = [_heading(conversation)]
-    for turn in found:
+    for turn in dialogue:
         author = "You" if turn.role == "user" else _author(conversation, turn)
         sections += [f"## {author}", _inert(turn.content) if turn.role == "user" else _answer(turn, shown)]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -108,6 +114,8 @@ def _ending(turn: TurnInfo) -> Iterator[str]:
 
 
 def _text(part: TextPart) -> str:
+    if part.type == "notice":
+        return f"*{_inert(part.text)}*"
     return _inert(part.text).strip() if part.type == "text" else ""
 
 
@@ -116,54 +124,50 @@ def _inert(text: str) -> str:
 
 
 def _call(part: ToolPart, shown: Shown) -> str:
-    result = "" if part.tool_result is None else f"\n\n{_fenced(inert(part.tool_result))}"
-    name, arguments = escaped(part.tool_name), _fenced(inert(part.tool_input), "json")
-    images = "".join(f"\n\n![{one.words}]({one.address})" for one in shown.get(part.record_id or "", ()))
+    result = "" if part.tool_result is None else f"\n\n{fenced(inert(part.tool_result))}"
+    name, arguments = escaped(part.tool_name), fenced(inert(part.tool_input), "json")
+    images = "".join(f"\n\n![{picture.words}]({picture.address})" for picture in shown.get(part.record_id or "", ()))
     return f"**{name}** ({part.source}, {part.state}):\n\n{arguments}{result}{images}"
 
 
 def _page(turn: TurnInfo, shown: Shown) -> str:
     """An answer as HTML, as a live cell shows it; its Markdown would be made HTML by whoever opens the notebook."""
-    sections = [
-        as_markup(part.text if part.type == "text" else "") if isinstance(part, TextPart) else _card(part, shown)
-        for part in turn.parts
-    ]
+    sections = [_text_page(part) if isinstance(part, TextPart) else _card(part, shown) for part in turn.parts]
     return "\n".join([*sections, *(f"<p><em>{as_html(ending)}</em></p>" for ending in _ending(turn))])
+
+
+def _text_page(part: TextPart) -> str:
+    if part.type == "notice":
+        return f"<p><em>{as_html(part.text)}</em></p>"
+    return as_markup(part.text if part.type == "text" else "")
 
 
 def _card(part: ToolPart, shown: Shown) -> str:
     values = "".join(f"<pre>{as_html(value)}</pre>" for value in (part.tool_input, part.tool_result) if value)
     images = "".join(
-        f'<p><img src="{one.address}" alt="{as_html(one.words)}"></p>' for one in shown.get(part.record_id or "", ())
+        f'<p><img src="{picture.address}" alt="{as_html(picture.words)}"></p>'
+        for picture in shown.get(part.record_id or "", ())
     )
     return f"<p><strong>{as_html(part.tool_name)}</strong> ({part.source}, {part.state}):</p>{values}{images}"
 
 
-def _fenced(text: str, language: str = "") -> str:
-    """A code block; its fence is longer than any in the text."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _notebook(conversation: ConversationInfo, found: list[TurnInfo], shown: Shown) -> str:
+def _notebook(conversation: ConversationInfo, dialogue: list[TurnInfo], shown: Shown) -> str:
     """A notebook: a cell of Markdown for the title, and a cell of `%%chat` for each question with its answer."""
     import nbformat
     from nbformat import v4
 
-    made: Any = v4.new_notebook(cells=[v4.new_markdown_cell(_heading(conversation))])
-    for turn in found:
+    notebook: Any = v4.new_notebook(cells=[v4.new_markdown_cell(_heading(conversation))])
+    for turn in dialogue:
         if turn.role == "user":
-            made.cells.append(v4.new_code_cell(f"%%chat\n{inert(turn.content)}"))
+            notebook.cells.append(v4.new_code_cell(f"%%chat\n{inert(turn.content)}"))
         else:
             data = {"text/html": _page(turn, shown), "text/plain": _answer(turn, {})}
             output = v4.new_output("display_data", data=data)
-            made.cells[-1].outputs.append(output)
-    for number, cell in enumerate(made.cells):
+            notebook.cells[-1].outputs.append(output)
+    for number, cell in enumerate(notebook.cells):
         cell.id = f"turn-{number}"
-    nbformat.validate(made)
-    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    nbformat.validate(notebook)
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 _FENCE = re.compile(r"(`{3,})[^`]*")
@@ -182,8 +186,8 @@ def _harmless(lines: list[str]) -> Iterator[str]:
         if fence:
             fence = "" if re.fullmatch(rf" {{0,3}}{fence}`*[ \t]*", line) else fence
             yield line
-        elif is_sure and (opened := _FENCE.fullmatch(line)):
-            fence = opened[1]
+        elif is_sure and (opening := _FENCE.fullmatch(line)):
+            fence = opening[1]
             yield line
         else:  # a fence that is not at the margin may be part of a list, and end with it
             is_sure = is_sure and not _PERHAPS_FENCE.search(line)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from workbench.errors import Conflict
 from workbench.model import LARGEST_INT, Level, Micros, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Ctx, RestRoute, op
 from workbench.rules.chat.transcript import FrameKind
 from workbench.services.conversations.conversation import ConversationId, require_conversation
 from workbench.store.base import Reader, Tx
@@ -27,9 +27,9 @@ class ChatFrame(Wire):
     """A frame. `data` has the fields of the message of this type that /ws/chat sends.
 
     `message`: the person asked something (content). `token`, `thinking`: a piece of text (content). `retry`: the
-    provider failed and is asked again. `tool_start` (call_id, tool_name, tool_input, source), `tool_waiting`
-    (approval_id), `tool_progress` (progress, total, message), `tool_complete` (tool_result, is_error): the call of a
-    tool. `complete` and `error` (code, message) end an answer.
+    provider failed and is asked again. `compacted` (message): the conversation was too long. `tool_start` (call_id,
+    tool_name, tool_input, source), `tool_waiting` (approval_id), `tool_progress` (progress, total, message),
+    `tool_complete` (tool_result, is_error): the call of a tool. `complete` and `error` (code, message) end an answer.
     """
 
     number: int
@@ -55,7 +55,7 @@ class NewFrame:
     data: Mapping[str, Any]
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(allow=Level.OPERATOR, reads=True, tool=False, rest=RestRoute("GET", "/conversations/{conversation_id}/frames"))
 async def read_frames(
     ctx: Ctx,
     conversation_id: ConversationId,
@@ -75,11 +75,11 @@ async def read_frames(
     with ctx.answers.news(conversation_id) as news:
         while True:
             news.clear()
-            found = await ctx.read(lambda tx: _page(tx, conversation_id, after, limit))
-            left = deadline - loop.time()
-            if found.frames or left <= 0:
-                return found
-            await _wait(news, left if ctx.server is not None else min(left, POLL_SECONDS))
+            page = await ctx.read(lambda tx: _page(tx, conversation_id, after, limit))
+            seconds = deadline - loop.time()
+            if page.frames or seconds <= 0:
+                return page
+            await _wait(news, seconds if ctx.server is not None else min(seconds, POLL_SECONDS))
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> None:
@@ -93,7 +93,7 @@ async def _wait(news: asyncio.Event, seconds: float) -> None:
 def _page(tx: Reader, conversation_id: str, after: int, limit: int) -> Frames:
     conversation = require_conversation(tx, conversation_id)
     rows = tx.all(SQL.after, conversation=conversation_id, after=after, limit=limit)
-    found = [
+    frames = [
         ChatFrame(
             number=row["number"],
             turn_id=row["turn_id"],
@@ -103,7 +103,7 @@ def _page(tx: Reader, conversation_id: str, after: int, limit: int) -> Frames:
         )
         for row in rows
     ]
-    return Frames(frames=found, next_after=found[-1].number if found else after, answer_id=conversation.answer_id)
+    return Frames(frames=frames, next_after=frames[-1].number if frames else after, answer_id=conversation.answer_id)
 
 
 def of_turn(tx: Reader, turn_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -112,7 +112,7 @@ def of_turn(tx: Reader, turn_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield row["kind"], json.loads(row["data"])
 
 
-def append(tx: Tx, conversation_id: str, turn_id: str, made: Sequence[NewFrame]) -> None:
+def append(tx: Tx, conversation_id: str, turn_id: str, new: Sequence[NewFrame]) -> None:
     """Store frames of an answer that is being made.
 
     Raises:
@@ -120,19 +120,19 @@ def append(tx: Tx, conversation_id: str, turn_id: str, made: Sequence[NewFrame])
     """
     if tx.one(SQL.is_running, turn=turn_id) is None:
         raise Conflict("ANSWER_ENDED", "The answer has ended. Read its conversation again.")
-    add(tx, conversation_id, turn_id, made)
+    add(tx, conversation_id, turn_id, new)
 
 
-def add(tx: Tx, conversation_id: str, turn_id: str, made: Sequence[NewFrame]) -> None:
+def add(tx: Tx, conversation_id: str, turn_id: str, new: Sequence[NewFrame]) -> None:
     """Store frames of a conversation, which must exist."""
-    row = tx.one(SQL.count, conversation=conversation_id, count=len(made))
+    row = tx.one(SQL.count, conversation=conversation_id, count=len(new))
     assert row is not None
     about = {"conversation": conversation_id, "turn": turn_id, "now": tx.now}
-    first = int(row["frames"]) - len(made) + 1
+    first = int(row["frames"]) - len(new) + 1
     tx.many(
         SQL.add,
         [
             about | {"number": first + n, "kind": frame.kind, "data": json.dumps(frame.data)}
-            for n, frame in enumerate(made)
+            for n, frame in enumerate(new)
         ],
     )

@@ -1,4 +1,4 @@
-"""What a model is asked: the last question, and the conversation before it."""
+"""The question for a model: the last turn, and the conversation before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SQL = beside(__file__)
 
 @dataclass(frozen=True, slots=True)
 class QuestionExchange:
-    """A question of the person, and what is known of its answer."""
+    """A question of the person, and the frames of its answer."""
 
     prompt: str
     frames: Sequence[Frame]
@@ -45,29 +45,29 @@ def past(tx: Reader, conversation_id: str, turn_id: str, *, anew: bool = False) 
     Args:
         anew: without what the engine kept, which another version of it may have written.
     """
-    made: list[tuple[str, Row | None]] = []
+    exchanges: list[tuple[str, Row | None]] = []
     for row in tx.all(SQL.before, conversation=conversation_id, turn=turn_id):
         if row["role"] == "user":
-            made.append((row["content"], None))
+            exchanges.append((row["content"], None))
         else:
-            made[-1] = (made[-1][0], row)
-    *before, (prompt, _) = made
-    kept = [n for n, (_, answer) in enumerate(before) if answer and answer["history"] and not anew]
-    first = kept[-1] if kept else -1
-    history = json.loads(_history(before[first][1])) if kept else None
+            exchanges[-1] = (exchanges[-1][0], row)
+    *before, (prompt, _) = exchanges
+    numbers = [n for n, (_, answer) in enumerate(before) if answer and answer["history"] and not anew]
+    first = numbers[-1] if numbers else -1
+    history = json.loads(_history(before[first][1])) if numbers else None
     return Past(prompt, history, [_exchange(tx, content, answer) for content, answer in before[first + 1 :]])
 
 
-async def history_of(known: Past) -> History | None:
+async def history_of(context: Past) -> History | None:
     """The conversation before a question, as the engine takes it; None at the beginning.
 
     Raises:
         Conflict: ``HISTORY_UNREADABLE``: read the past `anew`.
     """
-    made = known.history
-    for exchange in known.exchanges:
-        made = await extended(made, exchange.prompt, exchange.frames)
-    return made
+    history = context.history
+    for exchange in context.exchanges:
+        history = await extended(history, exchange.prompt, exchange.frames)
+    return history
 
 
 def _history(answer: Row | None) -> str:

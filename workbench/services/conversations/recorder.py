@@ -1,4 +1,4 @@
-"""Stores the frames of an answer as they come: what comes within a moment together, before any reader gets it."""
+"""Stores the frames of an answer as they come, those of one moment together, before any reader gets them."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ class FrameRecorder:
                 await self._news.wait()
                 await asyncio.sleep(GATHER_SECONDS)
                 self._news.clear()
-                if made := self.take(ended=False):
-                    await self._ctx.repositories.shielded(self._append(made))
+                if pending := self.take(ended=False):
+                    await self._ctx.repositories.shielded(self._append(pending))
         except WorkbenchError as error:
             self.error = error
             self._running.cancel()
 
-    async def _append(self, made: list[NewFrame]) -> None:
+    async def _append(self, pending: list[NewFrame]) -> None:
         conversation_id, turn_id = self._running.conversation_id, self._running.turn_id
-        await self._ctx.write(lambda tx: frames.append(tx, conversation_id, turn_id, made))
+        await self._ctx.write(lambda tx: frames.append(tx, conversation_id, turn_id, pending))
         self._ctx.answers.wake(conversation_id)

@@ -15,8 +15,10 @@ from workbench.ops import Ctx
 from workbench.providers.answers import answer, load
 from workbench.providers.frames import (
     AnswerUsage,
+    Compacted,
     Completed,
     Frame,
+    Requested,
     Retrying,
     Thought,
     Token,
@@ -34,6 +36,7 @@ from workbench.services.conversations.conversation import ConversationInfo, requ
 from workbench.services.conversations.deadline import Deadline
 from workbench.services.conversations.ending import AnswerOutcome
 from workbench.services.conversations.recorder import FrameRecorder
+from workbench.services.conversations.requests import SentRequests
 from workbench.services.conversations.toolbox import ConversationTools
 from workbench.services.definitions import changes, models
 from workbench.services.definitions.models import ReadyModel
@@ -55,30 +58,31 @@ def start(ctx: Ctx, conversation_id: str, turn_id: str) -> None:
 async def _make(ctx: Ctx, running: RunningAnswer) -> None:
     running.is_begun = True
     recorder = FrameRecorder(ctx, running)
-    outcome = await _outcome(ctx, running, recorder)
+    sent = SentRequests(ctx.store.now)
+    outcome = await _outcome(ctx, running, recorder, sent)
     if running.ending is not AnswerEnding.DISCARDED:
-        await ctx.repositories.shielded(ending.record(ctx, running, recorder, outcome))
+        await ctx.repositories.shielded(ending.record(ctx, running, recorder, outcome, sent.ended()))
 
 
-async def _outcome(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder) -> AnswerOutcome:
+async def _outcome(ctx: Ctx, running: RunningAnswer, recorder: FrameRecorder, sent: SentRequests) -> AnswerOutcome:
     """Make the answer; how it ended."""
-    made = _Answer(ctx, running, recorder)
+    answering = _Answer(ctx, running, recorder, sent)
     try:
         if running.ending is None:
             async with recorder.storing():
-                return await made.ended()
+                return await answering.make_answer()
     except asyncio.CancelledError:
         if task := asyncio.current_task():
             task.uncancel()
         if recorder.error is not None:
-            return AnswerOutcome("failed", made.usage, error=recorder.error)
+            return AnswerOutcome("failed", answering.usage, error=recorder.error)
     except WorkbenchError as error:
-        return AnswerOutcome("failed", made.usage, error=error)
+        return AnswerOutcome("failed", answering.usage, error=error)
     except Exception:
         log.exception("the answer %s failed", running.turn_id)
         failure = Unavailable("CHAT_FAILED", "The answer failed; the server's log says why. Try again.")
-        return AnswerOutcome("failed", made.usage, error=failure)
-    return ending.from_outside(running, made.usage)
+        return AnswerOutcome("failed", answering.usage, error=failure)
+    return ending.from_outside(running, answering.usage)
 
 
 @dataclass
@@ -86,15 +90,17 @@ class _Answer:
     """One answer.
 
     Args:
+        sent: the requests that it is made of.
         usage: what it has used so far; None: nothing is known.
     """
 
     ctx: Ctx
     running: RunningAnswer
     recorder: FrameRecorder
+    sent: SentRequests
     usage: AnswerUsage | None = None
 
-    async def ended(self) -> AnswerOutcome:
+    async def make_answer(self) -> AnswerOutcome:
         """Make the answer; how it ended by itself.
 
         Raises:
@@ -105,63 +111,64 @@ class _Answer:
         snapshot = await _definition(ctx, conversation)
         ready = await models.ready(ctx, snapshot, conversation.model)
         instructions = _instructions(conversation, snapshot)
-        known = {
+        values = {
             "id": self.running.turn_id,
             "model": ready.choice.name,
             "hash": snapshot.hash if snapshot else None,
             "prompt_hash": composition.text_hash(instructions) if snapshot else None,
             "include": json.dumps(sorted(conversation.include)) if snapshot else None,
         }
-        await ctx.write(lambda tx: tx.run(turns.SQL.note_model, known))
+        await ctx.write(lambda tx: tx.run(turns.SQL.note_model, values))
         await load(ready.choice)
         deadline = Deadline(conversation.limits.seconds or SECONDS)
         tools = ConversationTools(ctx, conversation, snapshot, self.recorder, deadline)
         try:
             async with deadline.enforced():
-                completed = await self._completed(conversation, snapshot, ready, tools)
+                completed = await self._complete(conversation, snapshot, ready, tools)
             models.require_whole(completed)
         except WorkbenchError as error:
-            error.message = ready.redacted(error.message)
+            error.mask(ready.redacted)
             raise
-        made = completed
-        return AnswerOutcome("completed", made.usage, end=made.end, cut_at=made.cut_at, history=made.history)
+        return AnswerOutcome(
+            "completed", completed.usage, end=completed.end, cut_at=completed.cut_at, history=completed.history
+        )
 
-    async def _completed(
+    async def _complete(
         self, conversation: ConversationInfo, snapshot: Snapshot | None, ready: ReadyModel, tools: ConversationTools
     ) -> Completed:
         """Ask the model, with the history that the engine kept if it still can read it."""
         limits = _limits(conversation, snapshot)
         try:
-            return await self._asked(ready, await self._question(conversation, snapshot), limits, tools)
+            return await self._ask_engine(ready, await self._question(conversation, snapshot), limits, tools)
         except Conflict as error:
             if error.code != "HISTORY_UNREADABLE":
                 raise
-        return await self._asked(ready, await self._question(conversation, snapshot, anew=True), limits, tools)
+        return await self._ask_engine(ready, await self._question(conversation, snapshot, anew=True), limits, tools)
 
     async def _question(
         self, conversation: ConversationInfo, snapshot: Snapshot | None, *, anew: bool = False
     ) -> ModelQuestion:
-        """What the engine is asked.
+        """The question for the engine.
 
         Args:
             anew: without the history that the engine kept.
         """
         conversation_id, turn_id = self.running.conversation_id, self.running.turn_id
-        known = await self.ctx.read(lambda tx: question.past(tx, conversation_id, turn_id, anew=anew))
+        context = await self.ctx.read(lambda tx: question.past(tx, conversation_id, turn_id, anew=anew))
         definition = snapshot.definition if snapshot else None
         return ModelQuestion(
             instructions=_instructions(conversation, snapshot),
-            prompt=known.prompt,
-            history=await question.history_of(known),
+            prompt=context.prompt,
+            history=await question.history_of(context),
             **(models.sampling(definition) if definition else {}),
         )
 
-    async def _asked(
-        self, ready: ReadyModel, asked: ModelQuestion, limits: AnswerLimits, tools: ConversationTools
+    async def _ask_engine(
+        self, ready: ReadyModel, model_question: ModelQuestion, limits: AnswerLimits, tools: ConversationTools
     ) -> Completed:
         completed: Completed | None = None
-        async with aclosing(answer(ready.choice, asked, tools, limits)) as found:
-            async for frame in found:
+        async with aclosing(answer(ready.choice, model_question, tools, limits)) as stream:
+            async for frame in stream:
                 await self._record(frame, tools)
                 if isinstance(frame, Completed):
                     completed = frame
@@ -178,6 +185,10 @@ class _Answer:
             case Retrying():
                 waits = {"attempt": frame.attempt, "attempts": frame.attempts, "seconds": frame.seconds}
                 add(FrameKind.RETRY, code=frame.code, message=frame.message, **waits)
+            case Compacted(message):
+                add(FrameKind.COMPACTED, message=message)
+            case Requested():
+                self.sent.take(frame)
             case Used(usage) | Completed(usage=usage):
                 self.usage = usage
             case ToolStarted():

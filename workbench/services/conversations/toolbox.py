@@ -81,8 +81,8 @@ class ConversationTools:
 
     async def offers(self) -> list[ToolOffer]:
         """See `Toolbox`."""
-        found = await catalogue.offered(self._ctx, self._scope) if self._chosen or self._reads else []
-        self._tools = {tool.name: tool for tool in found if tool.can_be_called and self._is_chosen(tool)}
+        tools = await catalogue.offered(self._ctx, self._scope) if self._chosen or self._reads else []
+        self._tools = {tool.name: tool for tool in tools if tool.can_be_called and self._is_chosen(tool)}
         return [ToolOffer(tool.name, tool.description, tool.parameters) for tool in self._tools.values()]
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str) -> ToolAnswer:
@@ -118,7 +118,7 @@ class ConversationTools:
         arguments = self._started.pop(frame.call_id, "{}")
         if call is None:
             call = _FollowedCall(self._ctx.secrets)
-            await self._refused(frame, arguments)
+            await self._record_refusal(frame, arguments)
         took = None if call.began_at is None else (self._ctx.store.now() - call.began_at) / 1_000
         self._add(
             FrameKind.TOOL_COMPLETE,
@@ -128,10 +128,10 @@ class ConversationTools:
             is_error=frame.is_error,
             duration_ms=took,
             record_id=call.record_id,
-            pictures=[{"media_type": one.media_type, "bytes": len(one.data)} for one in call.pictures],
+            pictures=[{"media_type": picture.media_type, "bytes": len(picture.data)} for picture in call.pictures],
         )
 
-    async def _refused(self, frame: ToolCompleted, arguments: str) -> None:
+    async def _record_refusal(self, frame: ToolCompleted, arguments: str) -> None:
         """Record a call that the engine has refused: of an unknown tool, or with what is no JSON object."""
         is_known = frame.name in self._tools
         error = BadInput("INVALID_ARGUMENTS" if is_known else "UNKNOWN_TOOL", frame.result)
@@ -139,8 +139,8 @@ class ConversationTools:
             decoded = json_safety.decode(arguments)
         except ValueError:
             decoded = arguments
-        given = decoded if isinstance(decoded, dict) else arguments
-        await refused_calls.record(self._ctx.of(self._scope.caller), self._scope, frame.name, given, error)
+        sent = decoded if isinstance(decoded, dict) else arguments
+        await refused_calls.record(self._ctx.of(self._scope.caller), self._scope, frame.name, sent, error)
 
     @contextmanager
     def _following(self, call_id: str, call: _FollowedCall) -> Iterator[Surroundings]:
@@ -156,7 +156,7 @@ class ConversationTools:
                 call.record_id = record_id
                 if approval_id is None:
                     waiting.close()
-                    call.began_at = self._ctx.store.now()
+                    call.began_at = call.began_at or self._ctx.store.now()  # not again after a question of its server
                     return
                 waiting.enter_context(self._deadline.paused())
                 self._recorder.add(
@@ -167,17 +167,17 @@ class ConversationTools:
 
     async def _report(self, call_id: str, call: _FollowedCall, report: Report) -> None:
         """Record how far a call is. What is no number is left out: JSON has none for it."""
-        done, total, message = report
-        if math.isfinite(done) and (total is None or math.isfinite(total)):
+        progress, total, message = report
+        if math.isfinite(progress) and (total is None or math.isfinite(total)):
             about = {"call_id": call_id, "record_id": call.record_id}
             text = None if message is None else inert_line(str(call.secrets.masked(message)))[:LONGEST_MESSAGE]
-            self._recorder.add(FrameKind.TOOL_PROGRESS, **about, progress=done, total=total, message=text)
+            self._recorder.add(FrameKind.TOOL_PROGRESS, **about, progress=progress, total=total, message=text)
 
-    def _add(self, kind: FrameKind, call_id: str, name: str, **more: Any) -> None:
+    def _add(self, kind: FrameKind, call_id: str, name: str, **data: Any) -> None:
         tool = self._tools.get(name)
         source, server = (tool.source, tool.server) if tool else (ToolPlace.LOCAL, None)
         about = {"call_id": call_id, "tool_name": name, "source": source.value, "server": server}
-        self._recorder.add(kind, **about, **more, timestamp=iso(self._ctx.store.now()))
+        self._recorder.add(kind, **about, **data, timestamp=iso(self._ctx.store.now()))
 
     def _shown_input(self, tool: ToolInfo | None, arguments: str) -> str:
         """The arguments that a model wrote, as they are shown: JSON text with secrets masked."""
@@ -214,7 +214,7 @@ class ConversationTools:
 
 
 def _caller(snapshot: Snapshot | None) -> Caller:
-    """As whom the model of a conversation calls: it sees what the operator sees, and may not write definitions."""
+    """The caller for a model's tool calls: it sees what the operator sees, and may not write definitions."""
     if snapshot is None:
         return Caller(Level.OPERATOR, "chat", access=Access.SESSION_LEVEL)
     metadata, reads = snapshot.definition.metadata, _has_entries_on_request(snapshot)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from workbench.model import LARGEST_INT, Level, Micros, Wire, uuid7
-from workbench.ops import Ctx, op
+from workbench.ops import Ctx, RestRoute, op
 from workbench.rules.chat import transcript
 from workbench.rules.chat.transcript import Part, TextPart, ToolPart, Transcript
 from workbench.services.conversations import frames
@@ -31,8 +31,10 @@ class TurnInfo(Wire):
     `error`. `content` is its text, `parts` the text and the calls of tools in order. `end` of one that is completed:
     `stop`, or `length` if its limit of tokens cut it, at `cut_at` tokens; `remark` is a sentence about an answer that
     is cut or empty. Usage is what the provider reported, null if it reported nothing; `unmeasured` counts the requests
-    whose tokens are unknown. `definition_hash` is the version of the definition, `prompt_hash` that of the system
-    prompt that was sent, with the rules and references in `include`. `replaced_at`: another answer took its place.
+    whose tokens are unknown. `cached_tokens` and `thinking_tokens` are parts of the input and the output, and
+    `first_token_seconds` is how long its first piece took; list_model_requests has each request. `definition_hash` is
+    the version of the definition, `prompt_hash` that of the system prompt that was sent, with the rules and references
+    in `include`. `replaced_at`: another answer took its place.
     """
 
     id: str
@@ -53,6 +55,9 @@ class TurnInfo(Wire):
     error: str | None
     input_tokens: int | None
     output_tokens: int | None
+    cached_tokens: int | None
+    thinking_tokens: int | None
+    first_token_seconds: float | None
     requests: int | None
     unmeasured: int | None
     cost_usd: float | None
@@ -72,7 +77,13 @@ class Turns(Wire):
     last_frame: int
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command="conversations show",
+    rest=RestRoute("GET", "/conversations/{conversation_id}/turns"),
+)
 async def list_turns(
     ctx: Ctx,
     conversation_id: ConversationId,
@@ -89,9 +100,9 @@ async def list_turns(
     def question(tx: Reader) -> Turns:
         conversation = require_conversation(tx, conversation_id)
         rows = tx.all(SQL.page_before, where)
-        shown = [_turn(tx, row) for row in rows[limit - 1 :: -1]]
-        following = shown[0].number if len(rows) > limit else None
-        return Turns(turns=shown, next_before=following, last_frame=conversation.last_frame)
+        turns = [_turn(tx, row) for row in rows[limit - 1 :: -1]]
+        following = turns[0].number if len(rows) > limit else None
+        return Turns(turns=turns, next_before=following, last_frame=conversation.last_frame)
 
     return await ctx.read(question)
 
@@ -117,18 +128,18 @@ def all_turns(tx: Reader, conversation_id: str) -> list[TurnInfo]:
 
 def add(tx: Tx, conversation_id: str, role: Role, content: str, server: str | None = None) -> str:
     """Add a turn, an answer as running; its id."""
-    made, state = str(uuid7(tx.now)), "running" if role == "assistant" else "sent"
-    values = {"id": made, "conversation": conversation_id, "role": role, "state": state, "content": content}
+    turn_id, state = str(uuid7(tx.now)), "running" if role == "assistant" else "sent"
+    values = {"id": turn_id, "conversation": conversation_id, "role": role, "state": state, "content": content}
     tx.run(SQL.add, values, server=server, now=tx.now)
-    return made
+    return turn_id
 
 
 def transcript_of(tx: Reader, turn_id: str) -> Transcript:
-    """What has come of an answer so far."""
-    made = Transcript()
+    """An answer as far as it has come."""
+    so_far = Transcript()
     for kind, data in frames.of_turn(tx, turn_id):
-        made.add(kind, data)
-    return made
+        so_far.add(kind, data)
+    return so_far
 
 
 def _turn(tx: Reader, row: Row) -> TurnInfo:
@@ -141,8 +152,8 @@ def _turn(tx: Reader, row: Row) -> TurnInfo:
 def _content(tx: Reader, row: Row) -> dict[str, Any]:
     """The text and the parts of a turn; those of an answer that is being made are in its frames."""
     if row["state"] == "running":
-        made = transcript_of(tx, row["id"])
-        return {"content": made.text, "parts": made.parts(ended=False)}
+        so_far = transcript_of(tx, row["id"])
+        return {"content": so_far.text, "parts": so_far.parts(ended=False)}
     if row["parts"] is None:
         return {"parts": [TextPart(text=row["content"])]}
     return {"parts": json.loads(row["parts"])}

@@ -1,6 +1,11 @@
 -- part: columns
 SELECT t.id, t.conversation_id, t.number, t.role, t.state, t.content, t.parts, t.model, t.definition_hash,
     t.prompt_hash, t.include, t.end_reason AS "end", t.cut_at, t.error_code, t.error, t.input_tokens, t.output_tokens,
+    (SELECT SUM(r.cached_tokens) FROM model_requests r WHERE r.turn_id = t.id) AS cached_tokens,
+    (SELECT SUM(r.thinking_tokens) FROM model_requests r WHERE r.turn_id = t.id) AS thinking_tokens,
+    (SELECT r.first_token_seconds FROM model_requests r
+        WHERE r.turn_id = t.id AND r.purpose = 'answer' AND r.first_token_seconds IS NOT NULL
+        ORDER BY r.number LIMIT 1) AS first_token_seconds,
     t.requests, t.unmeasured, t.cost_usd, t.created_at, t.ended_at, t.replaced_at
 FROM turns t
 

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field
 
 from workbench.model import SECOND, Micros
-from workbench.ops import Ctx
+from workbench.ops import Command, Ctx
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 from workbench.store.base import Reader, Row
@@ -68,7 +68,13 @@ class Analytics(Figures):
     versions: list[VersionFigures]
 
 
-@definition_op(reads=True)
+@definition_op(
+    reads=True,
+    command=Command(
+        "define analytics AGENT",
+        help="Show what the agents of a definition have done, by version: attempts, failures, durations.",
+    ),
+)
 async def agent_analytics(
     ctx: Ctx,
     agentTarget: AgentTarget,
@@ -78,7 +84,7 @@ async def agent_analytics(
     snapshot = await changes.read(ctx, agentTarget)
     metadata = snapshot.definition.metadata
     begun = int(since.timestamp() * SECOND) if since else 0
-    attempts, starts, calls = await ctx.read(lambda tx: _found(tx, metadata.id, begun))
+    attempts, starts, calls = await ctx.read(lambda tx: _read_rows(tx, metadata.id, begun))
     versions = dict.fromkeys([*(row["hash"] for row in attempts), *starts, *(row["hash"] for row in calls)])
     return Analytics(
         **dict(_figures(attempts, len(starts), calls)),
@@ -86,7 +92,7 @@ async def agent_analytics(
         name=metadata.name,
         versions=[
             VersionFigures(
-                **dict(_figures(_of(attempts, version), starts.count(version), _of(calls, version))),
+                **dict(_figures(_with_hash(attempts, version), starts.count(version), _with_hash(calls, version))),
                 hash=version,
                 is_current=version == snapshot.hash,
             )
@@ -95,11 +101,11 @@ async def agent_analytics(
     )
 
 
-def _of(rows: Iterable[Row], version: str | None) -> list[Row]:
+def _with_hash(rows: Iterable[Row], version: str | None) -> list[Row]:
     return [row for row in rows if row["hash"] == version]
 
 
-def _found(tx: Reader, definition_id: str, since: int) -> tuple[list[Row], list[str | None], list[Row]]:
+def _read_rows(tx: Reader, definition_id: str, since: int) -> tuple[list[Row], list[str | None], list[Row]]:
     """The attempts that were made with a definition, the version of each start with it, and its calls of tools."""
     rows = tx.all(SQL.starts, id=definition_id, since=since)
     starts = [

@@ -12,7 +12,7 @@ from workbench.definition_files.group import Replacement, replace_together
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.ops import Ctx, collect, dispatch
 from workbench.rules.definitions.comparison import differences
-from workbench.services.definitions import lifecycle, sections, templates, transfer
+from workbench.services.definitions import lifecycle, sections, templates, transfer, versions
 from workbench.services.definitions.changes import Action, exclusive, save
 from workbench.services.definitions.operation import DefinitionAnswer, definition_op
 from workbench.services.definitions.versions import ChangedFile
@@ -22,7 +22,7 @@ ATTEMPTS = 5
 
 OPERATIONS = {
     name: operation
-    for name, operation in collect([lifecycle, sections, templates, transfer]).items()
+    for name, operation in collect([lifecycle, sections, templates, transfer, versions]).items()
     if not operation.reads
 }
 """The operations that can be combined: each changes definitions, and nothing else."""
@@ -64,13 +64,13 @@ async def agent_bulk(
 ) -> Bulk:
     """Change agent definitions by several tools, all or nothing: if one of them fails, nothing is changed.
 
-    A later change sees the earlier ones. It takes the tools that create, change, clone, import or delete.
+    A later change sees the earlier ones. It takes the tools that create, change, clone, import, restore or delete.
     """
     for _ in range(ATTEMPTS):
         draft = RegistryDraft(ctx.definitions)
         results = [await _draft(ctx._replace(definitions=draft), n, step) for n, step in enumerate(changes, 1)]
         if dryRun or await ctx.repositories.shielded(_commit(ctx, draft)):
-            agents = await to_thread(_changed, draft)
+            agents = await to_thread(_changed_agents, draft)
             message = (
                 f"{'Dry run, nothing changed' if dryRun else 'Done'}. Agents: {len(agents)}; tools: {len(results)}."
             )
@@ -88,34 +88,38 @@ async def _draft(ctx: Ctx, number: int, step: BulkStep) -> dict[str, Any]:
         return await dispatch(OPERATIONS, ctx, step.tool, step.arguments)
     except WorkbenchError as error:
         message = f"Change {number} ({step.tool}), so nothing is changed: {error.message}"
-        raise type(error)(error.code, message, **error.details | {"change": number}) from error
+        raise error.with_message(message, change=number) from error
 
 
 async def _commit(ctx: Ctx, draft: RegistryDraft) -> bool:
     replacements = draft.replacements()
-    async with exclusive(ctx, *(one.directory for one in replacements)):
+    async with exclusive(ctx, *(replacement.directory for replacement in replacements)):
         if not await to_thread(replace_together, replacements):
             return False
         await save(ctx, *draft.records)
         return True
 
 
-def _changed(draft: RegistryDraft) -> list[ChangedAgent]:
-    """What a draft changes. Blocks."""
+def _changed_agents(draft: RegistryDraft) -> list[ChangedAgent]:
+    """The definitions that a draft changes. Blocks."""
     return [
-        ChangedAgent(path=draft.display_path(one.directory.path), action=_action(one), changes=_files(one))
-        for one in draft.replacements()
+        ChangedAgent(
+            path=draft.display_path(replacement.directory.path),
+            action=_action(replacement),
+            changes=_files(replacement),
+        )
+        for replacement in draft.replacements()
     ]
 
 
-def _action(one: Replacement) -> Action:
-    if one.before is None:
+def _action(replacement: Replacement) -> Action:
+    if replacement.before is None:
         return "created"
-    return "deleted" if one.after is None else "changed"
+    return "deleted" if replacement.after is None else "changed"
 
 
-def _files(one: Replacement) -> list[ChangedFile]:
-    if one.before is None or one.after is None:
+def _files(replacement: Replacement) -> list[ChangedFile]:
+    if replacement.before is None or replacement.after is None:
         return []
-    found = differences(one.before, one.after)
-    return [ChangedFile(path=each.path, status=each.status, patch=each.patch) for each in found]
+    files = differences(replacement.before, replacement.after)
+    return [ChangedFile(path=file.path, status=file.status, patch=file.patch) for file in files]

@@ -67,17 +67,17 @@ async def current(ctx: Ctx, definition_id: str, path: str | None) -> Snapshot:
             snapshot = await read(ctx, path)
             if snapshot.definition.metadata.id == definition_id:
                 return snapshot
-    found = await to_thread(ctx.definitions.find_id, definition_id)
-    return await read(ctx, found.key)
+    directory = await to_thread(ctx.definitions.find_id, definition_id)
+    return await read(ctx, directory.key)
 
 
 @duty("noting definitions", lambda settings: settings.definition_watch_seconds, share=0.05)
 async def note_unseen(ctx: Ctx) -> None:
     """Record the definitions that no operation has read yet, such as those that git brought: grants may name them."""
     listing = await to_thread(ctx.definitions.listing)
-    known = {row["id"] for row in await ctx.read(lambda tx: tx.all(SQL.known))}
+    recorded_ids = {row["id"] for row in await ctx.read(lambda tx: tx.all(SQL.known))}
     for path, metadata in listing.found:
-        if metadata.id not in known:
+        if metadata.id not in recorded_ids:
             with suppress(WorkbenchError):  # by now it has been deleted, or cannot be read
                 await read(ctx, path)
 
@@ -102,13 +102,13 @@ async def _note(ctx: Ctx, snapshot: Snapshot) -> None:
 async def _record_found(ctx: Ctx, snapshot: Snapshot) -> None:
     if isinstance(ctx.definitions, RegistryDraft) and ctx.definitions.is_drafted(snapshot):
         return
-    known = await last(ctx, snapshot.definition.metadata.id)
-    if not _is_recorded(snapshot, known):
-        await save(ctx, _version(ctx, snapshot, "found", "changed outside of Workbench" if known else "found"))
+    row = await last(ctx, snapshot.definition.metadata.id)
+    if not _is_recorded(snapshot, row):
+        await save(ctx, _version(ctx, snapshot, "found", "changed outside of Workbench" if row else "found"))
 
 
 async def last(ctx: Ctx, definition_id: str) -> Row | None:
-    """What was recorded last of the definition with an id: its `hash`, and when it was deleted (`deleted_at`)."""
+    """The last record of the definition with an id: its `hash`, and when it was deleted (`deleted_at`)."""
     return await ctx.read(lambda tx: tx.one(SQL.last, id=definition_id))
 
 
@@ -116,44 +116,59 @@ def _is_recorded(snapshot: Snapshot, last: Row | None) -> bool:
     return last is not None and (last["hash"], last["deleted_at"]) == (snapshot.hash, None)
 
 
-async def change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> DefinitionChanged:
+async def change(
+    ctx: Ctx,
+    target: str,
+    edit: Callable[[Definition], Definition],
+    summary: str,
+    origin: DefinitionOrigin = trust.WRITTEN,
+) -> DefinitionChanged:
     """Change a definition.
 
     Args:
         edit: from the definition as it is to the one it shall be. An error that it raises changes nothing.
         summary: what is changed, such as ``rule be-polite added``.
+        origin: where what is new comes from, which decides what of it is trusted.
 
     Raises:
         WorkbenchError: see `read`, and what `edit` raises. Conflict: ``TOOL_NAME_TAKEN``.
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    change = await ctx.repositories.shielded(_change(ctx, target, edit, summary))
+    change = await ctx.repositories.shielded(_change(ctx, target, edit, summary, origin))
     after = change.after.definition
     return DefinitionChanged(message=f"{after.metadata.name}: {summary}.", warnings=warnings_of(after, change.before))
 
 
-async def _change(ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str) -> DefinitionChange:
+async def _change(
+    ctx: Ctx, target: str, edit: Callable[[Definition], Definition], summary: str, origin: DefinitionOrigin
+) -> DefinitionChange:
     def edited(before: Definition) -> Definition:
         after = written_out.unmasked_texts(edit(before), before)
         tool_names.require_unlike_servers(ctx, before, after)
         return after
 
     directory = await to_thread(ctx.definitions.find, target)
-    async with exclusive(ctx, directory):
+    async with exclusive(ctx, directory, begun=True):
         change = await to_thread(ctx.definitions.change, directory, edited)
         if change.before != change.after.definition:
             before = replace(change.after, definition=change.before, hash=content_hash(change.before))
             await _record_found(ctx, before)
-            made = await trust.writing(ctx, change.before, change.after)
-            await record(ctx, change.after, "changed", summary, made)
+            revision = await trust.writing(ctx, change.before, change.after, origin)
+            await record(ctx, change.after, "changed", summary, revision)
         return change
 
 
 @asynccontextmanager
-async def exclusive(ctx: Ctx, *directories: DefinitionDirectory) -> AsyncIterator[None]:
+async def exclusive(ctx: Ctx, *directories: DefinitionDirectory, begun: bool = False) -> AsyncIterator[None]:
     """Exclusive access to definitions, so that their versions are recorded in the order of their changes.
 
     Only for work that is shielded: the locks that a thread acquires must be released. A draft locks nothing.
+
+    Args:
+        begun: they exist; no lock is made where nothing is.
+
+    Raises:
+        NotFound: ``AGENT_NOT_FOUND``.
     """
     if isinstance(ctx.definitions, RegistryDraft):
         yield
@@ -162,6 +177,8 @@ async def exclusive(ctx: Ctx, *directories: DefinitionDirectory) -> AsyncIterato
         locks = ExitStack()
         try:
             for directory in sorted(directories, key=lambda one: one.path):
+                if begun:
+                    await to_thread(directory.require_begun)
                 await to_thread(locks.enter_context, directory.locked())
             yield
         finally:
@@ -203,7 +220,7 @@ async def remove(ctx: Ctx, target: str) -> tuple[Snapshot, list[str]]:
 
 async def _remove(ctx: Ctx, target: str) -> tuple[Snapshot, list[str]]:
     directory = await to_thread(ctx.definitions.find, target)
-    async with exclusive(ctx, directory):
+    async with exclusive(ctx, directory, begun=True):
         snapshot, left = await to_thread(ctx.definitions.remove, directory)
         await record(ctx, snapshot, "deleted", "deleted")
         return snapshot, left
@@ -214,16 +231,16 @@ async def record(
     snapshot: Snapshot,
     action: Action,
     summary: str,
-    made: Writing | None = None,
+    revision: Writing | None = None,
     replaces: str | None = None,
 ) -> None:
     """Record a version of a definition; that of a draft is recorded when the draft is committed.
 
     Args:
-        made: what the caller wrote, of which something may be trusted; None: somebody else wrote it.
+        revision: the change that the caller wrote, of which something may be trusted; None: somebody else wrote it.
         replaces: the id that it had before: all that was recorded of that is recorded of the new one.
     """
-    version = _version(ctx, snapshot, action, summary, made, replaces)
+    version = _version(ctx, snapshot, action, summary, revision, replaces)
     if isinstance(ctx.definitions, RegistryDraft):
         ctx.definitions.records.append(version)
     else:
@@ -241,7 +258,12 @@ async def save(ctx: Ctx, *versions: Record) -> None:
 
 
 def _version(
-    ctx: Ctx, snapshot: Snapshot, action: Action, summary: str, made: Writing | None = None, replaces: str | None = None
+    ctx: Ctx,
+    snapshot: Snapshot,
+    action: Action,
+    summary: str,
+    revision: Writing | None = None,
+    replaces: str | None = None,
 ) -> Record:
     definition, path = snapshot.definition, ctx.definitions.display_path(snapshot.path)
     content = written_out.masked(definition).model_dump_json(by_alias=True)
@@ -255,8 +277,8 @@ def _version(
         tx.run(SQL.keep_version, values, action=action, summary=summary, by=tx.actor, now=tx.now)
         facts = {"name": values["name"], "path": path, "hash": snapshot.hash, "summary": summary}
         tx.emit(f"definition.{action}", f"definition:{values['id']}", **facts)
-        if made is not None:
-            trust.record_written(tx, ctx.caller, made)
+        if revision is not None:
+            trust.record_written(tx, ctx.caller, revision)
         if action == "deleted":
             trust.record_deleted(tx, values["id"])
 
@@ -264,7 +286,7 @@ def _version(
 
 
 def _replace_id(tx: Tx, old: str, new: str) -> None:
-    """What is recorded of one id is recorded of another from now on."""
+    """Move the records of one id to another."""
     trust.close_question(tx, old)
     for statement in _REPLACING:
         tx.run(statement, old=old, new=new)

@@ -10,11 +10,14 @@ from typing import Any
 
 from workbench.definition_files import DefinitionDirectory, Snapshot
 from workbench.definition_files.older import OlderDefinition
+from workbench.definition_files.secret_sources import is_unset
 from workbench.errors import BadInput, NotFound
-from workbench.ops import Ctx
+from workbench.model import Level
+from workbench.ops import Command, Ctx
 from workbench.rules.definitions.completeness import CompletenessFinding, Severity, by_severity, findings
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.secrets.references import parse
 from workbench.services.access.personas import require_persona
 from workbench.services.definitions import changes, tool_names
 from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
@@ -40,7 +43,13 @@ class CompletenessReport(DefinitionAnswer):
     content_hash: str | None
 
 
-@definition_op(reads=True)
+@definition_op(
+    reads=True,
+    command=Command(
+        "define validate AGENT",
+        help="Check a definition: what is wrong in it, and what is missing. Exit status 1 if it is not valid.",
+    ),
+)
 async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> CompletenessReport:
     """Check whether an agent definition is valid and complete; each problem says what to do. Nothing is started."""
     directory = await to_thread(ctx.definitions.find, agentTarget)
@@ -49,16 +58,20 @@ async def agent_validate(ctx: Ctx, agentTarget: AgentTarget) -> CompletenessRepo
     except BadInput as error:
         return _report([_unreadable(error)], None)
     await changes.note(ctx, snapshot)
-    found = [
+    unsorted = [
         *findings(snapshot.definition),
         *_older_layout(directory),
         *await to_thread(_shared_names, ctx, snapshot.definition),
         *await to_thread(
             lambda: [*_former_settings(directory), *_foreign(directory.foreign()), *_missing_programs(snapshot)]
         ),
+        *(_unset_variables(snapshot.definition) if ctx.caller.level is Level.OPERATOR else ()),
         *await ctx.read(lambda tx: list(_unknown_persona(tx, snapshot.definition))),
     ]
-    problems = [Problem(severity=one.severity, place=one.place, message=one.message) for one in by_severity(found)]
+    problems = [
+        Problem(severity=finding.severity, place=finding.place, message=finding.message)
+        for finding in by_severity(unsorted)
+    ]
     return _report(problems, snapshot.hash)
 
 
@@ -102,6 +115,18 @@ def _foreign(names: list[str]) -> Iterator[CompletenessFinding]:
     for name in names:
         text = "This file is not read: it is no part of a definition. Move it, or make it a reference."
         yield CompletenessFinding(Severity.HINT, name, text)
+
+
+def _unset_variables(definition: Definition) -> Iterator[CompletenessFinding]:
+    """The references to variables that the server has not."""
+    servers = definition.mcp_servers.items()
+    places = [(f"providers.{name}", config) for name, config in definition.providers.items()]
+    places += [(f"mcpServers.{name}", dict(server.env)) for name, server in servers if isinstance(server, StdioServer)]
+    for place, values in places:
+        for key, value in values.items():
+            if (reference := parse(value)) and is_unset(reference):
+                text = f"The server has no variable {reference.place}. Set it, and start the server again."
+                yield CompletenessFinding(Severity.WARNING, f"{place}.{key}", text)
 
 
 def _missing_programs(snapshot: Snapshot) -> Iterator[CompletenessFinding]:

@@ -38,7 +38,7 @@ class Migrated(Created):
     left_out: list[str]
 
 
-@definition_op(reads=True, tool=False)
+@definition_op(reads=True, tool=False, command="define schema")
 async def agent_get_schema(
     ctx: Ctx,
     file: Annotated[
@@ -49,7 +49,7 @@ async def agent_get_schema(
     return FileSchema(file=file, json_schema=schema.of_file(file))
 
 
-@definition_op(destructive=True)
+@definition_op(destructive=True, command="define migrate")
 async def agent_migrate(
     ctx: Ctx,
     agentTarget: AgentTarget,
@@ -68,15 +68,15 @@ async def agent_migrate(
 
 async def _migrate(ctx: Ctx, target: str, to: str | None, keep: bool) -> Migrated:
     unused = str(uuid7(ctx.store.now()))
-    found = await to_thread(ctx.definitions.find, target)
-    if to is None and not isinstance(found, OlderDefinition):
-        return await _identify(ctx, found, unused)
+    directory = await to_thread(ctx.definitions.find, target)
+    if to is None and not isinstance(directory, OlderDefinition):
+        return await _identify(ctx, directory, unused)
     conversion = await to_thread(lambda: prepare(ctx.definitions, target, to, keep=keep, unused=unused))
     source = ctx.definitions.display_path(conversion.old.path)
     async with changes.exclusive(ctx, conversion.new):
-        made = await to_thread(conversion.make, ctx.definitions)
-        await changes.record(ctx, made.after, "created", f"converted from {source}", replaces=conversion.replaces)
-    return _migrated(ctx, made, source)
+        migration = await to_thread(conversion.make, ctx.definitions)
+        await changes.record(ctx, migration.after, "created", f"converted from {source}", replaces=conversion.replaces)
+    return _answer(ctx, migration, source)
 
 
 async def _identify(ctx: Ctx, directory: DefinitionDirectory, unused: str) -> Migrated:
@@ -90,20 +90,20 @@ async def _identify(ctx: Ctx, directory: DefinitionDirectory, unused: str) -> Mi
         return definition.model_copy(update={"metadata": definition.metadata.model_copy(update={"id": unused})})
 
     async with changes.exclusive(ctx, directory):
-        others = await to_thread(lambda: [one for one, head in ctx.definitions.heads() if head.id == word])
-        made = await to_thread(ctx.definitions.change, directory, identified)
+        others = await to_thread(lambda: [other for other, head in ctx.definitions.heads() if head.id == word])
+        migration = await to_thread(ctx.definitions.change, directory, identified)
         replaces = word if len(others) == 1 else None
-        await changes.record(ctx, made.after, "changed", "id replaced", replaces=replaces)
-    message = f"{made.after.definition.metadata.name} has an id of its own."
+        await changes.record(ctx, migration.after, "changed", "id replaced", replaces=replaces)
+    message = f"{migration.after.definition.metadata.name} has an id of its own."
     return Migrated(message=message, agent_id=unused, agent_path=path, changed=[new_id(word, unused)], left_out=[])
 
 
-def _migrated(ctx: Ctx, made: Migration, source: str) -> Migrated:
-    path, metadata = ctx.definitions.display_path(made.after.path), made.after.definition.metadata
+def _answer(ctx: Ctx, migration: Migration, source: str) -> Migrated:
+    path, metadata = ctx.definitions.display_path(migration.after.path), migration.after.definition.metadata
     return Migrated(
         message=f"{metadata.name} was converted from {source} to {path}.",
         agent_id=metadata.id,
         agent_path=path,
-        changed=list(made.changed),
-        left_out=list(made.left_out),
+        changed=list(migration.changed),
+        left_out=list(migration.left_out),
     )

@@ -11,7 +11,7 @@ from workbench.definition_files import Snapshot
 from workbench.model import iso, uuid7
 from workbench.ops import Ctx
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, DefinitionMetadata, Mode, ModelSettings
-from workbench.rules.definitions.names import DefinitionName
+from workbench.rules.definitions.names import NewDefinitionName
 from workbench.rules.definitions.secrets.written_out import masked, warnings_of
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import (
@@ -75,7 +75,7 @@ class Deleted(DefinitionChanged):
     left: list[str]
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define", refreshed_by="definition clock")
 async def agent_list(
     ctx: Ctx,
     basePath: Annotated[
@@ -91,7 +91,7 @@ async def agent_list(
     return Summaries(agents=agents, count=len(agents), problems=listing.problems, message=message)
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define show")
 async def agent_get_info(ctx: Ctx, agentTarget: AgentTarget) -> Info:
     """Get an agent definition: what it is, its settings, and how many rules, references, tools and servers it has."""
     snapshot = await changes.read(ctx, agentTarget)
@@ -108,11 +108,11 @@ async def agent_get_info(ctx: Ctx, agentTarget: AgentTarget) -> Info:
     )
 
 
-@definition_op()
+@definition_op(command="define create")
 async def agent_create(
     ctx: Ctx,
     agentPath: AgentPath,
-    name: Annotated[DefinitionName, Field(description="Its name, for people.")],
+    name: Annotated[NewDefinitionName, Field(description="Its name, for people.")],
     description: Annotated[str, Field(max_length=2_000, description="What it is for.")] = "",
     mode: Annotated[Mode, Field(description="interactive: chat; autonomous: tasks; tools: it exports tools.")] = (
         Mode.INTERACTIVE
@@ -126,13 +126,13 @@ async def agent_create(
     return created(ctx, await changes.create(ctx, agentPath, validated(Definition, values), "created"))
 
 
-@definition_op()
+@definition_op(command="define clone")
 async def agent_clone(
     ctx: Ctx,
     sourceAgent: AgentTarget,
     targetPath: AgentPath,
     newName: Annotated[
-        DefinitionName | None, Field(description="The copy's name; null: that of its directory.")
+        NewDefinitionName | None, Field(description="The copy's name; null: that of its directory.")
     ] = None,
 ) -> Created:
     """Copy an agent definition to a new directory. The copy has its own id."""
@@ -145,7 +145,7 @@ async def agent_clone(
     return created(ctx, await changes.create(ctx, targetPath, copy, summary, origin))
 
 
-@definition_op(destructive=True)
+@definition_op(destructive=True, command="define delete")
 async def agent_delete(ctx: Ctx, agentTarget: AgentTarget, confirm: Confirm = False) -> Deleted:
     """Delete an agent definition: its own files. Other files in its directory stay, and are named."""
     require_confirmation(confirm, "This deletes the definition's files.")

@@ -85,8 +85,8 @@ async def _configuration(
     for key in snapshot.definition.providers if snapshot else ():
         if snapshot is not None and ALIASES.get(key, key) == provider:
             await trust.require(ctx, snapshot, f"providers.{key}")
-            known = await secrets.resolved(ctx, snapshot.definition, providers=(key,), servers=())
-            return known.providers[key], known.values
+            resolved = await secrets.resolved(ctx, snapshot.definition, providers=(key,), servers=())
+            return resolved.providers[key], resolved.values
     keys = [value.key for value in PROVIDERS[provider].config_values]
     config = {key: os.environ[key] for key in keys if os.environ.get(key)}
     return config, frozenset(value for key, value in config.items() if is_secret(provider, key))

@@ -1,4 +1,4 @@
-"""What the operations on definitions have in common. Field and parameter names are in camelCase, as in the spec."""
+"""Types and functions shared by operations on definitions. Fields and parameters are in camelCase, as in the spec."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ definition_op = partial(op, allow=Level.PLANNER, requires=Capability.DEFINITIONS
 AgentTarget = Annotated[str, Field(min_length=1, max_length=1_000, description="The agent's path, id or name.")]
 AgentPath = Annotated[
     str, Field(min_length=1, max_length=1_000, description="A new directory, such as ./agents/reviewer.")
+]
+NewPath = Annotated[
+    str | None,
+    Field(min_length=1, max_length=1_000, description="A new directory; null: one named like it, in ./agents."),
 ]
 Confirm = Annotated[
     Any, Field(description="true: really do it."), WithJsonSchema({"type": "boolean", "description": "Must be true."})

@@ -13,11 +13,11 @@ from pydantic import Field
 
 from workbench.model import Capability, Level
 from workbench.ops import Ctx, op
-from workbench.rules.definitions.model import Definition, EntryChanges, Include, PromptEntry
+from workbench.rules.definitions.model import Definition, Include, PromptEntry
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import DefinitionAnswer, DefinitionChanged
 from workbench.services.definitions.sections import entries
-from workbench.services.definitions.sections.entries import Edit
+from workbench.services.definitions.sections.entries import Edit, EntryUpdate, NewEntry
 
 _INVALID = "VALIDATION_ERROR"
 _reading = partial(op, allow=Level.READ, reads=True, requires=Capability.OWN_DEFINITION, invalid=_INVALID)
@@ -25,8 +25,6 @@ _changing = partial(op, allow=Level.WORKER, requires=Capability.CHANGE_OWN_DEFIN
 
 RuleName = Annotated[str, Field(max_length=1_000, description="The rule's name; see list_rules.")]
 ReferenceName = Annotated[str, Field(max_length=1_000, description="The reference's name; see list_references.")]
-NewEntry = Annotated[PromptEntry, Field(description="Name, text, description, priorityLevel and include.")]
-Changes = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
 
 
 class EntrySummary(DefinitionAnswer):
@@ -81,7 +79,7 @@ async def add_rule(ctx: Ctx, rule: NewEntry) -> DefinitionChanged:
 
 
 @_changing()
-async def update_rule(ctx: Ctx, rule_name: RuleName, rule: Changes) -> DefinitionChanged:
+async def update_rule(ctx: Ctx, rule_name: RuleName, rule: EntryUpdate) -> DefinitionChanged:
     """Change one of your own rules."""
     return await _change(ctx, entries.updating("rules", rule_name, rule), f"rule {rule_name} changed")
 
@@ -95,7 +93,7 @@ async def delete_rule(ctx: Ctx, rule_name: RuleName) -> DefinitionChanged:
 @_reading()
 async def list_references(ctx: Ctx) -> OwnReferences:
     """List your own references; get_reference reads one."""
-    return OwnReferences(references=[_summary(one) for one in (await _read(ctx)).references])
+    return OwnReferences(references=[_summary(reference) for reference in (await _read(ctx)).references])
 
 
 @_reading()
@@ -111,7 +109,7 @@ async def add_reference(ctx: Ctx, reference: NewEntry) -> DefinitionChanged:
 
 
 @_changing()
-async def update_reference(ctx: Ctx, reference_name: ReferenceName, reference: Changes) -> DefinitionChanged:
+async def update_reference(ctx: Ctx, reference_name: ReferenceName, reference: EntryUpdate) -> DefinitionChanged:
     """Change one of your own references."""
     edit = entries.updating("references", reference_name, reference)
     return await _change(ctx, edit, f"reference {reference_name} changed")

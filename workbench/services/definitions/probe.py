@@ -14,14 +14,16 @@ from pydantic import Field, ValidationError
 
 from workbench.confinement.surroundings import NETWORK, TOOL_SERVER
 from workbench.definition_files.mcp_probe import ProbeFinding, ProbeTarget
-from workbench.errors import NotFound, Unavailable
-from workbench.ops import Ctx
+from workbench.errors import Unavailable
+from workbench.ops import Command, Ctx
 from workbench.present.inert import inert
 from workbench.process import ProcessRef
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.services.definitions import changes, secrets, trust
 from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
 from workbench.services.definitions.secrets import Resolved
+from workbench.services.definitions.sections import mcp_servers
+from workbench.services.definitions.sections.mcp_servers import ServerName
 from workbench.services.processes import sandbox, server_programs
 from workbench.system import atomic_file
 
@@ -60,11 +62,17 @@ class Probe(DefinitionAnswer):
     missing: list[str]
 
 
-@definition_op()
+@definition_op(
+    command=Command(
+        "define servers probe AGENT NAME",
+        options=(),
+        help="Start or call a server once, and list its tools. Exit status 1 if it does not answer.",
+    )
+)
 async def agent_probe_mcp_server(
     ctx: Ctx,
     agentTarget: AgentTarget,
-    serverName: Annotated[str, Field(max_length=1_000, description="The server's name; see agent_list_mcp_servers.")],
+    serverName: ServerName,
     timeoutSeconds: Annotated[float, Field(gt=0, le=120, description="How long it may take to answer.")] = 20,
 ) -> Probe:
     """Start or call an MCP server of an agent definition once and list its tools. It must be trusted first.
@@ -72,38 +80,36 @@ async def agent_probe_mcp_server(
     A program runs confined as far as the system supports it.
     """
     snapshot = await changes.read(ctx, agentTarget)
-    if serverName not in snapshot.definition.mcp_servers:
-        names = ", ".join(snapshot.definition.mcp_servers) or "none"
-        raise NotFound("NOT_FOUND", f"There is no MCP server {serverName!r}. Its servers: {names}.")
+    mcp_servers.require(snapshot.definition, serverName)
     await trust.require(ctx, snapshot, f"mcpServers.{serverName}")
-    known = await secrets.resolved(ctx, snapshot.definition, providers=(), servers=(serverName,))
+    resolved = await secrets.resolved(ctx, snapshot.definition, providers=(), servers=(serverName,))
     async with ctx.definitions.probing:
-        return await _probe(ctx, known.mcp_servers[serverName], known, timeoutSeconds)
+        return await _probe(ctx, resolved.mcp_servers[serverName], resolved, timeoutSeconds)
 
 
-async def _probe(ctx: Ctx, server: StdioServer | HttpServer, known: Resolved, seconds: float) -> Probe:
+async def _probe(ctx: Ctx, server: StdioServer | HttpServer, resolved: Resolved, seconds: float) -> Probe:
     if isinstance(server, HttpServer):
         is_sse = server.type == "sse"
         target = ProbeTarget(url=server.url, headers=server.headers, is_sse=is_sse, seconds=seconds)
         async with server_programs.scratch(ctx) as scratch:
-            return _answer(await _run(ctx, scratch, target), known, None)
+            return _answer(await _run(ctx, scratch, target), resolved, None)
     confinement = sandbox.confinement_of(ctx.settings)
     async with server_programs.scratch(ctx) as scratch:
-        program = await to_thread(server_programs.boxed, ctx.settings, server, scratch / "home")
+        program = (await to_thread(server_programs.boxed, ctx.settings, server, scratch / "home")).program
         target = ProbeTarget(
             command=list(program.command),
             environment=dict(program.environment),
             directory=str(program.directory),
             seconds=seconds,
         )
-        return _answer(await _run(ctx, scratch, target), known, confinement)
+        return _answer(await _run(ctx, scratch, target), resolved, confinement)
 
 
 async def _run(ctx: Ctx, scratch: Path, target: ProbeTarget) -> ProbeFinding:
     """Run the probe until it has ended, with all that it started."""
     finding, argv = scratch / "finding.json", [sys.executable, "-P", "-m", "workbench.definition_files.mcp_probe"]
-    wanted = TOOL_SERVER if target.command else TOOL_SERVER | NETWORK
-    environment = {name: value for name, value in os.environ.items() if name.upper() in wanted or name in _INTERPRETER}
+    names = TOOL_SERVER if target.command else TOOL_SERVER | NETWORK
+    environment = {name: value for name, value in os.environ.items() if name.upper() in names or name in _INTERPRETER}
     ref = await to_thread(
         ctx.processes.start,
         [*argv, str(finding)],
@@ -135,9 +141,9 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _answer(finding: ProbeFinding, known: Resolved, confinement: sandbox.Confinement | None) -> Probe:
+def _answer(finding: ProbeFinding, resolved: Resolved, confinement: sandbox.Confinement | None) -> Probe:
     def clean(text: str) -> str:
-        return inert(known.redacted(text))
+        return inert(resolved.redacted(text))
 
     error = None
     if finding.failure is not None:
@@ -150,7 +156,7 @@ def _answer(finding: ProbeFinding, known: Resolved, confinement: sandbox.Confine
         version=clean(finding.version),
         tools=tools,
         count=len(tools),
-        problems=[clean(one) for one in finding.problems],
+        problems=[clean(problem) for problem in finding.problems],
         error=error,
         confined=confinement.enforced if confinement else None,
         missing=confinement.missing if confinement else [],

@@ -65,9 +65,9 @@ async def resolved(
     Raises:
         Unavailable: ``SECRET_UNRESOLVED``; `details.place` and `details.reference` say which.
     """
-    found = await _in_time(lambda: _resolved(definition, ctx.settings.project, providers, servers))
-    await secret_marks.learn(ctx, found.values)
-    return found
+    resolution = await _in_time(lambda: _resolve(definition, ctx.settings.project, providers, servers))
+    await secret_marks.learn(ctx, resolution.values)
+    return resolution
 
 
 async def configuration(ctx: Ctx, provider: str, config: Mapping[str, str]) -> dict[str, str]:
@@ -99,7 +99,7 @@ async def _in_time(reading: Callable[[], T]) -> T:
         ) from None
 
 
-def _resolved(
+def _resolve(
     definition: Definition, project: Path, providers: Collection[str] | None, servers: Collection[str] | None
 ) -> Resolved:
     reader = _Reader(project)
@@ -108,12 +108,12 @@ def _resolved(
         for name, config in definition.providers.items()
         if providers is None or name in providers
     }
-    found = {
+    server_configs = {
         name: reader.read_server(f"mcpServers.{name}", server)
         for name, server in definition.mcp_servers.items()
         if servers is None or name in servers
     }
-    return Resolved(configs, found, frozenset(reader.values))
+    return Resolved(configs, server_configs, frozenset(reader.values))
 
 
 class _Reader:
@@ -139,13 +139,13 @@ class _Reader:
                 self.values.add(unquote(secret))
             return quote(secret, safe="") if where.span.is_in_url and secret != value else secret
 
-        found = rewritten(server, read)
-        for name, value in found.headers.items() if isinstance(found, HttpServer) else ():
+        resolved = rewritten(server, read)
+        for name, value in resolved.headers.items() if isinstance(resolved, HttpServer) else ():
             if _NOT_IN_HEADERS.search(value):
                 header = f"{place}.headers.{name}"
                 reason = "its secret has characters that no header can have, such as a line break"
                 raise Unavailable("SECRET_UNRESOLVED", f"{header}: {reason}.", place=header)
-        return found
+        return resolved
 
     def _value(self, place: str, value: str, is_secret: bool) -> str:
         reference = parse(value)

@@ -9,22 +9,18 @@ from pydantic import Field
 
 from workbench.definition_files import Registry, Snapshot
 from workbench.errors import NotFound
-from workbench.ops import Ctx
+from workbench.ops import Command, Ctx
 from workbench.ops.parameters import PersonaId
 from workbench.rules.definitions.model import Definition, Mode
-from workbench.rules.definitions.names import DefinitionName
+from workbench.rules.definitions.names import NewDefinitionName
 from workbench.services.access.personas import require_persona
 from workbench.services.definitions import changes
 from workbench.services.definitions.lifecycle import Created, created, new_metadata
-from workbench.services.definitions.operation import DefinitionAnswer, definition_op, validated
+from workbench.services.definitions.operation import DefinitionAnswer, NewPath, definition_op, validated
 from workbench.services.definitions.trust import OURS
 from workbench.state.settings import shipped
 
-NewPath = Annotated[
-    str | None,
-    Field(min_length=1, max_length=1_000, description="A new directory; null: one named like it, in ./agents."),
-]
-NewName = Annotated[DefinitionName | None, Field(description="Its name, for people; null: the same.")]
+NewName = Annotated[NewDefinitionName | None, Field(description="Its name, for people; null: the same.")]
 
 
 class Template(DefinitionAnswer):
@@ -45,13 +41,17 @@ class Templates(DefinitionAnswer):
     templates: list[Template]
 
 
-@definition_op(reads=True)
+@definition_op(
+    reads=True, command=Command("define templates", help="List the templates that definitions can begin with.")
+)
 async def agent_list_templates(ctx: Ctx) -> Templates:
     """List the templates for agent definitions."""
-    return Templates(templates=await to_thread(lambda: [_template(name, one) for name, one in _templates().items()]))
+    return Templates(
+        templates=await to_thread(lambda: [_template(name, snapshot) for name, snapshot in _templates().items()])
+    )
 
 
-@definition_op()
+@definition_op(command="define from-template")
 async def agent_create_from_template(
     ctx: Ctx,
     templateName: Annotated[str, Field(max_length=1_000, description="See agent_list_templates.")],
@@ -64,11 +64,11 @@ async def agent_create_from_template(
     metadata = new_metadata(ctx, dict(template.metadata) | named)
     path = agentPath or f"./agents/{templateName}"
     summary = f"created from the template {templateName}"
-    made = template.model_copy(update={"metadata": metadata})
-    return created(ctx, await changes.create(ctx, path, made, summary, OURS))
+    definition = template.model_copy(update={"metadata": metadata})
+    return created(ctx, await changes.create(ctx, path, definition, summary, OURS))
 
 
-@definition_op()
+@definition_op(command="define from-persona")
 async def agent_create_from_persona(
     ctx: Ctx, personaId: PersonaId, agentPath: NewPath = None, name: NewName = None
 ) -> Created:

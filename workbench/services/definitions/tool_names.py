@@ -13,7 +13,7 @@ from workbench.rules.definitions.names import fitting
 
 
 def place(metadata: DefinitionMetadata) -> str:
-    """What stands before the `__` in the names of a definition's tools."""
+    """The prefix, before the `__`, of the names of a definition's tools."""
     name = metadata.name
     return fitting(name) if any(letter.isascii() and letter.isalnum() for letter in name) else name
 

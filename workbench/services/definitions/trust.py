@@ -1,4 +1,4 @@
-"""What of the definitions the operator trusts: what the operator wrote is trusted at once, all else is asked for.
+"""Trust in definitions: what the operator wrote is trusted at once, everything else is asked for.
 
 A question in the inbox (an approval of the kind ``trust``) shows what is asked for, and its answer is about exactly
 that: a definition that has changed since is asked for again.
@@ -13,13 +13,13 @@ from typing import Any
 
 from workbench.definition_files import Snapshot
 from workbench.definition_files.named_files import named_files
-from workbench.errors import NotFound, Refused
+from workbench.errors import Refused
 from workbench.model import Level, Role
 from workbench.ops import SYSTEM, Caller, Ctx
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.trust import PROMPT, Need, added, needs, of_texts
 from workbench.services import approvals
-from workbench.services.access.personas import require_persona
+from workbench.services.access.personas import find_persona
 from workbench.services.approvals import ApprovalInfo
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -64,7 +64,7 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class TrustState:
-    """What a definition needs, and what of it is not trusted.
+    """The needs of a definition, and those that are not trusted.
 
     Args:
         approval_id: the pending question about it.
@@ -78,7 +78,7 @@ class TrustState:
 
     @property
     def askable(self) -> Sequence[Need]:
-        """What is neither trusted nor refused."""
+        """The needs that are neither trusted nor refused."""
         return [need for need in self.missing if need.fingerprint not in self.refusals]
 
 
@@ -86,38 +86,40 @@ class TrustState:
 
 
 async def writing(ctx: Ctx, before: Definition | None, after: Snapshot, origin: DefinitionOrigin = WRITTEN) -> Writing:
-    """What a change of a definition is about; `record_written` records it with the change."""
+    """The needs and texts before and after a change; `record_written` records them with the change."""
     was = [] if before is None else await needs_of(ctx, before, after)
     texts = added(of_texts(before) if before else [], of_texts(after.definition))
     return Writing(after.definition.metadata.id, was, await needs_of(ctx, after.definition, after), origin, texts)
 
 
-def record_written(tx: Tx, caller: Caller, made: Writing) -> None:
+def record_written(tx: Tx, caller: Caller, revision: Writing) -> None:
     """Trust what the caller may trust by writing it.
 
     The operator's own words are trusted. An agent passes on what its own definition is trusted with, no more. Where
     something untrusted was changed in part, the rest of it was not written by the caller, so it stays untrusted.
     """
-    fresh = added(made.before, made.after)
-    for need in _trustworthy(tx, caller, made, fresh) if fresh else ():
-        tx.run(SQL.trust, _columns(made.definition_id, need), by=tx.actor, now=tx.now)
-    wanted = {need.fingerprint for need in made.after}
-    for text in _unseen(tx, caller, made):
-        wanted.add(text.fingerprint)
-        tx.run(SQL.note_text, _columns(made.definition_id, text))
-    close_question(tx, made.definition_id, wanted)
+    fresh = added(revision.before, revision.after)
+    for need in _trustworthy(tx, caller, revision, fresh) if fresh else ():
+        tx.run(SQL.trust, _columns(revision.definition_id, need), by=tx.actor, now=tx.now)
+    fingerprints = {need.fingerprint for need in revision.after}
+    for text in _unseen(tx, caller, revision):
+        fingerprints.add(text.fingerprint)
+        tx.run(SQL.note_text, _columns(revision.definition_id, text))
+    close_question(tx, revision.definition_id, fingerprints)
 
 
-def _unseen(tx: Tx, caller: Caller, made: Writing) -> list[Need]:
-    """What of the new texts an agent wrote and the operator has not seen. Of its own, an agent changes the rules and
-    references only if the operator lets it."""
-    if made.origin.copied is not None:
-        rows = {row["fingerprint"]: row for row in tx.all(SQL.of_definition, definition=made.origin.copied)}
-        return [text for text in made.texts if text.fingerprint in rows and not _is(rows[text.fingerprint], "trusted")]
-    if caller.level is Level.OPERATOR or made.origin.is_ours:
+def _unseen(tx: Tx, caller: Caller, revision: Writing) -> list[Need]:
+    """The new texts that an agent wrote and the operator has not seen. The operator lets an agent change its own rules
+    and references, so these are left out."""
+    if revision.origin.copied is not None:
+        rows = {row["fingerprint"]: row for row in tx.all(SQL.of_definition, definition=revision.origin.copied)}
+        return [
+            text for text in revision.texts if text.fingerprint in rows and not _is(rows[text.fingerprint], "trusted")
+        ]
+    if caller.level is Level.OPERATOR or revision.origin.is_ours:
         return []
-    is_own = caller.definition == made.definition_id
-    return [text for text in made.texts if text.name == PROMPT or not is_own]
+    is_own = caller.definition == revision.definition_id
+    return [text for text in revision.texts if text.name == PROMPT or not is_own]
 
 
 def record_deleted(tx: Tx, definition_id: str) -> None:
@@ -133,7 +135,7 @@ def close_question(tx: Tx, definition_id: str, needed: Collection[str] = ()) -> 
         needed: the fingerprints of what the definition needs.
     """
     question = approvals.open_question(tx, KIND, _subject(definition_id))
-    if question and not _asked_by(tx, question) <= set(needed):
+    if question and not _fingerprints_of(tx, question) <= set(needed):
         tx.run(SQL.release_texts, approval=question.id)
         tx.run(SQL.withdraw, approval=question.id)
         approvals.withdraw(tx, question, "What it asked about has changed.")
@@ -148,23 +150,23 @@ async def withdraw_outdated(ctx: Ctx, definition_id: str, needed: Collection[str
 
     def is_outdated(tx: Reader) -> bool:
         question = approvals.open_question(tx, KIND, _subject(definition_id))
-        return question is not None and not _asked_by(tx, question) <= set(needed)
+        return question is not None and not _fingerprints_of(tx, question) <= set(needed)
 
     if await ctx.read(is_outdated):
         await ctx.write(lambda tx: close_question(tx, definition_id, needed))
 
 
-def _trustworthy(tx: Tx, caller: Caller, made: Writing, fresh: Sequence[Need]) -> list[Need]:
-    """What of a definition's new needs is trusted because of who wrote it."""
+def _trustworthy(tx: Tx, caller: Caller, revision: Writing, fresh: Sequence[Need]) -> list[Need]:
+    """The new needs that are trusted because of who wrote them."""
     is_operator = caller.level is Level.OPERATOR
-    source = made.origin.copied if is_operator else caller.definition
-    if made.origin.is_foreign or not (is_operator or source):
+    source = revision.origin.copied if is_operator else caller.definition
+    if revision.origin.is_foreign or not (is_operator or source):
         return []
     if source is not None:
-        trusted = _trusted(tx, source)
+        trusted = _trusted_fingerprints(tx, source)
         return [need for need in fresh if need.fingerprint in trusted]
-    trusted = _trusted(tx, made.definition_id)
-    doubtful = {need.name for need in made.before if need.fingerprint not in trusted}
+    trusted = _trusted_fingerprints(tx, revision.definition_id)
+    doubtful = {need.name for need in revision.before if need.fingerprint not in trusted}
     return [need for need in fresh if need.name not in doubtful]
 
 
@@ -181,15 +183,15 @@ async def require(ctx: Ctx, snapshot: Snapshot, name: str | None = None) -> None
         Refused: ``DEFINITION_NOT_TRUSTED``; `details.approval_id` is the question, null if the operator has refused;
             `details.needs` says what it is about.
     """
-    found = await state(ctx, snapshot)
-    used = [need for need in found.missing if name in (None, need.name, need.kind)]
+    trust = await state(ctx, snapshot)
+    used = [need for need in trust.missing if name in (None, need.name, need.kind)]
     if not used:
         return
-    found, summaries = await ask(ctx, snapshot), [need.summary for need in used]
-    refused = [found.refusals[need.fingerprint] for need in used if need.fingerprint in found.refusals]
+    trust, summaries = await ask(ctx, snapshot), [need.summary for need in used]
+    refused = [trust.refusals[need.fingerprint] for need in used if need.fingerprint in trust.refusals]
     more = f" and {len(summaries) - NAMED} more" if len(summaries) > NAMED else ""
     what = f"{'; '.join(summaries[:NAMED])}{more}"
-    approval_id = None if len(refused) == len(used) else found.approval_id
+    approval_id = None if len(refused) == len(used) else trust.approval_id
     if approval_id is None:
         way = f"The operator refused it: {next(filter(None, refused), 'no reason was given')}"
     else:
@@ -207,22 +209,23 @@ async def ask(ctx: Ctx, snapshot: Snapshot) -> TrustState:
 
     What the operator refused is asked for again only by the operator, and not by Workbench itself.
     """
-    found = await state(ctx, snapshot)
+    trust = await state(ctx, snapshot)
     asks_again = ctx.caller.level is Level.OPERATOR and ctx.caller.name != SYSTEM.name
-    if not (found.missing if asks_again else found.askable):
-        return found
+    if not (trust.missing if asks_again else trust.askable):
+        return trust
     path = ctx.definitions.display_path(snapshot.path)
-    return await ctx.write(lambda tx: _asked(tx, snapshot.definition, path, found.needs, asks_again=asks_again))
+    asker = approvals.person_of(ctx)
+    return await ctx.write(lambda tx: _ask(tx, snapshot.definition, path, trust.needs, asker, asks_again=asks_again))
 
 
 async def state(ctx: Ctx, snapshot: Snapshot) -> TrustState:
-    """What a definition needs, and what of it is trusted."""
-    wanted, definition_id = await needs_of(ctx, snapshot.definition, snapshot), snapshot.definition.metadata.id
-    return await ctx.read(lambda tx: _state(tx, definition_id, wanted))
+    """The needs of a definition, and which of them are trusted."""
+    needs, definition_id = await needs_of(ctx, snapshot.definition, snapshot), snapshot.definition.metadata.id
+    return await ctx.read(lambda tx: _state(tx, definition_id, needs))
 
 
 async def needs_of(ctx: Ctx, definition: Definition, place: Snapshot) -> list[Need]:
-    """What a definition in the directory of a snapshot needs trust for."""
+    """The needs of a definition in the directory of a snapshot."""
     settings, role = ctx.settings, await _role(ctx, definition.metadata.persona)
     rows = await ctx.read(lambda tx: tx.all(SQL.texts, definition=definition.metadata.id))
     by_agents = {row["fingerprint"] for row in rows}
@@ -235,50 +238,49 @@ async def needs_of(ctx: Ctx, definition: Definition, place: Snapshot) -> list[Ne
 
 async def _role(ctx: Ctx, persona: str | None) -> Role | None:
     """The role of a persona, if there is one."""
-    if persona is None:
-        return None
-    try:
-        return (await ctx.read(lambda tx: require_persona(tx, persona))).role
-    except NotFound:
-        return None
+    info = await ctx.read(lambda tx: find_persona(tx, persona)) if persona else None
+    return info.role if info else None
 
 
-def _state(tx: Reader, definition_id: str, wanted: Sequence[Need]) -> TrustState:
+def _state(tx: Reader, definition_id: str, needs: Sequence[Need]) -> TrustState:
     rows = {row["fingerprint"]: row for row in tx.all(SQL.of_definition, definition=definition_id)}
-    missing = [need for need in wanted if not _is(rows.get(need.fingerprint), "trusted")]
-    found = {need.fingerprint: row for need in missing if (row := rows.get(need.fingerprint))}
-    refusals = {fingerprint: row["reason"] or "" for fingerprint, row in found.items() if _is(row, "refused")}
+    missing = [need for need in needs if not _is(rows.get(need.fingerprint), "trusted")]
+    missing_rows = {need.fingerprint: row for need in missing if (row := rows.get(need.fingerprint))}
+    refusals = {fingerprint: row["reason"] or "" for fingerprint, row in missing_rows.items() if _is(row, "refused")}
     question = approvals.open_question(tx, KIND, _subject(definition_id))
-    return TrustState(wanted, missing, question.id if question and missing else None, refusals)
+    return TrustState(needs, missing, question.id if question and missing else None, refusals)
 
 
-def _asked(tx: Tx, definition: Definition, path: str, wanted: Sequence[Need], *, asks_again: bool) -> TrustState:
+def _ask(
+    tx: Tx, definition: Definition, path: str, needs: Sequence[Need], asker: str | None, *, asks_again: bool
+) -> TrustState:
     """Open the question about what is missing; one about something else is closed.
 
     Args:
+        asker: the person who asks.
         asks_again: ask also for what was refused.
     """
     metadata = definition.metadata
-    found, question = _state(tx, metadata.id, wanted), approvals.open_question(tx, KIND, _subject(metadata.id))
-    asked_for = found.missing if asks_again else found.askable
-    fingerprints = {need.fingerprint for need in asked_for}
-    if not fingerprints or (question and fingerprints == _asked_by(tx, question)):
-        return found
+    trust, question = _state(tx, metadata.id, needs), approvals.open_question(tx, KIND, _subject(metadata.id))
+    open_needs = trust.missing if asks_again else trust.askable
+    fingerprints = {need.fingerprint for need in open_needs}
+    if not fingerprints or (question and fingerprints == _fingerprints_of(tx, question)):
+        return trust
     close_question(tx, metadata.id)
     payload = {
         "definition": metadata.name,
         "definition_id": metadata.id,
         "path": path,
-        "needs": [_shown(need) for need in asked_for],
+        "needs": [_as_data(need) for need in open_needs],
     }
-    approval_id = approvals.ask(tx, KIND, _subject(metadata.id), payload)
-    for need in asked_for:
+    approval_id = approvals.ask(tx, KIND, _subject(metadata.id), payload, asker=asker)
+    for need in open_needs:
         tx.run(SQL.ask, _columns(metadata.id, need), approval=approval_id)
-    refusals = {} if asks_again else found.refusals
-    return TrustState(wanted, found.missing, approval_id, refusals)
+    refusals = {} if asks_again else trust.refusals
+    return TrustState(needs, trust.missing, approval_id, refusals)
 
 
-def _shown(need: Need) -> dict[str, Any]:
+def _as_data(need: Need) -> dict[str, Any]:
     return {"kind": need.kind, "name": need.name, "summary": need.summary, "details": dict(need.details)}
 
 
@@ -290,18 +292,18 @@ async def decide_trust(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: Map
     """Trust what the question showed, or refuse it."""
     approvals.check_choices(choices, set() if yes else {"reason"})
     reason, person = str(choices.get("reason", "")), approvals.person_of(ctx)
-    return await ctx.write(lambda tx: _decided(tx, approval, yes, reason, person))
+    return await ctx.write(lambda tx: _decide(tx, approval, yes, reason, person))
 
 
-def _decided(tx: Tx, approval: ApprovalInfo, yes: bool, reason: str, person: str | None) -> dict[str, Any]:
+def _decide(tx: Tx, approval: ApprovalInfo, yes: bool, reason: str, person: str | None) -> dict[str, Any]:
     names = [row["name"] for row in tx.all(SQL.names_asked_by, approval=approval.id)]
     status = "trusted" if yes else "refused"
     outcome = {"definition": approval.payload["definition"], "state": status, "needs": names}
-    made = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
+    decision = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
     tx.run(SQL.decide, approval=approval.id, status=status, by=tx.actor, now=tx.now)
     if yes:
         tx.emit("definition.trusted", approval.subject, names=names)
-    return made
+    return decision
 
 
 def forget(tx: Tx, definition_id: str) -> None:
@@ -311,11 +313,11 @@ def forget(tx: Tx, definition_id: str) -> None:
     tx.emit("definition.untrusted", _subject(definition_id))
 
 
-def _asked_by(tx: Reader, question: ApprovalInfo) -> set[str]:
+def _fingerprints_of(tx: Reader, question: ApprovalInfo) -> set[str]:
     return {row["fingerprint"] for row in tx.all(SQL.asked_by, approval=question.id)}
 
 
-def _trusted(tx: Reader, definition_id: str) -> set[str]:
+def _trusted_fingerprints(tx: Reader, definition_id: str) -> set[str]:
     rows = tx.all(SQL.of_definition, definition=definition_id)
     return {row["fingerprint"] for row in rows if _is(row, "trusted")}
 

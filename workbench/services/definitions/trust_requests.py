@@ -34,14 +34,14 @@ class TrustRequest(DefinitionAnswer):
     refusal: str | None
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define trust")
 async def agent_get_trust(ctx: Ctx, agentTarget: AgentTarget) -> TrustRequest:
     """Get what an agent definition needs the operator's trust for: programs, servers, providers, permissions."""
     snapshot = await changes.read(ctx, agentTarget)
     return _trust(ctx, snapshot, await trust.state(ctx, snapshot))
 
 
-@definition_op()
+@definition_op(command="define trust --ask")
 async def agent_request_trust(ctx: Ctx, agentTarget: AgentTarget) -> TrustRequest:
     """Ask the operator to trust what an agent definition needs; get_approval waits for the answer.
 
@@ -51,7 +51,7 @@ async def agent_request_trust(ctx: Ctx, agentTarget: AgentTarget) -> TrustReques
     return _trust(ctx, snapshot, await trust.ask(ctx, snapshot))
 
 
-@op(allow=Level.OPERATOR, destructive=True, invalid="VALIDATION_ERROR")
+@op(allow=Level.OPERATOR, destructive=True, invalid="VALIDATION_ERROR", command="define trust --revoke")
 async def agent_revoke_trust(ctx: Ctx, agentTarget: AgentTarget) -> DefinitionChanged:
     """Trust nothing of an agent definition any more. Agents that run with it go on."""
     metadata = (await changes.read(ctx, agentTarget)).definition.metadata
@@ -59,8 +59,8 @@ async def agent_revoke_trust(ctx: Ctx, agentTarget: AgentTarget) -> DefinitionCh
     return DefinitionChanged(message=f"{metadata.name}: nothing of it is trusted.")
 
 
-def _trust(ctx: Ctx, snapshot: Snapshot, found: TrustState) -> TrustRequest:
-    missing = {need.fingerprint for need in found.missing}
+def _trust(ctx: Ctx, snapshot: Snapshot, state: TrustState) -> TrustRequest:
+    missing = {need.fingerprint for need in state.missing}
     needs = [
         TrustNeed(
             kind=need.kind,
@@ -69,13 +69,13 @@ def _trust(ctx: Ctx, snapshot: Snapshot, found: TrustState) -> TrustRequest:
             details=dict(need.details),
             trusted=need.fingerprint not in missing,
         )
-        for need in found.needs
+        for need in state.needs
     ]
     return TrustRequest(
         agent_id=snapshot.definition.metadata.id,
         agent_path=ctx.definitions.display_path(snapshot.path),
         trusted=not missing,
         needs=needs,
-        approval_id=found.approval_id,
-        refusal=next(iter(found.refusals.values()), None),
+        approval_id=state.approval_id,
+        refusal=next(iter(state.refusals.values()), None),
     )

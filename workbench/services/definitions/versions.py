@@ -20,8 +20,11 @@ from workbench.rules.definitions import comparison, former_settings
 from workbench.rules.definitions.composition import content_hash
 from workbench.rules.definitions.model import Definition
 from workbench.rules.definitions.names import is_id
+from workbench.rules.definitions.secrets.masked_updates import require_no_masks, restored
+from workbench.rules.definitions.secrets.written_out import warnings_of
 from workbench.services.definitions import changes
-from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, definition_op
+from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
+from workbench.services.definitions.trust import FOREIGN
 from workbench.store.base import Row
 from workbench.store.queries import beside
 
@@ -86,8 +89,8 @@ class Diff(DefinitionAnswer):
     changes: list[ChangedFile]
 
 
-class _Known(NamedTuple):
-    """What is known of a definition, which may have been deleted, or be unreadable.
+class _Target(NamedTuple):
+    """A definition whose versions are asked for. It may have been deleted, or be unreadable.
 
     Args:
         path: of its directory.
@@ -101,7 +104,7 @@ class _Known(NamedTuple):
 VersionName = Annotated[str | None, Field(min_length=4, max_length=64, pattern=r"^([0-9a-f]+|HEAD|files)$")]
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define history")
 async def agent_history(
     ctx: Ctx,
     agentTarget: AgentTarget,
@@ -111,17 +114,17 @@ async def agent_history(
 
     Also of a definition that was deleted, or cannot be read. Compare versions with agent_diff.
     """
-    known = await _known(ctx, agentTarget)
-    rows = await ctx.read(lambda tx: tx.all(SQL.recorded, id=known.id, limit=limit))
+    target = await _find_target(ctx, agentTarget)
+    rows = await ctx.read(lambda tx: tx.all(SQL.recorded, id=target.id, limit=limit))
     message = None
     commits: list[Committed] = []
     try:
-        commits = await to_thread(committed.versions, known.path, limit)
+        commits = await to_thread(committed.versions, target.path, limit)
     except Unavailable as error:
         message = f"The commits are left out: {error.message}"
-    found = [*map(_recorded, rows), *map(_of_commit, commits)]
-    newest = sorted(found, key=lambda version: version.at, reverse=True)[:limit]
-    present = known.snapshot.hash if known.snapshot else None
+    versions = [*map(_recorded_version, rows), *map(_committed_version, commits)]
+    newest = sorted(versions, key=lambda version: version.at, reverse=True)[:limit]
+    present = target.snapshot.hash if target.snapshot else None
     return DefinitionVersions(
         versions=newest,
         count=len(newest),
@@ -131,7 +134,7 @@ async def agent_history(
     )
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define diff")
 async def agent_diff(
     ctx: Ctx,
     agentTarget: AgentTarget,
@@ -145,21 +148,57 @@ async def agent_diff(
 
     Without versions: what is not committed yet; without git, what the last recorded change did.
     """
-    one = await _known(ctx, agentTarget)
-    other = await _known(ctx, otherAgent) if otherAgent else one
-    start = fromVersion or (_FILES if otherAgent else await _version_before(ctx, one))
-    old_version, old = await _version(ctx, one, start)
+    target = await _find_target(ctx, agentTarget)
+    other = await _find_target(ctx, otherAgent) if otherAgent else target
+    start = fromVersion or (_FILES if otherAgent else await _version_before(ctx, target))
+    old_version, old = await _version(ctx, target, start)
     new_version, new = await _version(ctx, other, toVersion or _FILES)
-    found = await to_thread(comparison.differences, old, new)
+    files = await to_thread(comparison.differences, old, new)
     return Diff(
-        from_=_side(ctx, one, old_version, old),
+        from_=_side(ctx, target, old_version, old),
         to=_side(ctx, other, new_version, new),
-        equal=not found,
-        changes=[ChangedFile(path=each.path, status=each.status, patch=each.patch) for each in found],
+        equal=not files,
+        changes=[ChangedFile(path=file.path, status=file.status, patch=file.patch) for file in files],
     )
 
 
-async def _known(ctx: Ctx, target: str) -> _Known:
+@definition_op(tool=False, command="define restore")
+async def agent_restore(
+    ctx: Ctx,
+    agentTarget: AgentTarget,
+    version: Annotated[
+        str,
+        Field(
+            min_length=4,
+            max_length=64,
+            pattern=r"^([0-9a-f]+|HEAD)$",
+            description="contentHash or commit of agent_history, or HEAD.",
+        ),
+    ],
+) -> DefinitionChanged:
+    """Give an agent definition back what a version of it said; also one whose files were deleted.
+
+    Versions have no secrets: where one is masked, what is there now stays. The operator is asked to trust what the
+    version needs and the definition is not trusted with.
+    """
+    target = await _find_target(ctx, agentTarget)
+    name, former = await _version(ctx, target, version)
+    summary = f"version {name[:16]} restored"
+    if target.snapshot is not None:
+
+        def edit(present: Definition) -> Definition:
+            kept = {"id": present.metadata.id, "created": present.metadata.created}
+            return restored(former.model_copy(update={"metadata": former.metadata.model_copy(update=kept)}), present)
+
+        return await changes.change(ctx, agentTarget, edit, summary, FOREIGN)
+    require_no_masks(former)
+    metadata = former.metadata.model_copy(update={"id": target.id})
+    path = ctx.definitions.display_path(target.path)
+    snapshot = await changes.create(ctx, path, former.model_copy(update={"metadata": metadata}), summary, FOREIGN)
+    return DefinitionChanged(message=f"{metadata.name}: {summary}.", warnings=warnings_of(snapshot.definition))
+
+
+async def _find_target(ctx: Ctx, target: str) -> _Target:
     """A definition by its path, id or name; by its recorded one if it was deleted or cannot be read.
 
     Raises:
@@ -167,15 +206,15 @@ async def _known(ctx: Ctx, target: str) -> _Known:
     """
     try:
         snapshot = await changes.read(ctx, target)
-        return _Known(snapshot.definition.metadata.id, snapshot.path, snapshot)
+        return _Target(snapshot.definition.metadata.id, snapshot.path, snapshot)
     except WorkbenchError as error:
         if error.code not in ("AGENT_NOT_FOUND", "INVALID_CONFIGURATION"):
             raise
-        wanted = _display_path(ctx, target)
-        rows = await ctx.read(lambda tx: tx.all(SQL.known, wanted=wanted, id=wanted if is_id(wanted) else None))
+        path = _display_path(ctx, target)
+        rows = await ctx.read(lambda tx: tx.all(SQL.known, wanted=path, id=path if is_id(path) else None))
         if len(rows) != 1:
             raise
-        return _Known(rows[0]["id"], ctx.definitions.place(rows[0]["path"]), None)
+        return _Target(rows[0]["id"], ctx.definitions.place(rows[0]["path"]), None)
 
 
 def _display_path(ctx: Ctx, target: str) -> str:
@@ -186,36 +225,36 @@ def _display_path(ctx: Ctx, target: str) -> str:
     return target
 
 
-async def _version_before(ctx: Ctx, known: _Known) -> str:
+async def _version_before(ctx: Ctx, target: _Target) -> str:
     """The version with which the files are compared: the last commit, or the version that was recorded before."""
     with suppress(Unavailable):
-        if await to_thread(committed.versions, known.path, 1):
+        if await to_thread(committed.versions, target.path, 1):
             return COMMITTED
-    rows = await ctx.read(lambda tx: tx.all(SQL.recorded, id=known.id, limit=100))
-    present = known.snapshot.hash if known.snapshot else None
+    rows = await ctx.read(lambda tx: tx.all(SQL.recorded, id=target.id, limit=100))
+    present = target.snapshot.hash if target.snapshot else None
     return next((row["hash"] for row in rows if row["hash"] != present), _FILES)
 
 
-async def _version(ctx: Ctx, known: _Known, name: str) -> tuple[str, Definition]:
+async def _version(ctx: Ctx, target: _Target, name: str) -> tuple[str, Definition]:
     """A version and its full name.
 
     Raises:
         NotFound: ``VERSION_NOT_FOUND``. BadInput: ``INVALID_CONFIGURATION``. Unavailable: ``GIT_FAILED``.
     """
     if name == _FILES:
-        if known.snapshot is None:
+        if target.snapshot is None:
             raise NotFound("VERSION_NOT_FOUND", "Its files are deleted or cannot be read. Compare recorded versions.")
-        return name, known.snapshot.definition
+        return name, target.snapshot.definition
     if _PREFIX.fullmatch(name):
-        rows = await ctx.read(lambda tx: tx.all(SQL.contents, id=known.id, prefix=name))
+        rows = await ctx.read(lambda tx: tx.all(SQL.contents, id=target.id, prefix=name))
         if len(rows) > 1:
             raise NotFound("VERSION_NOT_FOUND", f"Several versions begin with {name}. Give more of its digits.")
         if rows:
-            return rows[0]["hash"], _stored(rows[0])
-    return await to_thread(committed.version, known.path, name)
+            return rows[0]["hash"], _read_content(rows[0])
+    return await to_thread(committed.version, target.path, name)
 
 
-def _stored(row: Row) -> Definition:
+def _read_content(row: Row) -> Definition:
     content = json.loads(row["content"])
     try:
         return Definition.model_validate(content | {"settings": former_settings.stated(content.get("settings", {}))})
@@ -228,7 +267,7 @@ def _hash(definition: Definition | None) -> str | None:
     return content_hash(definition) if definition else None
 
 
-def _recorded(row: Row) -> DefinitionVersion:
+def _recorded_version(row: Row) -> DefinitionVersion:
     return DefinitionVersion(
         content_hash=row["hash"],
         source="workbench",
@@ -239,7 +278,7 @@ def _recorded(row: Row) -> DefinitionVersion:
     )
 
 
-def _of_commit(version: Committed) -> DefinitionVersion:
+def _committed_version(version: Committed) -> DefinitionVersion:
     commit = version.revision
     return DefinitionVersion(
         content_hash=_hash(version.definition),
@@ -251,5 +290,5 @@ def _of_commit(version: Committed) -> DefinitionVersion:
     )
 
 
-def _side(ctx: Ctx, known: _Known, version: str, definition: Definition) -> Side:
-    return Side(path=ctx.definitions.display_path(known.path), version=version, content_hash=content_hash(definition))
+def _side(ctx: Ctx, target: _Target, version: str, definition: Definition) -> Side:
+    return Side(path=ctx.definitions.display_path(target.path), version=version, content_hash=content_hash(definition))

@@ -165,17 +165,17 @@ def _activity(tx: Reader, window: Window) -> Activity:
 
 
 def _totals(tx: Reader, window: Window, agents: Sequence[BusyAgent]) -> Totals:
-    [made], [by_person], [others], [counted] = (
+    [attempts], [by_person], [decided_otherwise], [counts] = (
         _rows(tx, query, window) for query in (SQL.totals, SQL.answered, SQL.decided_otherwise, SQL.counted)
     )
     decided = by_person["decided"]
     return Totals(
-        **made,
-        **counted,
+        **attempts,
+        **counts,
         decided=decided,
         mean_seconds=by_person["waited"] / decided / SECOND if decided else None,
         longest_seconds=by_person["longest"] / SECOND if decided else None,
-        decided_otherwise=others["number"],
+        decided_otherwise=decided_otherwise["number"],
         present=len(agents),
         share=sum(agent.share for agent in agents) / len(agents) if agents else 0.0,
     )
@@ -183,17 +183,17 @@ def _totals(tx: Reader, window: Window, agents: Sequence[BusyAgent]) -> Totals:
 
 def _rows(tx: Reader, query: Query, window: Window, most: int = LISTED) -> list[Row]:
     """The answer to a question about a window."""
-    known = {
+    parameters = {
         "since": window.since,
         "width": window.width,
         "now": window.now,
         "most": most,
         "first": str(UUID(int=window.since // 1_000 << 80)),  # ids that are UUIDs of version 7 sort by time
     }
-    return tx.all(query, known)
+    return tx.all(query, parameters)
 
 
-def _counts(tx: Reader, query: Query, window: Window) -> list[int]:
+def _count(tx: Reader, query: Query, window: Window) -> list[int]:
     return activity.placed({row["place"]: row["number"] for row in _rows(tx, query, window)})
 
 
@@ -203,9 +203,9 @@ def _intervals(tx: Reader, window: Window, now: Row, answers: dict[int, Row]) ->
         of_kind = ended[_kind(row["outcome"])]
         of_kind[row["place"]] = of_kind.get(row["place"], 0) + row["number"]
     completed, failed, other = (activity.placed(ended[kind]) for kind in ("completed", "failed", "other"))
-    stopped = [sum(each) for each in zip(completed, failed, other, strict=True)]
-    running = activity.open_at_ends(now["running"], _counts(tx, SQL.claimed, window), stopped)
-    unfinished = activity.open_at_ends(now["open"], _counts(tx, SQL.created, window), _counts(tx, SQL.finished, window))
+    stopped = [sum(numbers) for numbers in zip(completed, failed, other, strict=True)]
+    running = activity.open_at_ends(now["running"], _count(tx, SQL.claimed, window), stopped)
+    unfinished = activity.open_at_ends(now["open"], _count(tx, SQL.created, window), _count(tx, SQL.finished, window))
     nothing = {"answers": 0, "input_tokens": 0, "output_tokens": 0}
     return [
         Interval(
@@ -230,8 +230,8 @@ def _kind(outcome: str | None) -> str:
 def _agents(tx: Reader, window: Window) -> list[BusyAgent]:
     """The busiest agents, and workers that have done nothing."""
     busy = _rows(tx, SQL.busy, window)
-    known = {row["agent_id"] for row in busy}
-    idle = [row for row in _rows(tx, SQL.present, window) if row["agent_id"] not in known]
+    busy_ids = {row["agent_id"] for row in busy}
+    idle = [row for row in _rows(tx, SQL.present, window) if row["agent_id"] not in busy_ids]
     rows = [*busy, *({**row, "attempts": 0, "busy": 0} for row in idle)]
     return [
         BusyAgent(
@@ -262,8 +262,8 @@ def _tools(calls: Sequence[Row]) -> list[ToolTimes]:
     of_tool: defaultdict[str, list[Row]] = defaultdict(list)
     for row in calls:
         of_tool[row["tool"]].append(row)
-    found = sorted(of_tool.items(), key=lambda each: (-len(each[1]), each[0]))[:LISTED]
-    return [_times(tool, rows) for tool, rows in found]
+    tools = sorted(of_tool.items(), key=lambda item: (-len(item[1]), item[0]))[:LISTED]
+    return [_times(tool, rows) for tool, rows in tools]
 
 
 def _times(tool: str, calls: Sequence[Row]) -> ToolTimes:

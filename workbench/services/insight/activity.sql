@@ -70,11 +70,11 @@ WHERE registration_status = 'active' AND role = 'worker' AND deleted_at IS NULL
 ORDER BY registered_at DESC;
 
 -- name: pending
-SELECT id, kind, requester, status, created_at, decided_at FROM approvals
+SELECT id, kind, COALESCE(asker, requester) AS requester, status, created_at, decided_at FROM approvals
 WHERE status = 'pending' ORDER BY id LIMIT :most;
 
 -- name: decided
-SELECT id, kind, requester, status, created_at, decided_at FROM approvals
+SELECT id, kind, COALESCE(asker, requester) AS requester, status, created_at, decided_at FROM approvals
 WHERE decided_at >= :since AND status <> 'pending' ORDER BY decided_at DESC LIMIT :most;
 
 -- name: calls

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, RestRoute, op
 from workbench.store.base import Reader
 from workbench.store.queries import beside
 
@@ -44,7 +44,13 @@ class Performance(Wire):
     database_bytes: int
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command=Command("performance", help="Show queue, commits, connections and events."),
+    rest=RestRoute("GET", "/performance"),
+)
 async def get_performance(ctx: Ctx) -> Performance:
     """Get queue length, writes per second, commit latency, connections, and the numbers of events and tasks."""
     writer = ctx.store.stats()

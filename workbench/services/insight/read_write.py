@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from workbench.errors import BadInput, Refused
 from workbench.model import Access, Int64, Level, Registration, TaskState, Wire
-from workbench.ops import SAID, Caller, Ctx, first_problems, op, problems_of
+from workbench.ops import SAID, Caller, Ctx, RestRoute, first_problems, op, problems_of
 from workbench.rules.wire.paging import Cursor, Search
 from workbench.services.access import permissions
 from workbench.services.agents import directory
@@ -94,7 +94,7 @@ class ReadPage:
     since: int | None
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, rest=RestRoute("GET", "/contexts", rows="data"))
 async def read(
     ctx: Ctx,
     resource_type: Annotated[
@@ -119,7 +119,7 @@ async def read(
     return await ctx.read(lambda tx: reader(tx, ctx, filters, page))
 
 
-@op(allow=Level.WORKER)
+@op(allow=Level.WORKER, rest=RestRoute("POST", "/contexts", body="content"))
 async def write(
     ctx: Ctx,
     content: Annotated[NewContext, SAID, Field(description="The context to add.")],
@@ -132,8 +132,8 @@ async def write(
 
     def change(tx: Tx) -> WrittenContext:
         permissions.check(tx, ctx.caller, "write", "contexts")
-        made, number = contexts.add(tx, ctx.caller, ctx.settings, _session(tx, ctx.caller, session_id), content)
-        return WrittenContext(resource_type=resource_type, context_id=made, sequence_number=number)
+        context_id, number = contexts.add(tx, ctx.caller, ctx.settings, _session(tx, ctx.caller, session_id), content)
+        return WrittenContext(resource_type=resource_type, context_id=context_id, sequence_number=number)
 
     return await ctx.write(change)
 
@@ -153,42 +153,42 @@ def _session(tx: Reader, caller: Caller, chosen: str | None) -> str:
 
 
 def _contexts(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
-    wanted = _parsed(contexts.Filters, filters)
-    rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, wanted, page.since)
+    chosen = _parse(contexts.Filters, filters)
+    rows, following = contexts.page(tx, ctx.caller, page.limit, page.cursor, chosen, page.since)
     return _result(ctx, "contexts", rows, following)
 
 
 def _projects(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
-    wanted = _parsed(ProjectFilters, filters)
-    which = space.SpaceFilter(wanted.search, since=page.since)
-    found = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
-    return _result(ctx, "projects", found.projects, found.next_cursor, found.total)
+    chosen = _parse(ProjectFilters, filters)
+    which = space.SpaceFilter(chosen.search, since=page.since)
+    listed = projects.page(tx, ctx.caller, which, page.limit, page.cursor)
+    return _result(ctx, "projects", listed.projects, listed.next_cursor, listed.total)
 
 
 def _sessions(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
-    wanted = _parsed(SessionFilters, filters)
-    which = space.SpaceFilter(wanted.search, since=page.since)
-    found = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.project_id)
-    return _result(ctx, "sessions", found.sessions, found.next_cursor, found.total)
+    chosen = _parse(SessionFilters, filters)
+    which = space.SpaceFilter(chosen.search, since=page.since)
+    listed = sessions.page(tx, ctx.caller, which, page.limit, page.cursor, chosen.project_id)
+    return _result(ctx, "sessions", listed.sessions, listed.next_cursor, listed.total)
 
 
 def _teams(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
-    wanted = _parsed(TeamFilters, filters)
-    which = space.SpaceFilter(wanted.search, since=page.since)
-    found = teams.page(tx, ctx.caller, which, page.limit, page.cursor, wanted.session_id)
-    return _result(ctx, "teams", found.teams, found.next_cursor, found.total)
+    chosen = _parse(TeamFilters, filters)
+    which = space.SpaceFilter(chosen.search, since=page.since)
+    listed = teams.page(tx, ctx.caller, which, page.limit, page.cursor, chosen.session_id)
+    return _result(ctx, "teams", listed.teams, listed.next_cursor, listed.total)
 
 
 def _agents(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
-    wanted = directory.AgentFilter(**_parsed(AgentFilters, filters).model_dump(), since=page.since)
-    found = directory.page(tx, ctx, wanted, page.limit, page.cursor)
-    return _result(ctx, "agents", found.agents, found.next_cursor, found.total)
+    chosen = directory.AgentFilter(**_parse(AgentFilters, filters).model_dump(), since=page.since)
+    listed = directory.page(tx, ctx, chosen, page.limit, page.cursor)
+    return _result(ctx, "agents", listed.agents, listed.next_cursor, listed.total)
 
 
 def _tasks(tx: Reader, ctx: Ctx, filters: Mapping[str, Any], page: ReadPage) -> ReadResult:
-    wanted = board.TaskFilter(**_parsed(TaskFilters, filters).model_dump(), since=page.since)
-    found = board.page(tx, ctx.caller, wanted, page.limit, page.cursor)
-    return _result(ctx, "tasks", found.tasks, found.next_cursor)
+    chosen = board.TaskFilter(**_parse(TaskFilters, filters).model_dump(), since=page.since)
+    listed = board.page(tx, ctx.caller, chosen, page.limit, page.cursor)
+    return _result(ctx, "tasks", listed.tasks, listed.next_cursor)
 
 
 _READERS: Mapping[str, Callable[[Reader, Ctx, Mapping[str, Any], ReadPage], ReadResult]] = {
@@ -214,7 +214,7 @@ def _result(
     )
 
 
-def _parsed(model: type[F], filters: Mapping[str, Any]) -> F:
+def _parse(model: type[F], filters: Mapping[str, Any]) -> F:
     try:
         return model.model_validate(dict(filters))
     except ValidationError as error:

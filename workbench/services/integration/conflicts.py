@@ -53,7 +53,7 @@ async def _refresh(ctx: Ctx) -> None:
     for approval in pending:
         now = await outlook(ctx, repository, approval.payload)
         if any(approval.payload.get(name) != value for name, value in now.items()):
-            await ctx.write(lambda tx, old=approval, new=now: _amend(tx, old, new))  # type: ignore[misc]
+            await ctx.write(lambda tx, old=approval, new=now: _update(tx, old, new))  # type: ignore[misc]
 
 
 async def outlook(ctx: Ctx, repository: Repository, what: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ async def outlook(ctx: Ctx, repository: Repository, what: Mapping[str, Any]) -> 
     shown = tasks | {"unused_gates": await to_thread(_unused_gates, ctx.settings)}
     if what["target"] not in commits:
         return shown
-    return shown | await _conflicts(ctx, repository, what, rows, commits)
+    return shown | await _predict_conflicts(ctx, repository, what, rows, commits)
 
 
 def _tasks(tx: Reader, name: str) -> dict[str, Any]:
@@ -87,14 +87,16 @@ def _tasks(tx: Reader, name: str) -> dict[str, Any]:
 def _unused_gates(settings: Settings) -> list[str]:
     """The gates in the project's file that do not run: it is not trusted, or has changed since the server started."""
     try:
-        found = Settings.of_project(settings.project).get("integration_gates") or ()
+        configured = Settings.of_project(settings.project).get("integration_gates") or ()
     except BadInput:  # the next start says what is wrong in it
         return []
-    commands = found.splitlines() if isinstance(found, str) else found
-    return [one for one in commands if isinstance(one, str) and one.strip() and one not in settings.integration_gates]
+    commands = configured.splitlines() if isinstance(configured, str) else configured
+    return [
+        gate for gate in commands if isinstance(gate, str) and gate.strip() and gate not in settings.integration_gates
+    ]
 
 
-async def _conflicts(
+async def _predict_conflicts(
     ctx: Ctx, repository: Repository, what: Mapping[str, Any], rows: Sequence[Row], commits: Mapping[str, str]
 ) -> dict[str, Any]:
     name, source, target = what["worktree"], what["source_commit"], what["target"]
@@ -104,15 +106,15 @@ async def _conflicts(
         if row["name"] != name and row["integration_target"] == target and row["branch_name"] in commits
     }
     facts = await ctx.predictions.facts(repository, source, commits[target])
-    made = await ctx.predictions.consequences(repository, source, commits[target], others)
+    caused = await ctx.predictions.consequences(repository, source, commits[target], others)
     return {
         "behind": facts.behind,
         "conflicts": list(facts.conflicts),
-        "makes_conflict": [{"worktree": other, "files": list(made[other][:SHOWN_FILES])} for other in sorted(made)],
+        "makes_conflict": [{"worktree": other, "files": list(caused[other][:SHOWN_FILES])} for other in sorted(caused)],
     }
 
 
-def _amend(tx: Tx, before: ApprovalInfo, now: Mapping[str, Any]) -> None:
+def _update(tx: Tx, before: ApprovalInfo, now: Mapping[str, Any]) -> None:
     """Update an approval, unless it has been decided or is now about another commit or target."""
     current = approvals.find(tx, before.id)
     if current is None or current.status != "pending":

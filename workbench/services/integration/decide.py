@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, WorkbenchError
 from workbench.ops import Ctx
 from workbench.rules.integration import GateState, Next, Verdict, WorktreeAction, verdict
 from workbench.services import approvals
@@ -54,7 +54,7 @@ def _set_rejected(tx: Tx, approval: ApprovalInfo, reason: str, person: str | Non
 
 async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
     async with exclusive(ctx) as repository:
-        approval, row = await ctx.read(lambda tx: _pending(tx, approval_id))
+        approval, row = await ctx.read(lambda tx: _require_pending(tx, approval_id))
         try:
             step, approval = await next_step(ctx, repository, row, approval, despite)
         except WorkbenchError as error:
@@ -69,7 +69,7 @@ async def _approve(ctx: Ctx, approval_id: int, despite: bool) -> dict[str, Any]:
 
 
 def _queue(tx: Tx, approval_id: int, despite: bool, person: str | None) -> dict[str, Any]:
-    approval, _ = _pending(tx, approval_id)
+    approval, _ = _require_pending(tx, approval_id)
     gates = [gate["state"] for gate in approval.payload["gates"]]
     if verdict(gates) is Verdict.FAILED and not despite:
         raise _gates_failed(approval)
@@ -80,12 +80,13 @@ def _gates_failed(approval: ApprovalInfo) -> Conflict:
     failed = [gate["command"] for gate in approval.payload["gates"] if gate["state"] != GateState.PASSED]
     return Conflict(
         "GATES_FAILED",
-        f"Gates failed: {', '.join(failed)}. Fix them, or approve with despite_gates=true.",
+        f"Gates failed: {', '.join(failed)}.",
+        Hint("", "Fix them, or approve with {}.", despite_gates=True),
         gates=failed,
     )
 
 
-def _pending(tx: Reader, approval_id: int) -> tuple[ApprovalInfo, Row]:
+def _require_pending(tx: Reader, approval_id: int) -> tuple[ApprovalInfo, Row]:
     approval = approvals.find(tx, approval_id)
     if approval is None or approval.status != "pending":
         raise approvals.decided_before(approval_id)

@@ -23,7 +23,7 @@ SQL = beside(__file__)
 _ENDED = frozenset({GateState.PASSED, GateState.FAILED, GateState.TIMEOUT})
 
 
-@duty("running gates", 0.25)
+@duty("running gates", 5.0, wakes=True)
 async def check_all(ctx: Ctx) -> None:
     """Run the gates of every integration that has not been checked yet, oldest first."""
     for row in await ctx.read(lambda tx: tx.all(SQL.unchecked)):
@@ -35,8 +35,8 @@ async def check(ctx: Ctx, approval_id: int) -> bool:
 
     Returns False if another process is running them.
     """
-    with gates_held(ctx.settings, approval_id) as held:
-        if not held:
+    with gates_held(ctx.settings, approval_id) as is_held:
+        if not is_held:
             return False
         while (approval := await ctx.read(lambda tx: _to_check(tx, approval_id))) is not None:
             await _check(ctx, approval)

@@ -110,10 +110,10 @@ async def _run_all(
             gates[number] = now
             return await report(gates)
 
-        done = await _run_one(ctx, place, box, gate, progress)
-        if done is None:
+        ended = await _run_one(ctx, place, box, gate, progress)
+        if ended is None:
             return None
-        gates[number] = done
+        gates[number] = ended
         if not await report(gates):
             return None
     return gates
@@ -130,32 +130,32 @@ async def _run_one(
     ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
     began = time.monotonic()
     reported, gate = began, replace(gate, state=GateState.RUNNING)
-    wanted = await progress(gate)
+    is_needed = await progress(gate)
     try:
-        while wanted and ctx.processes.alive(ref):
+        while is_needed and ctx.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
-                return _ended(ctx, gate, GateState.TIMEOUT, None, now - began, output)
+                return _result(ctx, gate, GateState.TIMEOUT, None, now - began, output)
             if output.stat().st_size > MAX_OUTPUT_BYTES:
-                return _ended(ctx, gate, GateState.FAILED, None, now - began, output)
+                return _result(ctx, gate, GateState.FAILED, None, now - began, output)
             if now - reported >= REPORT_SECONDS:
                 reported, gate = now, replace(gate, seconds=now - began, output=_tail(ctx, output))
-                wanted = await progress(gate)
+                is_needed = await progress(gate)
             await asyncio.sleep(POLL_SECONDS)
-        if not wanted:
+        if not is_needed:
             return None
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
-        ended = _ended(ctx, gate, state, code, time.monotonic() - began, output)
-        return ended if code == 0 else replace(ended, output=_explained(ended.output, box, place.path))
+        ended = _result(ctx, gate, state, code, time.monotonic() - began, output)
+        return ended if code == 0 else replace(ended, output=_explain(ended.output, box, place.path))
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
 
 
 def _environment(box: Box) -> dict[str, str]:
     """The environment of a gate, without colours in its output, which is shown outside a terminal."""
-    kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
-    return box.environment({**kept, "NO_COLOR": "1", "TERM": "dumb"})
+    variables = {name: value for name, value in os.environ.items() if name not in _COLOURS}
+    return box.environment({**variables, "NO_COLOR": "1", "TERM": "dumb"})
 
 
 async def _end(ctx: Ctx, ref: ProcessRef) -> None:
@@ -167,11 +167,11 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _ended(ctx: Ctx, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path) -> GateResult:
+def _result(ctx: Ctx, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path) -> GateResult:
     return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, output))
 
 
-def _explained(output: str, box: Box, cwd: Path) -> str:
+def _explain(output: str, box: Box, cwd: Path) -> str:
     """The output of a gate that failed, with what its box may have refused."""
     refusals = explanation(output.splitlines(), box, cwd)
     return "\n".join(filter(None, (output.rstrip("\n"), refusals))) if refusals else output

@@ -51,10 +51,10 @@ async def next_step(
     await require_put_away(ctx, repository, row["name"])
     source = await _source(ctx, repository, row)
     target = await to_thread(commit_of, repository, what["target"])
-    moved = target != what["target_commit"]
+    has_moved = target != what["target_commit"]
     step = rules.next_step(
         source_moved=source != what["source_commit"],
-        target_moved=moved,
+        target_moved=has_moved,
         gates=states(what) if what.get("merged_commit") else states({"gates": waiting_gates(ctx)}),
         despite_gates=despite,
     )
@@ -63,7 +63,7 @@ async def next_step(
             "APPROVAL_VOID",
             f"{what['branch']} has moved since it was approved. Request its integration again.",
         )
-    if moved or not what.get("merged_commit"):
+    if has_moved or not what.get("merged_commit"):
         approval = await _merge_again(ctx, repository, approval, target)
     return step, approval
 
@@ -79,10 +79,10 @@ async def _merge_again(ctx: Ctx, repository: Repository, approval: ApprovalInfo,
     """Make the merge commit with the current target, without moving a branch; the gates must run again."""
     merged = await to_thread(merge_commit, repository, approval)
     waiting = waiting_gates(ctx)
-    fresh = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
+    changes = {"target_commit": target_commit, "merged_commit": merged, "conflicts": [], "gates": waiting}
 
     def change(tx: Tx) -> ApprovalInfo:
-        approvals.amend(tx, approval, rules.with_lines({**approval.payload, **fresh}))
+        approvals.amend(tx, approval, rules.with_lines({**approval.payload, **changes}))
         tx.run(proposal.SQL.set_checked, id=approval.id, checked=int(not waiting))
         return approvals.find(tx, approval.id) or approval
 
@@ -96,25 +96,25 @@ async def merge(ctx: Ctx, repository: Repository, row: Row, approval: ApprovalIn
         Conflict: ``TARGET_DIRTY``, ``MERGE_CONFLICT``, ``TARGET_MOVED``, ``TARGET_CHECKED_OUT``; the target is
             unchanged.
     """
-    what = approval.payload
+    payload = approval.payload
     await ctx.write(lambda tx: _set_merging(tx, approval))
     try:
-        done = await to_thread(
+        merged = await to_thread(
             repository.integrate,
-            what["source_commit"],
-            what["target"],
+            payload["source_commit"],
+            payload["target"],
             message(approval),
             COMMITTER,
-            fast_forward=what.get("fast_forward", False),
-            merged=what["merged_commit"],
+            fast_forward=payload.get("fast_forward", False),
+            merged=payload["merged_commit"],
         )
     except WorkbenchError as error:
-        if await to_thread(repository.is_ancestor, what["merged_commit"], what["target"]):
-            return await finish(ctx, repository, row, approval, what["merged_commit"])  # what failed came after
+        if await to_thread(repository.is_ancestor, payload["merged_commit"], payload["target"]):
+            return await finish(ctx, repository, row, approval, payload["merged_commit"])  # what failed came after
         refusal = error
         await ctx.write(lambda tx: not_merged(tx, approval, refusal))
         raise
-    return await finish(ctx, repository, row, approval, done.commit)
+    return await finish(ctx, repository, row, approval, merged.commit)
 
 
 def _set_merging(tx: Tx, approval: ApprovalInfo) -> None:

@@ -42,9 +42,13 @@ async def put_question(
     target: str,
     fast_forward: bool,
     refused: Mapping[str, Any] | None = None,
-    requester: str | None = None,
+    former: ApprovalInfo | None = None,
 ) -> ApprovalInfo:
-    """Open an approval for an integration, or update the open one. Call with exclusive access."""
+    """Open an approval for an integration, or update the open one. Call with exclusive access.
+
+    Args:
+        former: the approval that is asked again, for the same requester.
+    """
     branches = await ctx.read(lambda tx: tx.all(SQL.branches))
     await require_put_away(ctx, repository, row["name"])
     await _require_all_committed(ctx, repository, row)
@@ -53,21 +57,24 @@ async def put_question(
     payload = await outlook(ctx, repository, payload) | payload
     payload |= {
         "fast_forward": fast_forward,
-        "changed": await to_thread(_changed, repository, row, branches),
+        "changed": await to_thread(_find_changed, repository, row, branches),
         "refused": dict(refused) if refused else None,
         "merged_commit": None,
         "gates": [] if payload["conflicts"] else waiting_gates(ctx),
     }
     payload = rules.with_lines(payload)
+    requester = (former.requester, former.asker) if former else (None, approvals.person_of(ctx))
 
     def change(tx: Tx) -> ApprovalInfo:
-        return _open_or_update(tx, row, payload, requester or tx.actor)
+        return _open_or_update(tx, row, payload, *requester)
 
     approval = await ctx.write(change)
     return await _with_candidate(ctx, repository, approval)
 
 
-def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -> ApprovalInfo:
+def _open_or_update(
+    tx: Tx, row: Row, payload: dict[str, Any], requester: str | None, asker: str | None
+) -> ApprovalInfo:
     """The open approval of a worktree if it is for the same merge, updated if necessary; else a new one."""
     subject = f"worktree:{row['name']}"
     before = approvals.open_question(tx, KIND, subject)
@@ -79,13 +86,13 @@ def _open_or_update(tx: Tx, row: Row, payload: dict[str, Any], requester: str) -
     else:
         if before:
             approvals.decide(tx, before, "failed", "replaced: the branch, the target or fast_forward changed")
-        approval_id = approvals.ask(tx, KIND, subject, payload, requester)
+        approval_id = approvals.ask(tx, KIND, subject, payload, requester, asker)
     tx.run(SQL.put, id=approval_id, name=row["name"], checked=int(not payload["gates"]))
     if payload["changed"]:
         tx.emit("worktree.protected_changed", subject, changed=payload["changed"])
-    found = approvals.find(tx, approval_id)
-    assert found is not None
-    return found
+    approval = approvals.find(tx, approval_id)
+    assert approval is not None
+    return approval
 
 
 def reopen(tx: Tx, approval: ApprovalInfo, undoes: int) -> None:
@@ -171,7 +178,7 @@ def _require_no_state(ctx: Ctx, repository: Repository, files: Sequence[str]) ->
         )
 
 
-def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[str]:
+def _find_changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[str]:
     """What anyone has changed in the protected parts of the repository since the worktree was created.
 
     Workbench's own changes are left out: branches and records of worktrees, targets it merged into, kept work.
@@ -193,13 +200,13 @@ def _changed(repository: Repository, row: Row, branches: Sequence[Row]) -> list[
 
 async def _with_candidate(ctx: Ctx, repository: Repository, approval: ApprovalInfo) -> ApprovalInfo:
     """Make the commit that approving would merge, and show it; with conflicts, make none."""
-    what = approval.payload
-    if what["merged_commit"] or what["conflicts"]:
+    payload = approval.payload
+    if payload["merged_commit"] or payload["conflicts"]:
         return approval
     merged = await to_thread(merge_commit, repository, approval)
 
     def change(tx: Tx) -> ApprovalInfo:
-        approvals.amend(tx, approval, {**what, "merged_commit": merged})
+        approvals.amend(tx, approval, {**payload, "merged_commit": merged})
         return approvals.find(tx, approval.id) or approval
 
     return await ctx.write(change)
@@ -211,14 +218,14 @@ def merge_commit(repository: Repository, approval: ApprovalInfo) -> str:
     Raises:
         Conflict: ``MERGE_CONFLICT``, ``UNRELATED_HISTORIES``. NotFound: ``BRANCH_NOT_FOUND``.
     """
-    what = approval.payload
-    forward = what.get("fast_forward", False)
+    payload = approval.payload
+    forward = payload.get("fast_forward", False)
     try:
         return repository.merge_commit(
-            what["source_commit"], what["target"], message(approval), COMMITTER, fast_forward=forward
+            payload["source_commit"], payload["target"], message(approval), COMMITTER, fast_forward=forward
         )
     except Conflict as error:
-        raise _unmergeable(what["worktree"], what["target"], error) from error
+        raise _unmergeable(payload["worktree"], payload["target"], error) from error
 
 
 def _unmergeable(name: str, target: str, error: Conflict) -> Conflict:
@@ -233,7 +240,8 @@ def _unmergeable(name: str, target: str, error: Conflict) -> Conflict:
 
 def message(approval: ApprovalInfo) -> str:
     """The message of the merge commit."""
-    return f"Integrate {approval.payload['worktree']}\n\nRequested by {approval.requester} (approval {approval.id})."
+    requester = approval.asker or approval.requester
+    return f"Integrate {approval.payload['worktree']}\n\nRequested by {requester} (approval {approval.id})."
 
 
 def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ def enqueue(tx: Tx, approval: ApprovalInfo, despite: bool, person: str | None) -
     return approvals.decide(tx, approval, "approved", outcome=outcome, person=person)
 
 
-@duty("merging what is approved", 0.25)
+@duty("merging what is approved", 5.0, wakes=True)
 async def advance(ctx: Ctx) -> None:
     """Work off the queue from its front: run the gates that must run, merge what is ready.
 
@@ -56,7 +56,7 @@ async def advance(ctx: Ctx) -> None:
 async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
     """Take the next step with the front of the queue; if its gates must run, leave that to the caller."""
     async with exclusive(ctx) as repository:
-        waiting = await ctx.read(lambda tx: _waiting(tx, approval_id))
+        waiting = await ctx.read(lambda tx: _find_waiting(tx, approval_id))
         if waiting is None:
             return None
         request, approval, row = waiting
@@ -74,7 +74,7 @@ async def _advance(ctx: Ctx, approval_id: int) -> Next | None:
         return step
 
 
-def _waiting(tx: Reader, approval_id: int) -> tuple[Row, ApprovalInfo, Row] | None:
+def _find_waiting(tx: Reader, approval_id: int) -> tuple[Row, ApprovalInfo, Row] | None:
     request, approval = tx.one(proposal.SQL.get, id=approval_id), approvals.find(tx, approval_id)
     if request is None or approval is None or request["state"] != "queued":
         return None
@@ -84,7 +84,7 @@ def _waiting(tx: Reader, approval_id: int) -> tuple[Row, ApprovalInfo, Row] | No
 async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: ApprovalInfo, error: WorkbenchError) -> None:
     """Take an integration out of the queue, and open a new approval that says why, unless its branch has moved."""
     name = row["name"]
-    why = {"code": error.code, "message": error.message, "details": error.details}
+    why = {key: value for key, value in error.as_dict().items() if key != "status"}
 
     def change(tx: Tx) -> None:
         set_worktree_status(tx, name, WorktreeAction.SEND_BACK)
@@ -96,12 +96,10 @@ async def _send_back(ctx: Ctx, repository: Repository, row: Row, approval: Appro
     await ctx.write(change)
     if error.code == "APPROVAL_VOID":
         return
-    what = approval.payload
+    payload = approval.payload
     row = await ctx.read(lambda tx: require_worktree(tx, name))
     try:
-        await put_question(
-            ctx, repository, row, what["target"], what.get("fast_forward", False), why, approval.requester
-        )
+        await put_question(ctx, repository, row, payload["target"], payload.get("fast_forward", False), why, approval)
     except WorkbenchError as failure:
         code = failure.code
         await ctx.write(lambda tx: tx.emit("worktree.refused", f"worktree:{name}", code=code))

@@ -31,16 +31,16 @@ async def settle_merges(ctx: Ctx, repository: Repository) -> None:
 async def _settle(ctx: Ctx, repository: Repository, name: str, approval_id: int | None) -> None:
     def query(tx: Reader) -> tuple[Row, ApprovalInfo | None]:
         subject = f"worktree:{name}"
-        found = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
-        return require_worktree(tx, name), found
+        approval = approvals.find(tx, approval_id) if approval_id else approvals.open_question(tx, KIND, subject)
+        return require_worktree(tx, name), approval
 
     row, approval = await ctx.read(query)
     if approval is not None:
-        what = approval.payload
-        if await to_thread(repository.is_ancestor, what["source_commit"], what["target"]):
-            merged = what.get("merged_commit")
-            is_there = merged and await to_thread(repository.is_ancestor, merged, what["target"])
-            commit = merged if is_there else await to_thread(repository.resolve, what["target"])
+        payload = approval.payload
+        if await to_thread(repository.is_ancestor, payload["source_commit"], payload["target"]):
+            merged = payload.get("merged_commit")
+            is_there = merged and await to_thread(repository.is_ancestor, merged, payload["target"])
+            commit = merged if is_there else await to_thread(repository.resolve, payload["target"])
             await finish(ctx, repository, row, approval, str(commit))
             return
 
@@ -70,6 +70,6 @@ async def clear_gates(ctx: Ctx) -> None:
     for home in sorted(ctx.settings.gates.glob("*/")) if ctx.settings.gates.is_dir() else ():
         if home.name.isdecimal():
             number = int(home.name)
-            with gates_held(ctx.settings, number) as held:
-                if held:
+            with gates_held(ctx.settings, number) as is_held:
+                if is_held:
                     await ctx.repositories.shielded(gates.remove(ctx, WorktreeLocation.of_gates(ctx.settings, number)))

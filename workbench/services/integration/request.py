@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.errors import Refused
 from workbench.model import Level, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
@@ -47,13 +47,23 @@ class IntegrationAsked(Wire):
     decides: list[str]
 
 
-Target = Annotated[Branch | None, Field(description="Default: the branch it was forked from.")]
+Target = Annotated[Branch | None, Field(description="Where to merge it; by default the branch it was forked from.")]
 FastForward = Annotated[
-    bool | None, Field(description="Fast-forward the target where possible. Default: integration_fast_forward.")
+    bool | None,
+    Field(description="Fast-forward where possible; by default as the setting integration_fast_forward says."),
 ]
 
 
-@op(allow=Level.PLANNER)
+@op(
+    allow=Level.PLANNER,
+    command=Command(
+        "integrate NAME",
+        options=("target_branch", "fast_forward"),
+        names={"target": "target_branch", "fast-forward/merge-commit": "fast_forward"},
+        help="Request the merge of a worktree; `approve` then merges it.",
+        also="worktrees integrate",
+    ),
+)
 async def integrate_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,
@@ -93,18 +103,18 @@ async def _request(ctx: Ctx, name: str, target: str | None, fast_forward: bool |
     approval = await ctx.repositories.shielded(_put(ctx, name, target, fast_forward))
     if ctx.server is None:
         await check(ctx, approval.id)
-    what = approval.payload
+    payload = approval.payload
     return IntegrationAsked(
         state="awaiting_approval",
         approval_id=approval.id,
         worktree=name,
-        target_branch=what["target"],
+        target_branch=payload["target"],
         commit=None,
-        conflicts=what["conflicts"],
-        makes_conflict=what.get("makes_conflict", []),
-        open_tasks=what.get("open_tasks", 0),
-        open_task_ids=what.get("open_task_ids", []),
-        decides=what.get("decides", []),
+        conflicts=payload["conflicts"],
+        makes_conflict=payload.get("makes_conflict", []),
+        open_tasks=payload.get("open_tasks", 0),
+        open_task_ids=payload.get("open_task_ids", []),
+        decides=payload.get("decides", []),
     )
 
 

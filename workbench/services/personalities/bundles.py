@@ -45,12 +45,12 @@ def manifest_of(rid: RID, at: int, sha256: str) -> Manifest:
 def find(tx: Reader, rid: RID | str) -> Stored | None:
     """The newest bundle of a RID."""
     row = tx.one(SQL.find, rid=str(rid))
-    return _stored(row) if row else None
+    return _bundle_of(row) if row else None
 
 
 def find_all(tx: Reader, rids: Iterable[RID | str]) -> list[Stored]:
     """The newest bundles of RIDs, of those that are known."""
-    return [_stored(row) for row in tx.all(SQL.find_all, rids=json.dumps([str(rid) for rid in rids]))]
+    return [_bundle_of(row) for row in tx.all(SQL.find_all, rids=json.dumps([str(rid) for rid in rids]))]
 
 
 def manifests(tx: Reader, types: Sequence[str]) -> list[Manifest]:
@@ -65,7 +65,7 @@ def rids(tx: Reader, types: Sequence[str]) -> list[RID]:
 
 def of_owner(tx: Reader, owner: str, rid_type: str) -> list[Stored]:
     """The bundles of a type that a node owns."""
-    return [_stored(row) for row in tx.all(SQL.of_owner, owner=owner, rid_type=rid_type)]
+    return [_bundle_of(row) for row in tx.all(SQL.of_owner, owner=owner, rid_type=rid_type)]
 
 
 def forgotten_at(tx: Reader, rid: RID | str) -> int | None:
@@ -105,7 +105,7 @@ def _of_types(tx: Reader, types: Sequence[str]) -> list[Row]:
     return tx.all(SQL.of_types, types=json.dumps(list(types)), every=int(not types))
 
 
-def _stored(row: Row) -> Stored:
+def _bundle_of(row: Row) -> Stored:
     return Stored(**{name: row[name] for name in Stored.__slots__})
 
 

@@ -11,18 +11,19 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
 from rid_lib.types import KoiNetNode
 
-from workbench.errors import BadInput, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, Refused, Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.progress import CallReports, Report
 from workbench.koi.envelope import signed
 from workbench.koi.identity import NodeIdentity
 from workbench.koi.incoming import Incoming, opened
-from workbench.koi.payloads import LONGEST_MESSAGE, ErrorResponse, TraitCall, TraitProgress, TraitResult
+from workbench.koi.payloads import LONGEST_MESSAGE, TraitCall, TraitProgress, TraitResult
 from workbench.koi.received_calls import FRESH_SECONDS, replayed
 from workbench.model import SECOND, Capability, Level
 from workbench.ops import Caller, Ctx
@@ -32,7 +33,7 @@ from workbench.rules.personalities.rid import AgentPersonality
 from workbench.rules.tools.content import masked
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.results import shortened
-from workbench.rules.tools.surroundings import ProgressReceiver, Surroundings
+from workbench.rules.tools.surroundings import Surroundings
 from workbench.services.personalities import refusals, trait_permissions
 from workbench.services.personalities.exchange import handshake, receiving
 from workbench.services.personalities.trait_permissions import blocked
@@ -50,8 +51,8 @@ Send = Callable[[bytes], Awaitable[None]]
 @contextmanager
 def reporting(
     ctx: Ctx, me: NodeIdentity, caller: KoiNetNode, call_id: str, send: Send | None
-) -> Iterator[ProgressReceiver | None]:
-    """What a tool reports to within the block: it is sent to the caller, signed, with secrets masked, without waiting.
+) -> Iterator[Callable[[Report], None] | None]:
+    """Takes reports within the block: they are sent to the caller, signed, with secrets masked, without waiting.
 
     Args:
         send: None: the caller does not follow the call.
@@ -69,15 +70,19 @@ def reporting(
         made = TraitProgress(call_id=call_id, number=number, progress=done, total=total, message=text)
         await send(signed(me, made, caller))
 
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        if math.isfinite(progress) and (total is None or math.isfinite(total)):
-            reports.write((progress, total, message))
-
     reports = CallReports(pass_on, PAUSE_SECONDS)
     try:
-        yield note
+        yield reports.write
     finally:
         reports.close()
+
+
+async def _note(
+    write: Callable[[Report], None], progress: float, total: float | None = None, message: str | None = None
+) -> None:
+    """Report how far a tool is."""
+    if math.isfinite(progress) and (total is None or math.isfinite(total)):
+        write((progress, total, message))
 
 
 T = TypeVar("T")
@@ -101,10 +106,12 @@ async def answer(ctx: Ctx, agent: str, trait: str, raw: bytes, send: Send | None
     sender = incoming.envelope.source_node
     try:
         await receiving.check(ctx, incoming)
-        result = await _counted(ctx, sender, _result(ctx, sender, call, agent, trait, send), qualified(agent, trait))
+        result = await _count_refusal(
+            ctx, sender, _result(ctx, sender, call, agent, trait, send), qualified(agent, trait)
+        )
     except WorkbenchError as error:
-        if (protocol := receiving.protocol_error(error)) is not None:
-            return 400, ErrorResponse(error=protocol).model_dump_json().encode()
+        if (refusal := receiving.protocol_error(error)) is not None:
+            return 400, refusal
         result = TraitResult(call_id=call.call_id, error=ctx.secrets.masked(error.as_dict()))
     return 200, await asyncio.to_thread(signed, presence.identity, result, sender)
 
@@ -116,7 +123,7 @@ async def _read(ctx: Ctx, raw: bytes) -> tuple[Incoming, TraitCall]:
         Unauthenticated: ``CALL_NOT_SIGNED``. BadInput: ``KOI_MALFORMED``.
     """
     try:
-        incoming = _opened(raw)
+        incoming = _open(raw)
         call = incoming.envelope.payload
         if not isinstance(call, TraitCall):
             raise BadInput("KOI_MALFORMED", "This endpoint takes calls of traits.")
@@ -126,8 +133,8 @@ async def _read(ctx: Ctx, raw: bytes) -> tuple[Incoming, TraitCall]:
     return incoming, call
 
 
-async def _counted(ctx: Ctx, sender: KoiNetNode, work: Coroutine[Any, Any, T], name: str) -> T:
-    """The result of `work`; if it is refused, that is counted for the sender.
+async def _count_refusal(ctx: Ctx, sender: KoiNetNode, work: Coroutine[Any, Any, T], name: str) -> T:
+    """The result of `work`; a refusal is counted for the sender.
 
     Args:
         name: of the trait.
@@ -139,7 +146,7 @@ async def _counted(ctx: Ctx, sender: KoiNetNode, work: Coroutine[Any, Any, T], n
         raise
 
 
-def _opened(raw: bytes) -> Incoming:
+def _open(raw: bytes) -> Incoming:
     try:
         return opened(raw)
     except BadInput as error:
@@ -162,29 +169,38 @@ async def _result(
     """
     node, name, received = str(sender), qualified(agent, trait), ctx.node.received_calls
     rule = await trait_permissions.require(ctx, node, name)
-    _require_about(call, agent, trait)
+    version = _require_about(call, agent, trait).version
     _require_fresh(call, ctx.store.now())
     received.admit(node, call.call_id, ctx.store.now())
     received.spend(node, rule.trait, rule.calls_per_minute, ctx.store.now())
     await _require_new(ctx, node, call)
-    require_own(ctx, agent, trait)
+    require_own(ctx, agent, trait, version)
     seconds = min(call.seconds, ctx.settings.koi_call_seconds)
+    standing = CallStanding()
     with received.open(node, ctx.settings.koi_parallel_calls):
         try:
             async with asyncio.timeout(seconds):
-                return await _unless_blocked(ctx, node, _run(ctx, sender, call, name, send))
+                return await _unless_blocked(ctx, node, _run(ctx, sender, call, name, send, standing))
         except TimeoutError:
+            if standing.waits:
+                here = handshake.present(ctx).identity.rid.name
+                raise Conflict(
+                    "NOT_DECIDED",
+                    f"The operator of {here} did not decide within {seconds:g} s whether {name} may be called. "
+                    "It did not begin.",
+                ) from None
             raise Unavailable("TOOL_TIMEOUT", f"{name} did not end within {seconds:g} s. It is interrupted.") from None
 
 
-def _require_about(call: TraitCall, agent: str, trait: str) -> None:
-    """Check that what is signed is what the address names.
+def _require_about(call: TraitCall, agent: str, trait: str) -> AgentPersonality:
+    """The agent that a call is about, as it is signed: the one that the address names.
 
     Raises:
         BadInput: ``KOI_MALFORMED``.
     """
     if not isinstance(call.rid, AgentPersonality) or (call.rid.name, call.trait) != (agent, trait):
         raise BadInput("KOI_MALFORMED", "The call is about another trait than the address to which it was sent.")
+    return call.rid
 
 
 def _require_fresh(call: TraitCall, now: int) -> None:
@@ -199,9 +215,10 @@ def _require_fresh(call: TraitCall, now: int) -> None:
     except (ValueError, OverflowError):
         raise BadInput("KOI_MALFORMED", "sent_at is a time in the form of ISO 8601.") from None
     if abs(age) > FRESH_SECONDS:
+        when = f"{abs(age):.0f} s {'ago' if age > 0 else 'ahead of now'}"
         raise Refused(
             "CALL_TOO_OLD",
-            f"By the clock of this node, the call was sent {age:.0f} s ago; at most {FRESH_SECONDS} s are accepted. "
+            f"By the clock of this node, the call was sent {when}; at most {FRESH_SECONDS} s are accepted. "
             "Compare the clocks of both machines.",
         )
 
@@ -216,19 +233,35 @@ async def _require_new(ctx: Ctx, node: str, call: TraitCall) -> None:
         raise replayed()
 
 
-def require_own(ctx: Ctx, agent: str, trait: str) -> None:
+def require_own(ctx: Ctx, agent: str, trait: str, version: str | None = None) -> None:
     """Check that this node has a trait that can be called.
+
+    Args:
+        version: of the agent, as the caller knows it; None: any.
 
     Raises:
         NotFound: ``UNKNOWN_TOOL``.
     """
-    known = ctx.node.directory.find(agent)
-    found = known.profile.get_trait(trait) if known is not None and known.is_own else None
-    if found is None or not found.is_callable:
+    personality = ctx.node.directory.find(agent)
+    found = personality.profile.get_trait(trait) if personality is not None and personality.is_own else None
+    if personality is None or found is None or not found.is_callable:
         raise NotFound("UNKNOWN_TOOL", f"This node has no agent {agent!r} with a callable trait {trait!r}.")
+    now = personality.profile.rid.version
+    if version is not None and version != now:
+        raise NotFound("UNKNOWN_TOOL", f"The agent {agent!r} has the version {now!r} now, not {version!r}.")
 
 
-async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: Send | None) -> TraitResult:
+@dataclass(slots=True)
+class CallStanding:
+    """Whether a call waits for the operator's permission, and whether it has begun: then it may ask something else."""
+
+    waits: bool = False
+    has_begun: bool = False
+
+
+async def _run(
+    ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: Send | None, standing: CallStanding
+) -> TraitResult:
     """Call the tool, with the permission that the node has when it runs."""
 
     async def permission(ctx: Ctx) -> Permission:
@@ -241,17 +274,30 @@ async def _run(ctx: Ctx, sender: KoiNetNode, call: TraitCall, name: str, send: S
         tools=frozenset({name}),
     )
     origin = PeerOrigin(str(sender), call.call_id, inert(call.caller), permission)
-    with reporting(ctx, handshake.present(ctx).identity, sender, call.call_id, send) as progress:
-        around = Surroundings(progress=progress)
-        done = await calls.call(ctx, ToolScope(caller, origin=origin), name, call.arguments, around)
-    schema = done.tool.result if done.tool.result is not None else True
-    mask = partial(ctx.secrets.masked, done.outcome.structured, schema)
+    me = handshake.present(ctx).identity
+    with reporting(ctx, me, sender, call.call_id, send) as report:
+
+        def follow(_: str, approval_id: int | None) -> None:
+            waited, had_begun = standing.waits, standing.has_begun
+            standing.has_begun = had_begun or approval_id is None
+            standing.waits = not standing.has_begun
+            if report is not None and approval_id is not None:
+                report((0.0, None, f"It waits for the operator of {me.rid.name}."))
+            elif report is not None and waited:
+                report((0.0, None, f"The operator of {me.rid.name} has allowed it, and it runs."))
+            elif report is not None and had_begun:
+                report((0.0, None, "It goes on."))
+
+        around = Surroundings(progress=None if report is None else partial(_note, report), follow=follow)
+        finished = await calls.call(ctx, ToolScope(caller, origin=origin), name, call.arguments, around)
+    schema = finished.tool.result if finished.tool.result is not None else True
+    mask = partial(ctx.secrets.masked, finished.outcome.structured, schema)
     return TraitResult(
         call_id=call.call_id,
-        content=await asyncio.to_thread(masked, done.outcome.content, ctx.secrets.masked),
+        content=await asyncio.to_thread(masked, finished.outcome.content, ctx.secrets.masked),
         structured=await asyncio.to_thread(mask),
-        is_error=done.outcome.is_error,
-        version=done.outcome.version or done.tool.version,
+        is_error=finished.outcome.is_error,
+        version=finished.outcome.version or finished.tool.version,
     )
 
 

@@ -33,12 +33,12 @@ class NetworkMembership:
 
 async def of(ctx: Ctx) -> NetworkMembership | None:
     """What the operator has decided; otherwise, what the settings say. None: it takes no part."""
-    return await ctx.read(lambda tx: _chosen(tx, ctx.settings))
+    return await ctx.read(lambda tx: _read(tx, ctx.settings))
 
 
-def save(tx: Tx, chosen: NetworkMembership, by: str) -> None:
+def save(tx: Tx, membership: NetworkMembership, by: str) -> None:
     """Record that this project takes part."""
-    tx.run(SQL.set, name=chosen.name, url=chosen.url, rid=chosen.rid, by=by, now=tx.now)
+    tx.run(SQL.set, name=membership.name, url=membership.url, rid=membership.rid, by=by, now=tx.now)
 
 
 def end(tx: Tx, settings: Settings, by: str) -> None:
@@ -56,7 +56,7 @@ def endpoints(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def _chosen(tx: Reader, settings: Settings) -> NetworkMembership | None:
+def _read(tx: Reader, settings: Settings) -> NetworkMembership | None:
     row = tx.one(SQL.get)
     if row is not None and row["changed_by"] != SETTINGS:
         return (

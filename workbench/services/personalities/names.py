@@ -43,7 +43,7 @@ class ReleasedName(Wire):
     asked_again: list[str]
 
 
-@op(allow=Level.OPERATOR, tool=False, destructive=True)
+@op(allow=Level.OPERATOR, tool=False, destructive=True, command="personalities release")
 async def release_personality_name(
     ctx: Ctx,
     name: PersonalityName,
@@ -60,20 +60,22 @@ async def release_personality_name(
     me = await own_hash(ctx)
 
     def change(tx: Tx) -> ReleasedName:
-        former = owners.owner_of(tx, name)
-        if former is None:
+        former_owner = owners.owner_of(tx, name)
+        if former_owner is None:
             raise NotFound("NO_OWNER", f"No node owns the name {name!r} here, so whoever publishes it first gets it.")
-        is_own = hash_of(former) == me
+        is_own = hash_of(former_owner) == me
         if is_own and (functions or tx.one(SQL.is_own, name=name)):
             raise Conflict("PERSONALITY_PUBLISHED", f"This project itself publishes {name}. Withdraw it first.")
-        new = _node(tx, to) if to is not None else None
-        if new is not None and owners.is_same(new, former):
-            raise BadInput("SAME_OWNER", f"{name} belongs to {new} already.")
+        new_owner = _node(tx, to) if to is not None else None
+        if new_owner is not None and owners.is_same(new_owner, former_owner):
+            raise BadInput("SAME_OWNER", f"{name} belongs to {new_owner} already.")
         dropped = _drop(tx, name)
-        _set_owner(tx, name, former, new, is_own=is_own)
-        asked = _ask_again(tx, name)
-        tx.emit("name.released", f"name:{name}", name=name, former_owner=former, owner=new)
-        return ReleasedName(name=name, former_owner=former, owner=new, dropped=dropped, asked_again=asked)
+        _set_owner(tx, name, former_owner, new_owner, is_own=is_own)
+        asked_again = _ask_again(tx, name)
+        tx.emit("name.released", f"name:{name}", name=name, former_owner=former_owner, owner=new_owner)
+        return ReleasedName(
+            name=name, former_owner=former_owner, owner=new_owner, dropped=dropped, asked_again=asked_again
+        )
 
     released = await ctx.write(change)
     for version in released.dropped:
@@ -96,37 +98,39 @@ def _node(tx: Tx, ref: str) -> str:
 
 def _drop(tx: Tx, name: str) -> list[str]:
     """Drop what is known under a name; its versions. Notes of what was forgotten were of the former owner's."""
-    known = [rid for row in tx.all(SQL.known, name=name) if isinstance(rid := rids.parse(row["rid"]), AgentPersonality)]
+    personalities = [
+        rid for row in tx.all(SQL.known, name=name) if isinstance(rid := rids.parse(row["rid"]), AgentPersonality)
+    ]
     tx.run(SQL.drop_personalities, name=name)
-    for rid in known:
+    for rid in personalities:
         tx.run(SQL.drop_bundle, rid=str(rid))
         tx.run(SQL.drop_waiting, rid=str(rid))
         tx.emit("personality.forgotten", f"personality:{rid.reference}", reason="name_released")
     tx.run(SQL.drop_tombstones, prefix=f"{PERSONALITY}:{name}/")
-    return [rid.version for rid in known]
+    return [rid.version for rid in personalities]
 
 
-def _set_owner(tx: Tx, name: str, former: str, new: str | None, *, is_own: bool) -> None:
+def _set_owner(tx: Tx, name: str, former_owner: str, new_owner: str | None, *, is_own: bool) -> None:
     """Give a name to a node, or to none, and keep the former owner from it. This project can always have it back."""
     tx.run(SQL.disown, name=name)
     if not is_own:
-        tx.run(SQL.release, name=name, key_hash=hash_of(former), owner=former, by=tx.actor, now=tx.now)
-    if new is not None:
-        tx.run(SQL.readmit, name=name, key_hash=hash_of(new))
-        owners.pin(tx, name, new)
+        tx.run(SQL.release, name=name, key_hash=hash_of(former_owner), owner=former_owner, by=tx.actor, now=tx.now)
+    if new_owner is not None:
+        tx.run(SQL.readmit, name=name, key_hash=hash_of(new_owner))
+        owners.pin(tx, name, new_owner)
 
 
 def _ask_again(tx: Tx, name: str) -> list[str]:
     """End the permissions that were given for the tools of a name: another node may offer the same."""
     begins = prefix(name)
-    found = [
+    tools = [
         row["tool"]
         for row in tx.all(permissions.SQL.list)
         if row["permission"] == Permission.ALWAYS and row["tool"].startswith(begins)
     ]
-    for tool in found:
+    for tool in tools:
         permissions.forget(tx, tool)
-    return found
+    return tools
 
 
 async def _learn_anew(ctx: Ctx) -> None:

@@ -5,29 +5,32 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, WorkbenchError
 from workbench.koi import rids
 from workbench.koi.identity import load_or_create
-from workbench.koi.node import Presence
-from workbench.koi.nodes import EdgeStatus, EdgeType, NodeProfile, NodeProvides, NodeType
+from workbench.koi.node import PeerTasks, Presence
+from workbench.koi.nodes import EdgeStatus, EdgeType
 from workbench.koi.payloads import EventType, KoiEvent
-from workbench.koi.peer_tasks import PeerTasks
 from workbench.koi.requests import PeerClient
 from workbench.model import Level, Wire
 from workbench.ops import Command, Ctx, op
-from workbench.services.personalities import membership, self_node
-from workbench.services.personalities.exchange import farewell, first_contact, handshake
+from workbench.rules.personalities.addresses import is_plain, node_label
+from workbench.services.personalities import bundles, membership, refusals, self_node
+from workbench.services.personalities.exchange import farewell, first_contact, handshake, same_key
 from workbench.services.personalities.membership import NetworkMembership
 from workbench.services.personalities.peers import outbox, rows
-from workbench.services.personalities.pipeline import directory, run
+from workbench.services.personalities.pipeline import directory, owners, run
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+MEETING_SECONDS = 5.0
+"""How long joining a network waits for its first contact."""
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +65,10 @@ class FirstContact(Wire):
 class Network(Wire):
     """This project's node. `is_online`: it takes part now, which it does while the servers run.
 
-    `problem`: why it does not, though it has joined. `peers`, `personalities`: how many are known. `waiting`: events
-    that are still to be sent. `refused`: messages and calls that were refused.
+    `problem`: why it does not, though it has joined; or that another node uses its key. `notice`: what the operator
+    has to do, as after the loss of a key. `peers`, `personalities`: how many are known. `waiting`: events that are
+    still to be sent. `refused`: messages and calls that were refused, without those that were only out of date;
+    `list_refused_peers` has them.
     """
 
     joined: bool
@@ -73,6 +78,7 @@ class Network(Wire):
     base_url: str | None
     first_contact: FirstContact | None
     problem: str | None
+    notice: str | None
     peers: int
     personalities: int
     waiting: int
@@ -80,23 +86,32 @@ class Network(Wire):
     edges: list[Edge]
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("koi status"))
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command=("koi", Command("koi status")),
+    refreshed_by="peer edge personality clock",
+)
 async def get_network(ctx: Ctx) -> Network:
     """Show this project's node on the KOI network: its RID and address, its edges, and what waits to be sent."""
-    chosen = await membership.of(ctx)
+    joined = await membership.of(ctx)
     presence, problem = ctx.node.presence, ctx.node.problem
+    if presence is not None and presence.same_key is not None:
+        problem = same_key.error(presence.same_key)
     counts, edges = await ctx.read(_state)
     contact = None
-    if chosen is not None and chosen.url is not None:
-        contact = FirstContact(url=chosen.url, rid=chosen.rid, error=presence.meeting.error if presence else None)
+    if joined is not None and joined.url is not None:
+        contact = FirstContact(url=joined.url, rid=joined.rid, error=presence.meeting.error if presence else None)
     return Network(
-        joined=chosen is not None,
+        joined=joined is not None,
         is_online=presence is not None,
-        name=chosen.name if chosen else None,
+        name=joined.name if joined else None,
         rid=str(presence.identity.rid) if presence else None,
         base_url=presence.base_url if presence else None,
         first_contact=contact,
         problem=problem.message if problem else None,
+        notice=await _lost_key(ctx),
         edges=edges,
         **counts,
     )
@@ -123,15 +138,23 @@ async def join_network(
     ] = None,
 ) -> Network:
     """Take part in a KOI network: publish this project's personalities, and learn of those of others."""
-    chosen = _checked(ctx, first_contact, first_contact_rid, name)
+    choice = _check_choice(ctx, first_contact, first_contact_rid, name)
     before = await membership.of(ctx)
-    if before is not None and (before.name, before.url) != (chosen.name, chosen.url):
-        raise Conflict("KOI_JOINED", "This project takes part in a network already. Leave it first: leave_network.")
-    await ctx.write(lambda tx: membership.save(tx, chosen, tx.actor))
+    if before is not None and (before.name, before.url) != (choice.name, choice.url):
+        raise Conflict(
+            "KOI_JOINED",
+            "This project takes part in a network already.",
+            Hint("leave_network", "Leave it first: {}."),
+        )
+    await ctx.write(lambda tx: membership.save(tx, choice, tx.actor))
     if ctx.server is not None and ctx.node.presence is None:
-        await _opened(ctx, chosen)
-    if ctx.node.presence is not None and chosen.url is not None and chosen.rid is None:
-        await _identify(ctx, chosen.url)
+        await _open(ctx, choice)
+    if ctx.node.presence is not None and choice.url is not None and choice.rid is None:
+        await _identify(ctx, choice.url)
+    if ctx.node.presence is not None and choice.url is not None:
+        with suppress(TimeoutError):  # what came of it is in the answer
+            async with asyncio.timeout(MEETING_SECONDS):
+                await ctx.node.presence.meeting.tried.wait()
     return await get_network(ctx)
 
 
@@ -153,6 +176,21 @@ async def leave_network(ctx: Ctx) -> Network:
     return await get_network(ctx)
 
 
+async def _lost_key(ctx: Ctx) -> str | None:
+    """What to do if this node was another one, whose names are still that one's; None if it was not."""
+    if ctx.node.presence is None:
+        return None
+    me = str(ctx.node.presence.identity.rid)
+    former = await ctx.read(lambda tx: tx.one(SQL.former, me=me))
+    if former is None or not former["names"] or owners.is_same(former["rid"], me):
+        return None
+    return (
+        f"The key of {node_label(former['rid'])}, which this project was, is not there any more: it is another node "
+        "now, and its personalities belong to the old key. Put the key back, or release their names "
+        "to this node; tell the others its new RID."
+    )
+
+
 def introduction(ctx: Ctx) -> dict[str, str]:
     """Who this node is, for those who know only its address: its `rid`, and the `public_key` of it.
 
@@ -166,11 +204,11 @@ def introduction(ctx: Ctx) -> dict[str, str]:
 async def opened(ctx: Ctx) -> None:
     """Take part while the servers run, if the project has joined. A failure is shown, and stops nothing else."""
     try:
-        chosen = await membership.of(ctx)
-        if chosen is not None:
-            if chosen.by_settings:
-                await ctx.write(lambda tx: membership.save(tx, chosen, membership.SETTINGS))
-            await _opened(ctx, chosen)
+        joined = await membership.of(ctx)
+        if joined is not None:
+            if joined.by_settings:
+                await ctx.write(lambda tx: membership.save(tx, joined, membership.SETTINGS))
+            await _open(ctx, joined)
     except WorkbenchError as error:
         ctx.node.problem = error
         log.warning("this project does not take part in its KOI network: %s", error.message)
@@ -184,14 +222,14 @@ async def closed(ctx: Ctx) -> None:
         await presence.client.close()
 
 
-def _checked(ctx: Ctx, url: str | None, rid: str | None, name: str | None) -> NetworkMembership:
-    """What the operator has decided.
+def _check_choice(ctx: Ctx, url: str | None, rid: str | None, name: str | None) -> NetworkMembership:
+    """The membership that the operator chose.
 
     Raises:
         BadInput: ``BAD_FIRST_CONTACT``.
     """
     contact = membership.endpoints(url) if url else None
-    if contact is not None and not contact.startswith(("http://", "https://")):
+    if contact is not None and not is_plain(contact):
         raise BadInput("BAD_FIRST_CONTACT", "The first contact is a URL such as http://127.0.0.1:9000/koi-net.")
     if rid is not None and contact is None:
         raise BadInput("BAD_FIRST_CONTACT", "Give the URL of the first contact, and not its RID alone.")
@@ -218,45 +256,58 @@ async def _identify(ctx: Ctx, url: str) -> None:
         raise
 
 
-async def _opened(ctx: Ctx, chosen: NetworkMembership) -> None:
+async def _open(ctx: Ctx, joined: NetworkMembership) -> None:
     settings, server = ctx.settings, ctx.server
     if server is None:
         return
     await asyncio.to_thread(self_node.require_own_key, settings)
-    identity = await asyncio.to_thread(load_or_create, self_node.key_file(settings), chosen.name)
+    identity = await asyncio.to_thread(load_or_create, self_node.key_file(settings), joined.name)
     await directory.fill(ctx)  # before anything can be received, whose changes it would not have
     client = PeerClient(identity, seconds=settings.koi_answer_seconds, largest=settings.max_koi_answer_bytes)
     base_url = membership.endpoints(settings.koi_base_url) or f"{server.url}/koi-net"
-    ctx.node.presence = Presence(identity, base_url, client, PeerTasks(ctx.node.has_mail.set))
-    ctx.node.problem = None
+    types = [rids.PERSONALITY] if joined.url else [rids.PERSONALITY, rids.NODE, rids.EDGE]
+    presence = Presence(
+        identity, base_url, client, PeerTasks(ctx.node.has_mail.set), types=types, began=ctx.store.now()
+    )
+    ctx.node.presence, ctx.node.problem = presence, None
+    if notice := await _lost_key(ctx):
+        log.warning("%s", notice)
     try:
-        await _announce(ctx, ctx.node.presence, chosen)
+        await _require_sole_use(ctx, presence)
+        await _announce(ctx, presence, joined)
     except BaseException:
         await closed(ctx)
         raise
 
 
-async def _announce(ctx: Ctx, presence: Presence, chosen: NetworkMembership) -> None:
+async def _require_sole_use(ctx: Ctx, presence: Presence) -> None:
+    """Refuse to take part if another node with the same key answers at the address that this one had before.
+
+    Raises:
+        Conflict: ``KOI_KEY_SHARED``.
+    """
+    former = await ctx.read(lambda tx: bundles.find(tx, presence.identity.rid))
+    url = same_key.address(former.bundle.contents) if former is not None else None
+    if url is not None and url != presence.base_url and await same_key.probe(ctx, presence, url):
+        raise same_key.error(url)
+
+
+async def _announce(ctx: Ctx, presence: Presence, joined: NetworkMembership) -> None:
     """Publish this node, which may have another address than before, and what it owns to the first contact."""
     me = presence.identity.rid
-    types = [rids.PERSONALITY] if chosen.url else [rids.PERSONALITY, rids.NODE, rids.EDGE]
-    profile = NodeProfile(
-        base_url=presence.base_url,
-        node_type=NodeType.FULL,
-        provides=NodeProvides(event=types, state=types),
-        public_key=presence.identity.public_key,
-    )
 
     def prepare(tx: Tx) -> None:
         tx.run(rows.SQL.retry_all)
-        tx.run(rows.SQL.set_relay, rid=chosen.rid or "")
+        tx.run(rows.SQL.set_relay, rid=joined.rid or "")
         outbox.empty_of_strangers(tx)
 
     await ctx.write(prepare)
-    event = KoiEvent(rid=me, event_type=EventType.NEW, contents=profile.model_dump(mode="json", by_alias=True))
+    event = KoiEvent(
+        rid=me, event_type=EventType.NEW, contents=presence.profile().model_dump(mode="json", by_alias=True)
+    )
     await run.handle(ctx, [event], None)
-    if chosen.rid is not None:
-        contact = chosen.rid
+    if joined.rid is not None:
+        contact = joined.rid
         await ctx.write(lambda tx: outbox.put_known(tx, contact, [rids.PERSONALITY], me=str(me), everything=False))
     ctx.node.has_mail.set()
 
@@ -271,6 +322,6 @@ def _leave(tx: Tx, ctx: Ctx) -> None:
 
 
 def _state(tx: Reader) -> tuple[dict[str, int], list[Edge]]:
-    counts = tx.one(SQL.counts)
+    counts = tx.one(SQL.counts, usual=refusals.USUAL_CODES)
     edges = [Edge.model_validate({**row, "rid_types": json.loads(row["rid_types"])}) for row in tx.all(SQL.edges)]
     return dict(counts or {}), edges

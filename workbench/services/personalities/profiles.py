@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, NotFound, Refused, WorkbenchError
+from workbench.errors import BadInput, Conflict, Hint, NotFound, Refused, WorkbenchError
 from workbench.koi.rids import PERSONALITY
 from workbench.model import Capability, Json, Level, Wire
 from workbench.ops import SAID, Command, Ctx, Ok, op
@@ -76,7 +76,16 @@ class SavedProfile:
     before: Row | None
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command(
+        "personalities publish NAME [TRAIT=VALUE]...",
+        "{name} is published.",
+        names={"TRAIT=VALUE": "traits"},
+        help="Publish a personality: of an agent, of a definition, or of traits alone.",
+    ),
+)
 async def publish_personality(
     ctx: Ctx,
     name: OwnName,
@@ -99,26 +108,36 @@ async def publish_personality(
     ] = None,
 ) -> OwnPersonality:
     """Publish the profile of an agent on the KOI network. It follows its definition, its persona and its functions."""
-    found = (await definitions.read(ctx, definition)).definition.metadata if definition else None
+    metadata = (await definitions.read(ctx, definition)).definition.metadata if definition else None
     by_hand = parse(traits) if traits is not None else None
     me = await own_hash(ctx)
 
     def change(tx: Tx) -> SavedProfile:
         _require_own_name(tx, name, me)
         before = tx.one(SQL.get, name=name) or {}
-        made = {
-            "version": version or before.get("version") or (found.version if found else DEFAULT_VERSION),
+        values = {
+            "version": version or before.get("version") or (metadata.version if metadata else DEFAULT_VERSION),
             "agent_id": require_agent(tx, agent_id)["id"] if agent_id else before.get("agent_id"),
-            "definition_id": found.id if found else before.get("definition_id"),
+            "definition_id": metadata.id if metadata else before.get("definition_id"),
         }
-        saved = _save(tx, name, made, _by_hand(before) if by_hand is None else by_hand)
-        tx.emit("profile.published", f"profile:{name}", version=made["version"])
+        saved = _save(tx, name, values, _by_hand(before) if by_hand is None else by_hand)
+        tx.emit("profile.published", f"profile:{name}", version=values["version"])
         return saved
 
-    return await _published(ctx, change)
+    return await _publish(ctx, change)
 
 
-@op(allow=Level.WORKER, requires=Capability.OWN_PERSONALITY)
+@op(
+    allow=Level.WORKER,
+    requires=Capability.OWN_PERSONALITY,
+    command=Command(
+        "personalities set NAME TRAIT=VALUE...",
+        "The traits of {name} are changed.",
+        names={"TRAIT=VALUE": "traits"},
+        offers={"name": "personalities"},
+        help="Change or add traits of one of this project's personalities.",
+    ),
+)
 async def update_traits(
     ctx: Ctx,
     traits: Traits,
@@ -135,12 +154,12 @@ async def update_traits(
             raise no_personality(tx, target, None)
         _require_own_name(tx, target, me)
         require_no_functions(traits, (trait.name for trait in own.sources.functions))
-        made = tx.one(SQL.get, name=target) or {"version": own.version, "agent_id": None, "definition_id": None}
-        saved = _save(tx, target, made, changed(own.sources.by_hand, traits))
+        values = tx.one(SQL.get, name=target) or {"version": own.version, "agent_id": None, "definition_id": None}
+        saved = _save(tx, target, values, changed(own.sources.by_hand, traits))
         tx.emit("profile.changed", f"profile:{target}", traits=sorted(traits))
         return saved
 
-    return await _published(ctx, change)
+    return await _publish(ctx, change)
 
 
 @op(
@@ -181,22 +200,22 @@ async def get_own_personality(ctx: Ctx, name: OwnName) -> OwnPersonality:
             raise no_personality(tx, name, None)
         rid = str(AgentPersonality(own.name, own.version))
         is_published = me is not None and tx.one(SQL.published, rid=rid, own_node=f"%+{me}") is not None
-        return _described(own, rid, is_published)
+        return _describe(own, rid, is_published)
 
     return await ctx.read(question)
 
 
-async def _published(ctx: Ctx, change: Callable[[Tx], SavedProfile]) -> OwnPersonality:
+async def _publish(ctx: Ctx, change: Callable[[Tx], SavedProfile]) -> OwnPersonality:
     """Change a profile and publish it; if it is refused, everything is as it was before. One change at a time."""
     async with ctx.node.publishing:
         saved = await ctx.write(change)
         refused = await publishing.publish_held(ctx)
-        mine = [one for one in refused if one.rid.startswith(f"{PERSONALITY}:{saved.name}/")]
-        if mine:
+        refusals = [refusal for refusal in refused if refusal.rid.startswith(f"{PERSONALITY}:{saved.name}/")]
+        if refusals:
             await ctx.write(lambda tx: _restore(tx, saved))
-    if mine:
-        reason = f"{saved.name} was not published: {mine[0].reason}."
-        raise Conflict("PERSONALITY_REFUSED", reason, refusal=mine[0].code)
+    if refusals:
+        reason = f"{saved.name} was not published: {refusals[0].reason}."
+        raise Conflict("PERSONALITY_REFUSED", reason, refusal=refusals[0].code)
     return await get_own_personality(ctx, saved.name)
 
 
@@ -207,13 +226,13 @@ def _restore(tx: Tx, saved: SavedProfile) -> None:
         tx.run(SQL.save, {**saved.before}, now=tx.now)
 
 
-def _save(tx: Tx, name: str, made: Mapping[str, Any], by_hand: list[PersonalityTrait]) -> SavedProfile:
+def _save(tx: Tx, name: str, values: Mapping[str, Any], by_hand: list[PersonalityTrait]) -> SavedProfile:
     """Store what was decided about a profile."""
     require_room(by_hand)
     before = tx.one(SQL.get, name=name)
     traits = json.dumps([trait.model_dump(mode="json") for trait in by_hand], ensure_ascii=False)
-    kept = {column: made[column] for column in ("version", "agent_id", "definition_id")}
-    tx.run(SQL.save, kept, name=name, traits=traits, now=tx.now)
+    columns = {column: values[column] for column in ("version", "agent_id", "definition_id")}
+    tx.run(SQL.save, columns, name=name, traits=traits, now=tx.now)
     return SavedProfile(name, before)
 
 
@@ -229,7 +248,11 @@ def _target(tx: Tx, ctx: Ctx, name: str | None) -> str:
     """
     if ctx.caller.level is Level.OPERATOR:
         if name is None:
-            raise BadInput("PERSONALITY_NAME_REQUIRED", "Say whose traits: give name. list_personalities lists names.")
+            raise BadInput(
+                "PERSONALITY_NAME_REQUIRED",
+                "Say whose traits: give name.",
+                Hint("list_personalities", "{} lists names."),
+            )
         return name
     row = tx.one(SQL.of_agent, agent=ctx.caller.agent)
     if row is None:
@@ -249,8 +272,8 @@ def _require_own_name(tx: Tx, name: str, me: str | None) -> None:
     if row is not None and hash_of(row["owner"]) != me:
         raise Conflict(
             "PERSONALITY_NAME_TAKEN",
-            f"{name} is an agent of the node {node_label(row['owner'])}. Choose another name, or "
-            "take it from that node: release_personality_name.",
+            f"{name} is an agent of the node {node_label(row['owner'])}.",
+            Hint("release_personality_name", "Choose another name, or take it from that node: {}."),
         )
 
 
@@ -263,7 +286,7 @@ def _has_functions(name: str, functions: list[str]) -> WorkbenchError:
     )
 
 
-def _described(own: Own, rid: str, is_published: bool) -> OwnPersonality:
+def _describe(own: Own, rid: str, is_published: bool) -> OwnPersonality:
     return OwnPersonality(
         rid=rid,
         name=own.name,

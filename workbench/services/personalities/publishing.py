@@ -80,8 +80,8 @@ async def follow(ctx: Ctx) -> None:
 
 
 async def _publish(ctx: Ctx) -> None:
-    for one in await publish(ctx):
-        log.warning("%s was not published: %s", one.rid, one.reason)
+    for refusal in await publish(ctx):
+        log.warning("%s was not published: %s", refusal.rid, refusal.reason)
 
 
 @duty("noting published definitions", lambda settings: settings.definition_watch_seconds, share=0.05)
@@ -122,13 +122,13 @@ def bound(ctx: Ctx) -> Functions:
 
     Those that name no agent are this node's, while it takes part in a network.
     """
-    found: dict[str, list[PersonalityTrait]] = {}
+    traits: dict[str, list[PersonalityTrait]] = {}
     default = str(ctx.node.presence.identity.rid.name) if ctx.node.presence else None
-    for one in ctx.tool_hosts.tools():
-        agent = default if one.tool.trait == "" else one.tool.trait
-        if agent and one.problem is None:
-            found.setdefault(agent, []).append(_trait(one.tool))
-    return found
+    for offered in ctx.tool_hosts.tools():
+        agent = default if offered.tool.trait == "" else offered.tool.trait
+        if agent and offered.problem is None:
+            traits.setdefault(agent, []).append(_trait(offered.tool))
+    return traits
 
 
 def find(tx: Reader, functions: Functions, name: str) -> Own | None:
@@ -143,32 +143,32 @@ def _events(tx: Reader, presence: Presence, functions: Functions) -> list[KoiEve
     """What has to be published: new versions before the former ones are forgotten."""
     me = presence.identity.rid
     home = Home(me, presence.base_url.removesuffix("/koi-net"))
-    known = {one.rid: json.loads(one.contents) for one in bundles.of_owner(tx, str(me), PERSONALITY)}
-    changed, kept = [], set()
-    for one in _all(tx, functions):
-        rid = AgentPersonality(one.name, one.version)
-        kept.add(str(rid))
-        contents = _contents(home, one)
-        if contents is not None and contents != known.get(str(rid)):
-            event_type = EventType.UPDATE if str(rid) in known else EventType.NEW
-            changed.append(KoiEvent(rid=rid, event_type=event_type, contents=contents))
-    return [*changed, *(KoiEvent(rid=parse(rid), event_type=EventType.FORGET) for rid in known.keys() - kept)]
+    published = {own.rid: json.loads(own.contents) for own in bundles.of_owner(tx, str(me), PERSONALITY)}
+    events, rids = [], set()
+    for own in _all(tx, functions):
+        rid = AgentPersonality(own.name, own.version)
+        rids.add(str(rid))
+        contents = _contents(home, own)
+        if contents is not None and contents != published.get(str(rid)):
+            event_type = EventType.UPDATE if str(rid) in published else EventType.NEW
+            events.append(KoiEvent(rid=rid, event_type=event_type, contents=contents))
+    return [*events, *(KoiEvent(rid=parse(rid), event_type=EventType.FORGET) for rid in published.keys() - rids)]
 
 
-def _contents(home: Home, one: Own) -> dict[str, Any] | None:
+def _contents(home: Home, own: Own) -> dict[str, Any] | None:
     """The profile of an agent; None if it cannot have one as it is now: what was published then stays."""
     try:
-        return home.profile(one.name, one.version, compose(one.sources)).model_dump(mode="json")
+        return home.profile(own.name, own.version, compose(own.sources)).model_dump(mode="json")
     except (WorkbenchError, ValidationError) as error:
-        log.warning("%s is not published as it is now: %s", one.name, error)
+        log.warning("%s is not published as it is now: %s", own.name, error)
         return None
 
 
 def _all(tx: Reader, functions: Functions) -> Iterator[Own]:
     rows = tx.all(SQL.own)
     yield from (_own(row, functions) for row in rows)
-    others = functions.keys() - {row["name"] for row in tx.all(SQL.names)}
-    yield from (_of_functions(name, functions) for name in sorted(others))
+    names = functions.keys() - {row["name"] for row in tx.all(SQL.names)}
+    yield from (_of_functions(name, functions) for name in sorted(names))
 
 
 def _own(row: Row, functions: Functions) -> Own:

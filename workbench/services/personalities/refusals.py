@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,6 +75,9 @@ class RefusedEvent:
     reason: str
 
 
+USUAL = frozenset({RefusalReason.OUTDATED, RefusalReason.FORGOTTEN})
+"""What happens among honest nodes: news that cross, or come by two ways. It is listed, and counts for nothing."""
+USUAL_CODES = json.dumps(sorted(USUAL))
 CODES: Mapping[str, RefusalReason] = {str(refusal): refusal for refusal in RefusalReason}
 
 
@@ -94,12 +98,12 @@ async def note(ctx: Ctx, node: str, refused: RefusedEvent) -> None:
 
 def count(tx: Tx, node: str, refused: Iterable[RefusedEvent]) -> None:
     """Count what was refused of a node (its RID; `UNKNOWN` for one that is not known)."""
-    for one in refused:
-        tx.run(SQL.count, node=node, code=str(one.code), now=tx.now, reason=_short(one))
+    for event in refused:
+        tx.run(SQL.count, node=node, code=str(event.code), now=tx.now, reason=_short(event))
 
 
-def _short(one: RefusedEvent) -> str:
-    return f"{one.rid}: {one.reason}".removeprefix(": ")[:LONGEST_REASON]
+def _short(event: RefusedEvent) -> str:
+    return f"{event.rid}: {event.reason}".removeprefix(": ")[:LONGEST_REASON]
 
 
 def of_node(tx: Reader, node: str) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import LARGEST_INT, Level, Micros, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.rules.naming import like_pattern, similar
@@ -20,6 +20,7 @@ from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import LONGEST_PART, AgentPersonality
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
+from workbench.services.personalities import publishing
 from workbench.services.personalities.self_node import hash_of, own_hash
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -38,8 +39,9 @@ class Provenance(Wire):
 
     `owner`: the node that may change it. `origin`: the node that sent it, which is another one if it was passed on;
     both are RIDs, and the names beside them have a mark of the key, as in field·830c0d. `published_at`: when the owner
-    made it. `changed_at`: when its contents last changed here. `freshness`: own (of this project), live (its origin
-    answers) or stale (its origin does not answer, or is blocked, or this node takes no part in a network).
+    made it. `changed_at`: when its contents last changed here. `answered_at`: when its origin last answered; null if
+    that is not known. `freshness`: own (of this project), live (its origin answered then) or stale (its origin does not
+    answer, or is blocked, or this node takes no part in a network).
     """
 
     owner: str
@@ -51,6 +53,7 @@ class Provenance(Wire):
     first_seen: Micros
     last_seen: Micros
     changed_at: Micros
+    answered_at: Micros | None
     freshness: Freshness
 
 
@@ -117,17 +120,28 @@ class PersonalityChanges(Wire):
     next_before: int | None
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command(
+        "personalities list [SEARCH]",
+        names={"own/others": "own"},
+        help="List the personalities that this project knows, or those whose name or traits contain SEARCH.",
+    ),
+    refreshed_by="personality profile peer clock",
+)
 async def list_personalities(
     ctx: Ctx,
     search: Annotated[str | None, Field(max_length=200, description="Part of a name or of a trait.")] = None,
-    own: Annotated[bool | None, Field(description="true: only this project's own; false: only others.")] = None,
+    own: Annotated[bool | None, Field(description="Only this project's own, or else only others.")] = None,
     names: Annotated[list[str] | None, Field(max_length=500, description="Only those with these names.")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> PersonalityPage:
     """List the personalities of agents on the network, in their latest versions, by name."""
     me = await own_hash(ctx)
+    waiting = set(publishing.bound(ctx)) if ctx.node.presence is None else set()
     after = paging.decode(cursor, str)[0] if cursor else ""
     values = {
         "search": like_pattern(search),
@@ -145,7 +159,7 @@ async def list_personalities(
         return PersonalityPage(
             personalities=[_summary(row, versions[row["name"]], me) for row in rows],
             total=total["n"],
-            unpublished=[row["name"] for row in tx.all(SQL.unpublished)],
+            unpublished=sorted({row["name"] for row in tx.all(SQL.unpublished)} | waiting),
             next_cursor=following,
         )
 
@@ -235,6 +249,7 @@ def _provenance(row: Row, me: str | None) -> Provenance:
         first_seen=row["first_seen"],
         last_seen=row["last_seen"],
         changed_at=row["changed_at"],
+        answered_at=row["answered_at"],
         freshness="own" if is_own else "live" if row["is_live"] else "stale",
     )
 
@@ -259,10 +274,10 @@ def _change(row: Row) -> PersonalityChange:
 
 def _versions(tx: Reader, names: Sequence[str]) -> dict[str, list[str]]:
     """The versions of each name, the latest first."""
-    found: dict[str, list[str]] = {name: [] for name in names}
+    versions: dict[str, list[str]] = {name: [] for name in names}
     for row in tx.all(SQL.versions, names=json.dumps(list(names))):
-        found[row["name"]].append(row["version"])
-    return found
+        versions[row["name"]].append(row["version"])
+    return versions
 
 
 def _profile(contents: str) -> PersonalityProfile:
@@ -274,6 +289,6 @@ def no_personality(tx: Reader, name: str, version: str | None) -> NotFound:
         has_none = f"{name} has no version {version}. Its versions: {', '.join(versions)}."
         of_another = f"{name} is an agent of another node, which alone can change or withdraw it."
         return NotFound("PERSONALITY_NOT_FOUND", of_another if version is None else has_none)
-    meant = similar(name, [row["name"] for row in tx.all(SQL.similar)])
-    hint = f"Did you mean {meant}?" if meant else "list_personalities lists them."
-    return NotFound("PERSONALITY_NOT_FOUND", f"There is no personality {name!r}. {hint}")
+    if meant := similar(name, [row["name"] for row in tx.all(SQL.similar)]):
+        return NotFound("PERSONALITY_NOT_FOUND", f"There is no personality {name!r}. Did you mean {meant}?")
+    return NotFound("PERSONALITY_NOT_FOUND", f"There is no personality {name!r}.", Hint("list_personalities"))

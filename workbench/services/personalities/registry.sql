@@ -1,6 +1,6 @@
 -- part: known
 SELECT p.rid, p.name, p.version, p.owner, p.is_latest, b.origin, b.sha256, b.contents, b.manifest_at, b.first_seen,
-    b.last_seen, b.changed_at,
+    b.last_seen, b.changed_at, n.last_seen AS answered_at,
     CASE WHEN n.blocked_at IS NULL AND n.failures = 0 AND k.joined = 1 THEN 1 ELSE 0 END AS is_live
 FROM personalities p
 JOIN koi_bundles b ON b.rid = p.rid

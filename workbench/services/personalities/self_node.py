@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Hint
 from workbench.koi.identity import load_or_create
 from workbench.ops import Ctx
 from workbench.present.inert import inert_line
@@ -28,8 +28,12 @@ def require_own_key(settings: Settings) -> None:
     if note.exists():
         raise Conflict(
             "KOI_NODE_COPIED",
-            f"This project is a copy of {inert_line(note.read_text())}, and would be the same node. "
-            "With leave_network it gives up the key of that node, and with join_network it becomes a node of its own.",
+            f"This project is a copy of {inert_line(note.read_text())}, and would be the same node.",
+            Hint(
+                "leave_network",
+                "With {} it gives up the key of that node, and with join_network it becomes a node of its own.",
+                "With {} it gives up the key of that node, and with `workbench koi join` it becomes a node of its own.",
+            ),
         )
 
 

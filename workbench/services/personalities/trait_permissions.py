@@ -14,11 +14,11 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Refused
 from workbench.model import Level
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.personalities.peers.directory import PeerDetails, PeerRef, get_peer, resolve
-from workbench.services.tools import lost_calls
+from workbench.services.tools import call_log
 from workbench.services.tools.permission_requests import ONCE, PEER_KIND
 from workbench.services.tools.tool import Permission
 from workbench.store.base import Reader, Tx
@@ -42,7 +42,15 @@ class TraitRule:
     calls_per_minute: int
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    tool=False,
+    command=Command(
+        "koi allow PEER TOOL PERMISSION",
+        names={"TOOL": "trait", "per-minute": "calls_per_minute"},
+        help="Let a node call a tool (`agent__tool`, or * for all) always, after a question to you, or never.",
+    ),
+)
 async def set_peer_permission(
     ctx: Ctx,
     peer: PeerRef,
@@ -51,7 +59,12 @@ async def set_peer_permission(
     ],
     trait: TraitName = OTHERS,
     calls_per_minute: Annotated[
-        int | None, Field(ge=1, le=100_000, description="How often; null: as before, or koi_calls_per_minute.")
+        int | None,
+        Field(
+            ge=1,
+            le=100_000,
+            description="At most this many calls per minute. Omit it: as before, or the setting koi_calls_per_minute.",
+        ),
     ] = None,
 ) -> PeerDetails:
     """Decide what a node of the network may call here. Calls that wait for a decision follow it."""
@@ -111,7 +124,7 @@ async def decide_peer_call(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices:
     lasting = Permission.ALWAYS if yes else Permission.NEVER
     if remember not in (ONCE, lasting):
         raise BadInput("INVALID_ARGUMENTS", f"remember is once or {lasting}.", problems=[])
-    await lost_calls.interrupt(ctx)  # a call whose program has ended is not run any more
+    await call_log.interrupt_lost(ctx)  # a call whose program has ended is not run any more
     default_rate, reason = ctx.settings.koi_calls_per_minute, str(choices.get("reason", ""))
 
     def decide(tx: Tx) -> dict[str, Any]:

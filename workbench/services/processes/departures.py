@@ -9,13 +9,11 @@ from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused, Unavailable
 from workbench.model import Level
-from workbench.ops import SAID, Command, Ctx, Ok, op
+from workbench.ops import SAID, Command, Ctx, Ok, RestRoute, op
 from workbench.ops.parameters import AgentId
-from workbench.services.agents.directory import AgentInfo, agent_by_uid, agent_of
-from workbench.services.agents.rows import require_agent
-from workbench.services.agents.status import deactivate, on_agent_exit, revoke
-from workbench.services.processes import environments
-from workbench.services.processes.processes import require_authority
+from workbench.services.agents.directory import AgentInfo, agent_of
+from workbench.services.agents.rows import agent_by_uid, deactivate, on_agent_exit, require_agent, revoke
+from workbench.services.processes.processes import remove_environment, require_authority
 from workbench.services.processes.termination import end
 from workbench.services.tasks import attempts
 from workbench.store.base import Tx
@@ -40,6 +38,7 @@ async def terminate_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> A
     allow=Level.OPERATOR,
     destructive=True,
     command=Command("revoke AGENT_ID", "Revoked {agent_id}; its token no longer works.", also="agents revoke"),
+    rest=RestRoute("POST", "/agents/{agent_id}/revoke"),
 )
 async def revoke_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Revoke an agent's admission: its token stops working at once, its process is ended, its tasks are released."""
@@ -51,7 +50,7 @@ async def revoke_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> Agen
         return agent_uid
 
     agent_uid = await ctx.write(change)
-    await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
+    await asyncio.to_thread(remove_environment, ctx.settings, agent_uid)
     try:
         had_process = await end(ctx, agent_uid, reason)
     except Unavailable as error:
@@ -85,7 +84,7 @@ async def deregister_agent(
     return await ctx.write(change)
 
 
-@op(allow=Level.OPERATOR, destructive=True)
+@op(allow=Level.OPERATOR, destructive=True, command="agents delete", rest=RestRoute("DELETE", "/agents/{agent_id}"))
 async def delete_agent(ctx: Ctx, agent_id: AgentId, reason: Reason = "") -> AgentInfo:
     """Delete an agent. Its history is kept, and restore_agent restores it."""
 

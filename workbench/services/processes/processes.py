@@ -1,6 +1,8 @@
 """Agents' processes: which ones run, what they use, and how they ended.
 
-They are started in `workbench.services.spawning` and ended in `termination`.
+They are started in `workbench.services.spawning` and ended in `termination`. The variables that an agent was spawned
+with are kept for restarts in files that only their owner can read. They are not in the store, because its rows are
+exported, queried and backed up, and variables often hold secrets.
 """
 
 from __future__ import annotations
@@ -8,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workbench.errors import NotFound, Refused
-from workbench.model import LARGEST_INT, Level, Micros, Wire
+from workbench.errors import NotFound, Refused, Unavailable
+from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import OPERATOR, Caller, Ctx, op
 from workbench.ops.parameters import AgentId
 from workbench.process import TreeUsage
@@ -24,6 +26,7 @@ from workbench.services.agents.directory import AgentInfo
 from workbench.services.agents.rows import require_agent
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.processes.termination import process_of
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -43,9 +46,9 @@ class ResourceLimits(Wire):
     """Limits of each task's command with everything it starts."""
 
     cpu_seconds: float | None = Field(None, gt=0, description="Seconds of processor time.")
-    memory_bytes: int | None = Field(None, ge=1_000_000, le=LARGEST_INT, description="Bytes of memory.")
+    memory_bytes: Annotated[Int64, Field(ge=1_000_000)] | None = Field(None, description="Bytes of memory.")
     wall_seconds: float | None = Field(None, gt=0, description="Seconds from start to end.")
-    tasks: int | None = Field(None, ge=1, le=LARGEST_INT, description="Attempts after which the agent ends.")
+    tasks: Annotated[Int64, Field(ge=1)] | None = Field(None, description="Attempts after which the agent ends.")
 
 
 class Child(Wire):
@@ -107,7 +110,7 @@ class ManagedAgents(Wire):
     agents: list[ManagedAgent]
 
 
-@op(allow=Level.PLANNER, reads=True)
+@op(allow=Level.PLANNER, reads=True, command="ps", refreshed_by="agent")
 async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
     """List the agents you spawned, with their processes. The operator gets all spawned agents."""
 
@@ -124,13 +127,13 @@ async def get_managed_agents(ctx: Ctx) -> ManagedAgents:
     return ManagedAgents(agents=agents)
 
 
-@op(allow=Level.PLANNER, reads=True)
+@op(allow=Level.PLANNER, reads=True, command="ps")
 async def get_agent_process_info(
     ctx: Ctx,
     agent_id: AgentId,
     log_lines: Annotated[int, Field(ge=0, le=1_000, description="How many of the last lines of its log.")] = 50,
     log_after: Annotated[
-        int | None, Field(ge=0, le=LARGEST_INT, description="Read on: lines after this byte of the log.")
+        Annotated[Int64, Field(ge=0)] | None, Field(description="Read on: lines after this byte of the log.")
     ] = None,
 ) -> Process:
     """Get the process of an agent you spawned: its usage, descendants, exit code and the end of its log."""
@@ -178,8 +181,8 @@ def require_spawn(tx: Reader, agent_id: str, agent_uid: str) -> Row:
 async def _usages(ctx: Ctx, rows: Sequence[Row]) -> dict[str, TreeUsage]:
     """The usage of the running processes, by agent."""
     refs = {row["agent_id"]: process_of(row) for row in rows if row["pid"] and row["ended_at"] is None}
-    used = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
-    return {agent: used[ref] for agent, ref in refs.items()}
+    usages = await asyncio.to_thread(ctx.processes.usage, list(refs.values())) if refs else {}
+    return {agent: usages[ref] for agent, ref in refs.items()}
 
 
 def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: Tail = Tail([], None)) -> Process:
@@ -205,8 +208,10 @@ def _process(ctx: Ctx, agent_id: str, row: Row, usage: TreeUsage | None, tail: T
         cpu_percent=round(usage.cpu_percent, 1),
         memory_bytes=usage.memory_bytes,
         children=[
-            Child(pid=one.pid, name=one.name, cpu_seconds=round(one.cpu_seconds, 2), memory_bytes=one.memory_bytes)
-            for one in usage.descendants
+            Child(
+                pid=child.pid, name=child.name, cpu_seconds=round(child.cpu_seconds, 2), memory_bytes=child.memory_bytes
+            )
+            for child in usage.descendants
         ],
         exit_code=row["exit_code"] if state == "ended" else None,
         reason=row["reason"] if state != "queued" else None,
@@ -248,3 +253,39 @@ def _tail(ctx: Ctx, row: Row, most: int, after: int | None) -> Tail:
 
 def _shown(ctx: Ctx, lines: Iterable[bytes]) -> list[str]:
     return str(ctx.secrets.masked(b"".join(lines).decode("utf-8", "replace"))).splitlines()
+
+
+def save_environment(settings: Settings, agent_uid: str, environment: Mapping[str, str]) -> None:
+    """Save the variables of an agent, if there are any. Blocks.
+
+    Raises:
+        Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    if not environment:
+        return
+    path = _environment_file(settings, agent_uid)
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(dict(environment), file)
+    except OSError as error:
+        raise Unavailable("PROJECT_UNWRITABLE", f"{path} cannot be written: {error.strerror}.") from error
+
+
+def load_environment(settings: Settings, agent_uid: str) -> dict[str, str] | None:
+    """The saved variables of an agent; None if there are none, or the file cannot be read. Blocks."""
+    try:
+        variables = json.loads(_environment_file(settings, agent_uid).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return {str(name): str(value) for name, value in variables.items()} if isinstance(variables, dict) else None
+
+
+def remove_environment(settings: Settings, agent_uid: str) -> None:
+    """Remove the saved variables of an agent. Blocks."""
+    _environment_file(settings, agent_uid).unlink(missing_ok=True)
+
+
+def _environment_file(settings: Settings, agent_uid: str) -> Path:
+    return settings.home / "environments" / f"{agent_uid}.json"

@@ -18,12 +18,14 @@ from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
 from workbench.rules.secrets.executed import GivenWords
-from workbench.state.home import home
+from workbench.state.home import expanded, home
 from workbench.state.settings import Settings, shipped
 from workbench.state.user_files import load_record
 from workbench.trust.withheld import is_trusted, read_profile
 
 Source = Literal["shipped", "project"]
+_SCRIPTS = frozenset((".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".jar", ".sh"))
+"""The endings of files that load others from their directory."""
 
 
 class ProfileSummary(Wire):
@@ -58,10 +60,10 @@ def load(settings: Settings, name: str) -> rules.Profile:
     files = _files(settings)
     if name not in files:
         raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {', '.join(sorted(files))}.")
-    found = files[name].parse()
-    if found.prompt is None and found.command is not None:
-        return found.model_copy(update={"prompt": shipped("data", "profiles", "prompt.md").read_text("utf-8")})
-    return found
+    profile = files[name].parse()
+    if profile.prompt is None and profile.command is not None:
+        return profile.model_copy(update={"prompt": shipped("data", "profiles", "prompt.md").read_text("utf-8")})
+    return profile
 
 
 def fitted(profile: rules.Profile, definition: Definition) -> Fit:
@@ -86,8 +88,8 @@ def missing(profile: rules.Profile, fit: Fit | None = None) -> list[str]:
 def programs(profile: rules.Profile) -> Iterator[Path]:
     """The directories that must be readable for a profile's programs to run."""
     for need in profile.needs:
-        if not need.startswith("$") and (found := shutil.which(need)):
-            yield from installed(Path(found))
+        if not need.startswith("$") and (program := shutil.which(need)):
+            yield from installed(Path(program))
 
 
 def installed(program: Path) -> Iterator[Path]:
@@ -101,8 +103,9 @@ def installed(program: Path) -> Iterator[Path]:
 
 
 def server_places(settings: Settings, server: StdioServer, directory: Path | None = None) -> list[Path]:
-    """What must be readable for the program of an MCP server to run; of one in a virtual environment, that is the whole
-    environment. A directory that has the user's home, the project or its state in it is left out.
+    """The paths that must be readable for the program of an MCP server to run: itself, its interpreter, the scripts
+    with their packages that its arguments name; for one in a virtual environment, the whole environment. A directory
+    that contains the user's home, the project or its state is left out.
 
     Args:
         directory: where it is started, if that is to be readable; a relative command is found there.
@@ -110,11 +113,29 @@ def server_places(settings: Settings, server: StdioServer, directory: Path | Non
     program = Path(shutil.which(server.command) or (directory or Path("/")) / server.command)
     places = [directory] if directory else []
     if program.is_file():
-        places += [program, program.resolve(), *installed(program)]
+        places += [program, program.resolve(), *installed(program), *_interpreter(program)]
         if (program.parent.parent / "pyvenv.cfg").is_file():
             places.append(program.parent.parent)
-    private = [one.resolve() for one in (home(), settings.project, settings.home)]
-    return [place for place in places if not any(one.is_relative_to(place.resolve()) for one in private)]
+    for path in (path for word in server.args if (path := expanded(word)).is_absolute()):
+        own = any(path.resolve().is_relative_to(root.resolve()) for root in (settings.project, settings.home))
+        if path.suffix in _SCRIPTS and path.is_file() and not own:
+            places += [path, *installed(path)]
+    private = [root.resolve() for root in (home(), settings.project, settings.home)]
+    return [place for place in places if not any(root.is_relative_to(place.resolve()) for root in private)]
+
+
+def _interpreter(program: Path) -> Iterator[Path]:
+    """The directories of what runs a program, with its libraries: of a script, of what its first line names."""
+    try:
+        with program.open("rb") as file:
+            first = file.readline(500)
+    except OSError:
+        return
+    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+    named = [word for word in words if Path(word).name != "env" and not word.startswith("-")]
+    found = shutil.which(named[0]) if named else str(program)
+    if found is not None and (place := Path(found).resolve().parent).name == "bin":
+        yield from (place, place.parent / "lib")
 
 
 def _is_there(need: str) -> bool:
@@ -147,17 +168,17 @@ def _all(settings: Settings) -> list[ProfileSummary]:
 
 def _summary(file: _File) -> ProfileSummary:
     try:
-        found = file.parse()
+        profile = file.parse()
     except WorkbenchError as error:
         needs = ["`workbench trust`" if isinstance(error, Refused) else "a valid file"]
         return ProfileSummary(
             name=file.name, summary=error.message, command=[], source=file.source, available=False, needs=needs
         )
-    lacks = missing(found)
+    lacks = missing(profile)
     return ProfileSummary(
         name=file.name,
-        summary=found.summary,
-        command=found.command or [],
+        summary=profile.summary,
+        command=profile.command or [],
         source=file.source,
         available=not lacks,
         needs=lacks,
@@ -167,13 +188,13 @@ def _summary(file: _File) -> ProfileSummary:
 def _files(settings: Settings) -> dict[str, _File]:
     """The profiles by name. One of the project overrides a shipped one only if it may be used."""
     shipped_ones = shipped("data", "profiles").glob("*.yaml")
-    found = {path.stem: _File(path.stem, "shipped", path.read_text("utf-8")) for path in shipped_ones}
+    files = {path.stem: _File(path.stem, "shipped", path.read_text("utf-8")) for path in shipped_ones}
     trusted = load_record(settings.project).trusted
     for path in (settings.home / "profiles").glob("*.yaml"):
         file = _of_project(path, trusted)
-        if file.refusal is None or file.name not in found:
-            found[file.name] = file
-    return found
+        if file.refusal is None or file.name not in files:
+            files[file.name] = file
+    return files
 
 
 def _of_project(path: Path, trusted: Mapping[str, str]) -> _File:

@@ -40,7 +40,7 @@ async def recover(ctx: Ctx, *, end_workers: bool) -> None:
 async def _reattach(ctx: Ctx) -> None:
     running = await ctx.read(lambda tx: tx.all(termination.SQL.running, worktree=None))
     recognised = await asyncio.to_thread(lambda: [ctx.processes.recognises(process_of(row)) for row in running])
-    kept = [row for row, known in zip(running, recognised, strict=True) if known]
+    kept = [row for row, is_known in zip(running, recognised, strict=True) if is_known]
     await termination.record_exits(ctx, [row for row in running if row not in kept])
     await ctx.write(lambda tx: _take_back(tx, kept))
     if kept:

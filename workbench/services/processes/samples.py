@@ -1,7 +1,7 @@
-"""What processes use over time: sampled while they work, thinned with age, and forgotten after a while.
+"""Usage of processes over time: sampled while they work, thinned with age, and deleted after a while.
 
-They are those of agents, the programs of MCP servers, and the kernels of runs, as far as they are of this machine. What
-the process of these servers itself uses is not measured.
+The processes are agents, the programs of MCP servers and the kernels of runs, if they run on this machine. The server
+itself is not measured.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 WHOLE = 3_600 * SECOND
-"""How long every sample is kept; of older ones, one a minute."""
+"""Younger samples are all kept; of older ones, one a minute."""
 DAY = 86_400 * SECOND
 CPU_SECONDS = 0.05
 MEMORY_SHARE = 0.02
-"""A sample that differs by less from the one before is left out."""
+"""A sample that differs less from its predecessor is left out."""
 
 
 class Sampled(NamedTuple):
@@ -48,28 +48,28 @@ async def sample(ctx: Ctx) -> None:
     if not ctx.settings.process_sample_seconds:
         return
     agents, runs = await ctx.read(lambda tx: (tx.all(SQL.agents), tx.all(SQL.runs)))
-    found = [Sampled("agent", row["agent_id"], process_of(row)) for row in agents]
-    found += [Sampled("tool server", key.name, ref) for key, ref in ctx.upstreams.programs()]
+    processes = [Sampled("agent", row["agent_id"], process_of(row)) for row in agents]
+    processes += [Sampled("tool server", key.name, ref) for key, ref in ctx.upstreams.programs()]
     if runs:
-        found += await asyncio.to_thread(lambda: list(_kernels(runs, str(ctx.settings.project))))
-    if not found:
+        processes += await asyncio.to_thread(lambda: list(_kernels(runs, str(ctx.settings.project))))
+    if not processes:
         return
 
     def last(tx: Reader) -> list[Row | None]:
-        return [tx.one(SQL.last, kind=one.kind, owner=one.owner) for one in found]
+        return [tx.one(SQL.last, kind=process.kind, owner=process.owner) for process in processes]
 
-    used = await asyncio.to_thread(ProcessTable().usage, [one.ref for one in found])
+    usages = await asyncio.to_thread(ProcessTable().usage, [process.ref for process in processes])
     changed = [
-        (one, usage)
-        for one, row in zip(found, await ctx.read(last), strict=True)
-        if _has_changed(one, row, usage := used[one.ref])
+        (process, usage)
+        for process, row in zip(processes, await ctx.read(last), strict=True)
+        if _has_changed(process, row, usage := usages[process.ref])
     ]
     if changed:
         await ctx.write(lambda tx: _add(tx, changed), durable=False)
 
 
 def _kernels(runs: Sequence[Row], project: str) -> Iterator[Sampled]:
-    """The processes of runs: of one of a sweep, its kernel, whose environment names the run. Blocks."""
+    """The processes of runs; for a run of a sweep, its kernel, whose environment names the run. Blocks."""
     marks = {run_mark(row["key"], project): row["id"] for row in runs if row["sweep_id"] is not None}
     kernels: dict[str, ProcessRef] = {}
     for process in running_processes() if marks else ():
@@ -96,11 +96,11 @@ async def prune(ctx: Ctx) -> None:
     await ctx.write(change, durable=False)
 
 
-def _has_changed(one: Sampled, row: Row | None, usage: TreeUsage) -> bool:
+def _has_changed(process: Sampled, row: Row | None, usage: TreeUsage) -> bool:
     """Whether a process uses something else than at its last sample. One that has just ended uses nothing."""
     if not usage.memory_bytes:
         return False
-    if row is None or row["pid"] != one.ref.pid or row["processes"] != _count(usage):
+    if row is None or row["pid"] != process.ref.pid or row["processes"] != _count(usage):
         return True
     worked: float = abs(usage.cpu_seconds - row["cpu_seconds"])
     grown: float = abs(usage.memory_bytes - row["memory_bytes"])
@@ -108,12 +108,12 @@ def _has_changed(one: Sampled, row: Row | None, usage: TreeUsage) -> bool:
 
 
 def _add(tx: Tx, samples: list[tuple[Sampled, TreeUsage]]) -> None:
-    for one, usage in samples:
+    for process, usage in samples:
         tx.run(
             SQL.add,
-            kind=one.kind,
-            owner=one.owner,
-            pid=one.ref.pid,
+            kind=process.kind,
+            owner=process.owner,
+            pid=process.ref.pid,
             now=tx.now,
             cpu_seconds=round(usage.cpu_seconds, 3),
             memory_bytes=usage.memory_bytes,

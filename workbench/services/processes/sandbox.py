@@ -39,7 +39,7 @@ class ConfinementSupport(Wire):
     unused: list[str]
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command="doctor")
 async def get_confinement(ctx: Ctx) -> ConfinementSupport:
     """Get how far commands are confined to their worktrees on this machine."""
     return confinement_support(ctx.settings)
@@ -60,7 +60,7 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
 
 
 def unused_paths(settings: Settings) -> list[str]:
-    """What is wrong with the paths in the settings that are not there now: workers get no access to them."""
+    """A sentence about each path in the settings that does not exist: workers get no access to it."""
     return [
         f"The setting {name} names {path}, {_NO_PATH if set('*?[') & set(path) else _NOT_THERE}"
         for name, paths in (
@@ -98,6 +98,7 @@ def box(
     objects: Iterable[Path],
     scratch: Path,
     read: Iterable[Path] = (),
+    write: Iterable[Path] = (),
     connect: Iterable[int] = (),
 ) -> Box:
     """What a command in a worktree may access, including what the settings allow to all commands.
@@ -111,7 +112,7 @@ def box(
         objects=objects,
         scratch=scratch,
         read=(*read, *_paths(settings.confinement_read)),
-        write=_paths(settings.confinement_write),
+        write=(*write, *_paths(settings.confinement_write)),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),

@@ -17,7 +17,7 @@ from workbench.ops import Ctx
 from workbench.ops.duties import duty
 from workbench.process import ProcessRef
 from workbench.rules import access
-from workbench.services.agents.status import on_agent_exit
+from workbench.services.agents.rows import on_agent_exit
 from workbench.services.tasks import attempts
 from workbench.state.root import identity
 from workbench.store.base import Row, Tx
@@ -30,6 +30,9 @@ KILL_SECONDS = 5.0
 """How long after SIGKILL a process may take to end before it counts as a survivor."""
 RETRY_KILL_SECONDS = 0.5
 """The same when a survivor is killed again."""
+
+WATCH_SECONDS = 0.25
+"""How soon running processes are looked at again: their end is no event."""
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +58,9 @@ async def end_all(ctx: Ctx, reason: str, worktree: str | None = None) -> None:
 
     Survivors and store failures are logged, not raised, so that the caller can go on.
     """
-    waiting = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree))
+    queued = await ctx.read(lambda tx: tx.all(SQL.waiting, worktree=worktree))
     running = await ctx.read(lambda tx: tx.all(SQL.running, worktree=worktree))
-    await _for_each([*waiting, *running], lambda row: end(ctx, row["agent_id"], reason))
+    await _for_each([*queued, *running], lambda row: end(ctx, row["agent_id"], reason))
 
 
 async def end_each(ctx: Ctx, agent_uids: Sequence[str], reason: str) -> None:
@@ -83,15 +86,17 @@ async def record_exits(ctx: Ctx, rows: Sequence[Row]) -> None:
     await _for_each(rows, lambda row: _terminate(ctx, checked(row), "agent.exited", ""))
 
 
-@duty("noting ended processes", 0.25)
-async def reap(ctx: Ctx) -> None:
+@duty("noting ended processes", 5.0, wakes=True)
+async def reap(ctx: Ctx) -> float | None:
     """Record the processes that exited by themselves, and end what they left running.
 
     Their tasks are released only then: the command of a worker that was killed may still be running.
+    While any run, they are looked at again soon.
     """
     rows = await ctx.read(lambda tx: tx.all(SQL.running, worktree=None))
     exited = [row for row in rows if ctx.processes.ended_by_itself(process_of(row))]
     await _for_each(exited, lambda row: _terminate(ctx, row, "agent.exited", ""))
+    return WATCH_SECONDS if rows else None
 
 
 @duty("ending survivors", 5.0)
@@ -121,7 +126,7 @@ def replace_token(tx: Tx, agent_uid: str) -> None:
 
 
 def scratch_prefix(ctx: Ctx) -> str:
-    """How the names of the scratch directories begin that this project made."""
+    """The prefix of the scratch directories that this project makes."""
     return f"workbench-{identity(ctx.settings.home)}-"
 
 

@@ -6,3 +6,6 @@ ON CONFLICT (run_id, name) DO UPDATE SET path = excluded.path, media_type = excl
 
 -- name: count
 SELECT COUNT(*) AS n FROM run_artifacts WHERE run_id = :run;
+
+-- name: artifact
+SELECT name, path, media_type, bytes, sha256, added_at FROM run_artifacts WHERE run_id = :run AND name = :name;

@@ -14,7 +14,7 @@ from workbench.ops import SYSTEM, Ctx, op
 from workbench.ops.duties import duty
 from workbench.process import has_ended
 from workbench.services.processes import termination
-from workbench.services.runs.run import RunInfo, RunRef, find, require_small, runs_of
+from workbench.services.runs.run import RunInfo, RunRef, find, require_small, run_of, value_of
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -32,7 +32,7 @@ Tries = Annotated[
 ]
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(allow=Level.OPERATOR, tool=False, command="runs end")
 async def end_run(
     ctx: Ctx,
     run_id: RunRef,
@@ -61,17 +61,16 @@ async def end_run(
         if row["state"] != state:
             record_end(tx, row, state, why, output)
             if environment:
-                known = json.dumps({**json.loads(row["environment"]), **environment})
-                require_small({"environment": known}, ctx.settings.max_run_bytes)
-                tx.run(SQL.know, id=row["id"], environment=known)
-        [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
-        return run
+                facts = json.dumps({**json.loads(row["environment"]), **environment})
+                require_small({"environment": facts}, ctx.settings.max_run_bytes)
+                tx.run(SQL.know, id=row["id"], environment=facts)
+        return run_of(tx, find(tx, ctx.caller, row["id"]))
 
     return await ctx.write(change)
 
 
 def require_try(row: Row, tries: int | None) -> None:
-    """Refuse what is about an earlier start of a run.
+    """Refuse a report about an earlier try of a run.
 
     Raises:
         Conflict: ``RUN_RESTARTED``.
@@ -92,9 +91,9 @@ async def settle_lost(ctx: Ctx) -> None:
         await ctx.store.write(lambda tx: _settle(tx, rows), actor=SYSTEM.name)
 
 
-@duty("ending agents of lost runs", 2.0, share=0.05)
+@duty("ending agents of lost runs", 5.0, wakes=True)
 async def end_left_agents(ctx: Ctx) -> None:
-    """End the agents that lost runs of sweeps started in sessions of their own; who would have, has ended itself."""
+    """End the agents that lost runs of sweeps started for themselves: the process that had to end them is gone."""
     rows = await ctx.read(lambda tx: tx.all(SQL.left))
     if rows:
         await termination.end_each(ctx, [row["agent_id"] for row in rows], "The run that started it was lost.")
@@ -111,7 +110,7 @@ async def settle_before_reading(ctx: Ctx) -> None:
 def record_end(tx: Tx, row: Row, state: str, why: dict[str, Any], output: str | None = None) -> None:
     """Record the end of a run, and announce it with its last values."""
     tx.run(SQL.end, why, id=row["id"], state=state, output=output, now=tx.now)
-    values = {each["name"]: each["text"] if each["value"] is None else each["value"] for each in _latest(tx, row["id"])}
+    values = {metric["name"]: value_of(metric) for metric in tx.all(SQL.some_latest, run=row["id"])}
     tx.emit(
         "run.ended",
         f"run:{row['id']}",
@@ -125,12 +124,8 @@ def record_end(tx: Tx, row: Row, state: str, why: dict[str, Any], output: str | 
     )
 
 
-def _latest(tx: Tx, run_id: int) -> list[Row]:
-    return tx.all(SQL.some_latest, run=run_id)
-
-
 def _settle(tx: Tx, rows: list[Row]) -> None:
     for row in rows:
-        now = tx.one(SQL.still, id=row["id"], process=row["process"])
-        if now is not None:
+        current = tx.one(SQL.still, id=row["id"], process=row["process"])
+        if current is not None:
             record_end(tx, row, "lost", LOST)

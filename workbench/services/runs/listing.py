@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -58,7 +57,7 @@ class Comparison(Wire):
     rows: list[ComparedLine]
 
 
-@op(allow=Level.PLANNER, reads=True, tool=False)
+@op(allow=Level.PLANNER, reads=True, tool=False, command="runs", refreshed_by="run sweep")
 async def list_runs(
     ctx: Ctx,
     sweep: Annotated[str | None, Field(max_length=200, description="Only of this sweep: its name or id.")] = None,
@@ -67,7 +66,10 @@ async def list_runs(
     search: Search = None,
     where: Annotated[
         list[Condition],
-        Field(max_length=20, description="Conditions on last values, all of which must hold, such as loss<0.1."),
+        Field(
+            max_length=20,
+            description="Conditions on parameters and last values, all of which must hold, such as lr=0.1.",
+        ),
     ] = [],
     archived: Annotated[bool, Field(description="List the archived ones instead.")] = False,
     sort: Annotated[
@@ -75,9 +77,9 @@ async def list_runs(
         Field(
             min_length=1,
             max_length=108,
-            description="newest, name, state, started, duration, or the name of a metric, whose last values count "
-            "(metric:NAME if it is called like one of these). Smallest first, with - before it largest first; runs "
-            "without it come last.",
+            description="newest, name, state, started, duration, or the name of a metric, whose last values count, or "
+            "of a parameter that is a number (metric:NAME and parameter:NAME, if it is called like another of these). "
+            "Smallest first, with - before it largest first; runs without it come last.",
         ),
     ] = sorting.NEWEST,
     limit: Limit = 50,
@@ -86,18 +88,21 @@ async def list_runs(
     """List runs of experiments, filtered and sorted. `search` searches names, notebooks and notes."""
     await settle_before_reading(ctx)
     parsed = [parse_condition(each) for each in where]
+    by = sorting.value_of(sort)
     values = scope(ctx.caller) | {
         "sweep": sweep,
         "state": state,
         "tag": tag,
         "search": like_pattern(search),
-        "conditions": json.dumps(parsed),
         "archived": int(archived),
     }
 
     def question(tx: Reader) -> RunPage:
-        require(tx, ctx.caller, [*(each["name"] for each in parsed), *sorting.metric_of(sort)])
-        rows, following = sorting.page(tx, values, sort, limit, cursor)
+        conditions = [{**each, **_subject(tx, ctx.caller, each["name"])} for each in parsed]
+        order = sort
+        if by is not None and _subject(tx, ctx.caller, by)["of"] == "parameter":
+            order = f"{'-' * sort.startswith('-')}{sorting.PARAMETER}{by.removeprefix(sorting.PARAMETER)}"
+        rows, following = sorting.page(tx, values | {"conditions": json.dumps(conditions)}, order, limit, cursor)
         return RunPage(runs=runs_of(tx, rows), next_cursor=following)
 
     return await ctx.read(question)
@@ -107,7 +112,7 @@ async def list_runs(
 async def get_run(ctx: Ctx, run_id: RunRef) -> WholeRun:
     """Get a run with its series, artifacts, definitions, environment and notes."""
     await settle_before_reading(ctx)
-    return await ctx.read(lambda tx: whole_run(tx, find(tx, ctx.caller, run_id)))
+    return await ctx.read(lambda tx: whole_run(tx, ctx.caller, find(tx, ctx.caller, run_id)))
 
 
 @op(allow=Level.PLANNER, reads=True, tool=False)
@@ -123,12 +128,12 @@ async def compare_runs(
 ) -> Comparison:
     """Compare runs: parameters, last values of metrics, commits, definitions and environment, side by side."""
     await settle_before_reading(ctx)
-    found = await ctx.read(lambda tx: [whole_run(tx, find(tx, ctx.caller, ref)) for ref in run_ids])
-    if len({run.id for run in found}) < len(found):
+    runs = await ctx.read(lambda tx: [whole_run(tx, ctx.caller, find(tx, ctx.caller, ref)) for ref in run_ids])
+    if len({run.id for run in runs}) < len(runs):
         raise BadInput("INVALID_ARGUMENTS", "Each run can be compared once.", problems=[])
-    rows = [line for line in comparison.lines([_sections(run) for run in found]) if all_rows or line.differs]
+    rows = [line for line in comparison.lines([_sections(run) for run in runs]) if all_rows or line.differs]
     return Comparison(
-        runs=[RunInfo(**{name: getattr(run, name) for name in RunInfo.model_fields}) for run in found],
+        runs=[RunInfo(**{name: getattr(run, name) for name in RunInfo.model_fields}) for run in runs],
         rows=[
             ComparedLine(section=line.section, name=line.name, values=list(line.values), differs=line.differs)
             for line in rows
@@ -138,10 +143,10 @@ async def compare_runs(
 
 def _sections(run: WholeRun) -> comparison.Facts:
     """What a comparison has of a run."""
-    seconds = None if run.ended_at is None else (run.ended_at - run.started_at) / 1_000_000
+    seconds = None if run.ended_at is None else (run.ended_at // 1_000 - run.started_at // 1_000) / 1_000
     about = {"notebook": run.notebook, "state": run.state, "error_code": run.error_code, "seconds": seconds}
     return {
-        "run": about | {"tries": run.tries},
+        "run": about | {"tries": run.tries, "parent_id": run.parent_id},
         "parameters": run.parameters,
         "metrics": run.metrics,
         "git": {"commit": run.git_commit, "dirty": run.git_dirty},
@@ -151,26 +156,32 @@ def _sections(run: WholeRun) -> comparison.Facts:
 
 
 NAMED = 10
-"""How many metrics an error names."""
+"""How many metrics and parameters an error names."""
 
 
-def require(tx: Reader, caller: Caller, names: Iterable[str]) -> None:
-    """Refuse the name of a metric that no run has recorded: a misspelt condition would silently match nothing.
+def _subject(tx: Reader, caller: Caller, text: str) -> dict[str, str]:
+    """Whether a name is `of` a metric or a parameter; of a metric if runs have both.
 
-    While no run has recorded any metric, every name passes.
+    While no run has any, every name passes.
 
     Raises:
         BadInput: ``UNKNOWN_METRIC``.
     """
-    for name in dict.fromkeys(names):
-        if tx.one(SQL.has_metric, scope(caller), metric=name) is None:
-            known = [row["name"] for row in tx.all(SQL.metric_names, scope(caller))]
-            if known:
-                raise BadInput("UNKNOWN_METRIC", f"No run has recorded the metric {name!r}. {_hint(name, known)}")
+    name = text.removeprefix(sorting.METRIC).removeprefix(sorting.PARAMETER)
+    if not text.startswith(sorting.PARAMETER) and tx.one(SQL.has_metric, scope(caller), metric=name) is not None:
+        return {"name": name, "of": "metric"}
+    parameters = [row["name"] for row in tx.all(SQL.parameter_names, scope(caller))]
+    if name in parameters and not text.startswith(sorting.METRIC):
+        return {"name": name, "of": "parameter"}
+    known = [*(row["name"] for row in tx.all(SQL.metric_names, scope(caller))), *parameters]
+    if known:
+        problem = f"No run has a metric or parameter {name!r}."
+        raise BadInput("UNKNOWN_METRIC", f"{problem} {_hint(name, known)}")
+    return {"name": name, "of": "metric"}
 
 
-def _hint(name: str, known: list[str]) -> str:
-    if meant := similar(name, known):
-        return f"Did you mean {meant}?"
-    more = ", …" if len(known) > NAMED else ""
-    return f"Recorded are: {', '.join(known[:NAMED])}{more}."
+def _hint(name: str, names: list[str]) -> str:
+    if likely := similar(name, names):
+        return f"Did you mean {likely}?"
+    more = ", …" if len(names) > NAMED else ""
+    return f"Recorded are: {', '.join(names[:NAMED])}{more}."

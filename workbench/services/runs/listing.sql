@@ -3,14 +3,36 @@
 
 -- part: conditions
 {{sqlite}}
-(SELECT json_extract(value, '$.name') AS name, json_extract(value, '$.relation') AS relation,
-        json_extract(value, '$.number') AS number, json_extract(value, '$.text') AS text
+(SELECT json_extract(value, '$.name') AS name, json_extract(value, '$.of') AS subject,
+        json_extract(value, '$.relation') AS relation, json_extract(value, '$.number') AS number, json_extract(value, '$.text') AS text
     FROM json_each(CAST(:conditions AS TEXT)))
 {{end}}
 {{postgres}}
-(SELECT * FROM jsonb_to_recordset(CAST(CAST(:conditions AS TEXT) AS JSONB))
-    AS given (name TEXT, relation TEXT, number DOUBLE PRECISION, text TEXT))
+(SELECT name, "of" AS subject, relation, number, text
+    FROM jsonb_to_recordset(CAST(CAST(:conditions AS TEXT) AS JSONB))
+        AS given (name TEXT, "of" TEXT, relation TEXT, number DOUBLE PRECISION, text TEXT))
 {{end}}
+
+-- part: parameters
+{{sqlite}}
+(SELECT key AS name, CASE WHEN type IN ('integer', 'real') THEN value END AS value,
+        CASE WHEN type = 'text' THEN value WHEN type IN ('true', 'false') THEN type END AS text
+    FROM json_each(r.parameters))
+{{end}}
+{{postgres}}
+(SELECT key AS name, CASE WHEN jsonb_typeof(value) = 'number' THEN CAST(value #>> '{}' AS DOUBLE PRECISION) END AS value,
+        CASE WHEN jsonb_typeof(value) IN ('string', 'boolean') THEN value #>> '{}' END AS text
+    FROM jsonb_each(CAST(r.parameters AS JSONB)))
+{{end}}
+
+-- part: holds
+CASE c.relation
+          WHEN '<' THEN m.value < c.number
+          WHEN '<=' THEN m.value <= c.number
+          WHEN '>' THEN m.value > c.number
+          WHEN '>=' THEN m.value >= c.number
+          WHEN '=' THEN m.value = c.number OR m.text = c.text
+          ELSE COALESCE(m.value <> c.number, m.text <> c.text, m.value IS NOT NULL OR c.text IS NULL) END
 
 -- part: wanted
 {{visible}}
@@ -21,14 +43,10 @@
   AND (CAST(:search AS TEXT) IS NULL OR LOWER(r.name) LIKE LOWER(:search) ESCAPE '!'
        OR LOWER(r.notebook) LIKE LOWER(:search) ESCAPE '!' OR LOWER(r.notes) LIKE LOWER(:search) ESCAPE '!')
   AND (CAST(:archived AS {{big}}) = CASE WHEN r.archived_at IS NULL THEN 0 ELSE 1 END)
-  AND NOT EXISTS (SELECT 1 FROM {{conditions}} AS c WHERE NOT EXISTS (
-      SELECT 1 FROM run_latest_metrics m WHERE m.run_id = r.id AND m.name = c.name AND CASE c.relation
-          WHEN '<' THEN m.value < c.number
-          WHEN '<=' THEN m.value <= c.number
-          WHEN '>' THEN m.value > c.number
-          WHEN '>=' THEN m.value >= c.number
-          WHEN '=' THEN m.value = c.number OR m.text = c.text
-          ELSE COALESCE(m.value <> c.number, m.text <> c.text, m.value IS NOT NULL OR c.text IS NULL) END))
+  AND NOT EXISTS (SELECT 1 FROM {{conditions}} AS c WHERE c.subject = 'metric' AND NOT EXISTS (
+      SELECT 1 FROM run_latest_metrics m WHERE m.run_id = r.id AND m.name = c.name AND {{holds}}))
+  AND NOT EXISTS (SELECT 1 FROM {{conditions}} AS c WHERE c.subject = 'parameter' AND NOT EXISTS (
+      SELECT 1 FROM {{parameters}} AS m WHERE m.name = c.name AND {{holds}}))
 
 -- name: newest
 {{columns}}
@@ -106,6 +124,32 @@ ORDER BY s.value, s.run_id LIMIT :limit;
   AND (s.value, s.run_id) < (CAST(:value AS {{real}}), CAST(:after AS {{big}}))
   AND {{wanted}}
 ORDER BY s.value DESC, s.run_id DESC LIMIT :limit;
+
+-- No index has the parameters, of which every experiment has others: all runs that match are read.
+-- part: given
+(SELECT m.value FROM {{parameters}} AS m WHERE m.name = :metric)
+
+-- part: with_parameter
+SELECT {{fields}}, {{given}} AS measured
+FROM runs r LEFT JOIN sweeps w ON w.id = r.sweep_id
+
+-- name: by_parameter
+{{with_parameter}}
+WHERE ({{given}}, r.id) > (CAST(:value AS {{real}}), CAST(:after AS {{big}}))
+  AND {{wanted}}
+ORDER BY {{given}}, r.id LIMIT :limit;
+
+-- name: by_parameter_descending
+{{with_parameter}}
+WHERE ({{given}}, r.id) < (CAST(:value AS {{real}}), CAST(:after AS {{big}}))
+  AND {{wanted}}
+ORDER BY {{given}} DESC, r.id DESC LIMIT :limit;
+
+-- name: without_parameter
+{{columns}}
+WHERE r.id < CAST(:after AS {{big}}) AND {{given}} IS NULL
+  AND {{wanted}}
+ORDER BY r.id DESC LIMIT :limit;
 
 -- name: unended
 {{columns}}

@@ -38,7 +38,7 @@ class FilePreview(Wire):
 
 @contextmanager
 def opened(root: Path, place: str) -> Iterator[BufferedReader]:
-    """A file below a directory.
+    """Open a file below a directory.
 
     Args:
         place: its path from there, without ``..``.
@@ -60,9 +60,11 @@ def opened(root: Path, place: str) -> Iterator[BufferedReader]:
     finally:
         if folder >= 0:
             os.close(folder)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):  # before Python opens it, which refuses a directory in its own words
+        os.close(descriptor)
+        raise unreadable(place, "it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise unreadable(place, "it is not a regular file")
         yield file
 
 
@@ -95,8 +97,8 @@ def _parquet(file: BinaryIO) -> Preview | None:
 
     try:
         with duckdb.connect(config={"threads": 1, "memory_limit": "500MB"}) as db:
-            found = db.execute("SELECT * FROM read_parquet(?) LIMIT ?", [f"/dev/fd/{file.fileno()}", previews.ROWS + 1])
-            columns = [column[0] for column in found.description or ()]
-            return previews.cells(columns, [list(row) for row in found.fetchall()], cut=False)
+            cells = db.execute("SELECT * FROM read_parquet(?) LIMIT ?", [f"/dev/fd/{file.fileno()}", previews.ROWS + 1])
+            columns = [column[0] for column in cells.description or ()]
+            return previews.cells(columns, [list(row) for row in cells.fetchall()], cut=False)
     except duckdb.Error:
         return None

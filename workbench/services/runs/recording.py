@@ -77,24 +77,24 @@ async def record_metrics(
 
     Values may also be added to a run that has ended. Numbers are stored as double precision.
     """
-    made = points(_without_secrets(ctx, metrics), step)
+    added = points(_mask_secrets(ctx, metrics), step)
     limit = ctx.settings.max_run_metrics
 
     def change(tx: Tx) -> Recorded:
         row = find(tx, ctx.caller, run_id)
         require_try(row, tries)
-        _add(tx, row["id"], _numbered(tx, row["id"], made), may_replace=step is not None)
-        noted = tx.one(SQL.note, id=row["id"], count=len(made), now=tx.now)
-        assert noted is not None
-        if noted["metrics"] > limit:
+        _add(tx, row["id"], _number_points(tx, row["id"], added), may_replace=step is not None)
+        counts = tx.one(SQL.note, id=row["id"], count=len(added), now=tx.now)
+        assert counts is not None
+        if counts["metrics"] > limit:
             raise Conflict(
                 "TOO_MANY_METRICS",
                 f"The run {row['id']} may record {limit} values (max_run_metrics). Record fewer, or raise the limit.",
                 limit=limit,
             )
-        if ctx.server is None or tx.now - noted["announced_at"] >= ANNOUNCED_EVERY:
-            _announce(tx, {**row, **noted})
-        return Recorded(values=len(made), total=noted["metrics"])
+        if ctx.server is None or tx.now - counts["announced_at"] >= ANNOUNCED_EVERY:
+            _announce(tx, {**row, **counts})
+        return Recorded(values=len(added), total=counts["metrics"])
 
     return await ctx.write(change, durable=False)
 
@@ -111,8 +111,8 @@ async def get_run_series(
     def question(tx: Reader) -> RunSeries:
         run: int = find(tx, ctx.caller, run_id)["id"]
         counts = {row["name"]: row["count"] for row in tx.all(SQL.counts, run=run)}
-        wanted = [name for name in counts if not names or name in names]
-        return RunSeries(run_id=run, series=[_series(tx, run, name, counts[name], max_points) for name in wanted])
+        chosen = [name for name in counts if not names or name in names]
+        return RunSeries(run_id=run, series=[_series(tx, run, name, counts[name], max_points) for name in chosen])
 
     return await ctx.read(question)
 
@@ -120,7 +120,7 @@ async def get_run_series(
 @duty("announcing metrics", 1.0)
 async def announce(ctx: Ctx) -> None:
     """Announce values that were recorded since their runs were announced last."""
-    if await ctx.store.read_inline(lambda tx: tx.one(SQL.unannounced)):
+    if await ctx.read(lambda tx: tx.one(SQL.unannounced)):
         await ctx.store.write(_announce_all, actor=SYSTEM.name)
 
 
@@ -136,40 +136,40 @@ def _announce(tx: Tx, row: Row) -> None:
     )
 
 
-def _without_secrets(ctx: Ctx, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Names and texts without secrets: programs made them. Numbers stay numbers."""
+def _mask_secrets(ctx: Ctx, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics with the secrets in names and texts masked, since programs made them. Numbers stay numbers."""
 
     def masked(value: Any) -> Any:
         if isinstance(value, list):
-            return [masked(one) for one in value]
+            return [masked(item) for item in value]
         return ctx.secrets.masked(value) if isinstance(value, str) else value
 
     return {ctx.secrets.masked(name): masked(value) for name, value in metrics.items()}
 
 
-def _numbered(tx: Tx, run_id: int, made: Sequence[Point]) -> list[Point]:
+def _number_points(tx: Tx, run_id: int, added: Sequence[Point]) -> list[Point]:
     """Points with the steps that they get: those that have none get the next ones of their series."""
     following: Counter[str] = Counter()
-    found = []
-    for point in made:
+    numbered = []
+    for point in added:
         if point.step is None:
             if point.name not in following:
                 row = tx.one(SQL.next_step, run=run_id, name=point.name)
                 assert row is not None
                 following[point.name] = row["step"]
-            found.append(replace(point, step=following[point.name]))
+            numbered.append(replace(point, step=following[point.name]))
             following[point.name] += 1
         else:
-            found.append(point)
-    return found
+            numbered.append(point)
+    return numbered
 
 
-def _add(tx: Tx, run_id: int, made: Sequence[Point], may_replace: bool) -> None:
+def _add(tx: Tx, run_id: int, added: Sequence[Point], may_replace: bool) -> None:
     about = {"run": run_id, "now": tx.now}
     if may_replace:  # by rows of their own, because who follows the values reads those with new ids
-        tx.many(SQL.remove, [{"run": run_id, "name": point.name, "step": point.step} for point in made])
-    tx.many(SQL.add, [about | asdict(point) for point in made])
-    last = {point.name: point for point in sorted(made, key=lambda point: point.step or 0)}
+        tx.many(SQL.remove, [{"run": run_id, "name": point.name, "step": point.step} for point in added])
+    tx.many(SQL.add, [about | asdict(point) for point in added])
+    last = {point.name: point for point in sorted(added, key=lambda point: point.step or 0)}
     tx.many(SQL.add_latest, [about | asdict(point) for point in last.values()])
 
 

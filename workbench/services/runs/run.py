@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, Hint, NotFound
 from workbench.model import Int64, Json, Level, Micros, Wire
 from workbench.ops import Caller
 from workbench.rules.runs import values
@@ -27,6 +27,8 @@ MetricName = Annotated[str, Field(min_length=1, max_length=100, pattern=values.N
 MetricValue = float | str
 """A number, or a text; NaN, Infinity and -Infinity are texts."""
 
+INNER = 500
+"""The most inner runs that a run names."""
 CANDIDATES = 20
 """The most runs of one name that an error names."""
 
@@ -53,19 +55,28 @@ class MetricSummary(Wire):
     high: float | None
 
 
+class InnerRun(Wire):
+    """A run that was started within another one."""
+
+    id: int
+    name: str
+    state: State
+
+
 class RunInfo(Wire):
     """A run of an experiment.
 
     `key` tells a run of a sweep from the others of it; else it is a UUID. `state`: `lost` means that the process which
     recorded it ended before it. `metrics` has the last value of each series. `git_dirty`: a tracked file differed from
     `git_commit`, or git did not track the notebook. `output` is the executed notebook, relative to the project.
-    `tries`: how often it was started.
+    `tries`: how often it was started. `parent_id`: the run within which it was started.
     """
 
     id: int
     key: str
     sweep_id: int | None
     sweep: str | None
+    parent_id: int | None
     name: str
     notebook: str | None
     parameters: dict[str, Json]
@@ -89,7 +100,8 @@ class RunInfo(Wire):
 class WholeRun(RunInfo):
     """A run with all that is known of it, but the values of its series, which get_run_series has.
 
-    `definitions` has the content hashes of the agent definitions that it used, by name.
+    `definitions` has the content hashes of the agent definitions that it used, by name. `inner` has the first 500 runs
+    that were started within it.
     """
 
     definitions: dict[str, str]
@@ -97,6 +109,7 @@ class WholeRun(RunInfo):
     notes: str
     series: list[MetricSummary]
     files: list[Artifact]
+    inner: list[InnerRun]
 
 
 def require_small(facts: Mapping[str, object], limit: int) -> None:
@@ -117,7 +130,7 @@ def require_small(facts: Mapping[str, object], limit: int) -> None:
 
 
 def find(tx: Reader, caller: Caller, ref: int | str) -> Row:
-    """The row of the run that a reference means, if the caller sees it.
+    """The row of the run that a reference names, if the caller may see it.
 
     A number is an id. A text is an id if there is a run with it, and a name otherwise; archived runs count only if no
     other has the name.
@@ -127,9 +140,9 @@ def find(tx: Reader, caller: Caller, ref: int | str) -> Row:
     """
     row = _with_id(tx, caller, ref)
     if row is None and isinstance(ref, str):
-        row = _named(tx, caller, ref)
+        row = _find_named(tx, caller, ref)
     if row is None:
-        raise NotFound("RUN_NOT_FOUND", f"There is no run {ref!r}. list_runs lists them.")
+        raise NotFound("RUN_NOT_FOUND", f"There is no run {ref!r}.", Hint("list_runs"))
     return row
 
 
@@ -138,8 +151,8 @@ def _with_id(tx: Reader, caller: Caller, ref: int | str) -> Row | None:
     return tx.one(SQL.get, scope(caller), id=int(ref)) if is_id else None
 
 
-def _named(tx: Reader, caller: Caller, name: str) -> Row | None:
-    """The run that alone has a name."""
+def _find_named(tx: Reader, caller: Caller, name: str) -> Row | None:
+    """The only run of a name."""
     rows = tx.all(SQL.named, scope(caller), name=name, limit=CANDIDATES + 1)
     rows = [row for row in rows if row["archived_at"] is None] or rows
     if len(rows) > 1:
@@ -161,9 +174,15 @@ def runs_of(tx: Reader, rows: Sequence[Row]) -> list[RunInfo]:
     return [RunInfo(**_facts(row), tags=tags.get(row["id"], []), metrics=metrics.get(row["id"], {})) for row in rows]
 
 
-def whole_run(tx: Reader, row: Row) -> WholeRun:
-    """A run with all that is known of it, from its row."""
+def run_of(tx: Reader, row: Row) -> RunInfo:
+    """A run from its row."""
     [run] = runs_of(tx, [row])
+    return run
+
+
+def whole_run(tx: Reader, caller: Caller, row: Row) -> WholeRun:
+    """A run with all that a caller may know of it, from its row."""
+    run = run_of(tx, row)
     latest = {each["name"]: each for each in tx.all(SQL.latest, runs=json.dumps([run.id]))}
     series = [
         MetricSummary(**each, step=latest[each["name"]]["step"], last=value_of(latest[each["name"]]))
@@ -176,6 +195,7 @@ def whole_run(tx: Reader, row: Row) -> WholeRun:
         notes=row["notes"],
         series=series,
         files=[Artifact(**each) for each in tx.all(SQL.artifacts, run=run.id)],
+        inner=[InnerRun(**each) for each in tx.all(SQL.inner, scope(caller), run=run.id, limit=INNER)],
     )
 
 

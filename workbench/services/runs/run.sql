@@ -1,5 +1,5 @@
 -- part: fields
-r.id, r.key, r.sweep_id, w.name AS sweep, r.name, r.notebook, r.parameters, r.state, r.error_code, r.error,
+r.id, r.key, r.sweep_id, r.parent_id, w.name AS sweep, r.name, r.notebook, r.parameters, r.state, r.error_code, r.error,
     r.session_id, r.git_commit, r.git_dirty, r.definitions, r.environment, r.output, r.tries, r.process, r.notes,
     r.created_by, r.started_at, r.ended_at, r.archived_at,
     (SELECT COUNT(*) FROM run_artifacts f WHERE f.run_id = r.id) AS artifacts
@@ -49,9 +49,17 @@ LIMIT 1;
 SELECT DISTINCT m.name FROM run_latest_metrics m JOIN runs r ON r.id = m.run_id
 WHERE {{visible}} ORDER BY m.name;
 
+-- name: parameter_names
+SELECT DISTINCT m.key AS name
+FROM runs r, {{sqlite}}json_each(r.parameters){{end}}{{postgres}}LATERAL jsonb_each(CAST(r.parameters AS JSONB)){{end}} AS m
+WHERE {{visible}} ORDER BY m.key;
+
 -- name: series
 SELECT name, COUNT(*) AS count, MIN(value) AS low, MAX(value) AS high FROM run_metrics
 WHERE run_id = :run GROUP BY name ORDER BY name;
+
+-- name: inner
+SELECT r.id, r.name, r.state FROM runs r WHERE r.parent_id = :run AND {{visible}} ORDER BY r.id LIMIT :limit;
 
 -- name: artifacts
 SELECT name, path, media_type, bytes, sha256, added_at FROM run_artifacts WHERE run_id = :run ORDER BY name;

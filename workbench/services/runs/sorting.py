@@ -17,8 +17,8 @@ from workbench.store.base import Reader, Row
 from workbench.store.queries import Query
 
 NEWEST = "newest"
-METRIC = "metric:"
-"""Before the name of a metric that is called like something else that is sorted by."""
+METRIC, PARAMETER = "metric:", "parameter:"
+"""Before the name of a metric or parameter that is called like something else that is sorted by."""
 Value = str | int | float
 
 
@@ -62,6 +62,14 @@ MEASURED = Order(
     float("inf"),
     SQL.unmeasured,
 )
+GIVEN = Order(
+    SQL.by_parameter,
+    SQL.by_parameter_descending,
+    lambda row: row["measured"],
+    float("-inf"),
+    float("inf"),
+    SQL.without_parameter,
+)
 
 
 def page(
@@ -71,7 +79,8 @@ def page(
 
     Args:
         values: the filters, as parameters of queries.
-        sort: `NEWEST`, the name of an order or of a metric; with ``-`` before it, from the largest down.
+        sort: `NEWEST`, the name of an order, of a metric, or of a parameter after `PARAMETER`; with ``-`` before it,
+            from the largest down.
 
     Raises:
         BadInput: ``BAD_CURSOR``.
@@ -80,15 +89,15 @@ def page(
     if sort == NEWEST:
         [after] = paging.decode(cursor, int) if cursor else (LARGEST_INT,)
         return paging.cut(tx.all(SQL.newest, values, after=after), limit, "id")
-    named = sort.removeprefix("-")
-    order = ORDERS.get(named, MEASURED)
-    values["metric"] = named.removeprefix(METRIC)
+    field = sort.removeprefix("-")
+    order = GIVEN if field.startswith(PARAMETER) else ORDERS.get(field, MEASURED)
+    values["metric"] = field.removeprefix(METRIC).removeprefix(PARAMETER)
     is_rest, value, after = _start(order, sort, cursor)
     rows: list[Row] = []
     if not is_rest:
         query = order.descending if sort.startswith("-") else order.ascending
-        found = tx.all(query, values, value=value, after=after)
-        rows = [{**row, "rest": 0, "key": _spelled(order.value(row))} for row in found]
+        with_value = tx.all(query, values, value=value, after=after)
+        rows = [{**row, "rest": 0, "key": _encode(type(order.lowest)(order.value(row)))} for row in with_value]
         after = LARGEST_INT
     if len(rows) <= limit and order.rest is not None:
         rest = tx.all(order.rest, values | {"limit": limit + 1 - len(rows)}, after=after)
@@ -96,10 +105,10 @@ def page(
     return paging.cut([{**row, "sort": sort} for row in rows], limit, "sort", "rest", "key", "id")
 
 
-def metric_of(sort: str) -> list[str]:
-    """The metric by which runs are to be sorted, if it is one."""
-    named = sort.removeprefix("-")
-    return [] if named in (NEWEST, *ORDERS) else [named.removeprefix(METRIC)]
+def value_of(sort: str) -> str | None:
+    """The metric or parameter by which runs are to be sorted, with what is before its name; None: by something else."""
+    field = sort.removeprefix("-")
+    return None if field in (NEWEST, *ORDERS) else field
 
 
 def _start(order: Order, sort: str, cursor: str | None) -> tuple[bool, Value, int]:
@@ -111,19 +120,19 @@ def _start(order: Order, sort: str, cursor: str | None) -> tuple[bool, Value, in
     try:
         if of_sort != sort:
             raise ValueError(of_sort)
-        return bool(rest), first if rest else _read(key, order), last
+        return bool(rest), first if rest else _decode(key, order), last
     except (ValueError, OverflowError):
         raise BadInput(
             "BAD_CURSOR", "This cursor is not from this list. Send next_cursor unchanged, or none."
         ) from None
 
 
-def _spelled(value: Value) -> str:
+def _encode(value: Value) -> str:
     return value.hex() if isinstance(value, float) else str(value)
 
 
-def _read(key: str, order: Order) -> Value:
-    """A value that `_spelled` made.
+def _decode(key: str, order: Order) -> Value:
+    """The value of a text that `_encode` made.
 
     Raises:
         ValueError: it made none such. OverflowError: the number is too large.

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict, NotFound, WorkbenchError
+from workbench.errors import Conflict, Hint, NotFound, WorkbenchError
 from workbench.model import Int64, Json, Level, uuid7
 from workbench.ops import Ctx, op
 from workbench.process import has_ended
@@ -17,7 +17,7 @@ from workbench.rules.naming import Name
 from workbench.services.definitions import changes
 from workbench.services.runs import ending
 from workbench.services.runs.run import SQL as RUN
-from workbench.services.runs.run import RunInfo, require_small, runs_of
+from workbench.services.runs.run import RunInfo, find, require_small, run_of
 from workbench.services.runs.tagging import Tag, put_tags
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -49,6 +49,7 @@ async def start_run(
         Field(min_length=1, max_length=200, description="What tells the run from all others; null: a new one."),
     ] = None,
     sweep_id: Annotated[Int64 | None, Field(description="The sweep that it is a run of.")] = None,
+    parent_id: Annotated[Int64 | None, Field(description="The run within which it starts.")] = None,
     notebook: Annotated[str | None, Field(max_length=1_000, description="Path of its notebook.")] = None,
     parameters: Annotated[dict[str, Json], Field(description="The values of its parameters.")] = {},
     definitions: Annotated[
@@ -74,16 +75,17 @@ async def start_run(
     process repeats while the run goes on changes nothing.
     """
     commit, dirty = await git_state(ctx, notebook)
-    used = {each.definition.metadata.name: each.hash for each in [await changes.read(ctx, one) for one in definitions]}
+    used = [await changes.read(ctx, ref) for ref in definitions]
     facts = {
         "sweep": sweep_id,
+        "parent": parent_id,
         "name": name,
         "notebook": notebook,
         "parameters": json.dumps(ctx.secrets.masked(parameters)),
         "session": session_id,
         "commit": commit,
         "dirty": None if dirty is None else int(dirty),
-        "definitions": json.dumps(used),
+        "definitions": json.dumps({snapshot.definition.metadata.name: snapshot.hash for snapshot in used}),
         "environment": json.dumps(ctx.secrets.masked(environment)),
         "output": output,
         "process": process,
@@ -91,29 +93,30 @@ async def start_run(
     require_small(facts, ctx.settings.max_run_bytes)
 
     def change(tx: Tx) -> StartedRun:
-        _require_known(tx, sweep_id, session_id)
-        chosen = key or str(uuid7(tx.now))
-        row = tx.one(RUN.by_key, key=chosen)
+        _require_sweep_and_session(tx, sweep_id, session_id)
+        if parent_id is not None:
+            find(tx, ctx.caller, parent_id)
+        run_key = key or str(uuid7(tx.now))
+        row = tx.one(RUN.by_key, key=run_key)
         already = row is not None and row["state"] == "completed"
         if row is None:
-            tx.run(SQL.add, facts, key=chosen, by=tx.actor, now=tx.now)
+            tx.run(SQL.add, facts, key=run_key, by=tx.actor, now=tx.now)
         elif not already and not _is_repeated(row, process):
             _start_again(tx, row, facts)
-        made = tx.one(RUN.by_key, key=chosen)
-        assert made is not None
-        if row is None or made["tries"] != row["tries"]:
-            put_tags(tx, made["id"], tags)
+        current = tx.one(RUN.by_key, key=run_key)
+        assert current is not None
+        if row is None or current["tries"] != row["tries"]:
+            put_tags(tx, current["id"], tags)
             tx.emit(
                 "run.started",
-                f"run:{made['id']}",
+                f"run:{current['id']}",
                 session=session_id,
                 name=name,
                 sweep_id=sweep_id,
                 notebook=notebook,
-                tries=made["tries"],
+                tries=current["tries"],
             )
-        [run] = runs_of(tx, [made])
-        return StartedRun(**vars(run), already=already)
+        return StartedRun(**vars(run_of(tx, current)), already=already)
 
     return await ctx.write(change)
 
@@ -134,7 +137,7 @@ async def git_state(ctx: Ctx, notebook: str | None) -> tuple[str | None, bool | 
 
 
 def _is_repeated(row: Row, process: str | None) -> bool:
-    """Whether a run is started that the same process has started already.
+    """Whether the process that starts a run has started it before.
 
     Raises:
         Conflict: ``RUN_RUNNING``.
@@ -147,7 +150,8 @@ def _is_repeated(row: Row, process: str | None) -> bool:
         return False
     raise Conflict(
         "RUN_RUNNING",
-        f"The run {row['id']} is running. If nothing runs it any more, end it with end_run and the state lost.",
+        f"The run {row['id']} is running.",
+        Hint("end_run", "If nothing runs it any more, end it with {} and the state lost."),
         run_id=row["id"],
     )
 
@@ -160,8 +164,8 @@ def _start_again(tx: Tx, row: Row, facts: Mapping[str, object]) -> None:
     tx.run(SQL.start_again, facts, id=row["id"], now=tx.now)
 
 
-def _require_known(tx: Tx, sweep_id: int | None, session_id: str | None) -> None:
+def _require_sweep_and_session(tx: Tx, sweep_id: int | None, session_id: str | None) -> None:
     if sweep_id is not None and tx.one(SQL.sweep, id=sweep_id) is None:
-        raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {sweep_id}. list_sweeps lists them.")
+        raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {sweep_id}.", Hint("list_sweeps"))
     if session_id is not None and tx.one(SQL.session, id=session_id) is None:
-        raise NotFound("SESSION_NOT_FOUND", f"There is no session {session_id!r}. list_sessions lists them.")
+        raise NotFound("SESSION_NOT_FOUND", f"There is no session {session_id!r}.", Hint("list_sessions"))

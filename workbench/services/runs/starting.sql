@@ -1,11 +1,11 @@
 -- name: add
-INSERT INTO runs (key, sweep_id, name, notebook, parameters, state, session_id, git_commit, git_dirty, definitions,
+INSERT INTO runs (key, sweep_id, parent_id, name, notebook, parameters, state, session_id, git_commit, git_dirty, definitions,
     environment, output, process, created_by, created_at, started_at)
-VALUES (:key, :sweep, :name, :notebook, :parameters, 'running', :session, :commit, :dirty, :definitions,
+VALUES (:key, :sweep, :parent, :name, :notebook, :parameters, 'running', :session, :commit, :dirty, :definitions,
     :environment, :output, :process, :by, :now, :now);
 
 -- name: start_again
-UPDATE runs SET sweep_id = :sweep, name = :name, notebook = :notebook, parameters = :parameters, state = 'running',
+UPDATE runs SET sweep_id = :sweep, parent_id = :parent, name = :name, notebook = :notebook, parameters = :parameters, state = 'running',
     error_code = NULL, error = NULL, session_id = :session, git_commit = :commit, git_dirty = :dirty,
     definitions = :definitions, environment = :environment, output = :output, process = :process, tries = tries + 1,
     metrics = 0, started_at = :now, ended_at = NULL, archived_at = NULL

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import Conflict, NotFound
+from workbench.errors import Conflict, Hint, NotFound
 from workbench.model import LARGEST_INT, Json, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.rules.naming import like_pattern
@@ -45,6 +45,7 @@ class ListedSweep(Sweep):
     completed: int
     failed: int
     running: int
+    lost: int
 
 
 class Sweeps(Wire):
@@ -62,15 +63,19 @@ async def start_sweep(
     notebook_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Hash of the notebook's content.")],
     specification: Annotated[dict[str, Json], Field(description="What is run.")],
     resume: Annotated[bool, Field(description="Go on with the sweep of this name.")] = False,
+    changed: Annotated[bool, Field(description="Go on although the notebook has changed.")] = False,
 ) -> StartedSweep:
-    """Record that a sweep starts, or is resumed with the same notebook and specification."""
+    """Record that a sweep starts, or is resumed with the same notebook and specification.
+
+    The sweep keeps the hash that it began with; the event `sweep.resumed` has that of a changed notebook.
+    """
     facts = {"notebook": notebook, "notebook_sha256": notebook_sha256, "specification": json.dumps(specification)}
     check_name(name)
 
     def change(tx: Tx) -> StartedSweep:
         before = tx.one(SQL.by_name, name=name)
         if before is None and resume:
-            raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with. list_sweeps lists them.")
+            raise NotFound("SWEEP_NOT_FOUND", f"There is no sweep {name} to go on with.", Hint("list_sweeps"))
         if before is None:
             tx.run(SQL.add, facts, name=name, now=tx.now, by=tx.actor)
         elif not resume:
@@ -78,17 +83,18 @@ async def start_sweep(
                 "SWEEP_EXISTS", f"There is a sweep {name}. Add --resume to go on with it, or --name another."
             )
         else:
-            _require_same(before, notebook_sha256, specification)
+            _require_same(before, None if changed else notebook_sha256, specification)
         row = tx.one(SQL.by_name, name=name)
         assert row is not None
         kind = "sweep.started" if before is None else "sweep.resumed"
-        tx.emit(kind, f"sweep:{row['id']}", name=name, notebook=notebook, runs=specification.get("runs"))
+        new_hash = {} if row["notebook_sha256"] == notebook_sha256 else {"notebook_sha256": notebook_sha256}
+        tx.emit(kind, f"sweep:{row['id']}", name=name, notebook=notebook, runs=specification.get("runs"), **new_hash)
         return StartedSweep(**_facts(row), resumed=before is not None)
 
     return await ctx.write(change)
 
 
-@op(allow=Level.PLANNER, reads=True, tool=False)
+@op(allow=Level.PLANNER, reads=True, tool=False, command="runs sweeps")
 async def list_sweeps(ctx: Ctx, search: Search = None, limit: Limit = 50, cursor: Cursor = None) -> Sweeps:
     """List sweeps with how many of their runs completed, failed and are running. `search` searches names."""
     await settle_before_reading(ctx)
@@ -98,18 +104,21 @@ async def list_sweeps(ctx: Ctx, search: Search = None, limit: Limit = 50, cursor
     return Sweeps(sweeps=[ListedSweep(**_facts(row)) for row in shown], next_cursor=following)
 
 
-def _require_same(before: Row, notebook_sha256: str, specification: dict[str, Any]) -> None:
+def _require_same(before: Row, notebook_sha256: str | None, specification: dict[str, Any]) -> None:
     """Refuse to go on with a sweep with another notebook or other values.
+
+    Args:
+        notebook_sha256: None: the notebook may be another one.
 
     Raises:
         Conflict: ``SWEEP_CHANGED``.
     """
     name = before["name"]
-    if before["notebook_sha256"] != notebook_sha256:
+    if notebook_sha256 not in (None, before["notebook_sha256"]):
         raise Conflict(
             "SWEEP_CHANGED",
-            f"The notebook of the sweep {name} changed since it began, so it cannot be resumed. Start another one with "
-            "--name.",
+            f"The notebook of the sweep {name} changed since it began. To go on with it as it is now, add --changed: "
+            "runs that completed stay, and the others record its new hash. To start another one, use --name.",
         )
     if json.loads(before["specification"]) != specification:
         raise Conflict(

@@ -11,7 +11,7 @@ from workbench.errors import Conflict
 from workbench.model import Level
 from workbench.ops import Command, Ctx, op
 from workbench.rules.naming import Name
-from workbench.services.runs.run import RunInfo, RunRef, WholeRun, find, runs_of, whole_run
+from workbench.services.runs.run import RunInfo, RunRef, WholeRun, find, run_of, whole_run
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -24,12 +24,15 @@ Tags = Annotated[list[Tag], Field(max_length=100, description="Tags: words witho
 @op(
     allow=Level.OPERATOR,
     tool=False,
-    command=Command(
-        "runs note RUN TEXT",
-        "The notes of run {id} are saved.",
-        names={"TEXT": "notes"},
-        options=(),
-        help="Set the notes of a run, in Markdown.",
+    command=(
+        Command(
+            "runs note RUN TEXT",
+            "The notes of run {id} are saved.",
+            names={"TEXT": "notes"},
+            options=(),
+            help="Set the notes of a run, in Markdown.",
+        ),
+        Command("runs name RUN NAME", "Run {id} is called {name}.", options=(), help="Give a run another name."),
     ),
 )
 async def update_run(
@@ -46,14 +49,14 @@ async def update_run(
 
     def change(tx: Tx) -> WholeRun:
         row = find(tx, ctx.caller, run_id)
-        given = {"name": name, "notes": notes, "tags": add_tags or remove_tags or None}
-        if any(value is not None for value in given.values()):
+        fields = {"name": name, "notes": notes, "tags": add_tags or remove_tags or None}
+        if any(value is not None for value in fields.values()):
             tx.run(SQL.update, id=row["id"], name=name, notes=notes)
             tx.many(SQL.remove_tag, [{"run": row["id"], "tag": tag} for tag in remove_tags])
             put_tags(tx, row["id"], add_tags)
-            changes = [field for field, value in given.items() if value is not None]
+            changes = [field for field, value in fields.items() if value is not None]
             tx.emit("run.changed", f"run:{row['id']}", session=row["session_id"], changes=changes)
-        return whole_run(tx, find(tx, ctx.caller, row["id"]))
+        return whole_run(tx, ctx.caller, find(tx, ctx.caller, row["id"]))
 
     return await ctx.write(change)
 
@@ -69,8 +72,7 @@ async def archive_run(ctx: Ctx, run_id: RunRef) -> RunInfo:
         if row["archived_at"] is None:
             tx.run(SQL.archive, id=row["id"], at=tx.now)
             tx.emit("run.archived", f"run:{row['id']}", session=row["session_id"])
-        [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
-        return run
+        return run_of(tx, find(tx, ctx.caller, row["id"]))
 
     return await ctx.write(change)
 
@@ -83,8 +85,7 @@ async def restore_run(ctx: Ctx, run_id: RunRef) -> RunInfo:
         row = find(tx, ctx.caller, run_id)
         if row["archived_at"] is not None:
             restore(tx, row)
-        [run] = runs_of(tx, [find(tx, ctx.caller, row["id"])])
-        return run
+        return run_of(tx, find(tx, ctx.caller, row["id"]))
 
     return await ctx.write(change)
 

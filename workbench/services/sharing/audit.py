@@ -35,7 +35,7 @@ _FIELDS = {
     "may_define": "manages definitions",
     "tools": "tools",
 }
-"""What a grant sets, as people call it."""
+"""The fields of a grant, as people call them."""
 _NAMED = ("session_id", "team_id", "definition_id")
 _SHOWN = ("transport", "profile", "pid", "exit_code", "error", "code")
 
@@ -68,7 +68,7 @@ class AgentHistory(Wire):
     next_before: int | None
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command="history")
 async def get_agent_history(
     ctx: Ctx,
     agent_id: Annotated[str, Field(description="Its id, or for the operator a former one, also of a deleted agent.")],
@@ -80,11 +80,11 @@ async def get_agent_history(
     def question(tx: Reader) -> AgentHistory:
         subject = f"agent:{_uid(tx, ctx, agent_id)}"
         rows = tx.all(SQL.newest, subject=subject, before=LARGEST_INT if before is None else before, limit=limit)
-        found = [event(row) for row in rows]
-        names = _names(tx, found)
-        entries = [_entry(one, names) for one in found if may_see(ctx.caller, one)]
+        events = [event(row) for row in rows]
+        names = _names(tx, events)
+        entries = [_entry(feed_event, names) for feed_event in events if may_see(ctx.caller, feed_event)]
         return AgentHistory(
-            agent_id=agent_id, entries=entries, next_before=found[-1].id if len(found) == limit else None
+            agent_id=agent_id, entries=entries, next_before=events[-1].id if len(events) == limit else None
         )
 
     return await ctx.read(question)
@@ -100,38 +100,38 @@ def _uid(tx: Reader, ctx: Ctx, agent_id: str) -> str:
     return str(row["id"])
 
 
-def _entry(found: FeedEvent, names: Mapping[str, str]) -> HistoryEntry:
-    old, new = _values(found)
+def _entry(event: FeedEvent, names: Mapping[str, str]) -> HistoryEntry:
+    old, new = _values(event)
     changes = [
         HistoryChange(field=label, old=_name(field, old.get(field), names), new=_name(field, new.get(field), names))
         for field, label in _FIELDS.items()
         if field in new
     ]
-    details = {key: found.data[key] for key in _SHOWN if found.data.get(key) is not None}
+    details = {key: event.data[key] for key in _SHOWN if event.data.get(key) is not None}
     return HistoryEntry(
-        id=found.id,
-        at=found.at,
-        kind=found.kind,
-        actor=found.actor,
-        reason=found.data.get("reason") or None,
+        id=event.id,
+        at=event.at,
+        kind=event.kind,
+        actor=event.actor,
+        reason=event.data.get("reason") or None,
         changes=changes,
         details=details,
     )
 
 
-def _values(found: FeedEvent) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _values(event: FeedEvent) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """What an event changed: the values before and after it, by field."""
-    old: dict[str, Any] = found.data.get("before", {})
-    if found.kind == "agent.updated":
-        return old, found.data["changes"]
-    if found.kind == "agent.assigned":
-        return old, found.data  # before it, the agent had no id of its own
+    old: dict[str, Any] = event.data.get("before", {})
+    if event.kind == "agent.updated":
+        return old, event.data["changes"]
+    if event.kind == "agent.assigned":
+        return old, event.data  # before it, the agent had no id of its own
     return {}, {}
 
 
-def _names(tx: Reader, found: Sequence[FeedEvent]) -> dict[str, str]:
+def _names(tx: Reader, events: Sequence[FeedEvent]) -> dict[str, str]:
     """The present names of the sessions, teams and definitions in events, by id."""
-    values = (part.get(field) for one in found for part in _values(one) for field in _NAMED)
+    values = (part.get(field) for event in events for part in _values(event) for field in _NAMED)
     ids = sorted({value for value in values if value})
     return {row["id"]: row["name"] for row in tx.all(SQL.names, ids=json.dumps(ids))} if ids else {}
 

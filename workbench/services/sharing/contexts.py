@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic_core import to_json
 
-from workbench.errors import BadInput, NotFound, Refused
+from workbench.errors import BadInput, Hint, NotFound, Refused
 from workbench.model import Level, Micros, Wire, uuid7
-from workbench.ops import SAID, Caller, Command, Ctx, op
+from workbench.ops import SAID, Caller, Command, Ctx, RestRoute, op
 from workbench.ops.parameters import ContextId
 from workbench.rules.naming import words
 from workbench.rules.wire import paging
@@ -79,7 +79,12 @@ class Filters(Wire):
     sequence_after: Annotated[int | None, Field(ge=0, lt=_BEYOND)] = None
 
 
-@op(allow=Level.READ, reads=True, command=Command("contexts show CONTEXT_ID", prints="{title}\n\n{content}"))
+@op(
+    allow=Level.READ,
+    reads=True,
+    command=Command("contexts show CONTEXT_ID", prints="{title}\n\n{content}"),
+    rest=RestRoute("GET", "/contexts/{context_id}"),
+)
 async def get_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Get a context that is visible to you, with its whole text."""
 
@@ -90,7 +95,7 @@ async def get_context(ctx: Ctx, context_id: ContextId) -> Context:
     return await ctx.read(question)
 
 
-@op(allow=Level.WORKER)
+@op(allow=Level.WORKER, command="contexts edit", rest=RestRoute("PATCH", "/contexts/{context_id}"))
 async def update_context(
     ctx: Ctx,
     context_id: ContextId,
@@ -99,13 +104,13 @@ async def update_context(
     metadata: Annotated[Metadata | None, SAID] = None,
 ) -> Context:
     """Change a context that you wrote; omitted arguments stay unchanged."""
-    chosen = {"title": title, "content": content, "metadata": metadata}
-    changed = sorted(key for key, value in chosen.items() if value is not None)
+    fields = {"title": title, "content": content, "metadata": metadata}
+    changed = sorted(key for key, value in fields.items() if value is not None)
 
     def change(tx: Tx) -> Context:
         row = _own(tx, ctx.caller, context_id)
         if changed:
-            columns = {"title": title, "content": _bounded(content, ctx.settings), "metadata": _as_json(metadata)}
+            columns = {"title": title, "content": _check_size(content, ctx.settings), "metadata": _as_json(metadata)}
             tx.run(SQL.update, columns, number=row["number"], now=tx.now)
             _emit(tx, "context.updated", row, changes=changed)
         return _context(_visible(tx, ctx.caller, context_id))
@@ -117,6 +122,7 @@ async def update_context(
     allow=Level.WORKER,
     tool=False,
     command=Command("contexts delete CONTEXT_ID", "Deleted {context_id}. `contexts restore {id}` brings it back."),
+    rest=RestRoute("DELETE", "/contexts/{context_id}"),
 )
 async def delete_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Delete a context that you wrote. Its number is not reused; restore_context restores it."""
@@ -130,7 +136,12 @@ async def delete_context(ctx: Ctx, context_id: ContextId) -> Context:
     return await ctx.write(change)
 
 
-@op(allow=Level.WORKER, tool=False, command=Command("contexts restore CONTEXT_ID", "Restored {context_id}."))
+@op(
+    allow=Level.WORKER,
+    tool=False,
+    command=Command("contexts restore CONTEXT_ID", "Restored {context_id}."),
+    rest=RestRoute("POST", "/contexts/{context_id}/restore"),
+)
 async def restore_context(ctx: Ctx, context_id: ContextId) -> Context:
     """Restore a deleted context with its number."""
 
@@ -154,14 +165,14 @@ def add(tx: Tx, caller: Caller, settings: Settings, session: str, new: NewContex
 
 def add_written(tx: Tx, settings: Settings, session: str, new: NewContext, written: ContextStamp) -> tuple[str, int]:
     """Add a context that was written by an agent at a time; see `add`."""
-    if not new.title.strip() and not new.content:
+    if not new.title.strip() and not (new.content.strip() if isinstance(new.content, str) else new.content):
         raise BadInput("INVALID_ARGUMENTS", "A context needs a title or content.", problems=[])
-    values = {"title": new.title, "content": _bounded(new.content, settings), "metadata": _as_json(new.metadata)}
-    counted = tx.one(SQL.next_number, session=session)
-    if counted is None:
+    values = {"title": new.title, "content": _check_size(new.content, settings), "metadata": _as_json(new.metadata)}
+    counter = tx.one(SQL.next_number, session=session)
+    if counter is None:
         raise NotFound("SESSION_NOT_FOUND", "The session was deleted. Ask the operator to restore it or to move you.")
-    number = int(counted["contexts"])
-    place = {"project": counted["project_id"], "session": session, "agent": written.agent, "sequence_number": number}
+    number = int(counter["contexts"])
+    place = {"project": counter["project_id"], "session": session, "agent": written.agent, "sequence_number": number}
     tx.run(SQL.add, values | place, id=written.id, now=written.at)
     author = f"agent:{written.agent}" if written.agent else None
     about = {"sequence_number": number, "author": author, "team": written.team}
@@ -170,7 +181,7 @@ def add_written(tx: Tx, settings: Settings, session: str, new: NewContext, writt
 
 
 def page(
-    tx: Reader, caller: Caller, limit: int, cursor: str | None, wanted: Filters, since: int | None = None
+    tx: Reader, caller: Caller, limit: int, cursor: str | None, filters: Filters, since: int | None = None
 ) -> tuple[list[Context], str | None]:
     """One page of the contexts that are visible to a caller, newest first, and the cursor of the next page.
 
@@ -180,31 +191,31 @@ def page(
     """
     permissions.check(tx, caller, "read", "contexts")
     before = paging.decode(cursor, int)[0] if cursor else _BEYOND
-    if (wanted.search or "").strip() and not words(wanted.search):
+    if (filters.search or "").strip() and not words(filters.search):
         return [], None
     values = {
         **caller.scope,
-        "session": _session(tx, caller, wanted),
-        "agent": require_agent(tx, wanted.agent_id)["id"] if wanted.agent_id else None,
-        "words": words(f"{wanted.search or ''} {wanted.title or ''}"),
-        "title": wanted.title,
-        "sequence_after": wanted.sequence_after,
+        "session": _session(tx, caller, filters),
+        "agent": require_agent(tx, filters.agent_id)["id"] if filters.agent_id else None,
+        "words": words(f"{filters.search or ''} {filters.title or ''}"),
+        "title": filters.title,
+        "sequence_after": filters.sequence_after,
         "since": since,
         "before": before,
         "limit": limit + 1,
     }
-    numbers = {row["number"] for query, more in _searches(tx, caller, values) for row in tx.all(query, values | more)}
+    numbers = {row["number"] for query, place in _searches(tx, caller, values) for row in tx.all(query, values | place)}
     newest = nlargest(limit + 1, numbers)
     rows = tx.all(SQL.rows, numbers=json.dumps(newest))
-    shown, following = paging.cut(rows, limit, "number")
-    return [_context(row) for row in shown], following
+    page_rows, following = paging.cut(rows, limit, "number")
+    return [_context(row) for row in page_rows], following
 
 
-def _session(tx: Reader, caller: Caller, wanted: Filters) -> str | None:
+def _session(tx: Reader, caller: Caller, filters: Filters) -> str | None:
     """The session to search. A sequence number belongs to one session: without a session, to the caller's own."""
-    if wanted.session_id:
-        return str(require_session(tx, wanted.session_id, visible_to=caller)["id"])
-    return caller.session if wanted.sequence_after is not None else None
+    if filters.session_id:
+        return str(require_session(tx, filters.session_id, visible_to=caller)["id"])
+    return caller.session if filters.sequence_after is not None else None
 
 
 def _searches(tx: Reader, caller: Caller, values: Mapping[str, Any]) -> Iterator[tuple[Query, dict[str, Any]]]:
@@ -238,7 +249,9 @@ def _visible(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = Fal
     if row is None:
         kind = "deleted context" if deleted else "context"
         raise NotFound(
-            "CONTEXT_NOT_FOUND", f"There is no {kind} {context_id!r} that is visible to you. `read` lists contexts."
+            "CONTEXT_NOT_FOUND",
+            f"There is no {kind} {context_id!r} that is visible to you.",
+            Hint("read", "`{}` lists contexts."),
         )
     return row
 
@@ -254,7 +267,7 @@ def _own(tx: Reader, caller: Caller, context_id: str, *, deleted: bool = False) 
     return row
 
 
-def _bounded(content: str | None, settings: Settings) -> str | None:
+def _check_size(content: str | None, settings: Settings) -> str | None:
     size = len((content or "").encode())
     if size > settings.max_context_bytes:
         raise BadInput(

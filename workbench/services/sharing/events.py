@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from workbench.model import LARGEST_INT, Access, FeedEvent, Level, Wire
+from workbench.model import LARGEST_INT, Access, FeedEvent, Int64, Level, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.rows import require_agent
 from workbench.store.base import Reader
@@ -26,7 +26,7 @@ PAGES = 10
 
 _OF_OPERATORS = frozenset({"approval", "gate", "rule", "allowlist", "agent_tool", "conversation", "message", "answer"})
 _OWNERS = {"approval": "requester", "gate": "requester", "context": "author", "tool": "requester"}
-"""Where the data of an event names the agent whose matter it is."""
+"""The field of an event's data that names the agent whom it concerns, by the noun of its kind."""
 _OF_SESSIONS = frozenset({"agent", "context", "project", "session", "team", "tool"})
 
 
@@ -44,11 +44,11 @@ class NewestEvents(Wire):
     next_before: int | None
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="events")
 async def list_events(
     ctx: Ctx,
     after: Annotated[
-        int | None, Field(ge=0, le=LARGEST_INT, description="Only events with a larger id; null: from now on.")
+        Annotated[Int64, Field(ge=0)] | None, Field(description="Only events with a larger id; null: from now on.")
     ] = 0,
     kinds: Kinds = ["*"],
     subject: Subject = None,
@@ -63,30 +63,28 @@ async def list_events(
     start = await ctx.read(last_event_id) if after is None else after
     full_subject = await ctx.read(lambda tx: _subject(tx, subject)) if subject else None
 
-    def wanted(found: FeedEvent) -> bool:
-        fits = matches(found.kind, kinds) and full_subject in (None, found.subject)
-        return fits and may_see(ctx.caller, found) and (mine or not is_own(ctx.caller, found))
+    def is_match(event: FeedEvent) -> bool:
+        fits = matches(event.kind, kinds) and full_subject in (None, event.subject)
+        return fits and may_see(ctx.caller, event) and (mine or not is_own(ctx.caller, event))
 
     loop = asyncio.get_running_loop()
     deadline = loop.time() + min(wait_seconds, ctx.settings.wait_limit_seconds)
     with ctx.feed.changed(*kinds, subject=full_subject) as change:
         while True:
-            found = await ctx.read(
-                partial(_next_matching, subject=full_subject, start=start, limit=limit, wanted=wanted)
-            )
+            search = await ctx.read(partial(_search, subject=full_subject, start=start, limit=limit, is_match=is_match))
             left = deadline - loop.time()
-            if found.events or left <= 0 or (found.is_end and not await change.after(found.last, left)):
-                return EventPage(events=found.events, next_after=found.last)
-            start = found.last
+            if search.events or left <= 0 or (search.is_end and not await change.after(search.last, left)):
+                return EventPage(events=search.events, next_after=search.last)
+            start = search.last
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command="events")
 async def list_newest_events(
     ctx: Ctx,
     kinds: Kinds = ["*"],
     subject: Subject = None,
     limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 100,
-    before: Annotated[int | None, Field(ge=0, le=LARGEST_INT, description="Only events with a smaller id.")] = None,
+    before: Annotated[Annotated[Int64, Field(ge=0)] | None, Field(description="Only events with a smaller id.")] = None,
 ) -> NewestEvents:
     """List the newest events, the newest last.
 
@@ -95,48 +93,48 @@ async def list_newest_events(
 
     def question(tx: Reader) -> NewestEvents:
         full_subject = _subject(tx, subject) if subject else None
-        found: list[FeedEvent] = []
+        events: list[FeedEvent] = []
         oldest, size = LARGEST_INT if before is None else before, limit + 1
         for _ in range(PAGES):
             page = _page_before(tx, full_subject, oldest, size)
-            for one in page:
-                if len(found) == limit:
-                    return NewestEvents(events=found[::-1], next_before=oldest)
-                oldest = one.id
-                if matches(one.kind, kinds) and may_see(ctx.caller, one):
-                    found.append(one)
+            for candidate in page:
+                if len(events) == limit:
+                    return NewestEvents(events=events[::-1], next_before=oldest)
+                oldest = candidate.id
+                if matches(candidate.kind, kinds) and may_see(ctx.caller, candidate):
+                    events.append(candidate)
             if len(page) < size:
-                return NewestEvents(events=found[::-1], next_before=None)
+                return NewestEvents(events=events[::-1], next_before=None)
             size = PAGE
-        return NewestEvents(events=found[::-1], next_before=oldest)
+        return NewestEvents(events=events[::-1], next_before=oldest)
 
     return await ctx.read(question)
 
 
-def may_see(caller: Caller, found: FeedEvent) -> bool:
+def may_see(caller: Caller, event: FeedEvent) -> bool:
     """Whether an event is visible to a caller: its own, on what it requested, its team's or session's, or of none."""
     me = f"agent:{caller.agent}"
-    if caller.level is Level.OPERATOR or is_own(caller, found) or found.subject == me:
+    if caller.level is Level.OPERATOR or is_own(caller, event) or event.subject == me:
         return True
-    noun = found.kind.partition(".")[0]
-    if found.data.get(_OWNERS.get(noun, "")) == me:
+    noun = event.kind.partition(".")[0]
+    if event.data.get(_OWNERS.get(noun, "")) == me:
         return True
     if noun in _OF_SESSIONS:
-        return _is_near(caller, found)
-    return found.session in (None, caller.session) and noun not in _OF_OPERATORS
+        return _is_near(caller, event)
+    return event.session in (None, caller.session) and noun not in _OF_OPERATORS
 
 
-def is_own(caller: Caller, found: FeedEvent) -> bool:
+def is_own(caller: Caller, event: FeedEvent) -> bool:
     """Whether the caller itself caused an event."""
-    return found.actor == caller.name
+    return event.actor == caller.name
 
 
-def _is_near(caller: Caller, found: FeedEvent) -> bool:
-    if caller.session is None or found.session != caller.session:
+def _is_near(caller: Caller, event: FeedEvent) -> bool:
+    if caller.session is None or event.session != caller.session:
         return False
     if caller.access is Access.SESSION_LEVEL or caller.level is Level.PLANNER:
         return True
-    return caller.access is Access.TEAM_LEVEL and found.data.get("team") == caller.team is not None
+    return caller.access is Access.TEAM_LEVEL and event.data.get("team") == caller.team is not None
 
 
 def _subject(tx: Reader, subject: str) -> str:
@@ -145,7 +143,7 @@ def _subject(tx: Reader, subject: str) -> str:
     return f"agent:{require_agent(tx, subject)['id']}"
 
 
-class _Found(NamedTuple):
+class _Matches(NamedTuple):
     """Matching events, the id of the last event that was read, and whether that was the newest."""
 
     events: list[FeedEvent]
@@ -153,24 +151,24 @@ class _Found(NamedTuple):
     is_end: bool
 
 
-def _next_matching(
-    tx: Reader, *, subject: str | None, start: int, limit: int, wanted: Callable[[FeedEvent], bool]
-) -> _Found:
+def _search(
+    tx: Reader, *, subject: str | None, start: int, limit: int, is_match: Callable[[FeedEvent], bool]
+) -> _Matches:
     """The next matching events in a part of the history."""
     matching: list[FeedEvent] = []
     last, size = start, limit
     for _ in range(PAGES):
         page = _page(tx, subject, last, size)
-        for found in page:
-            last = found.id
-            if wanted(found):
-                matching.append(found)
+        for candidate in page:
+            last = candidate.id
+            if is_match(candidate):
+                matching.append(candidate)
                 if len(matching) == limit:
-                    return _Found(matching, last, is_end=False)
+                    return _Matches(matching, last, is_end=False)
         if len(page) < size:
-            return _Found(matching, last, is_end=True)
+            return _Matches(matching, last, is_end=True)
         size = PAGE
-    return _Found(matching, last, is_end=False)
+    return _Matches(matching, last, is_end=False)
 
 
 def _page(tx: Reader, subject: str | None, start: int, limit: int) -> list[FeedEvent]:

@@ -100,10 +100,10 @@ def _records(tx: Reader, sheet: Sheet) -> Iterator[dict[str, Any]]:
 
 
 def _record(columns: Sequence[str], row: Row) -> dict[str, Any]:
-    return {column: _exported(column, row[column]) for column in columns}
+    return {column: _plain(column, row[column]) for column in columns}
 
 
-def _exported(column: str, value: Any) -> Any:
+def _plain(column: str, value: Any) -> Any:
     if value is None:
         return None
     if column in JSON_COLUMNS:

@@ -92,16 +92,16 @@ def rows(model: type[R], format: Format, content: str) -> list[R]:
     Raises:
         BadInput: ``IMPORT_INVALID``; `details.problems` has row (from 1), field and reason.
     """
-    found: list[R] = []
+    records: list[R] = []
     problems: list[dict[str, Any]] = []
     for number, record in enumerate(_records(format, content.removeprefix("\ufeff")), 1):
         try:
-            found.append(model.model_validate(record))
+            records.append(model.model_validate(record))
         except ValidationError as error:
             problems += [problem(number, one["field"], one["reason"]) for one in problems_of(error)]
     if problems:
         raise invalid(problems)
-    return found
+    return records
 
 
 def problem(row: int, field: str, reason: str) -> dict[str, Any]:
@@ -111,9 +111,9 @@ def problem(row: int, field: str, reason: str) -> dict[str, Any]:
 
 def invalid(problems: Sequence[Mapping[str, Any]]) -> BadInput:
     """The error for a file that cannot be imported."""
-    shown = [f"row {one['row']}: {one['field']}: {one['reason']}" for one in problems[:3]]
+    sentences = [f"row {first['row']}: {first['field']}: {first['reason']}" for first in problems[:3]]
     more = [f"{len(problems) - 3} more problems"] if len(problems) > 3 else []
-    return BadInput("IMPORT_INVALID", f"{'; '.join([*shown, *more])}.", problems=list(problems[:MOST_PROBLEMS]))
+    return BadInput("IMPORT_INVALID", f"{'; '.join([*sentences, *more])}.", problems=list(problems[:MOST_PROBLEMS]))
 
 
 def micros(at: datetime | None, default: int) -> int:
@@ -129,12 +129,12 @@ def _records(format: Format, content: str) -> Iterator[dict[str, Any]]:
 
 def _from_json(content: str) -> Iterator[dict[str, Any]]:
     try:
-        found = json_safety.decode(content.encode())
+        records = json_safety.decode(content.encode())
     except ValueError as error:
         raise _unreadable(str(error)) from None
-    if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise _unreadable("it is not a list of objects")
-    yield from found
+    yield from records
 
 
 def _from_csv(content: str) -> Iterator[dict[str, Any]]:

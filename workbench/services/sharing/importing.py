@@ -16,7 +16,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import access
 from workbench.services.agents import grants
 from workbench.services.agents.grants import Grant
-from workbench.services.agents.rows import agent_row
+from workbench.services.agents.rows import agent_by_uid
 from workbench.services.sharing import contexts, import_file
 from workbench.services.sharing.contexts import ContextStamp, NewContext
 from workbench.services.sharing.export import Format
@@ -67,7 +67,7 @@ class _Import:
 
     def remarks(self) -> list[str]:
         """Sentences for the user."""
-        found = [
+        remarks = [
             ("Contexts whose author is not here: {}. To keep their authors, import the agents first.", self.authorless),
             (
                 "Agents whose session or team is not here: {}. To keep it, import those first.",
@@ -75,7 +75,7 @@ class _Import:
             ),
             ("Registrations that waited for a decision, and are left out: {}.", self.pending),
         ]
-        return [sentence.format(number) for sentence, number in found if number]
+        return [sentence.format(number) for sentence, number in remarks if number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Importer(Generic[R]):
     add: Callable[[_Import, R], str | None]
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(allow=Level.OPERATOR, tool=False, command="import")
 async def import_records(
     ctx: Ctx,
     resource: Annotated[Importable, Field(description="What the rows are.")],
@@ -100,13 +100,13 @@ async def import_records(
     tokens: issue_token gives them new ones.
     """
     importer = _IMPORTERS[resource]
-    found = await asyncio.to_thread(import_file.rows, importer.model, format, content)
+    rows = await asyncio.to_thread(import_file.rows, importer.model, format, content)
 
     def change(tx: Tx) -> ImportedRecords:
         doing = _Import(tx, ctx)
-        _add_all(doing, found, importer.add)
-        known = {"added": doing.added, "present": doing.present, "notes": doing.remarks()}
-        result = ImportedRecords(resource=resource, dry_run=dry_run, **known)
+        _add_all(doing, rows, importer.add)
+        outcome = {"added": doing.added, "present": doing.present, "notes": doing.remarks()}
+        result = ImportedRecords(resource=resource, dry_run=dry_run, **outcome)
         if dry_run:
             raise _DryRunError(result)
         return result
@@ -117,14 +117,14 @@ async def import_records(
         return done.result
 
 
-def _add_all(doing: _Import, found: Sequence[R], add: Callable[[_Import, R], str | None]) -> None:
+def _add_all(doing: _Import, rows: Sequence[R], add: Callable[[_Import, R], str | None]) -> None:
     """Add rows one by one, and collect what is wrong with them.
 
     Raises:
         BadInput: ``IMPORT_INVALID``.
     """
     problems: list[dict[str, Any]] = []
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(rows, 1):
         try:
             label = add(doing, row)
         except WorkbenchError as error:
@@ -185,15 +185,13 @@ def _add_agent(doing: _Import, row: AgentRow) -> str | None:
         registered_at=registered,
         last_heartbeat=micros(row.last_heartbeat, registered),
     )
-    agent = agent_row(tx, uid)
-    assert agent is not None, "it was added in this transaction"
-    granted = grants.apply(tx, agent, _grant(doing, row))
+    granted = grants.apply(tx, agent_by_uid(tx, uid), _grant(doing, row))
     tx.emit("agent.imported", f"agent:{uid}", session=granted.get("session_id"), agent_id=row.agent_id, name=name)
     return row.agent_id
 
 
 def _grant(doing: _Import, row: AgentRow) -> Grant:
-    """What an agent had, in its session and its team as far as they are here."""
+    """The grant that an agent had, with its session and its team if they are here."""
     try:
         session = _place(doing.tx, SESSION, require_session, row.session_id, row.session)
         team = _place(doing.tx, TEAM, require_team, row.team_id, row.team)
@@ -239,8 +237,8 @@ def _add_context(doing: _Import, row: ContextRow) -> str | None:
 
 def _is_here(tx: Reader, kind: SpaceKind[M], space_id: str) -> bool:
     """Whether there is a space with an id, deleted or not."""
-    found = [space.find(tx, kind, space_id, deleted=deleted) for deleted in (False, True)]
-    return any(row is not None and row["id"] == space_id for row in found)
+    rows = [space.find(tx, kind, space_id, deleted=deleted) for deleted in (False, True)]
+    return any(row is not None and row["id"] == space_id for row in rows)
 
 
 def _place(
@@ -251,8 +249,8 @@ def _place(
     Raises:
         WorkbenchError: what `require` raises.
     """
-    wanted = ref if ref and (name is None or _is_here(tx, kind, ref)) else name
-    return str(require(tx, wanted)["id"]) if wanted else None
+    reference = ref if ref and (name is None or _is_here(tx, kind, ref)) else name
+    return str(require(tx, reference)["id"]) if reference else None
 
 
 _IMPORTERS: Mapping[Importable, _Importer[Any]] = {

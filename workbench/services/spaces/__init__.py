@@ -1,9 +1,5 @@
 """Projects, sessions and teams (spec 1)."""
 
-from workbench.services.spaces import (
-    projects,
-    sessions,
-    teams,
-)
+from workbench.services.spaces import projects, sessions, teams
 
 __all__ = ["projects", "sessions", "teams"]

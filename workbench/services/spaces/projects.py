@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Columns, Command, Ctx, op
+from workbench.ops import Caller, Columns, Command, Ctx, RestRoute, op
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -58,13 +58,17 @@ PROJECT = SpaceKind(
 )
 
 
-@op(allow=Level.OPERATOR, command=Command("projects add NAME", "Created the project {name}; its id is {id}."))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("projects add NAME", "Created the project {name}; its id is {id}."),
+    rest=RestRoute("POST", "/projects"),
+)
 async def create_project(ctx: Ctx, name: Name, description: Description = "") -> Project:
     """Create a project. Names are unique among projects that are not deleted."""
     return await ctx.write(lambda tx: space.create(tx, PROJECT, None, name, description))
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, rest=RestRoute("GET", "/projects/{project_id}"))
 async def get_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     """Get a project that is visible to you."""
 
@@ -75,7 +79,14 @@ async def get_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False, command=Command("projects list"))
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("projects list"),
+    rest=RestRoute("GET", "/projects", rows="projects"),
+    refreshed_by="project session",
+)
 async def list_projects(
     ctx: Ctx,
     search: Search = None,
@@ -87,7 +98,7 @@ async def list_projects(
     return await ctx.read(lambda tx: page(tx, ctx.caller, SpaceFilter(search, deleted), limit, cursor))
 
 
-@op(allow=Level.OPERATOR, command=space.edits("project"))
+@op(allow=Level.OPERATOR, command=space.edits("project"), rest=RestRoute("PATCH", "/projects/{project_id}"))
 async def update_project(
     ctx: Ctx, project_id: ProjectRef, name: Name | None = None, description: Description | None = None
 ) -> Project:
@@ -95,13 +106,17 @@ async def update_project(
     return await ctx.write(lambda tx: space.update(tx, PROJECT, require_project(tx, project_id), name, description))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="projects delete", rest=RestRoute("DELETE", "/projects/{project_id}"))
 async def delete_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     """Delete a project with its sessions, teams and contexts; restore_project restores all of it."""
     return await ctx.write(lambda tx: space.delete(tx, PROJECT, require_project(tx, project_id)))
 
 
-@op(allow=Level.OPERATOR, command=Command("projects restore PROJECT_ID", "Restored {project_id}."))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("projects restore PROJECT_ID", "Restored {project_id}."),
+    rest=RestRoute("POST", "/projects/{project_id}/restore"),
+)
 async def restore_project(ctx: Ctx, project_id: ProjectRef) -> Project:
     """Restore a deleted project with its sessions, teams and contexts."""
     return await ctx.write(lambda tx: space.restore(tx, PROJECT, require_project(tx, project_id, deleted=True)))
@@ -115,12 +130,12 @@ def require_project(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
     """
     row = space.find(tx, PROJECT, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
-        kind, more = ("deleted project", " with deleted=true") if deleted else ("project", "")
-        raise NotFound("PROJECT_NOT_FOUND", f"There is no {kind} {ref!r}. list_projects{more} lists them.")
+        kind, given = ("deleted project", {"deleted": True}) if deleted else ("project", {})
+        raise NotFound("PROJECT_NOT_FOUND", f"There is no {kind} {ref!r}.", Hint("list_projects", **given))
     return row
 
 
-def page(tx: Reader, caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None) -> Projects:
+def page(tx: Reader, caller: Caller, filters: SpaceFilter, limit: int, cursor: str | None) -> Projects:
     """One page of the projects that are visible to a caller; see `space.page`."""
-    found = space.page(tx, PROJECT, caller, wanted, limit, cursor)
-    return Projects(projects=[*found.spaces], total=found.total, next_cursor=found.next_cursor)
+    listing = space.page(tx, PROJECT, caller, filters, limit, cursor)
+    return Projects(projects=[*listing.spaces], total=listing.total, next_cursor=listing.next_cursor)

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Columns, Command, Ctx, op
+from workbench.ops import Caller, Columns, Command, Ctx, RestRoute, op
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -65,7 +65,9 @@ SESSION = SpaceKind(
 
 
 @op(
-    allow=Level.OPERATOR, command=Command("sessions add PROJECT_ID NAME", "Created the session {name}; its id is {id}.")
+    allow=Level.OPERATOR,
+    command=Command("sessions add PROJECT_ID NAME", "Created the session {name}; its id is {id}."),
+    rest=RestRoute("POST", "/sessions"),
 )
 async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, description: Description = "") -> SessionInfo:
     """Create a session in a project. Names are unique among the project's sessions that are not deleted."""
@@ -74,7 +76,7 @@ async def create_session(ctx: Ctx, project_id: ProjectRef, name: Name, descripti
     )
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, rest=RestRoute("GET", "/sessions/{session_id}"))
 async def get_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Get a session that is visible to you."""
 
@@ -85,7 +87,14 @@ async def get_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False, command=Command("sessions list", names={"in": "project_id"}))
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("sessions list", names={"in": "project_id"}),
+    rest=RestRoute("GET", "/sessions", rows="sessions"),
+    refreshed_by="project session team agent context",
+)
 async def list_sessions(
     ctx: Ctx,
     project_id: Annotated[str | None, Field(description="Only sessions of this project (id or name).")] = None,
@@ -95,11 +104,11 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> Sessions:
     """List the sessions that are visible to you, oldest first."""
-    wanted = SpaceFilter(search, deleted)
-    return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, project_id))
+    filters = SpaceFilter(search, deleted)
+    return await ctx.read(lambda tx: page(tx, ctx.caller, filters, limit, cursor, project_id))
 
 
-@op(allow=Level.OPERATOR, command=space.edits("session"))
+@op(allow=Level.OPERATOR, command=space.edits("session"), rest=RestRoute("PATCH", "/sessions/{session_id}"))
 async def update_session(
     ctx: Ctx, session_id: SessionRef, name: Name | None = None, description: Description | None = None
 ) -> SessionInfo:
@@ -107,13 +116,17 @@ async def update_session(
     return await ctx.write(lambda tx: space.update(tx, SESSION, require_session(tx, session_id), name, description))
 
 
-@op(allow=Level.OPERATOR)
+@op(allow=Level.OPERATOR, command="sessions delete", rest=RestRoute("DELETE", "/sessions/{session_id}"))
 async def delete_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Delete a session with its teams and contexts; restore_session restores all of it."""
     return await ctx.write(lambda tx: space.delete(tx, SESSION, require_session(tx, session_id)))
 
 
-@op(allow=Level.OPERATOR, command=Command("sessions restore SESSION_ID", "Restored {session_id}."))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("sessions restore SESSION_ID", "Restored {session_id}."),
+    rest=RestRoute("POST", "/sessions/{session_id}/restore"),
+)
 async def restore_session(ctx: Ctx, session_id: SessionRef) -> SessionInfo:
     """Restore a deleted session with its teams, agents and contexts."""
 
@@ -134,13 +147,13 @@ def require_session(tx: Reader, ref: str, *, deleted: bool = False, visible_to: 
     """
     row = space.find(tx, SESSION, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
-        kind, more = ("deleted session", " with deleted=true") if deleted else ("session", "")
-        raise NotFound("SESSION_NOT_FOUND", f"There is no {kind} {ref!r}. list_sessions{more} lists them.")
+        kind, given = ("deleted session", {"deleted": True}) if deleted else ("session", {})
+        raise NotFound("SESSION_NOT_FOUND", f"There is no {kind} {ref!r}.", Hint("list_sessions", **given))
     return row
 
 
 def page(
-    tx: Reader, caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None, project_id: str | None
+    tx: Reader, caller: Caller, filters: SpaceFilter, limit: int, cursor: str | None, project_id: str | None
 ) -> Sessions:
     """One page of the sessions visible to a caller, of a project (id or name) or of all; see `space.page`.
 
@@ -148,5 +161,5 @@ def page(
         NotFound: ``PROJECT_NOT_FOUND``.
     """
     parent = require_project(tx, project_id, visible_to=caller)["id"] if project_id else None
-    found = space.page(tx, SESSION, caller, replace(wanted, parent=parent), limit, cursor)
-    return Sessions(sessions=[*found.spaces], total=found.total, next_cursor=found.next_cursor)
+    listing = space.page(tx, SESSION, caller, replace(filters, parent=parent), limit, cursor)
+    return Sessions(sessions=[*listing.spaces], total=listing.total, next_cursor=listing.next_cursor)

@@ -94,7 +94,7 @@ def find(
 
 
 def page(
-    tx: Reader, kind: SpaceKind[M], caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None
+    tx: Reader, kind: SpaceKind[M], caller: Caller, filters: SpaceFilter, limit: int, cursor: str | None
 ) -> SpacePage[M]:
     """One page of the spaces that are visible to a caller, oldest first.
 
@@ -102,13 +102,13 @@ def page(
         BadInput: ``BAD_CURSOR``. Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
     """
     permissions.check(tx, caller, "read", kind.resource)
-    chosen = {"parent": wanted.parent, "search": like_pattern(wanted.search), "since": wanted.since}
-    values = _visible(caller, wanted.deleted) | chosen
+    chosen = {"parent": filters.parent, "search": like_pattern(filters.search), "since": filters.since}
+    values = _visible(caller, filters.deleted) | chosen
     rows = tx.all(kind.sql.list, values | paging.after(cursor), limit=limit + 1)
     total = tx.one(kind.sql.count, values)
     assert total is not None
-    shown, following = paging.cut(rows, limit, "created_at", "id")
-    return SpacePage([kind.of(row) for row in shown], total["n"], following)
+    page_rows, following = paging.cut(rows, limit, "created_at", "id")
+    return SpacePage([kind.of(row) for row in page_rows], total["n"], following)
 
 
 def create(
@@ -131,9 +131,9 @@ def create(
     """
     _check_name(kind, name)
     require_free(tx, kind, parent, name)
-    made = space_id or str(uuid7(tx.now))
-    tx.run(kind.sql.add, id=made, parent=parent, name=name, description=description, now=tx.now if at is None else at)
-    return _changed(tx, kind, SpaceChange.CREATED, made, name=name)
+    new_id = space_id or str(uuid7(tx.now))
+    tx.run(kind.sql.add, id=new_id, parent=parent, name=name, description=description, now=tx.now if at is None else at)
+    return _record_change(tx, kind, SpaceChange.CREATED, new_id, name=name)
 
 
 def update(tx: Tx, kind: SpaceKind[M], row: Row, name: str | None, description: str | None) -> M:
@@ -145,18 +145,18 @@ def update(tx: Tx, kind: SpaceKind[M], row: Row, name: str | None, description: 
     if name is not None and name != row["name"]:
         _check_name(kind, name)
         require_free(tx, kind, row["parent_id"], name, row["id"])
-    given = {"name": name, "description": description}
-    changes = sorted(field for field, value in given.items() if value is not None)
+    columns = {"name": name, "description": description}
+    changes = sorted(field for field, value in columns.items() if value is not None)
     if not changes:
         return kind.of(row)
-    tx.run(kind.sql.update, given, id=row["id"], now=tx.now)
-    return _changed(tx, kind, SpaceChange.UPDATED, row["id"], changes=changes)
+    tx.run(kind.sql.update, columns, id=row["id"], now=tx.now)
+    return _record_change(tx, kind, SpaceChange.UPDATED, row["id"], changes=changes)
 
 
 def delete(tx: Tx, kind: SpaceKind[M], row: Row) -> M:
     """Mark a space, and thereby its contents, as deleted."""
     tx.run(kind.sql.set_deleted, id=row["id"], at=tx.now)
-    return _changed(tx, kind, SpaceChange.DELETED, row["id"])
+    return _record_change(tx, kind, SpaceChange.DELETED, row["id"])
 
 
 def restore(tx: Tx, kind: SpaceKind[M], row: Row) -> M:
@@ -167,7 +167,7 @@ def restore(tx: Tx, kind: SpaceKind[M], row: Row) -> M:
     """
     require_free(tx, kind, row["parent_id"], row["name"])
     tx.run(kind.sql.set_deleted, id=row["id"], at=None)
-    return _changed(tx, kind, SpaceChange.RESTORED, row["id"])
+    return _record_change(tx, kind, SpaceChange.RESTORED, row["id"])
 
 
 def require_free(tx: Reader, kind: SpaceKind[M], parent: str | None, name: str, besides: str | None = None) -> None:
@@ -187,7 +187,7 @@ def _check_name(kind: SpaceKind[M], name: str) -> None:
         raise BadInput("BAD_NAME", f"A {kind.noun} cannot be named {name!r}, which is taken for none. Choose another.")
 
 
-def _changed(tx: Tx, kind: SpaceKind[M], change: SpaceChange, space_id: str, **data: object) -> M:
+def _record_change(tx: Tx, kind: SpaceKind[M], change: SpaceChange, space_id: str, **data: object) -> M:
     row = find(tx, kind, space_id, deleted=change is SpaceChange.DELETED)
     assert row is not None, "it was changed in this transaction"
     tx.emit(f"{kind.noun}.{change}", f"{kind.noun}:{space_id}", **kind.event(row), **data)

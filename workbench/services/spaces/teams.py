@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Columns, Command, Ctx, op
+from workbench.ops import Caller, Columns, Command, Ctx, RestRoute, op
 from workbench.rules.naming import Description, Name
 from workbench.rules.wire.paging import Cursor, Deleted, Limit, Search
 from workbench.services.access import permissions
@@ -63,13 +63,17 @@ TEAM = SpaceKind(
 )
 
 
-@op(allow=Level.OPERATOR, command=Command("teams add NAME", "Created the team {name}; its id is {id}."))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("teams add NAME", "Created the team {name}; its id is {id}."),
+    rest=RestRoute("POST", "/teams"),
+)
 async def create_team(ctx: Ctx, name: Name, session_id: IntoSession = None, description: Description = "") -> Team:
     """Create a team. Names are unique among the teams of a session, or without one, that are not deleted."""
     return await ctx.write(lambda tx: space.create(tx, TEAM, _session(tx, session_id), name, description))
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, rest=RestRoute("GET", "/teams/{team_id}"))
 async def get_team(ctx: Ctx, team_id: TeamRef) -> Team:
     """Get a team that is visible to you."""
 
@@ -80,7 +84,14 @@ async def get_team(ctx: Ctx, team_id: TeamRef) -> Team:
     return await ctx.read(question)
 
 
-@op(allow=Level.READ, reads=True, tool=False, command=Command("teams list"))
+@op(
+    allow=Level.READ,
+    reads=True,
+    tool=False,
+    command=Command("teams list"),
+    rest=RestRoute("GET", "/teams", rows="teams"),
+    refreshed_by="project session team agent",
+)
 async def list_teams(
     ctx: Ctx,
     session_id: Annotated[str | None, Field(description="Only teams of this session (id or name).")] = None,
@@ -90,11 +101,11 @@ async def list_teams(
     cursor: Cursor = None,
 ) -> Teams:
     """List the teams that are visible to you, oldest first."""
-    wanted = SpaceFilter(search, deleted)
-    return await ctx.read(lambda tx: page(tx, ctx.caller, wanted, limit, cursor, session_id))
+    filters = SpaceFilter(search, deleted)
+    return await ctx.read(lambda tx: page(tx, ctx.caller, filters, limit, cursor, session_id))
 
 
-@op(allow=Level.OPERATOR, command=space.edits("team"))
+@op(allow=Level.OPERATOR, command=space.edits("team"), rest=RestRoute("PATCH", "/teams/{team_id}"))
 async def update_team(
     ctx: Ctx, team_id: TeamRef, name: Name | None = None, description: Description | None = None
 ) -> Team:
@@ -102,7 +113,11 @@ async def update_team(
     return await ctx.write(lambda tx: space.update(tx, TEAM, require_team(tx, team_id), name, description))
 
 
-@op(allow=Level.OPERATOR, command=Command("teams move TEAM_ID SESSION_ID", "Moved {team_id}."))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("teams move TEAM_ID SESSION_ID", "Moved {team_id}."),
+    rest=RestRoute("POST", "/teams/{team_id}/move"),
+)
 async def move_team(ctx: Ctx, team_id: TeamRef, session_id: IntoSession) -> Team:
     """Move a team and its members to a session, or to none."""
 
@@ -122,13 +137,18 @@ async def move_team(ctx: Ctx, team_id: TeamRef, session_id: IntoSession) -> Team
 @op(
     allow=Level.OPERATOR,
     command=Command("teams delete TEAM_ID", "Deleted {team_id}. `teams restore {id}` brings it back."),
+    rest=RestRoute("DELETE", "/teams/{team_id}"),
 )
 async def delete_team(ctx: Ctx, team_id: TeamRef) -> Team:
     """Delete a team. Its members stay in their session; restore_team restores the team with its members."""
     return await ctx.write(lambda tx: space.delete(tx, TEAM, require_team(tx, team_id)))
 
 
-@op(allow=Level.OPERATOR, command=Command("teams restore TEAM_ID", "Restored {team_id}."))
+@op(
+    allow=Level.OPERATOR,
+    command=Command("teams restore TEAM_ID", "Restored {team_id}."),
+    rest=RestRoute("POST", "/teams/{team_id}/restore"),
+)
 async def restore_team(ctx: Ctx, team_id: TeamRef) -> Team:
     """Restore a deleted team with the agents that are still its members."""
 
@@ -149,13 +169,13 @@ def require_team(tx: Reader, ref: str, *, deleted: bool = False, visible_to: Cal
     """
     row = space.find(tx, TEAM, ref, deleted=deleted, visible_to=visible_to)
     if row is None:
-        kind, more = ("deleted team", " with deleted=true") if deleted else ("team", "")
-        raise NotFound("TEAM_NOT_FOUND", f"There is no {kind} {ref!r}. list_teams{more} lists them.")
+        kind, given = ("deleted team", {"deleted": True}) if deleted else ("team", {})
+        raise NotFound("TEAM_NOT_FOUND", f"There is no {kind} {ref!r}.", Hint("list_teams", **given))
     return row
 
 
 def page(
-    tx: Reader, caller: Caller, wanted: SpaceFilter, limit: int, cursor: str | None, session_id: str | None
+    tx: Reader, caller: Caller, filters: SpaceFilter, limit: int, cursor: str | None, session_id: str | None
 ) -> Teams:
     """One page of the teams visible to a caller, of a session (id or name) or of all; see `space.page`.
 
@@ -163,8 +183,8 @@ def page(
         NotFound: ``SESSION_NOT_FOUND``.
     """
     parent = _session(tx, session_id, visible_to=caller)
-    found = space.page(tx, TEAM, caller, replace(wanted, parent=parent), limit, cursor)
-    return Teams(teams=[*found.spaces], total=found.total, next_cursor=found.next_cursor)
+    listing = space.page(tx, TEAM, caller, replace(filters, parent=parent), limit, cursor)
+    return Teams(teams=[*listing.spaces], total=listing.total, next_cursor=listing.next_cursor)
 
 
 def _session(tx: Reader, ref: str | None, visible_to: Caller | None = None) -> str | None:

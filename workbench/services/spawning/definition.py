@@ -76,9 +76,9 @@ def own(ctx: Ctx, snapshot: Snapshot, self_tools: SelfTools | None) -> OwnDefini
     may_write = Capability.DEFINITIONS in ctx.caller.capabilities
     if self_tools is SelfTools.WRITE and not may_write:
         raise Refused("FORBIDDEN", "You may not write definitions, so your agents may not. Give self_tools=read.")
-    chosen = self_tools or (SelfTools.WRITE if may_write else SelfTools.READ)
+    permission = self_tools or (SelfTools.WRITE if may_write else SelfTools.READ)
     metadata = snapshot.definition.metadata
-    return OwnDefinition(id=metadata.id, name=metadata.name, hash=snapshot.hash, self_tools=chosen)
+    return OwnDefinition(id=metadata.id, name=metadata.name, hash=snapshot.hash, self_tools=permission)
 
 
 def persona_of(persona_id: str | None, snapshot: Snapshot | None) -> str:
@@ -87,15 +87,15 @@ def persona_of(persona_id: str | None, snapshot: Snapshot | None) -> str:
     Raises:
         BadInput: ``PERSONA_REQUIRED``.
     """
-    found = persona_id or (snapshot and snapshot.definition.metadata.persona)
-    if not found:
+    persona = persona_id or (snapshot and snapshot.definition.metadata.persona)
+    if not persona:
         whose = "The definition names no persona. " if snapshot else ""
         raise BadInput("PERSONA_REQUIRED", f"{whose}Give persona_id: what kind of work the agent takes.")
-    return found
+    return persona
 
 
 async def of_agent(ctx: Ctx, request: SpawnRequest, spawn: Row) -> AgentSetup | None:
-    """What the worker of an agent gets of its definition, as that is now; None if it has none.
+    """The parts of an agent's present definition that its worker gets; None if it has none.
 
     Args:
         spawn: its row.
@@ -110,20 +110,22 @@ async def of_agent(ctx: Ctx, request: SpawnRequest, spawn: Row) -> AgentSetup | 
 
 
 async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools: SelfTools) -> AgentSetup:
-    """What a worker gets of a definition.
+    """The parts of a definition that a worker gets.
 
     Raises:
         WorkbenchError: see `profiles.load` and `profiles.fitted`. Refused: ``DEFINITION_NOT_TRUSTED``.
         Unavailable: ``SECRET_UNRESOLVED``.
     """
     definition, profile = snapshot.definition, await asyncio.to_thread(profiles.load, ctx.settings, request.profile)
-    found, offers = profiles.fitted(profile, definition), profile.token and self_tools is not SelfTools.OFF
-    if found.needs_trust:
+    fit, offers = profiles.fitted(profile, definition), profile.token and self_tools is not SelfTools.OFF
+    if fit.needs_trust:
         await trust.require(ctx, snapshot)
-    provider = found.provider or ""
-    known = await secrets.resolved(ctx, definition, providers=(provider,), servers=tuple(found.servers))
-    limits = {"max_chat_turns", "max_output_tokens"}
-    servers = {name: one.model_copy(update={"server": known.mcp_servers[name]}) for name, one in found.servers.items()}
+    provider = fit.provider or ""
+    resolved = await secrets.resolved(ctx, definition, providers=(provider,), servers=tuple(fit.servers))
+    most = {"max_chat_turns", "max_output_tokens"}
+    servers = {
+        name: server.model_copy(update={"server": resolved.mcp_servers[name]}) for name, server in fit.servers.items()
+    }
     return AgentSetup(
         id=definition.metadata.id,
         name=definition.metadata.name,
@@ -135,23 +137,24 @@ async def setup(ctx: Ctx, request: SpawnRequest, snapshot: Snapshot, self_tools:
             for path, text in layout.change({}, with_masked_configuration(definition)).items()
             if text is not None
         },
-        provider=found.provider,
-        provider_config=dict(known.providers.get(provider, {})),
-        model=found.model,
+        provider=fit.provider,
+        provider_config=dict(resolved.providers.get(provider, {})),
+        model=fit.model,
         servers=servers,
-        secrets=tuple(sorted(known.values)),
-        **definition.settings.model_dump(by_alias=False, include=limits),
+        limits=definition.settings.limits,
+        secrets=tuple(sorted(resolved.values)),
+        **definition.settings.model_dump(by_alias=False, include=most),
     )
 
 
-def version(found: AgentSetup | None) -> dict[str, Any]:
-    """What identifies the definition that an agent is started with, and the prompt that is made of it."""
-    if found is None:
+def version(setup: AgentSetup | None) -> dict[str, Any]:
+    """The hashes of the definition that an agent is started with, and of the prompt that is made of it."""
+    if setup is None:
         return dict.fromkeys(("definition_hash", "prompt_hash", "include"))
-    prompt = composition.text_hash(found.system_prompt)
-    return {"definition_hash": found.hash, "prompt_hash": prompt, "include": json.dumps(found.include)}
+    prompt = composition.text_hash(setup.system_prompt)
+    return {"definition_hash": setup.hash, "prompt_hash": prompt, "include": json.dumps(setup.include)}
 
 
-def record(tx: Tx, agent_uid: str, found: AgentSetup | None) -> None:
+def record(tx: Tx, agent_uid: str, setup: AgentSetup | None) -> None:
     """Record the version of its definition that an agent is started with."""
-    tx.run(SQL.record, version(found), agent=agent_uid)
+    tx.run(SQL.record, version(setup), agent=agent_uid)

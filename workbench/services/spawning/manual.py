@@ -47,7 +47,7 @@ class Enlisted(Wire):
     unused: list[str]
 
 
-@op(allow=Level.OPERATOR, needs_server=True, tool=False)
+@op(allow=Level.OPERATOR, needs_server=True, tool=False, command="worker")
 async def enlist_worker(
     ctx: Ctx,
     scratch: Annotated[str, Field(description="An empty directory for it alone; whoever runs the worker removes it.")],
@@ -73,14 +73,14 @@ async def enlist_worker(
     request = SpawnRequest(
         profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
     )
-    wanted = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
-    who = await newcomer.check(ctx, wanted, request, environment, snapshot)
+    choices = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
+    who = await newcomer.check(ctx, choices, request, environment, snapshot)
     own = who.definition
     setup = await definitions.setup(ctx, request, snapshot, own.self_tools) if snapshot and own else None
     token = access.new_token("wba")
     registering = ctx.write(lambda tx: add_pending(tx, ctx, token=token, profile=profile, **who.registration))
-    made = allow_admitted(ctx, await registering)
-    agent_id, _ = await approve_if_auto(ctx, made, "auto")
+    registration = allow_admitted(ctx, await registering)
+    agent_id, _ = await approve_if_auto(ctx, registration, "auto")
     if setup is not None:
         await ctx.write(lambda tx: definitions.record(tx, require_agent(tx, agent_id)["id"], setup))
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, who.worktree))

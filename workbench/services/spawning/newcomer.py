@@ -59,7 +59,7 @@ class Newcomer:
 
 
 async def check(
-    ctx: Ctx, wanted: NewcomerRequest, request: SpawnRequest, environment: Environment, snapshot: Snapshot | None
+    ctx: Ctx, choices: NewcomerRequest, request: SpawnRequest, environment: Environment, snapshot: Snapshot | None
 ) -> Newcomer:
     """Refuse what cannot be spawned; create the worktree, if that is wanted, when all else is in order.
 
@@ -68,26 +68,26 @@ async def check(
             `check_profile`, `trust.require`, `confinement_of` and `workplace.check`.
     """
     check_environment(environment, request.secret)
-    _check_tools(ctx.caller, wanted.tools)
-    await ctx.require_tools(ctx, set(wanted.tools).difference(ctx.caller.tools))
-    persona_id = definitions.persona_of(wanted.persona_id, snapshot)
-    own = definitions.own(ctx, snapshot, wanted.self_tools) if snapshot else None
+    _check_tools(ctx.caller, choices.tools)
+    await ctx.require_tools(ctx, set(choices.tools).difference(ctx.caller.tools))
+    persona_id = definitions.persona_of(choices.persona_id, snapshot)
+    definition = definitions.own(ctx, snapshot, choices.self_tools) if snapshot else None
     checked = await check_profile(ctx, request, snapshot)
     await learn_secrets(ctx, request, environment)
     if snapshot is not None and checked.fit is not None and checked.fit.needs_trust:
         await trust.require(ctx, snapshot)
     elif snapshot is not None:
         await trust.require(ctx, snapshot, PROMPT)
-        if wanted.persona_id is None:
+        if choices.persona_id is None:
             await trust.require(ctx, snapshot, ROLE)
     confinement_of(ctx.settings)
-    place = (persona_id, wanted.worktree, request.task_id, wanted.new_worktree)
+    place = (persona_id, choices.worktree, request.task_id, choices.new_worktree)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, *place))
-    name = wanted.name or (snapshot.definition.metadata.name if snapshot else persona_id)
-    if wanted.new_worktree:
+    name = choices.name or (snapshot.definition.metadata.name if snapshot else persona_id)
+    if choices.new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name)
-    capabilities, variables = checked.capabilities, tuple(sorted(environment))
-    return Newcomer(name, persona_id, capabilities, worktree, own, variables, tuple(wanted.tools), checked.unused)
+    variables, tools = tuple(sorted(environment)), tuple(choices.tools)
+    return Newcomer(name, persona_id, checked.capabilities, worktree, definition, variables, tools, checked.unused)
 
 
 def _check_tools(caller: Caller, tools: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Masks, once in the life of a project, what was recorded before secrets were masked, where they are still known."""
+"""Masks known secrets in what was recorded before they were masked; runs once in the life of a project."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ async def mask(ctx: Ctx) -> None:
     log.warning("masking secrets in older records; this happens once, and takes a while if there are many")
     try:
         await _learn(ctx)
-        known = ctx.secrets
+        secrets = ctx.secrets
         functions: dict[str, Callable[..., Any]] = {
-            "masked": partial(masked, known),
-            "history": partial(_masked_history, known),
+            "masked": partial(masked, secrets),
+            "history": partial(_mask_history, secrets),
             "definition": masked_definition,
         }
         await ctx.store.rewrite(SCRIPT, functions)
         written = {row["file"] for row in await ctx.read(lambda tx: tx.all(SQL.written_logs))}
-        await asyncio.to_thread(_mask_logs, known, ctx.settings.logs, written)
+        await asyncio.to_thread(_mask_logs, secrets, ctx.settings.logs, written)
         await ctx.write(lambda tx: tx.run(SQL.note_masked_records, now=tx.now))
     except WorkbenchError:
         log.warning("older records are not masked yet", exc_info=True)
@@ -58,31 +58,31 @@ async def _learn(ctx: Ctx) -> None:
         with suppress(WorkbenchError):  # its variables are lost, or its profile
             await request.environment_of(ctx, spawn["agent_id"], SpawnRequest.of(spawn))
     for row in await ctx.read(lambda tx: tx.all(SQL.definition_contents)):
-        if (found := _definition(row["content"])) is not None:
-            await secret_marks.learn(ctx, written_out.values(found))
+        if (definition := _definition(row["content"])) is not None:
+            await secret_marks.learn(ctx, written_out.values(definition))
 
 
-def masked(known: KnownSecrets, text: str | None) -> str | None:
+def masked(secrets: KnownSecrets, text: str | None) -> str | None:
     """A text, or JSON, without secrets; JSON stays JSON."""
-    return _changed(text, known.masked, otherwise=known.masked)
+    return _rewrite(text, secrets.masked, otherwise=secrets.masked)
 
 
 def masked_definition(text: str) -> str:
     """A version of a definition without the secrets that it had written out."""
-    found = _definition(text)
-    if found is None or (shown := written_out.masked(found)) == found:
+    definition = _definition(text)
+    if definition is None or (clean := written_out.masked(definition)) == definition:
         return text
-    return shown.model_dump_json(by_alias=True)
+    return clean.model_dump_json(by_alias=True)
 
 
-def _masked_history(known: KnownSecrets, text: str | None) -> str | None:
+def _mask_history(secrets: KnownSecrets, text: str | None) -> str | None:
     try:
-        return _changed(text, partial(without_secrets, known))
+        return _rewrite(text, partial(without_secrets, secrets))
     except (KeyError, TypeError):  # it is no history of today's form
-        return masked(known, text)
+        return masked(secrets, text)
 
 
-def _changed(text: str | None, change: Callable[[Any], Any], otherwise: Callable[[str], Any] = str) -> str | None:
+def _rewrite(text: str | None, change: Callable[[Any], Any], otherwise: Callable[[str], Any] = str) -> str | None:
     """JSON with its value changed; as it was if that changes nothing. What is no JSON is changed as a text."""
     if text is None:
         return None
@@ -101,7 +101,7 @@ def _definition(text: str) -> Definition | None:
         return None
 
 
-def _mask_logs(known: KnownSecrets, logs: Path, written: set[str]) -> None:
+def _mask_logs(secrets: KnownSecrets, logs: Path, written: set[str]) -> None:
     """Mask the logs of what has ended: agents, and calls of functions.
 
     Args:
@@ -111,4 +111,4 @@ def _mask_logs(known: KnownSecrets, logs: Path, written: set[str]) -> None:
         if file.stem in written or file.is_symlink():
             continue
         with suppress(OSError):
-            known.mask_file(file)
+            secrets.mask_file(file)

@@ -18,7 +18,7 @@ from workbench.store.base import Reader, Row, Tx
 log = logging.getLogger(__name__)
 
 
-@duty("starting queued agents", 0.25)
+@duty("starting queued agents", 5.0, wakes=True)
 async def start_queued(ctx: Ctx) -> None:
     """Start queued agents while there are free slots; one that cannot be started leaves the queue."""
     if not await ctx.read(lambda tx: _startable(tx, ctx)):
@@ -37,15 +37,15 @@ def _startable(tx: Reader, ctx: Ctx) -> list[Row]:
     busy = tx.all(SQL.busy)
     free = ctx.settings.max_agents_running - len(busy)
     shares = Counter(row["spawned_by"] for row in busy if row["spawned_by"])
-    found: list[Row] = []
+    agents: list[Row] = []
     for row in tx.all(SQL.queue):
-        if len(found) >= free:
+        if len(agents) >= free:
             break
         if row["spawned_by"] and shares[row["spawned_by"]] >= ctx.settings.max_agents_per_planner:
             continue
         shares[row["spawned_by"]] += 1
-        found.append(row)
-    return found
+        agents.append(row)
+    return agents
 
 
 def take_slot(tx: Tx, ctx: Ctx, agent: str) -> bool:
@@ -58,7 +58,7 @@ def take_slot(tx: Tx, ctx: Ctx, agent: str) -> bool:
 
 
 def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
-    taken = []
+    agents = []
     for row in _startable(tx, ctx):
         if row["deleted_at"] is not None or row["registration_status"] not in (
             *access.MAY_ACT,
@@ -67,5 +67,5 @@ def _take_slots(tx: Tx, ctx: Ctx) -> list[str]:
             termination.give_up(tx, row["agent_id"], "it is no longer admitted")
         else:
             tx.run(SQL.starting, agent=row["agent_id"])
-            taken.append(row["agent_id"])
-    return taken
+            agents.append(row["agent_id"])
+    return agents

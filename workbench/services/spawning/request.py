@@ -22,7 +22,7 @@ from workbench.rules.profile import RESERVED
 from workbench.services.access import secret_marks
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.agents.grants import ToolRef
-from workbench.services.processes import environments, profiles
+from workbench.services.processes import processes, profiles
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.tasks.rows import visible_row
 from workbench.store.base import Row
@@ -147,10 +147,10 @@ async def learn_secrets(ctx: Ctx, request: SpawnRequest, environment: Mapping[st
         WorkbenchError: see `profiles.load`.
     """
 
-    def found() -> list[str]:
+    def values() -> list[str]:
         return list(person.secrets(profiles.load(ctx.settings, request.profile), environment, request.secret))
 
-    await secret_marks.learn(ctx, await asyncio.to_thread(found))
+    await secret_marks.learn(ctx, await asyncio.to_thread(values))
 
 
 @recovers
@@ -209,8 +209,8 @@ async def environment_of(ctx: Ctx, agent_uid: str, request: SpawnRequest) -> dic
     if not request.has_environment:
         await learn_secrets(ctx, request, {})
         return {}
-    saved = await asyncio.to_thread(environments.load, ctx.settings, agent_uid)
-    if saved is None:
+    environment = await asyncio.to_thread(processes.load_environment, ctx.settings, agent_uid)
+    if environment is None:
         raise Unavailable("ENVIRONMENT_LOST", "The variables it was spawned with are lost. Spawn another agent.")
-    await learn_secrets(ctx, request, saved)
-    return saved
+    await learn_secrets(ctx, request, environment)
+    return environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -17,7 +18,7 @@ from workbench.services import approvals
 from workbench.services.agents.register import Registered, add_pending, allow_admitted
 from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes
-from workbench.services.processes import environments, processes, termination
+from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
 from workbench.services.spawning import definition as definitions
@@ -45,7 +46,7 @@ from workbench.services.spawning.request import (
 from workbench.store.base import Reader, Row, Tx
 
 SPAWN = "spawn"
-"""Who admits an agent that its operator started: the start itself, not an answer that the agent had to wait for."""
+"""The actor that admits an agent which the operator started: the start itself, not a later decision."""
 
 
 class Spawned(Wire):
@@ -69,7 +70,7 @@ class Spawned(Wire):
     unused: list[str]
 
 
-@op(allow=Level.PLANNER, needs_server=True)
+@op(allow=Level.PLANNER, needs_server=True, command="spawn")
 async def spawn_agent(
     ctx: Ctx,
     persona_id: SpawnPersona = None,
@@ -103,31 +104,29 @@ async def spawn_agent(
     request = SpawnRequest(
         profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
     )
-    wanted = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
-    who = await newcomer.check(ctx, wanted, request, environment, snapshot)
+    choices = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
+    who = await newcomer.check(ctx, choices, request, environment, snapshot)
     return await ctx.repositories.shielded(_spawn(ctx, who, request, environment, approve))
 
 
 async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: Environment, approve: str) -> Spawned:
     """Register an agent and start it."""
-    made, agent_uid, at_once = await _register(ctx, who, request)
+    registration, agent_uid, at_once = await _register(ctx, who, request)
     try:
-        await asyncio.to_thread(environments.save, ctx.settings, agent_uid, environment)
-        agent_id, status = await approve_if_auto(ctx, made, approve)
-        question = made.approval_id if status is Registration.PENDING else None
+        await asyncio.to_thread(processes.save_environment, ctx.settings, agent_uid, environment)
+        agent_id, status = await approve_if_auto(ctx, registration, approve)
+        question = registration.approval_id if status is Registration.PENDING else None
         pid = await launch(ctx, agent_uid) if at_once else None
     except WorkbenchError as error:
         reason = error.message
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
-        await asyncio.to_thread(environments.remove, ctx.settings, agent_uid)
+        await asyncio.to_thread(processes.remove_environment, ctx.settings, agent_uid)
         raise
-    definition_id = who.definition.id if who.definition else None
-    role = await ctx.read(lambda tx: Role(require_agent(tx, agent_id)["role"]))
-    found = _spawned(ctx, agent_uid, agent_id, role, status, pid, who.worktree, definition_id)
-    return found.model_copy(update={"approval_id": question, "unused": [*found.unused, *who.unused]})
+    agent = await ctx.read(lambda tx: require_agent(tx, agent_id))
+    return _describe(ctx, agent, status, pid, who.unused, question)
 
 
-@op(allow=Level.PLANNER, needs_server=True, destructive=True)
+@op(allow=Level.PLANNER, needs_server=True, destructive=True, command="restart")
 async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     """Restart an agent you spawned: end its process, if it runs, and start another with a new token.
 
@@ -155,10 +154,7 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
         await definitions.setup(ctx, request, snapshot, SelfTools(agent["self_tools"]))
     confinement_of(ctx.settings)
     pid = await ctx.repositories.shielded(_restart(ctx, agent))
-    status = Registration(agent["registration_status"])
-    role = Role(agent["role"])
-    found = _spawned(ctx, agent_uid, agent_id, role, status, pid, agent["assigned_worktree"], definition_id)
-    return found.model_copy(update={"unused": [*found.unused, *checked.unused]})
+    return _describe(ctx, agent, Registration(agent["registration_status"]), pid, checked.unused)
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:
@@ -185,45 +181,38 @@ async def _register(ctx: Ctx, who: Newcomer, request: SpawnRequest) -> tuple[Reg
                 f"{waiting} agents are queued, as many as the setting max_agents_queued allows. "
                 "Terminate one, or wait until one ends.",
             )
-        token = access.new_token("wba")
-        made = add_pending(tx, ctx, token=token, parent=ctx.caller.agent, profile=request.profile, **who.registration)
-        agent: str = require_agent(tx, made.agent_id)["id"]
-        values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": ctx.caller.agent}
+        token, parent = access.new_token("wba"), ctx.caller.agent
+        registration = add_pending(tx, ctx, token=token, parent=parent, profile=request.profile, **who.registration)
+        agent: str = require_agent(tx, registration.agent_id)["id"]
+        values = {"agent": agent, "profile": request.profile, "request": request.as_json(), "parent": parent}
         tx.run(SQL.add, values, now=tx.now)
-        return made, agent, take_slot(tx, ctx, agent)
+        return registration, agent, take_slot(tx, ctx, agent)
 
-    made, agent_uid, at_once = await ctx.write(change)
-    return allow_admitted(ctx, made), agent_uid, at_once
+    registration, agent_uid, at_once = await ctx.write(change)
+    return allow_admitted(ctx, registration), agent_uid, at_once
 
 
-async def approve_if_auto(ctx: Ctx, made: Registered, approve: str) -> tuple[str, Registration]:
+async def approve_if_auto(ctx: Ctx, registration: Registered, approve: str) -> tuple[str, Registration]:
     """Approve a registration at once if the operator chose that; the agent's id and registration status."""
     if approve != "auto" or ctx.caller.level is not Level.OPERATOR:
-        return made.agent_id, made.status
-    decision = await approvals.approve(ctx.of(replace(ctx.caller, name=SPAWN)), made.approval_id)
+        return registration.agent_id, registration.status
+    decision = await approvals.approve(ctx.of(replace(ctx.caller, name=SPAWN)), registration.approval_id)
     return decision.outcome["agent_id"], Registration(decision.outcome["status"])
 
 
-def _spawned(
-    ctx: Ctx,
-    agent_uid: str,
-    agent_id: str,
-    role: Role,
-    status: Registration,
-    pid: int | None,
-    worktree: str | None,
-    definition_id: str | None,
+def _describe(
+    ctx: Ctx, agent: Row, status: Registration, pid: int | None, unused: Sequence[str], approval_id: int | None = None
 ) -> Spawned:
     return Spawned(
-        agent_id=agent_id,
-        role=role,
+        agent_id=agent["assigned_agent_id"],
+        role=agent["role"],
         status=status,
-        approval_id=None,
+        approval_id=approval_id,
         state="queued" if pid is None else "running",
         pid=pid,
-        worktree=worktree,
-        log=str(processes.log_of(ctx, agent_uid)),
+        worktree=agent["assigned_worktree"],
+        log=str(processes.log_of(ctx, agent["id"])),
         confinement=confinement_of(ctx.settings),
-        definition_id=definition_id,
-        unused=unused_paths(ctx.settings),
+        definition_id=agent["definition_id"],
+        unused=[*unused_paths(ctx.settings), *unused],
     )

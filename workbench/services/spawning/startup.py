@@ -22,7 +22,7 @@ from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 @dataclass(frozen=True, slots=True)
 class WorkerStart:
-    """What a worker gets at one start.
+    """The values that a worker gets at one start.
 
     Args:
         token: its new token.
@@ -80,15 +80,20 @@ async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
 
 
 def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart) -> Box:
-    """What the commands of an agent may access. Without a worktree, they can write only to their scratch directory,
-    and read the project except its entries that begin with a dot. The programs and ports of its definition's MCP
-    servers are added: the operator trusts those."""
+    """The box of an agent's commands. Without a worktree, they can write only to their scratch directory, and read the
+    project except its entries that begin with a dot. The programs and ports of its definition's MCP servers are added:
+    the operator trusts those."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
-    server = urlsplit(ctx.server.url).port or 0
-    servers = [one.server for one in start.definition.servers.values()] if start.definition else []
+    own_port = urlsplit(ctx.server.url).port or 0
+    servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
-    read += [path for one in servers if isinstance(one, StdioServer) for path in profiles.server_places(settings, one)]
+    read += [
+        path
+        for server in servers
+        if isinstance(server, StdioServer)
+        for path in profiles.server_places(settings, server)
+    ]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
     return sandbox.box(
@@ -98,7 +103,7 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
         objects=borrowed,
         scratch=start.scratch,
         read=read,
-        connect=[*(server if port == "server" else port for port in profile.connect), *_ports(servers)],
+        connect=[*(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
     )
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from workbench.model import Level, Wire
+from pydantic import Field
+
+from workbench.model import Int64, Level, Wire
 from workbench.ops import Ctx, op
-from workbench.store.base import Reader
+from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+NAMED = 3
+"""The most kinds of agents that the message names."""
 
 
 class Unattended(Wire):
-    """Claimable tasks that no agent can do which is active, runs or is about to start.
+    """Claimable tasks for which there is no agent that is active, runs or is about to start.
 
     `restartable` are the spawned agents that have ended and could do some of them. `message` is empty if there is no
     such task.
@@ -24,21 +29,38 @@ class Unattended(Wire):
     message: str
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
-async def get_unattended_work(ctx: Ctx) -> Unattended:
+@op(allow=Level.OPERATOR, reads=True, tool=False, refreshed_by="task agent")
+async def get_unattended_work(
+    ctx: Ctx,
+    task_id: Annotated[Int64 | None, Field(description="Only this task and those that it waits for.")] = None,
+) -> Unattended:
     """Count the open tasks that no agent is left to do, and list the agents that could be restarted for them."""
 
     def question(tx: Reader) -> Unattended:
-        row = tx.one(SQL.count)
-        assert row is not None
-        restartable = [one["assigned_agent_id"] for one in tx.all(SQL.restartable)] if row["n"] else []
-        return Unattended(tasks=row["n"], restartable=restartable, message=_message(row["n"], restartable))
+        kinds = tx.all(SQL.kinds, task_id=task_id)
+        agents = tx.all(SQL.restartable, task_id=task_id) if kinds else []
+        restartable = [agent["assigned_agent_id"] for agent in agents]
+        return Unattended(
+            tasks=sum(int(kind["n"]) for kind in kinds), restartable=restartable, message=_message(kinds, restartable)
+        )
 
     return await ctx.read(question)
 
 
-def _message(tasks: int, restartable: Sequence[str]) -> str:
-    if not tasks:
+def _message(kinds: Sequence[Row], restartable: Sequence[str]) -> str:
+    if not kinds:
         return ""
-    todo = f"Restart {' or '.join(restartable[:3])}." if restartable else "Spawn one."
-    return f"There is no agent to do {tasks:,} open {'task' if tasks == 1 else 'tasks'}. {todo}"
+    count = sum(int(kind["n"]) for kind in kinds)
+    what = f"There is no agent to do {count:,} open {'task' if count == 1 else 'tasks'}"
+    if restartable:
+        return f"{what}. Restart {' or '.join(restartable[:NAMED])}."
+    needs = " or ".join(dict.fromkeys(_need(kind) for kind in kinds[:NAMED]))
+    more = ", …" if len(kinds) > NAMED else ""
+    return f"{what}, which {'needs' if count == 1 else 'need'} {needs}{more}. Spawn one."
+
+
+def _need(kind: Row) -> str:
+    """Who could do tasks of a kind."""
+    if kind["agent"]:
+        return f"the agent {kind['agent']}"
+    return f"the persona {kind['persona_id']}" + (f" in the worktree {kind['worktree']}" if kind["worktree"] else "")

@@ -3,6 +3,11 @@
     COUNT(*) AS n
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.status = 'pending' AND s.unmet = 0
+  AND (CAST(:task_id AS BIGINT) IS NULL OR s.task_id IN (
+    WITH RECURSIVE needed (id) AS (
+        SELECT CAST(:task_id AS BIGINT)
+        UNION SELECT d.depends_on FROM task_dependencies d JOIN needed n ON d.task_id = n.id)
+    SELECT id FROM needed))
 GROUP BY s.persona_id, s.worktree, s.session_id, s.reserved_for, CASE WHEN t.run IS NULL THEN 0 ELSE 1 END) k
 
 -- part: fits
@@ -20,8 +25,11 @@ NOT EXISTS (
     WHERE {{fits}}
       AND (a.registration_status = 'active' OR w.state IN ('queued', 'starting') OR p.agent_id IS NOT NULL))
 
--- name: count
-SELECT COALESCE(SUM(k.n), 0) AS n FROM {{kinds}} WHERE {{unattended}};
+-- name: kinds
+SELECT k.persona_id, k.worktree, r.assigned_agent_id AS agent, SUM(k.n) AS n
+FROM {{kinds}} LEFT JOIN agents r ON r.id = k.reserved_for
+WHERE {{unattended}}
+GROUP BY k.persona_id, k.worktree, r.assigned_agent_id ORDER BY n DESC, k.persona_id, k.worktree, agent;
 
 -- name: restartable
 SELECT DISTINCT a.assigned_agent_id FROM {{kinds}}

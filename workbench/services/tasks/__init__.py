@@ -3,7 +3,8 @@
 - `task`: the types of the operations' arguments and answers
 - `rows`: reading and updating rows, who may see and change them, conversion to answers
 - `creation`, `plans`: adding tasks, one by one or as a plan
-- `changes`: subtasks, cancel, retry, reassign, priority
+- `changes`: subtasks, cancel, retry, reopen, reassign, priority
+- `editing`: the fields of a task that is in no plan
 - `dependencies`: which tasks wait for which
 - `board`, `details`: reading many tasks, reading one
 - `claims`, `heartbeat`, `progress`: an agent's work under a lease
@@ -18,6 +19,7 @@ from workbench.services.tasks import (
     creation,
     dependencies,
     details,
+    editing,
     expiry,
     heartbeat,
     plans,
@@ -34,6 +36,7 @@ __all__ = [
     "creation",
     "dependencies",
     "details",
+    "editing",
     "expiry",
     "heartbeat",
     "plans",

@@ -19,10 +19,7 @@ from workbench.model import TaskState, Wire
 from workbench.rules import access
 from workbench.rules.tasks import lifecycle
 from workbench.services.tasks import dependencies
-from workbench.services.tasks.rows import (
-    end_attempt,
-    reserve,
-)
+from workbench.services.tasks.rows import end_attempt, reserve
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -56,13 +53,13 @@ class AttemptEnding(Wire):
             }
         )
 
-    def with_request(self, asked: AttemptEnding | None) -> AttemptEnding:
-        """This ending, as the supervisor reports it, with what its command has said about the same ending."""
-        if asked is None or asked.outcome != self.outcome:
+    def with_request(self, request: AttemptEnding | None) -> AttemptEnding:
+        """This ending, as the supervisor reports it, with what its command has reported about the same ending."""
+        if request is None or request.outcome != self.outcome:
             return self
-        artifacts = tuple(dict.fromkeys((*asked.artifacts, *self.artifacts)))
-        result = self.result_data if asked.result_data is None else asked.result_data
-        return asked.model_copy(update={"artifacts": artifacts, "result_data": result})
+        artifacts = tuple(dict.fromkeys((*request.artifacts, *self.artifacts)))
+        result = self.result_data if request.result_data is None else request.result_data
+        return request.model_copy(update={"artifacts": artifacts, "result_data": result})
 
 
 def held_by(tx: Reader, agent: str) -> list[Row]:

@@ -15,3 +15,18 @@ SELECT branch_name, status FROM worktrees WHERE name = :name AND status IN ('int
 -- name: reservation
 SELECT a.assigned_agent_id AS agent_id FROM task_status s JOIN agents a ON a.id = s.reserved_for
 WHERE s.task_id = :task_id;
+
+-- name: cancelled_with
+-- One change ends a task and cancels what is below it and, as their policy says, what comes after any of these: all have
+-- the time of that change.
+WITH RECURSIVE ended (id) AS (
+    SELECT CAST(:task_id AS {{big}})
+    UNION
+    SELECT s.task_id FROM ended e
+    CROSS JOIN (SELECT 0 AS after UNION ALL SELECT 1 AS after) k
+    LEFT JOIN tasks t ON k.after = 0 AND t.parent_id = e.id
+    LEFT JOIN task_dependencies d ON k.after = 1 AND d.depends_on = e.id
+    JOIN task_status s ON s.task_id = COALESCE(t.id, d.task_id)
+    WHERE s.status = 'cancelled' AND s.completed_at = CAST(:at AS {{big}})
+)
+SELECT id FROM ended WHERE id <> :task_id ORDER BY id;

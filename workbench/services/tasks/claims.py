@@ -17,7 +17,6 @@ from workbench.services.tasks.rows import (
     require_task,
     task_of,
     visible_row,
-    waits_of,
 )
 from workbench.services.tasks.task import Assignment, TaskInfo
 from workbench.store.base import Reader, Row, Tx
@@ -68,9 +67,20 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
 
 
 def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
-    """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age."""
+    """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age.
+
+    None for an agent whose session is deleted.
+    """
+    if _deleted_session(tx, caller):
+        return []
     place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
+
+
+def _deleted_session(tx: Reader, caller: Caller) -> str | None:
+    """The name of the caller's session, if that, or its project, is deleted."""
+    row = tx.one(SQL.deleted_session, id=caller.session) if caller.session else None
+    return str(row["name"]) if row else None
 
 
 def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> ClaimedTask:
@@ -82,8 +92,8 @@ def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> ClaimedTask:
         _require_claimable(tx, row, caller, me)
         return ClaimedTask(task=_take(tx, me, task_id))
     while best := candidates(tx, caller, me, 1):
-        if taken := _take(tx, me, best[0]["task_id"]):
-            return ClaimedTask(task=taken)
+        if task := _take(tx, me, best[0]["task_id"]):
+            return ClaimedTask(task=task)
     return ClaimedTask(task=None)
 
 
@@ -95,25 +105,25 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
             dependencies that the task waits for.
     """
     unmet = blockers(tx, row)
-    states = {one["depends_on"]: TaskState(one["status"]) for one in waits_of(tx, row["id"])}
-    wanted = ClaimCandidate(
+    candidate = ClaimCandidate(
         status=TaskState(row["status"]),
         holder=row["holder"],
         persona=row["persona_id"],
         worktree=row["worktree"] or None,
         reserved_for=row["reserved_for"],
         reserved_name=row["reserved_name"],
-        waits={task_id: states[task_id] for task_id in unmet},
+        waits=unmet,
         not_before=row["not_before"],
         has_command=row["run"] is not None,
     )
-    if found := obstacles(wanted, Claimant(me, caller.persona, caller.worktree, caller.commands_only)):
+    deleted = _deleted_session(tx, caller)
+    if found := obstacles(candidate, Claimant(me, caller.persona, caller.worktree, caller.commands_only, deleted)):
         raise Conflict(
             "TASK_NOT_CLAIMABLE",
             f"Task {row['id']} cannot be claimed: {'; '.join(found.values())}.",
             status=row["status"],
             reasons=[str(reason) for reason in found],
-            blocked_by=unmet,
+            blocked_by=list(unmet),
         )
 
 

@@ -36,6 +36,10 @@ SELECT task_id FROM (
 ) AS found
 ORDER BY rank, priority DESC, task_id LIMIT :limit;
 
+-- name: deleted_session
+SELECT s.name FROM sessions s JOIN projects p ON p.id = s.project_id
+WHERE s.id = :id AND COALESCE(s.deleted_at, p.deleted_at) IS NOT NULL;
+
 -- name: claim
 UPDATE task_status SET status = 'claimed', assigned_agent_id = :agent, claimed_at = :now,
     lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = :task_id),

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.errors import BadInput, Conflict, Refused
-from workbench.model import SECOND, Level, OnFailure, TaskState, Wire
+from workbench.model import SECOND, GrantedAccess, Level, OnFailure, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules import access
@@ -19,11 +19,12 @@ from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
 from workbench.services.spaces.sessions import require_session
-from workbench.services.tasks.rows import require_task, visible_row
+from workbench.services.tasks.rows import recount, require_line, require_task, visible_row
 from workbench.services.tasks.task import (
     ContextRef,
     Dependencies,
     Description,
+    Due,
     LeaseSeconds,
     Metadata,
     NewlyCreated,
@@ -78,6 +79,7 @@ async def create_task(
     session_id: SessionRef = None,
     on_failure: Policy = OnFailure.BLOCK,
     no_retry: NoRetry = [],
+    due: Due = None,
 ) -> NewlyCreated:
     """Create a task. It is claimable once the tasks it depends on are completed."""
     new = NewTask(
@@ -97,6 +99,7 @@ async def create_task(
         session_id=session_id,
         on_failure=on_failure,
         no_retry=no_retry,
+        due=due,
     )
     return await ctx.write(lambda tx: newly_created(tx, add_task(tx, ctx, new), new))
 
@@ -125,8 +128,15 @@ async def create_tasks(
 def newly_created(tx: Reader, task_id: int, new: NewTask) -> NewlyCreated:
     """A task that was just created, with a note on who can do it, and warnings about its secrets."""
     task = require_task(tx, task_id)
-    note = note_on_missing([task_id] if task.run is None else [])
+    notes = (note_on_missing([task_id] if task.run is None else []), parent_that_is_over(tx, task.parent_task_id))
+    note = " ".join(filter(None, notes)) or None
     return NewlyCreated.model_construct(**dict(task), note=note, warnings=warnings_of(new))
+
+
+def parent_that_is_over(tx: Reader, parent: int | None) -> str | None:
+    """What to say of an open subtask whose parent has ended; None if there is no such parent."""
+    status = None if parent is None else require_line(tx, parent)["status"]
+    return None if status is None or status in lifecycle.OPEN else f"Its parent, task {parent}, is {status}."
 
 
 def _resolve(ids: Sequence[int], dependency: int) -> int:
@@ -158,9 +168,8 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
     reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
     states = {other: TaskState(visible_row(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
     lifecycle.require_alive(new.on_failure, states)
-    unmet = sum(not lifecycle.is_met(new.on_failure, state) for state in states.values())
     retries = settings.max_retries if new.max_retries is None else new.max_retries
-    made = tx.one(
+    row = tx.one(
         SQL.add,
         title=new.title,
         description=new.description,
@@ -172,6 +181,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         session_id=session,
         on_failure=new.on_failure,
         no_retry=json.dumps(new.no_retry),
+        due=new.due,
         run=json.dumps(new.run) if new.run else None,
         context_ref=new.context_ref,
         metadata=bounded_json(new.metadata, settings),
@@ -180,8 +190,8 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         by=tx.actor,
         now=tx.now,
     )
-    assert made is not None
-    task_id = int(made["id"])
+    assert row is not None
+    task_id = int(row["id"])
     tx.run(
         SQL.add_status,
         task_id=task_id,
@@ -189,11 +199,14 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         worktree=new.target_worktree or "",
         session=session or "",
         priority=new.priority,
-        unmet=unmet,
         reserved_for=reserved,
     )
     tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
-    data = {"title": with_masks(new.title), "persona_id": persona.id, "ready": unmet == 0}
+    may_wait = bool(states) or new.parent_task_id is not None
+    if may_wait:
+        recount(tx, task_id)
+    is_ready = not (may_wait and require_line(tx, task_id)["unmet"])
+    data = {"title": with_masks(new.title), "persona_id": persona.id, "ready": is_ready}
     tx.emit("task.created", f"task:{task_id}", session=session, **data)
     return task_id
 
@@ -222,6 +235,8 @@ def reservable(tx: Reader, agent_id: str, session: str | None) -> str:
     if agent["registration_status"] in access.TURNED_AWAY:
         status = agent["registration_status"]
         raise Conflict("NOT_ADMITTED", f"{agent_id} was {status} and can never claim the task.", status=status)
+    if agent["tool"] == GrantedAccess.READ:
+        raise Conflict("NOT_ADMITTED", f"{agent_id} may only read and can never claim the task.", status="read only")
     if session not in (None, agent["session_id"]):
         raise Conflict("OTHER_SESSION", f"{agent_id} is not in the task's session and can never claim it.")
     return str(agent["id"])
@@ -242,8 +257,14 @@ def note_on_missing(ids: Sequence[int]) -> str | None:
     """A note for the creator of tasks without a command; None if there are none."""
     if not ids:
         return None
-    if len(ids) == 1:
-        return f"Task {ids[0]} has no command (run): only an LLM agent or a person can do it."
+    what = "has no command (run): only an LLM agent or a person can do it"
+    if len(ids) > 1:
+        what = "have no command (run): only an LLM agent or a person can do them"
+    return f"{named_tasks(ids)} {what}."
+
+
+def named_tasks(ids: Sequence[int]) -> str:
+    """Tasks as the subject of a sentence: their ids, but for those beyond the first few."""
     more = len(ids) - LISTED
     listed = ", ".join(map(str, ids[:LISTED])) + (f" and {more:,} more" if more > 0 else "")
-    return f"Tasks {listed} have no command (run): only an LLM agent or a person can do them."
+    return f"{'Task' if len(ids) == 1 else 'Tasks'} {listed}"

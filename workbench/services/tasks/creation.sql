@@ -1,17 +1,17 @@
 -- name: add
 INSERT INTO tasks (
     title, description, persona_id, parent_id, target_worktree, plan, name, run, context_ref,
-    metadata, max_retries, lease_us, session_id, on_failure, no_retry, created_by, created_at
+    metadata, max_retries, lease_us, session_id, on_failure, no_retry, due, created_by, created_at
 ) VALUES (
     :title, :description, :persona_id, :parent_id, :worktree, :plan, :name, :run, :context_ref,
-    :metadata, :max_retries, :lease_us, :session_id, :on_failure, :no_retry, :by, :now
+    :metadata, :max_retries, :lease_us, :session_id, :on_failure, :no_retry, :due, :by, :now
 ) RETURNING id;
 
 -- name: add_status
 INSERT INTO task_status (
     task_id, status, persona_id, worktree, session_id, priority, unmet, reserved_for, attempt, retry_count, progress
 ) VALUES (
-    :task_id, 'pending', :persona_id, :worktree, :session, :priority, :unmet, :reserved_for, 0, 0, 0
+    :task_id, 'pending', :persona_id, :worktree, :session, :priority, 0, :reserved_for, 0, 0, 0
 );
 
 -- name: add_dependency

@@ -1,17 +1,39 @@
+-- part: steps
+-- From a task of `ahead a` to those it waits for, and to the one above it, whose dependencies hold it back too, but for
+-- that one's own subtasks.
+CROSS JOIN (SELECT 0 AS above UNION ALL SELECT 1 AS above) k
+LEFT JOIN task_dependencies d ON k.above = 0 AND d.task_id = a.id
+LEFT JOIN tasks t ON k.above = 1 AND t.id = a.id
+WHERE COALESCE(d.depends_on, t.parent_id) IS NOT NULL
+  AND (k.above = 1 OR a.above = 0 OR NOT EXISTS (
+    WITH RECURSIVE over (id) AS (
+        SELECT d.depends_on
+        UNION ALL
+        SELECT t.parent_id FROM over r JOIN tasks t ON t.id = r.id WHERE t.parent_id IS NOT NULL
+    ) SELECT 1 FROM over WHERE over.id = a.id))
+
 -- name: add
 INSERT INTO task_dependencies (task_id, depends_on) VALUES (:task_id, :on) ON CONFLICT DO NOTHING;
 
 -- name: remove
 DELETE FROM task_dependencies WHERE task_id = :task_id AND depends_on = :on;
 
--- name: edges_ahead
+-- name: steps_ahead
 -- Nearest first: the order in which the recursion finds them.
-WITH RECURSIVE ahead (id) AS (
-    SELECT CAST(:start AS {{big}})
+WITH RECURSIVE ahead (id, above) AS (
+    SELECT CAST(:start AS {{big}}), 0
     UNION
-    SELECT d.depends_on FROM task_dependencies d JOIN ahead a ON d.task_id = a.id
+    SELECT COALESCE(d.depends_on, t.parent_id), k.above FROM ahead a {{steps}}
 )
-SELECT d.task_id, d.depends_on FROM ahead a JOIN task_dependencies d ON d.task_id = a.id;
+SELECT a.id, a.above, COALESCE(d.depends_on, t.parent_id), k.above FROM ahead a {{steps}};
+
+-- name: subtree
+WITH RECURSIVE below (id) AS (
+    SELECT CAST(:task_id AS {{big}})
+    UNION ALL
+    SELECT t.id FROM below b JOIN tasks t ON t.parent_id = b.id
+)
+SELECT id FROM below;
 
 -- name: dependents
 SELECT t.id, t.on_failure, t.session_id, s.status FROM task_dependencies d
@@ -19,17 +41,17 @@ JOIN tasks t ON t.id = d.task_id JOIN task_status s ON s.task_id = t.id
 WHERE d.depends_on = :task_id ORDER BY t.id;
 
 -- name: one_less
-UPDATE task_status SET unmet = unmet - 1
-WHERE task_id IN (SELECT task_id FROM task_dependencies WHERE depends_on = :task_id);
-
--- name: recount
-UPDATE task_status SET unmet = (
-    SELECT COUNT(*) FROM task_dependencies d
-    JOIN task_status s ON s.task_id = d.depends_on
-    JOIN tasks t ON t.id = d.task_id
-    WHERE d.task_id = :task_id AND s.status <> 'completed'
-      AND NOT (t.on_failure = 'ignore' AND s.status IN ('failed', 'cancelled'))
-) WHERE task_id = :task_id;
+WITH RECURSIVE over (id) AS (
+    SELECT parent_id FROM tasks WHERE id = :task_id
+    UNION ALL
+    SELECT t.parent_id FROM over r JOIN tasks t ON t.id = r.id WHERE t.parent_id IS NOT NULL
+), held (id) AS (
+    SELECT task_id FROM task_dependencies WHERE depends_on = :task_id
+    UNION
+    SELECT t.id FROM held h JOIN tasks t ON t.parent_id = h.id JOIN task_status p ON p.task_id = h.id
+    WHERE p.status IN ('pending', 'claimed', 'in_progress') AND NOT EXISTS (SELECT 1 FROM over WHERE over.id = h.id)
+)
+UPDATE task_status SET unmet = unmet - 1 WHERE task_id IN (SELECT id FROM held);
 
 -- name: subtree_open
 WITH RECURSIVE below (id) AS (

@@ -1,4 +1,4 @@
-"""Reading tasks in full, and of one its status, its log, and waiting for it to change or end."""
+"""Reads tasks in full, and the status and the log of one; waits for a task to change or to end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TaskLog(Wire):
     lines: list[LogLine]
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="task")
 async def get_task(ctx: Ctx, task_id: TaskId) -> TaskInfo:
     """Get a task in full: text, state, dependencies, attempts, result, artifacts."""
     return await ctx.read(lambda tx: task_of(tx, readable_row(tx, ctx.caller, task_id)))
@@ -49,9 +49,9 @@ async def get_tasks(
     ctx: Ctx, task_ids: Annotated[list[Int64], Field(max_length=100, description="Their ids; see list_tasks.")]
 ) -> TasksInFull:
     """Get several tasks in full, in the order of their ids here; those that do not exist are left out."""
-    wanted = dict.fromkeys(task_ids)
+    ids = dict.fromkeys(task_ids)
     return await ctx.read(
-        lambda tx: TasksInFull(tasks=[task_of(tx, row) for row in readable_rows(tx, ctx.caller, wanted)])
+        lambda tx: TasksInFull(tasks=[task_of(tx, row) for row in readable_rows(tx, ctx.caller, ids)])
     )
 
 
@@ -75,25 +75,23 @@ async def wait_for_task(
     def state(tx: Reader) -> TaskStatus:
         return status_of(tx, readable_row(tx, ctx.caller, task_id))
 
-    def is_over(found: TaskStatus) -> bool:
-        return found.status not in lifecycle.OPEN
+    def is_over(status: TaskStatus) -> bool:
+        return status.status not in lifecycle.OPEN
 
     if until == "ended":
         return await ctx.feed.until(state, is_over, "task.*", subject=about, seconds=seconds)
     with ctx.feed.changed("task.*", subject=about) as change:  # from now on, however late the first read is
-        found = await ctx.read(state)
-        if not is_over(found) and await change.after(0, seconds):
-            found = await ctx.read(state)
-        return found
+        status = await ctx.read(state)
+        if not is_over(status) and await change.after(0, seconds):
+            status = await ctx.read(state)
+        return status
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="task")
 async def get_task_logs(
     ctx: Ctx,
     task_id: TaskId,
-    cursor: Annotated[
-        int, Field(ge=0, le=LARGEST_INT, description="Continue after the line with this id, in the same order.")
-    ] = 0,
+    cursor: Annotated[Int64, Field(ge=0, description="Continue after the line with this id, in the same order.")] = 0,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many lines.")] = 200,
     newest_first: Annotated[bool, Field(description="Start at the end of the log and read backward.")] = False,
 ) -> TaskLog:

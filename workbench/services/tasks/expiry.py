@@ -54,7 +54,7 @@ class LeaseWatch:
             return ahead
 
         serving = ctx.server is not None
-        stalled = self._stalled() if serving else 0
+        stalled = self._measure_stall() if serving else 0
         due = await ctx.read(lambda tx: next_deadline(tx, serving=serving))
         now = self._clock()
         ahead = self._ahead_at(now)
@@ -62,7 +62,7 @@ class LeaseWatch:
         clock_was_set = was_set(self._ahead, ahead)
         self._ahead = await ctx.of(SYSTEM).write(change) if over or clock_was_set or stalled else ahead
 
-    def _stalled(self) -> int:
+    def _measure_stall(self) -> int:
         """How long the watch did not run, in microseconds; 0 if it ran as often as it should."""
         before, self._last = self._last, self._steady() if self._steady else 0
         return self._last - before if self._last - before > STALL else 0
@@ -85,9 +85,14 @@ def expire(tx: Tx, settings: Settings, random: Callable[[], float], *, serving: 
             after_failure(tx, settings, row, Failure("expired", "the lease ran out"), random())
             ended += 1
     for row in tx.all(SQL.rested, now=tx.now):
-        tx.run(SQL.wake, task_id=row["task_id"])
-        tx.emit("task.retry_ready", f"task:{row['task_id']}", session=row["session_id"] or None)
+        end_pause(tx, row["task_id"], row["session_id"] or None)
     return ended
+
+
+def end_pause(tx: Tx, task_id: int, session: str | None) -> None:
+    """Make a task claimable that pauses before its retry."""
+    tx.run(SQL.wake, task_id=task_id)
+    tx.emit("task.retry_ready", f"task:{task_id}", session=session)
 
 
 def next_deadline(tx: Reader, *, serving: bool = True) -> int | None:

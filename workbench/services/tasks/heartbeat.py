@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
-from workbench.services.agents.status import activate
+from workbench.services.agents.rows import activate
 from workbench.services.tasks import attempts
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.claims import SQL, OwnId, candidates, require_self
@@ -33,7 +33,7 @@ class Available(Wire):
 
 
 class Finishing(Wire):
-    """A task you hold that your command has ended; that takes effect when the command itself has ended."""
+    """A task whose end its command has requested; that takes effect when the command exits."""
 
     task_id: int
     outcome: str
@@ -58,10 +58,20 @@ async def heartbeat_and_get_tasks(
 ) -> Work:
     """Renew all your leases and list the tasks you hold and those you could claim, best first."""
     me = require_self(ctx.caller, agent_id, persona_id)
-    work = await ctx.write(lambda tx: _beat(tx, ctx.caller, me, limit))
+
+    def change(tx: Tx) -> Work:
+        _renew(tx, me)
+        return _work(tx, ctx.caller, me, limit)
+
+    work = await ctx.write(change)
     if work.holding or work.available or not wait_seconds:
         return work
-    return await _until_work(ctx, me, min(wait_seconds, ctx.settings.wait_limit_seconds), limit)
+    return await ctx.feed.until(
+        lambda tx: _work(tx, ctx.caller, me, limit),
+        lambda work: bool(work.available or work.holding),
+        "task.*",
+        seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
+    )
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -105,14 +115,9 @@ def _renew(tx: Tx, me: str) -> None:
     activate(tx, me)
 
 
-def _beat(tx: Tx, caller: Caller, me: str, limit: int) -> Work:
-    _renew(tx, me)
-    return _work(tx, caller, me, limit)
-
-
 def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskSummary]:
-    found = candidates(tx, caller, me, limit)
-    return task_lines(tx, [row["task_id"] for row in found])
+    rows = candidates(tx, caller, me, limit)
+    return task_lines(tx, [row["task_id"] for row in rows])
 
 
 def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
@@ -122,17 +127,8 @@ def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
         available=_available(tx, caller, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
         finishing=[
-            Finishing(task_id=row["id"], outcome=asked.outcome)
+            Finishing(task_id=row["id"], outcome=ending.outcome)
             for row in held
-            if (asked := attempts.requested_end(row))
+            if (ending := attempts.requested_end(row))
         ],
-    )
-
-
-async def _until_work(ctx: Ctx, me: str, seconds: float, limit: int) -> Work:
-    return await ctx.feed.until(
-        lambda tx: _work(tx, ctx.caller, me, limit),
-        lambda work: bool(work.available or work.holding),
-        "task.*",
-        seconds=seconds,
     )

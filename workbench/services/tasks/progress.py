@@ -18,13 +18,7 @@ from workbench.rules.tasks.lifecycle import TaskAction
 from workbench.services.tasks import attempts, dependencies
 from workbench.services.tasks.attempts import AttemptEnding, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
-from workbench.services.tasks.rows import (
-    end_attempt,
-    line_of,
-    require_line,
-    require_task,
-    require_task_line,
-)
+from workbench.services.tasks.rows import end_attempt, line_of, require_line, require_task, require_task_line
 from workbench.services.tasks.task import Finish, TaskInfo, TaskSummary, bounded_json
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -81,7 +75,8 @@ async def complete_task(
     task_id: TaskId,
     result_data: Annotated[Json, Field(description="The result, as JSON, for the agents that need it.")] = None,
     artifacts: Annotated[
-        tuple[str, ...], Field(max_length=1_000, description="What you made: files, commits, addresses.")
+        tuple[Annotated[str, Field(min_length=1)], ...],
+        Field(max_length=1_000, description="What you made: files, commits, addresses."),
     ] = (),
     attempt: AttemptNumber = None,
 ) -> Finish:
@@ -91,8 +86,8 @@ async def complete_task(
     """
     for value in (result_data, artifacts):
         bounded_json(value, ctx.settings)
-    ending = AttemptEnding(outcome="completed", result_data=result_data, artifacts=artifacts).masked(ctx.secrets)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
+    ending = AttemptEnding(outcome="completed", result_data=result_data, artifacts=artifacts)
+    return await _end_or_request(ctx, task_id, attempt, ending)
 
 
 @op(allow=Level.WORKER)
@@ -113,8 +108,7 @@ async def fail_task(
     In a worker's command, it takes effect when the command has ended.
     """
     ending = AttemptEnding(outcome="failed", reason=error_message, retryable=retryable, error_class=error_class)
-    ending = ending.masked(ctx.secrets)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
+    return await _end_or_request(ctx, task_id, attempt, ending)
 
 
 @op(allow=Level.WORKER)
@@ -128,19 +122,25 @@ async def release_task(
 
     In a worker's command, it takes effect when the command has ended.
     """
-    ending = AttemptEnding(outcome="released", reason=reason).masked(ctx.secrets)
-    return await ctx.write(lambda tx: _end_or_request(tx, ctx, held(tx, ctx.caller, task_id, attempt), ending))
+    return await _end_or_request(ctx, task_id, attempt, AttemptEnding(outcome="released", reason=reason))
 
 
-def _end_or_request(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> Finish:
+async def _end_or_request(ctx: Ctx, task_id: int, attempt: int | None, ending: AttemptEnding) -> Finish:
     """End the attempt of a held task; if it is supervised, record that its command asks for that."""
-    if not row["supervised"]:
-        return Finish(**end(tx, ctx, row, ending).model_dump(), takes_effect="now")
-    lifecycle.step(row["status"], _ACTIONS[ending.outcome])
-    if ending.outcome == "completed":
-        dependencies.require_none_open(tx, row)
-    attempts.request_end(tx, row, ending)
-    return Finish(**line_of(row).model_dump(), takes_effect="when the command has ended")
+    ending = ending.masked(ctx.secrets)
+
+    def change(tx: Tx) -> Finish:
+        row = held(tx, ctx.caller, task_id, attempt)
+        open_ = dependencies.open_below(tx, row["id"]) if ending.outcome == "completed" else []
+        if not row["supervised"]:
+            return Finish(**end(tx, ctx, row, ending).model_dump(), takes_effect="now", open_subtasks=open_)
+        lifecycle.step(row["status"], _ACTIONS[ending.outcome])
+        if ending.outcome == "completed":
+            dependencies.require_none_open(tx, row)
+        attempts.request_end(tx, row, ending)
+        return Finish(**line_of(tx, row).model_dump(), takes_effect="when the command has ended", open_subtasks=open_)
+
+    return await ctx.write(change)
 
 
 _ACTIONS = {"completed": TaskAction.COMPLETE, "failed": TaskAction.FAIL, "released": TaskAction.RELEASE}
@@ -173,7 +173,7 @@ def _complete(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
     end_attempt(tx, row["id"], "completed", None)
     dependencies.completed(tx, row)
     tx.emit("task.completed", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
-    return line_of({**row, "status": TaskState.COMPLETED, "progress": 100, "error_message": None})
+    return line_of(tx, {**row, "status": TaskState.COMPLETED, "progress": 100, "error_message": None})
 
 
 def start(tx: Tx, row: Row) -> None:

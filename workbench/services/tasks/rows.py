@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from workbench.errors import NotFound, Refused
+from workbench.errors import Hint, NotFound, Refused
 from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
@@ -28,7 +28,7 @@ def require_row(tx: Reader, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    return _found(tx, SQL.get, task_id)
+    return _require(tx, SQL.get, task_id)
 
 
 def require_line(tx: Reader, task_id: int) -> Row:
@@ -37,10 +37,10 @@ def require_line(tx: Reader, task_id: int) -> Row:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    return _found(tx, SQL.get_line, task_id)
+    return _require(tx, SQL.get_line, task_id)
 
 
-def _found(tx: Reader, query: Query, task_id: int) -> Row:
+def _require(tx: Reader, query: Query, task_id: int) -> Row:
     row = tx.one(query, id=task_id)
     if row is None:
         raise _no_task(task_id)
@@ -64,8 +64,8 @@ def readable_rows(tx: Reader, caller: Caller, task_ids: Iterable[int]) -> list[R
         Refused: ``NOT_PERMITTED``, ``TOOL_DISABLED``.
     """
     permissions.check(tx, caller, "read", "tasks")
-    found = (tx.one(SQL.get, id=task_id) for task_id in task_ids)
-    return [row for row in found if row is not None and _is_visible(caller, row)]
+    rows = (tx.one(SQL.get, id=task_id) for task_id in task_ids)
+    return [row for row in rows if row is not None and _is_visible(caller, row)]
 
 
 def visible_row(tx: Reader, caller: Caller, task_id: int) -> Row:
@@ -93,7 +93,7 @@ def require_own_row(tx: Reader, caller: Caller, task_id: int) -> Row:
         NotFound: ``TASK_NOT_FOUND``. Refused: ``FORBIDDEN``.
     """
     row = visible_row(tx, caller, task_id)
-    if caller.level is Level.OPERATOR or is_own(tx, caller, task_id):
+    if may_change(tx, caller, task_id):
         return row
     raise Refused(
         "FORBIDDEN",
@@ -101,6 +101,11 @@ def require_own_row(tx: Reader, caller: Caller, task_id: int) -> Row:
         "created, those you hold, and the subtasks of all these.",
         owner=row["created_by"],
     )
+
+
+def may_change(tx: Reader, caller: Caller, task_id: int) -> bool:
+    """Whether the caller may change a task: the operator all, an agent its own (see `is_own`)."""
+    return caller.level is Level.OPERATOR or is_own(tx, caller, task_id)
 
 
 def is_own(tx: Reader, caller: Caller, task_id: int) -> bool:
@@ -146,7 +151,7 @@ def _no_task(task_id: int, caller: Caller | None = None) -> NotFound:
             if caller.session
             else " outside of sessions, and you are in none"
         )
-    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}{where}. list_tasks lists the tasks.")
+    return NotFound("TASK_NOT_FOUND", f"There is no task {task_id}{where}.", Hint("list_tasks", "{} lists the tasks."))
 
 
 def require_task(tx: Reader, task_id: int) -> TaskInfo:
@@ -164,29 +169,29 @@ def require_task_line(tx: Reader, task_id: int) -> TaskSummary:
     Raises:
         NotFound: ``TASK_NOT_FOUND``.
     """
-    return line_of(require_line(tx, task_id))
+    return line_of(tx, require_line(tx, task_id))
 
 
 def task_lines(tx: Reader, ids: Sequence[int]) -> list[TaskSummary]:
     """The summaries of tasks, by one query, in the order of `ids`; ids that do not exist are left out."""
     if not ids:
         return []
-    found = {row["id"]: row for row in tx.all(SQL.get_lines, ids=to_json(ids).decode())}
-    return [line_of(found[task_id]) for task_id in ids if task_id in found]
+    rows = {row["id"]: row for row in tx.all(SQL.get_lines, ids=to_json(ids).decode())}
+    return [line_of(tx, rows[task_id]) for task_id in ids if task_id in rows]
 
 
 def task_of(tx: Reader, row: Row) -> TaskInfo:
     """A task in full, from its row."""
     task_id = row["id"]
-    waits = tx.all(SQL.dependencies, task_id=task_id) if row["waits"] else []
+    waits = waits_of(tx, task_id) if row["waits"] else []
     fields = {
-        **line_fields(row),
+        **line_fields(tx.now, row),
         "description": row["description"],
         "run": from_json(row["run"]) if row["run"] else None,
         "context_ref": row["context_ref"],
         "metadata": from_json(row["metadata"]),
         "dependencies": [w["depends_on"] for w in waits],
-        "blocked_by": _unmet(row, waits),
+        "blocked_by": list(blockers(tx, row)),
         "created_by": row["created_by"],
         "created_at": row["created_at"],
         "claimed_at": row["claimed_at"],
@@ -210,20 +215,21 @@ def _attempts(tx: Reader, row: Row) -> list[Attempt]:
     comes from the row, without a query."""
     is_plain = not row["supervised"] and row["holder_definition"] is None
     if row["attempt"] > 1 or not is_plain or row["status"] not in lifecycle.HELD:
-        return [_attempt(row["id"], one) for one in tx.all(SQL.attempts, task_id=row["id"])]
-    shown = ("attempt", "claimed_at", "started_at")
-    return [_attempt(row["id"], {"agent_id": row["holder"], **{name: row[name] for name in shown}})]
+        return [_attempt(row["id"], attempt) for attempt in tx.all(SQL.attempts, task_id=row["id"])]
+    columns = ("attempt", "claimed_at", "started_at")
+    return [_attempt(row["id"], {"agent_id": row["holder"], **{name: row[name] for name in columns}})]
 
 
 def _attempt(task_id: int, row: Row) -> Attempt:
-    asked = row.get("requested_end") if row.get("ended_at") is None else None
-    finishing = from_json(asked)["outcome"] if asked else None
+    request = row.get("requested_end") if row.get("ended_at") is None else None
+    finishing = from_json(request)["outcome"] if request else None
     plain = {name: row.get(name) for name in Attempt.model_fields}
     include = from_json(row["include"]) if row.get("include") else None
-    return Attempt.model_validate(plain | {"finishing": finishing, "include": include, "kept": _kept(task_id, row)})
+    parts = {"finishing": finishing, "include": include, "kept": _kept_work(task_id, row)}
+    return Attempt.model_validate(plain | parts)
 
 
-def _kept(task_id: int, row: Row) -> KeptWork | None:
+def _kept_work(task_id: int, row: Row) -> KeptWork | None:
     if not row.get("kept_commit") or row["state"] != "over":
         return None
     counts = {name: row[name] for name in ("commits", "files", "bytes")}
@@ -235,12 +241,12 @@ def attempt_ref(task_id: int, attempt: int) -> str:
     return f"refs/workbench/attempts/{task_id}/{attempt}"
 
 
-def line_of(row: Row) -> TaskSummary:
+def line_of(tx: Reader, row: Row) -> TaskSummary:
     """The summary of a task, from its row."""
-    return TaskSummary.model_validate(line_fields(row))
+    return TaskSummary.model_validate(line_fields(tx.now, row))
 
 
-def line_fields(row: Row) -> dict[str, Any]:
+def line_fields(now: int, row: Row) -> dict[str, Any]:
     """The fields of `TaskSummary` from a row."""
     return {
         "id": row["id"],
@@ -260,6 +266,8 @@ def line_fields(row: Row) -> dict[str, Any]:
         "blocked": row["status"] == TaskState.PENDING and row["unmet"] > 0,
         "not_before": row["not_before"],
         "error_message": row["error_message"],
+        "due": row["due"],
+        "overdue": lifecycle.is_overdue(row["status"], row["due"], now),
     }
 
 
@@ -272,17 +280,18 @@ def status_of(tx: Reader, row: Row) -> TaskStatus:
         attempt=row["attempt"],
         assigned_agent_id=row["holder"],
         lease_expires_at=row["lease_expires_at"],
-        blocked_by=blockers(tx, row),
+        blocked_by=list(blockers(tx, row)),
         error_message=row["error_message"],
     )
 
 
-def blockers(tx: Reader, row: Row) -> list[int]:
-    """The dependencies that a task still waits for."""
-    return _unmet(row, tx.all(SQL.dependencies, task_id=row["id"]))
+def blockers(tx: Reader, row: Row) -> dict[int, TaskState]:
+    """The dependencies that an open task still waits for, its own and those of the tasks above it, and their states."""
+    if row["status"] not in lifecycle.OPEN or not row["unmet"]:
+        return {}
+    return {one["depends_on"]: TaskState(one["status"]) for one in tx.all(SQL.blockers, task_id=row["id"])}
 
 
-def _unmet(row: Row, waits: Sequence[Row]) -> list[int]:
-    if row["status"] not in lifecycle.OPEN:
-        return []
-    return [w["depends_on"] for w in waits if not lifecycle.is_met(row["on_failure"], w["status"])]
+def recount(tx: Tx, task_id: int) -> None:
+    """Count again what a task and those below it wait for."""
+    tx.run(SQL.recount, task_id=task_id)

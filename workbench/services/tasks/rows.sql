@@ -1,7 +1,7 @@
 -- part: line
 -- The columns of a summary, those that the holder needs, whether another task depends on it, and whether its attempt is
 -- supervised.
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry, t.due,
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
     s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited,
@@ -26,7 +26,7 @@ SELECT f.agent_id FROM former_ids f JOIN crew c ON f.id = c.id
 
 -- name: get
 SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.context_ref, t.metadata,
-    t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.created_by, t.created_at,
+    t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.due, t.created_by, t.created_at,
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
@@ -51,6 +51,47 @@ WHERE CAST(:ids AS TEXT) <> '[]' AND t.id IN (SELECT CAST(n.value AS {{big}}) FR
 SELECT d.depends_on, s.status FROM task_dependencies d
 JOIN task_status s ON s.task_id = d.depends_on
 WHERE d.task_id = :task_id ORDER BY d.depends_on;
+
+-- part: holding
+-- What keeps the task `a.of` from being claimed: the dependencies `d` of it and of the open tasks above it that are not
+-- met. A task above it that waits for one of its own subtasks does not hold back the others.
+FROM above a
+JOIN task_dependencies d ON d.task_id = a.id
+JOIN task_status s ON s.task_id = d.depends_on
+JOIN tasks o ON o.id = a.id
+JOIN task_status p ON p.task_id = a.id
+WHERE s.status <> 'completed' AND NOT (o.on_failure = 'ignore' AND s.status IN ('failed', 'cancelled'))
+  AND (a.id = a.of OR p.status IN ('pending', 'claimed', 'in_progress') AND NOT EXISTS (
+    WITH RECURSIVE over (id) AS (
+        SELECT d.depends_on
+        UNION ALL
+        SELECT t.parent_id FROM over r JOIN tasks t ON t.id = r.id WHERE t.parent_id IS NOT NULL
+    ) SELECT 1 FROM over WHERE over.id = a.id))
+
+-- name: blockers
+WITH RECURSIVE above (id, of) AS (
+    SELECT CAST(:task_id AS {{big}}), CAST(:task_id AS {{big}})
+    UNION ALL
+    SELECT t.parent_id, a.of FROM above a JOIN tasks t ON t.id = a.id WHERE t.parent_id IS NOT NULL
+)
+SELECT DISTINCT d.depends_on, s.status {{holding}}
+ORDER BY d.depends_on;
+
+-- name: recount
+-- Of a task and of all below it.
+WITH RECURSIVE below (id) AS (
+    SELECT CAST(:task_id AS {{big}})
+    UNION ALL
+    SELECT t.id FROM below b JOIN tasks t ON t.parent_id = b.id
+)
+UPDATE task_status SET unmet = (
+    WITH RECURSIVE above (id, of) AS (
+        SELECT task_status.task_id, task_status.task_id
+        UNION ALL
+        SELECT t.parent_id, a.of FROM above a JOIN tasks t ON t.id = a.id WHERE t.parent_id IS NOT NULL
+    )
+    SELECT COUNT(DISTINCT d.depends_on) {{holding}}
+) WHERE task_id IN (SELECT id FROM below);
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from workbench.errors import BadInput
-from workbench.model import Int64, Json, Micros, OnFailure, TaskState, Wire
+from workbench.model import Day, Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
 from workbench.rules.secrets.executed import GivenCommand, GivenData, GivenText, warnings_about
 from workbench.state.settings import Settings
@@ -30,7 +30,7 @@ LeaseSeconds = Annotated[
     Field(gt=0, le=86_400, description="How long a claim lasts without a heartbeat; null: the persona's default."),
 ]
 ContextRef = Annotated[
-    str | None, Field(max_length=1_000, description="Where to find more, such as the id of a context or a path.")
+    str | None, Field(max_length=1_000, description="Where to find more: a context's id, or a path.")
 ]
 Parent = Annotated[Int64 | None, Field(description="The task that it is a part of.")]
 Place = Annotated[str | None, Field(description="The worktree to do it in; see create_worktree.")]
@@ -46,6 +46,8 @@ NoRetry = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=200)]],
     Field(max_length=50, description="Error classes after which it is not retried, such as ValueError."),
 ]
+
+Due = Annotated[Day | None, Field(description="The day by which it is due.")]
 
 
 class NewTask(Wire):
@@ -67,6 +69,7 @@ class NewTask(Wire):
     session_id: SessionRef = None
     on_failure: Policy = OnFailure.BLOCK
     no_retry: NoRetry = []
+    due: Due = None
 
 
 class TaskToCreate(NewTask):
@@ -93,7 +96,7 @@ def bounded_json(value: Any, settings: Settings) -> str:
 
 
 class TaskSummary(Wire):
-    """A task in a list."""
+    """A task in a list. It is overdue if it is open and the day by which it was due is over."""
 
     id: int
     title: GivenText
@@ -112,11 +115,13 @@ class TaskSummary(Wire):
     blocked: bool
     not_before: Micros | None
     error_message: str | None
+    due: str | None
+    overdue: bool
 
 
 class KeptWork(Wire):
-    """What an attempt left that did not complete its task: a reference in your repository, and what it has beyond the
-    commit that the attempt began at. `bytes` is what it takes on the disk."""
+    """The work of an attempt that did not complete its task: a reference in your repository, and what has changed since
+    the commit that the attempt began at. `bytes` is its size on the disk."""
 
     ref: str
     commit: str
@@ -126,9 +131,13 @@ class KeptWork(Wire):
 
 
 class Finish(TaskSummary):
-    """A task that was ended. `takes_effect` says when: a supervised attempt ends when its command has ended."""
+    """A task that was ended. `takes_effect` says when: a supervised attempt ends when its command has ended.
+
+    `open_subtasks` are those below it that are still open, although it is completed.
+    """
 
     takes_effect: Literal["now", "when the command has ended"]
+    open_subtasks: list[int]
 
 
 class Attempt(Wire):
@@ -195,7 +204,7 @@ class Assignment(TaskInfo):
 
 
 class NewlyCreated(TaskInfo):
-    """A task that was just created. `note` says who can do it, if it has no command.
+    """A task that was just created. `note` says who can do it, if it has no command, and that its parent has ended.
 
     `warnings` are about secrets in it, which stay in it.
     """
@@ -205,7 +214,7 @@ class NewlyCreated(TaskInfo):
 
 
 def warnings_of(new: NewTask, name: str = "") -> list[str]:
-    """What to say of the secrets in a new task.
+    """Warnings about the secrets in a new task.
 
     Args:
         name: its name in the plan, or how else it is told from others.

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.model import SECOND, iso
-from workbench.ops import Ctx
-from workbench.ops.duties import on_event
+from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty, on_event, recovers
 from workbench.providers.frames import AnswerUsage
 from workbench.rules.tools.results import shortened
 from workbench.rules.tools.surroundings import ProgressReport
+from workbench.services import approvals
 from workbench.services.tools.tool import ToolInfo, ToolInvocation
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
@@ -23,6 +24,7 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 SUBJECT = "tool_call:"
 MILLISECOND = SECOND // 1_000
+REASON_OF_LOST = "The program that called the tool, or ran it, has ended."
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,29 @@ def cancel_elsewhere(tx: Tx, call_id: str) -> None:
 def note_cancellation(ctx: Ctx, event: Row) -> None:
     """Cancel a call of this process, which another one has asked for."""
     ctx.running_calls.cancel(event["subject"].removeprefix(SUBJECT), event["actor"])
+
+
+@recovers
+@duty("interrupting lost calls", 5.0, share=0.05)
+async def interrupt_lost(ctx: Ctx) -> None:
+    """Record the interruption of calls whose program has ended, and withdraw the questions about them."""
+    rows = await ctx.read(lambda tx: tx.all(SQL.unfinished))
+    lost = [row for row in rows if ctx.running_calls.is_lost(row["id"], row["runner"])]
+    if lost:
+        limit = ctx.settings.tool_shown_chars
+        await ctx.store.write(lambda tx: _interrupt(tx, lost, limit), actor=SYSTEM.name)
+
+
+def _interrupt(tx: Tx, lost: list[Row], limit: int) -> None:
+    for row in lost:
+        if ended(tx, row["id"], CallEnd("interrupted", code="TOOL_INTERRUPTED"), limit):
+            withdraw_questions(tx, row["id"], REASON_OF_LOST)
+
+
+def withdraw_questions(tx: Tx, call_id: str, reason: str) -> None:
+    """Withdraw the open questions about a call, and those that its server has asked."""
+    for question in approvals.pending_about(tx, f"{SUBJECT}{call_id}"):
+        approvals.withdraw(tx, question, reason)
 
 
 def _row(tx: Tx, call_id: str) -> Row:

@@ -33,3 +33,6 @@ SELECT c.id, c.tool_name, c.source, c.kind, c.server, c.offered_by, c.offerer_na
     c.origin_node, c.origin_caller, c.arguments, c.started_at, c.ended_at, a.assigned_agent_id AS agent, a.session_id
 FROM tool_calls c LEFT JOIN agents a ON a.id = c.agent_id
 WHERE c.id = :id;
+
+-- name: unfinished
+SELECT id, runner, approval_id FROM tool_calls WHERE ended_at IS NULL ORDER BY id;

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workbench.errors import Conflict, NotFound
+from workbench.errors import Conflict, Hint, NotFound
 from workbench.model import Capability, Int64, Json, Level, Micros, Wire
-from workbench.ops import Caller, Command, Ctx, op
+from workbench.ops import Caller, Command, Ctx, RestRoute, op
 from workbench.rules.wire import paging
 from workbench.rules.wire.paging import Cursor, Limit
-from workbench.services.tools import call_log, lost_calls
+from workbench.services.tools import call_log
 from workbench.services.tools.tool import ToolKind, ToolPlace
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
@@ -89,7 +89,14 @@ class ToolCalls(Wire):
     next_cursor: str | None
 
 
-@op(allow=Level.READ, reads=True, requires=Capability.TOOLS, tool=False)
+@op(
+    allow=Level.READ,
+    reads=True,
+    requires=Capability.TOOLS,
+    tool=False,
+    command="tools calls",
+    rest=RestRoute("GET", "/tool-calls", rows="calls"),
+)
 async def list_tool_calls(
     ctx: Ctx,
     name: Annotated[str | None, Field(max_length=200, description="Only of this tool.")] = None,
@@ -125,7 +132,14 @@ async def list_tool_calls(
     return ToolCalls(calls=[ToolCall(**_columns(row)) for row in shown], next_cursor=following)
 
 
-@op(allow=Level.READ, reads=True, requires=Capability.TOOLS, tool=False)
+@op(
+    allow=Level.READ,
+    reads=True,
+    requires=Capability.TOOLS,
+    tool=False,
+    command="tools calls",
+    rest=RestRoute("GET", "/tool-calls/{call_id}"),
+)
 async def get_tool_call(ctx: Ctx, call_id: CallId) -> WholeToolCall:
     """Get a call of a tool with all of its arguments and its result."""
     row = await ctx.read(lambda tx: _require(tx, ctx.caller, call_id))
@@ -144,6 +158,7 @@ def result_of(tx: Reader, call_id: str) -> Any:
     requires=Capability.TOOLS,
     tool=False,
     command=Command("tools cancel CALL", "{tool_name} is {state}."),
+    rest=RestRoute("POST", "/tool-calls/{call_id}/cancel"),
 )
 async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
     """Cancel a call of a tool that waits or runs, in whichever process. Its caller gets TOOL_CANCELLED."""
@@ -151,7 +166,7 @@ async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
     if row["ended_at"] is not None:
         raise Conflict("CALL_ENDED", f"The call has ended: it is {row['state']}.")
     if not ctx.running_calls.cancel(call_id, ctx.caller.name):
-        await lost_calls.interrupt(ctx)
+        await call_log.interrupt_lost(ctx)
         await ctx.write(lambda tx: call_log.cancel_elsewhere(tx, call_id))
     ended = await ctx.feed.until(
         lambda tx: _require(tx, ctx.caller, call_id),
@@ -168,7 +183,7 @@ async def cancel_tool_call(ctx: Ctx, call_id: CallId) -> ToolCall:
 def _require(tx: Reader, caller: Caller, call_id: str) -> Row:
     row = tx.one(SQL.get, id=call_id, own=_own(caller), shown=SHOWN)
     if row is None:
-        raise NotFound("CALL_NOT_FOUND", f"There is no call {call_id!r} of a tool. list_tool_calls lists them.")
+        raise NotFound("CALL_NOT_FOUND", f"There is no call {call_id!r} of a tool.", Hint("list_tool_calls"))
     return row
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Access, Capability, Level, Wire
-from workbench.ops import Caller, Command, Ctx, op
+from workbench.ops import Caller, Command, Ctx, RestRoute, op
 from workbench.rules.definitions.model import Definition
 from workbench.rules.naming import similar, suggestion
 from workbench.rules.tools.names import SEPARATOR
 from workbench.rules.tools.servers import NETWORK, RESERVED
 from workbench.services.access.authentication import OWN_TRAITS
-from workbench.services.tools import permissions
-from workbench.services.tools.servers import project
+from workbench.services.tools import peers, permissions
+from workbench.services.tools.servers import connections
 from workbench.services.tools.sources import SOURCES, ToolSource, operations, traits, upstream
 from workbench.services.tools.tool import ToolInfo, ToolKind, ToolPlace, ToolScope
 from workbench.upstream.connection import ServerState
 
+DEPTH = 3
+"""How far references and alternatives are followed for the types of an argument."""
 WORDS = frozenset({"*", OWN_TRAITS, *RESERVED})
 """Words of choices and grants that are no names."""
 NOBODYS = ToolScope(Caller(Level.OPERATOR, "nobody", access=Access.SESSION_LEVEL), conversation_id="")
@@ -28,7 +30,7 @@ NOBODYS = ToolScope(Caller(Level.OPERATOR, "nobody", access=Access.SESSION_LEVEL
 ToolName = Annotated[str, Field(min_length=1, max_length=200, description="The tool's name; see list_tools.")]
 
 
-class ToolSummary(Wire):
+class _Tool(Wire):
     """A tool. `source`: local, or mcp if it runs elsewhere. `server`: its MCP server, or the definition or agent that
     has it. `offered_by`: workbench, notebook, project, definition:ID or node:RID; `offerer_name`: of the process,
     definition or node. `problem`: why it cannot be called now."""
@@ -46,7 +48,21 @@ class ToolSummary(Wire):
     problem: str | None
 
 
-class ToolDetails(ToolSummary):
+class ToolParameter(Wire):
+    """An argument of a tool. `type`: as JSON Schema names it; several by commas, none: any."""
+
+    name: str
+    type: str
+    required: bool
+
+
+class ToolSummary(_Tool):
+    """A tool, with its arguments in short; `get_tool` has their schema."""
+
+    parameters: list[ToolParameter]
+
+
+class ToolDetails(_Tool):
     """A tool with the JSON Schemas of its arguments and, if it is known, of its result."""
 
     parameters: dict[str, Any]
@@ -62,7 +78,14 @@ class ToolList(Wire):
     tools: list[ToolSummary]
 
 
-@op(allow=Level.READ, reads=True, requires=Capability.TOOLS)
+@op(
+    allow=Level.READ,
+    reads=True,
+    requires=Capability.TOOLS,
+    command="tools",
+    rest=RestRoute("GET", "/tools", rows="tools", enveloped=False),
+    refreshed_by="tool_server personality peer clock",
+)
 async def list_tools(
     ctx: Ctx,
     search: Annotated[str, Field(max_length=200, description="Words in the name or description.")] = "",
@@ -78,7 +101,7 @@ async def list_tools(
     network.
     """
     words = search.lower().split()
-    found = [
+    tools = [
         tool
         for tool in await offered(ctx, ToolScope(ctx.caller))
         if (source is None or tool.source is source)
@@ -86,7 +109,7 @@ async def list_tools(
         and (server is None or tool.server == server)
         and all(word in f"{tool.name} {tool.description}".lower() for word in words)
     ]
-    return ToolList(tools=[ToolSummary(**_summary(tool)) for tool in found])
+    return ToolList(tools=[ToolSummary(**_summary(tool), parameters=_parameters(tool.parameters)) for tool in tools])
 
 
 @op(
@@ -94,6 +117,7 @@ async def list_tools(
     reads=True,
     requires=Capability.TOOLS,
     command=Command("tools show NAME", offers={"name": "tools"}),
+    rest=RestRoute("GET", "/tools/{name}"),
 )
 async def get_tool(ctx: Ctx, name: ToolName) -> ToolDetails:
     """Get a tool with the JSON Schemas of its arguments and its result."""
@@ -128,12 +152,13 @@ async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo:
         tool = await source.find(ctx, scope, name)
         if tool is not None and tool.is_granted_to(scope.caller):
             return tool
-    meant = similar(name, [tool.name for tool in await offered(ctx, scope)])
-    raise NotFound(
-        "UNKNOWN_TOOL",
-        f"There is no tool {name!r} that {scope.caller.name} may call. "
-        + (f"Did you mean {meant}?" if meant else "list_tools lists those that there are."),
-    )
+    text = f"There is no tool {name!r} that {scope.caller.name} may call."
+    agent, separator, _ = name.partition(SEPARATOR)
+    if separator and (withdrawn := await peers.withdrawal(ctx, agent)):
+        raise NotFound("UNKNOWN_TOOL", f"{text} {withdrawn}")
+    if meant := similar(name, [tool.name for tool in await offered(ctx, scope)]):
+        raise NotFound("UNKNOWN_TOOL", f"{text} Did you mean {meant}?")
+    raise NotFound("UNKNOWN_TOOL", text, Hint("list_tools", "{} lists those that there are."))
 
 
 async def require_known(ctx: Ctx, words: Collection[str], definition: Definition | None = None) -> None:
@@ -152,22 +177,23 @@ async def require_known(ctx: Ctx, words: Collection[str], definition: Definition
         return
     own = set(definition.mcp_servers) if definition is not None else set()
     configured = {*upstream.server_names(ctx, NOBODYS), *ctx.upstreams.file.read().servers, *own}
-    ready = {name for name, one in ctx.upstreams.all(project.OWNER).items() if one.state is ServerState.READY}
+    ready = {
+        name
+        for name, connection in ctx.upstreams.all(connections.OWNER).items()
+        if connection.state is ServerState.READY
+    }
     silent = own | (configured - ready)
-    known = configured | WORDS
+    names = configured | WORDS
     for source in SOURCES:
-        known.update(*(tool.words for tool in await source.tools(ctx, NOBODYS)))
-    for word in sorted(unknown - known):
+        names.update(*(tool.words for tool in await source.tools(ctx, NOBODYS)))
+    for word in sorted(unknown - names):
         if word.partition(SEPARATOR)[0] in silent or word.startswith(f"{NETWORK}:"):
             continue
-        raise NotFound("UNKNOWN_TOOL", f"There is no tool or server {word!r}. {_instead(word, known)}")
-
-
-def _instead(word: str, known: Collection[str]) -> str:
-    return (
-        suggestion(word, known)
-        + "See list_tools; an MCP server is added, and a function is offered, before it is named."
-    )
+        raise NotFound(
+            "UNKNOWN_TOOL",
+            f"There is no tool or server {word!r}. {suggestion(word, names)}".rstrip(),
+            Hint("list_tools", "See {}; an MCP server is added, and a function is offered, before it is named."),
+        )
 
 
 async def named(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
@@ -182,6 +208,29 @@ async def named(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
 def _sources(scope: ToolScope) -> Sequence[ToolSource]:
     """Where to find the tools of a scope. A call of another node reaches traits only, whatever else has such a name."""
     return SOURCES if scope.origin is None else (traits,)
+
+
+def _parameters(schema: Mapping[str, Any]) -> list[ToolParameter]:
+    """The arguments of a tool, as far as a schema names them."""
+    fields, required = schema.get("properties"), schema.get("required")
+    needed = required if isinstance(required, list) else ()
+    return [
+        ToolParameter(name=name, type=", ".join(dict.fromkeys(_types(field, schema))), required=name in needed)
+        for name, field in (fields.items() if isinstance(fields, Mapping) else ())
+    ]
+
+
+def _types(schema: Any, whole: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """The JSON types that a part of a schema names."""
+    if not isinstance(schema, Mapping) or depth > DEPTH:
+        return
+    reference, kinds = schema.get("$ref"), schema.get("type", ())
+    if isinstance(reference, str) and isinstance(definitions := whole.get("$defs"), Mapping):
+        yield from _types(definitions.get(reference.removeprefix("#/$defs/")), whole, depth + 1)
+    yield from map(str, (kinds,) if isinstance(kinds, str) else kinds)
+    for options in (schema.get("anyOf"), schema.get("oneOf")):
+        for option in options if isinstance(options, list) else ():
+            yield from _types(option, whole, depth + 1)
 
 
 def _summary(tool: ToolInfo) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rid_lib.types import KoiNetNode
 
-from workbench.errors import Refused, Unavailable
+from workbench.errors import BadInput, Conflict, NotFound, Refused, TooMany, Unavailable, WorkbenchError
 from workbench.koi.node import Presence
 from workbench.koi.payloads import (
     ErrorType,
@@ -28,57 +28,71 @@ from workbench.koi.payloads import (
 )
 from workbench.koi.requests import BROADCAST, RIDS, KoiPeer, Report
 from workbench.koi.rids import NODE
-from workbench.model import iso
+from workbench.model import SECOND, iso
 from workbench.ops import Ctx
 from workbench.present.inert import inert
 from workbench.rules.personalities import addresses
 from workbench.rules.personalities.profile import PersonalityProfile
+from workbench.rules.tasks.lifecycle import backoff
 from workbench.rules.tools.content import block_text
 from workbench.rules.tools.results import shortened
 from workbench.rules.tools.surroundings import ProgressReceiver
 from workbench.services.tools.tool import ToolInvocation, ToolOutcome
-from workbench.store.base import Row
+from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
 GRACE_SECONDS = 5.0
 """How much longer than the time limit this node waits for the other one to say that it has passed."""
 REASON_LIMIT = 2_000
+ERROR_LIMIT = 500
+"""Characters of the error that is kept of a node."""
 
+_KINDS: Mapping[int, type[WorkbenchError]] = {
+    kind.status: kind for kind in (BadInput, Refused, NotFound, Conflict, TooMany, Unavailable)
+}
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
 
 async def node(ctx: Ctx, rid: KoiNetNode) -> Row | None:
-    """What is known of a node."""
+    """The row of a node; None if it is not known."""
     return await ctx.read(lambda tx: tx.one(SQL.node, rid=str(rid)))
 
 
-def problem(ctx: Ctx, profile: PersonalityProfile, known: Row | None) -> str | None:
+def problem(ctx: Ctx, profile: PersonalityProfile, peer: Row | None) -> str | None:
     """Why a trait of another node cannot be called now; None if it can.
 
     Args:
-        known: its node; see `node`.
+        peer: its node; see `node`.
     """
     if ctx.node.presence is None:
         return "this project takes no part in the network"
-    if known is None:
+    if peer is None:
         return f"its node {profile.node_rid} is not known"
-    if known["blocked_at"] is not None:
-        return f"its node {addresses.node_label(known['rid'])} is blocked"
-    if addresses.endpoint(known["base_url"], profile.mcp_url) is None:
+    if peer["blocked_at"] is not None:
+        return f"its node {addresses.node_label(peer['rid'])} is blocked"
+    if addresses.endpoint(peer["base_url"], profile.mcp_url) is None:
         return "its profile has no address for calls, or not one of its node"
     return None
 
 
-def doubt(ctx: Ctx, known: Row | None) -> str | None:
+def doubt(ctx: Ctx, peer: Row | None) -> str | None:
     """Why a call may fail: the last request to the node did, and requests that nobody waits for pause. A call does not.
 
     Args:
-        known: its node; see `node`.
+        peer: its node; see `node`.
     """
-    if known is None or known["retry_at"] is None or known["retry_at"] <= ctx.store.now():
+    if peer is None or peer["retry_at"] is None or peer["retry_at"] <= ctx.store.now():
         return None
-    return f"its node {addresses.node_label(known['rid'])} does not answer: {known['last_error']} A call tries it again"
+    return f"its node {addresses.node_label(peer['rid'])} does not answer: {peer['last_error']} A call tries it again"
+
+
+async def withdrawal(ctx: Ctx, agent: str) -> str:
+    """When an agent that is not on the network any more was withdrawn, as a sentence; empty if none was."""
+    last = await ctx.read(lambda tx: tx.one(SQL.last_change, name=agent))
+    if last is None or last["event_type"] != "FORGET":
+        return ""
+    return f"The agent {agent!r} was withdrawn {max(0, ctx.store.now() - last['at']) // SECOND} s ago."
 
 
 async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
@@ -86,7 +100,7 @@ async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: To
 
     Raises:
         Unavailable: ``TOOL_UNAVAILABLE``, ``TOOL_TIMEOUT``, ``KOI_UNREACHABLE``, ``KOI_BAD_ANSWER``, or the code of
-            the other node. Refused: ``KOI_REFUSED``.
+            the other node. Refused: ``KOI_REFUSED``. WorkbenchError: the error of the other node, as its status says.
     """
     presence, peer = await _callable(ctx, profile)
     seconds = ctx.settings.koi_call_seconds
@@ -102,11 +116,15 @@ async def call_trait(profile: PersonalityProfile, trait: str, ctx: Ctx, call: To
     try:
         async with asyncio.timeout(seconds + GRACE_SECONDS):
             await _require_own_address(ctx, presence, peer)
-            result = await _sent(ctx, presence, peer, profile, sent, call.surroundings.progress)
+            result = await _send(ctx, presence, peer, profile, sent, call.surroundings.progress)
     except TimeoutError:
-        raise Unavailable(
-            "TOOL_TIMEOUT", f"{profile.rid.name} did not answer within {seconds:g} s. The call is cancelled there."
-        ) from None
+        timeout = f"{profile.rid.name} did not answer within {seconds:g} s. The call is cancelled there."
+        await _note_failure(ctx, profile.node_rid, timeout)
+        raise Unavailable("TOOL_TIMEOUT", timeout) from None
+    except Unavailable as error:
+        if error.code == "KOI_UNREACHABLE":
+            await _note_failure(ctx, profile.node_rid, error.message)
+        raise
     await _note_answer(ctx, profile.node_rid)
     if result.error is not None:
         raise _error(profile, result.error)
@@ -119,11 +137,11 @@ async def _callable(ctx: Ctx, profile: PersonalityProfile) -> tuple[Presence, Ko
     Raises:
         Unavailable: ``TOOL_UNAVAILABLE``.
     """
-    known, presence = await node(ctx, profile.node_rid), ctx.node.presence
-    reason = problem(ctx, profile, known)
-    if presence is None or known is None or reason is not None:
+    row, presence = await node(ctx, profile.node_rid), ctx.node.presence
+    reason = problem(ctx, profile, row)
+    if presence is None or row is None or reason is not None:
         raise Unavailable("TOOL_UNAVAILABLE", f"{profile.rid.name} cannot be called now: {reason}.")
-    return presence, KoiPeer(profile.node_rid, known["base_url"], known["public_key"])
+    return presence, KoiPeer(profile.node_rid, row["base_url"], row["public_key"])
 
 
 async def _require_own_address(ctx: Ctx, presence: Presence, peer: KoiPeer) -> None:
@@ -146,7 +164,7 @@ async def _require_own_address(ctx: Ctx, presence: Presence, peer: KoiPeer) -> N
         raise Unavailable("KOI_BAD_ANSWER", f"The answer of {peer.rid} is wrong: it has no RIDs.")
 
 
-async def _sent(
+async def _send(
     ctx: Ctx,
     presence: Presence,
     peer: KoiPeer,
@@ -166,7 +184,7 @@ async def _sent(
     async def ask() -> Payload | None:
         if progress is None:
             return await presence.client.ask(place, path, sent, seconds=seconds)
-        report = _reported(sent.call_id, progress)
+        report = _reporter(sent.call_id, progress)
         return await presence.client.follow(place, path, sent, seconds=seconds, report=report)
 
     try:
@@ -181,7 +199,7 @@ async def _sent(
     return answer
 
 
-def _reported(call_id: str, progress: ProgressReceiver) -> Report:
+def _reporter(call_id: str, progress: ProgressReceiver) -> Report:
     """Passes on what another node reports about a call: in its order, as texts that harm no terminal."""
     last = 0
 
@@ -197,10 +215,23 @@ def _reported(call_id: str, progress: ProgressReceiver) -> Report:
 
 async def _note_answer(ctx: Ctx, rid: KoiNetNode) -> None:
     """End the pause after a failed request to a node, since it has answered."""
-    known = await node(ctx, rid)
-    if known is not None and known["retry_at"] is not None:
+    row = await node(ctx, rid)
+    if row is not None and row["retry_at"] is not None:
         await ctx.write(lambda tx: tx.run(SQL.reached, rid=str(rid), now=tx.now))
         ctx.node.has_mail.set()
+
+
+async def _note_failure(ctx: Ctx, rid: KoiNetNode, message: str) -> None:
+    """Record that a node did not answer, in the way that failed requests of the rounds are recorded."""
+    row, settings = await node(ctx, rid), ctx.settings
+    if row is None:
+        return
+    pause = backoff(row["failures"], settings.koi_retry_base_seconds, settings.koi_retry_cap_seconds, ctx.random())
+
+    def note(tx: Tx) -> None:
+        tx.run(SQL.failed, rid=str(rid), error=message[:ERROR_LIMIT], retry_at=tx.now + pause)
+
+    await ctx.write(note)
 
 
 def _is_unknown(error: Refused) -> bool:
@@ -219,11 +250,12 @@ async def _introduce(ctx: Ctx, presence: Presence, peer: KoiPeer) -> None:
     await presence.client.ask(peer, BROADCAST, EventsPayload(events=[forget, own]))
 
 
-def _error(profile: PersonalityProfile, error: Mapping[str, Any]) -> Unavailable:
-    """The error of another node, with its code, as one of a tool: it is not this server that refuses the caller."""
+def _error(profile: PersonalityProfile, error: Mapping[str, Any]) -> WorkbenchError:
+    """The error of another node, with its code and its status: what is refused there is not to be sent again."""
     code, message = str(error.get("code")), inert(str(error.get("message")))
-    agent = profile.rid.name
-    return Unavailable(
+    agent, status = profile.rid.name, error.get("status")
+    kind = _KINDS.get(status, Unavailable) if isinstance(status, int) else Unavailable
+    return kind(
         code if _CODE.fullmatch(code) else "TOOL_FAILED",
         f"{agent} (another node) answered: {shortened(message, REASON_LIMIT)}",
         agent=agent,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.errors import NotFound
+from workbench.errors import Hint, NotFound
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Ctx, op
+from workbench.ops import Ctx, RestRoute, op
 from workbench.rules.tools.offers import changes
 from workbench.services.tools import catalogue, permission_requests, permissions
 from workbench.services.tools.catalogue import ToolName
@@ -21,9 +22,10 @@ from workbench.store.base import Row, Tx
 class ToolPermission(Wire):
     """What the operator decided about a tool. `changes`: how it differs now, so that it is asked for again.
 
-    `id`: tool and offered_by. `offered_by`: whose tool it is (workbench, notebook, project, definition:ID or node:RID),
-    with `offerer_name`; empty: whoever offers one of this name. `problem`: why its changes are not known now, such as a
-    server that is down.
+    `id`: tool and offered_by, and a number if only some calls are allowed. `offered_by`: whose tool it is (workbench,
+    notebook, project, definition:ID or node:RID), with `offerer_name`; empty: whoever offers one of this name.
+    `problem`: why its changes are not known now, such as a server that is down. `conversation_id`, `task_id` and
+    `arguments` (patterns by argument): only calls in that conversation, for that task, with such arguments; null: any.
     """
 
     id: str
@@ -35,6 +37,9 @@ class ToolPermission(Wire):
     problem: str | None
     decided_by: str
     decided_at: Micros
+    conversation_id: str | None = None
+    task_id: int | None = None
+    arguments: dict[str, str] | None = None
 
 
 class ToolPermissions(Wire):
@@ -43,16 +48,26 @@ class ToolPermissions(Wire):
     permissions: list[ToolPermission]
 
 
-@op(allow=Level.OPERATOR, reads=True, tool=False)
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command="tools allow",
+    rest=RestRoute("GET", "/tool-permissions", rows="permissions"),
+    refreshed_by="tool clock",
+)
 async def list_tool_permissions(ctx: Ctx) -> ToolPermissions:
     """List which tools agents and models may call without a question, or never."""
-    rows = await ctx.read(lambda tx: tx.all(permissions.SQL.list))
+    rows = await ctx.read(lambda tx: [*tx.all(permissions.SQL.list), *tx.all(permissions.SQL.list_allowances)])
+    rows.sort(key=lambda row: row["tool"])
     tools = await catalogue.offered(ctx, ToolScope(ctx.caller)) if rows else []
-    known = {(tool.name, offerer): tool for tool in tools for offerer in ("", tool.offered_by.key)}
-    return ToolPermissions(permissions=[_permission(row, known.get((row["tool"], row["offered_by"]))) for row in rows])
+    tools_by_offer = {(tool.name, offerer): tool for tool in tools for offerer in ("", tool.offered_by.key)}
+    return ToolPermissions(
+        permissions=[_permission(row, tools_by_offer.get((row["tool"], row["offered_by"]))) for row in rows]
+    )
 
 
-@op(allow=Level.OPERATOR, tool=False)
+@op(allow=Level.OPERATOR, tool=False, command="tools allow", rest=RestRoute("PUT", "/tool-permissions/{name}"))
 async def set_tool_permission(
     ctx: Ctx,
     name: ToolName,
@@ -68,14 +83,15 @@ async def set_tool_permission(
     `always` is for the tool of who offers it now, until its description, its schemas, or the configuration or version
     of its MCP server change. `ask` and `never` are for all tools of this name.
     """
-    tool = await _known(ctx, name)
+    tool = await _find_tool(ctx, name)
     if tool is None and permission is Permission.ALWAYS:
-        raise NotFound("UNKNOWN_TOOL", f"There is no tool {name!r} now, so it cannot be allowed. See list_tools.")
+        text = f"There is no tool {name!r} now, so it cannot be allowed."
+        raise NotFound("UNKNOWN_TOOL", text, Hint("list_tools", "See {}."))
     await ctx.write(lambda tx: _set(tx, name, permission, tool))
     return await list_tool_permissions(ctx)
 
 
-async def _known(ctx: Ctx, name: str) -> ToolInfo | None:
+async def _find_tool(ctx: Ctx, name: str) -> ToolInfo | None:
     try:
         return await catalogue.find(ctx, ToolScope(ctx.caller), name)
     except NotFound:
@@ -94,17 +110,28 @@ def _set(tx: Tx, name: str, permission: Permission | None, tool: ToolInfo | None
 
 
 def _permission(row: Row, tool: ToolInfo | None) -> ToolPermission:
-    is_other = tool is not None and row["permission"] == Permission.ALWAYS and row["fingerprint"] != tool.fingerprint
+    narrowed = {
+        "permission": Permission.ALWAYS,
+        "id": None,
+        "conversation_id": None,
+        "task_id": None,
+        "arguments": None,
+    }
+    said = narrowed | dict(row)
+    is_other = tool is not None and said["permission"] == Permission.ALWAYS and said["fingerprint"] != tool.fingerprint
     return ToolPermission(
-        id=f"{row['tool']} {row['offered_by']}",
-        tool=row["tool"],
-        offered_by=row["offered_by"],
-        offerer_name=row["offerer_name"],
-        permission=row["permission"],
-        changes=[asdict(one) for one in changes(row["offer"], tool.offer)] if is_other and tool else [],
+        id=" ".join([said["tool"], said["offered_by"], *([str(said["id"])] if said["id"] else [])]),
+        tool=said["tool"],
+        offered_by=said["offered_by"],
+        offerer_name=said["offerer_name"],
+        permission=said["permission"],
+        changes=[asdict(change) for change in changes(said["offer"], tool.offer)] if is_other and tool else [],
         problem=_problem(row, tool),
-        decided_by=row["decided_by"],
-        decided_at=row["decided_at"],
+        decided_by=said["decided_by"],
+        decided_at=said["decided_at"],
+        conversation_id=said["conversation_id"],
+        task_id=said["task_id"],
+        arguments=json.loads(said["arguments"]) if said["arguments"] else None,
     )
 
 

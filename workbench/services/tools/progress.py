@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class CallProgress:
-    """What a call reports to. It waits for its caller, never for the store.
+    """Receives the reports of a call. It waits for the caller, never for the store.
 
     Args:
         passed_on: takes each report for the caller; None: the caller does not follow the call.
@@ -42,7 +42,7 @@ class CallProgress:
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """See `Progress`. What is no number is not stored."""
         if math.isfinite(progress) and (total is None or math.isfinite(total)):
-            self.last = ProgressReport(progress, total, self._shown(message))
+            self.last = ProgressReport(progress, total, self._shorten(message))
             if self._storing is None:
                 self._storing = asyncio.create_task(self._store())
         if self._passed_on is not None:
@@ -57,7 +57,7 @@ class CallProgress:
         values = {"progress": report.progress, "total": report.total, "message": report.message}
         tx.run(SQL.note, values, id=self._call_id)
 
-    def _shown(self, message: str | None) -> str | None:
+    def _shorten(self, message: str | None) -> str | None:
         if not message:
             return None
         return shortened(inert_line(str(self._ctx.secrets.masked(message))), LONGEST_MESSAGE)

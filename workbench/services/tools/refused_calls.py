@@ -33,7 +33,7 @@ LONGEST_NAME = 200
 LONGEST_ARGUMENTS = 20_000
 """Characters of JSON. Of longer arguments the beginning is kept, as a text: nothing has checked them."""
 NETWORK = "network"
-"""Whose refusals those of all other nodes are; of each node they are counted, too."""
+"""The caller under whose name the refusals of all other nodes are counted; those of each node are counted, too."""
 
 
 async def check(ctx: Ctx, operation: str, arguments: Mapping[str, Any]) -> None:
@@ -50,8 +50,8 @@ async def require_may_call(ctx: Ctx, name: str, arguments: Any) -> None:
         WorkbenchError: see `authorise`.
     """
     is_known = ctx.caller.agent is not None and ctx.caller.level > Level.ANONYMOUS
-    given = arguments if isinstance(arguments, Mapping) else {}
-    async with recorded(ctx, ToolScope(ctx.caller), name, given) if is_known else nullcontext():
+    mapping = arguments if isinstance(arguments, Mapping) else {}
+    async with recorded(ctx, ToolScope(ctx.caller), name, mapping) if is_known else nullcontext():
         authorise(ctx.catalogue[CALL_TOOL], ctx.caller)
 
 
@@ -82,7 +82,7 @@ async def record(
         return
     tool = await catalogue.named(ctx, scope, name) or _unknown(name)
     call = ToolInvocation(str(uuid7(now)), scope, {}, Surroundings())
-    decoded = _checked(arguments)
+    decoded = _storable(arguments)
     secrets = ctx.secrets.also(marked(decoded, tool.parameters))
     shown = as_json(secrets.masked(decoded, tool.parameters))
     if len(shown) > LONGEST_ARGUMENTS:
@@ -97,7 +97,7 @@ async def record(
     )
 
 
-def _checked(arguments: Mapping[str, Any] | str) -> dict[str, Any] | str:
+def _storable(arguments: Mapping[str, Any] | str) -> dict[str, Any] | str:
     """Arguments that can be kept; nothing has checked these."""
     if isinstance(arguments, str):
         return arguments
@@ -109,7 +109,7 @@ def _checked(arguments: Mapping[str, Any] | str) -> dict[str, Any] | str:
 
 
 def _unknown(name: str) -> ToolInfo:
-    """What stands for a tool that there is not."""
+    """A stand-in for a tool that does not exist."""
 
     async def run(ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
         raise NotImplementedError

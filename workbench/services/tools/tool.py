@@ -19,6 +19,7 @@ from workbench.rules.personalities.addresses import node_label
 from workbench.rules.tools import content
 from workbench.rules.tools.masking import marked
 from workbench.rules.tools.results import as_json
+from workbench.rules.tools.returned import RESULT
 from workbench.rules.tools.servers import NETWORK, NOTEBOOK, RESERVED
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.trust.known_secrets import KnownSecrets
@@ -74,7 +75,7 @@ class Offerer:
 
     @property
     def key(self) -> str:
-        """What a permission is given to; it does not change when the offerer is restarted or renamed."""
+        """Identifies it in permissions; it does not change when the offerer is restarted or renamed."""
         return f"{self.kind}:{self.id}" if self.id else str(self.kind)
 
 
@@ -88,7 +89,7 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a tool says about itself; that of an MCP server may be wrong."""
+    """The hints of a tool about itself; those of an MCP server may be wrong."""
 
     read_only: bool = False
     destructive: bool = True
@@ -98,7 +99,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class PeerOrigin:
-    """Where a call comes from that another node of the network has sent.
+    """The origin of a call that another node of the network has sent.
 
     Args:
         node: the RID of that node.
@@ -151,6 +152,7 @@ class ToolOutcome:
         is_error: the tool says that it failed.
         version: of what ran, if that is known better than before the call.
         usage: what a model behind the tool has used; None: there is none.
+        is_wrapped: `structured` is an object only because MCP has no other: its property `RESULT` is the result.
     """
 
     content: list[dict[str, Any]]
@@ -158,6 +160,12 @@ class ToolOutcome:
     is_error: bool = False
     version: str | None = None
     usage: AnswerUsage | None = None
+    is_wrapped: bool = False
+
+    @property
+    def result(self) -> Any:
+        """The result as a JSON value, as the function or the trait has it."""
+        return self.structured[RESULT] if self.is_wrapped else self.value
 
     @property
     def value(self) -> Any:
@@ -171,10 +179,11 @@ class ToolOutcome:
 
     @property
     def text(self) -> str:
-        """What can be read of it: pictures and other data are named."""
+        """Its text, with what Workbench notes about it; pictures and other data are named."""
         if self.structured is None:
             return content.as_text(self.content)
-        named = [content.block_text(block) for block in self.content if content.picture(block)]
+        said = [block for block in self.content if content.picture(block) or content.is_note(block)]
+        named = [content.block_text(block) for block in said]
         return "\n".join([as_json(self.structured), *named])
 
     def shown_value(self, secrets: KnownSecrets, schema: Mapping[str, Any] | bool) -> Any:
@@ -226,7 +235,7 @@ class ToolInfo:
 
     @property
     def origin(self) -> str:
-        """Whose tool it is, in words of ours; what others call themselves is quoted."""
+        """Its offerer, for people; names that others gave themselves are quoted."""
         by, own = self.offered_by, self.own_name or self.name
         if by.kind is OffererKind.WORKBENCH:
             return "An operation of Workbench"
@@ -241,7 +250,7 @@ class ToolInfo:
 
     @cached_property
     def offer(self) -> str:
-        """What the tool says about itself, and which program of which version says it, as JSON: what is permitted."""
+        """The subject of a permission as JSON: its description and schemas, and the version of an MCP server."""
         said = {"description": self.description, "parameters": self.parameters, "result": self.result}
         if self.offered_by.configuration is not None:
             said |= {"configuration": self.offered_by.configuration, "version": self.version}
@@ -280,6 +289,6 @@ class ToolInfo:
 
 
 def quoted(said: str) -> str:
-    """What somebody else says, in quotes that it cannot end."""
+    """Quote a text of somebody else; quotation marks within it cannot end the quotation."""
     inner = inert_line(said).translate({ord(mark): '"' for mark in "“”"})
     return f"“{inner}”"

@@ -51,7 +51,7 @@ class Pruned(Wire):
     freed: int
 
 
-@op(allow=Level.OPERATOR, destructive=True)
+@op(allow=Level.OPERATOR, destructive=True, command="worktrees prune")
 async def prune_worktrees(
     ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only list.")] = False
 ) -> Pruned:
@@ -63,7 +63,7 @@ async def _prune(ctx: Ctx, apply: bool) -> Pruned:
     async with exclusive(ctx) as repository:
         rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
         items = await to_thread(lambda: list(_Survey(ctx, rows).items()))
-        kept = {(work["task_id"], work["attempt"]): _kept(ctx, work) for work in await ctx.read(attempts.all_kept)}
+        kept = {(work["task_id"], work["attempt"]): _kept_item(ctx, work) for work in await ctx.read(attempts.all_kept)}
         freed = await _forget(ctx, repository, kept) if apply else 0
         for item in items if apply else ():
             if item.safe:
@@ -73,7 +73,7 @@ async def _prune(ctx: Ctx, apply: bool) -> Pruned:
         return Pruned(items=items, bytes=sum(item.bytes for item in items), freed=freed)
 
 
-def _kept(ctx: Ctx, work: Row) -> CleanupItem:
+def _kept_item(ctx: Ctx, work: Row) -> CleanupItem:
     """The kept work of an attempt. Its path is the name of the reference, its bytes are those of its objects."""
     name, days = f"task {work['task_id']}, attempt {work['attempt']}", ctx.settings.keep_attempts_days
     safe = work["over_at"] + days * DAY <= ctx.store.now()
@@ -101,8 +101,8 @@ def _remove(settings: Settings, repository: Repository, item: CleanupItem) -> No
         with suppress(WorkbenchError):
             repository.remove_worktree(home / "worktrees" / item.name, home / "repositories" / item.name)
     elif (approval_id := _approval_of(path)) is not None and item.kind == "gates":
-        with gates_held(settings, approval_id) as held:
-            if held:  # otherwise gates have started since the survey
+        with gates_held(settings, approval_id) as is_held:
+            if is_held:  # otherwise gates have started since the survey
                 remove_tree(path)
     else:
         remove_tree(path)
@@ -117,19 +117,19 @@ class _Survey:
 
     def items(self) -> Iterator[CleanupItem]:
         settings = self.ctx.settings
-        for path in _within(settings.worktrees):
+        for path in _entries(settings.worktrees):
             yield self._worktree("worktree", path)
-        for path in _within(settings.repositories):
+        for path in _entries(settings.repositories):
             yield self._worktree("repository", path)
-        for path in _within(settings.scratch):
+        for path in _entries(settings.scratch):
             yield self._scratch(path)
-        for path in _within(settings.gates):
+        for path in _entries(settings.gates):
             yield self._gates(path)
-        for path in _within(settings.logs):
+        for path in _entries(settings.logs):
             of_worker = "The log of a worker. Delete it by hand when you have read it."
             of_server = "The log of the servers that run in a process of their own."
             yield _item("log", path, False, of_server if path.name == SERVER_LOG else of_worker)
-        for path in _within(settings.trash):
+        for path in _entries(settings.trash):
             yield _item("trash", path, False, "The only copy of discarded work. Delete it by hand.")
 
     def _worktree(self, kind: Kind, path: Path) -> CleanupItem:
@@ -174,7 +174,7 @@ def _item(kind: Kind, path: Path, safe: bool, reason: str) -> CleanupItem:
     return CleanupItem(kind=kind, name=name, path=where, bytes=size(path), safe=safe, reason=reason)
 
 
-def _within(directory: Path) -> list[Path]:
+def _entries(directory: Path) -> list[Path]:
     with suppress(OSError):
         return sorted(directory.iterdir())
     return []

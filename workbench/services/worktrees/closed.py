@@ -15,7 +15,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-DECISION = ("requester", "requested_at", "decision", "decided_by", "person", "decided_at", "decision_reason")
+DECISION = ("requester", "asker", "requested_at", "decision", "decided_by", "person", "decided_at", "decision_reason")
 
 
 class DecidedIntegration(Wire):
@@ -23,6 +23,8 @@ class DecidedIntegration(Wire):
 
     approval_id: int
     requester: str
+    asker: str | None
+    """The name of the person who requested it; null: no person did."""
     requested_at: Micros
     decision: str
     decided_by: str | None
@@ -60,7 +62,7 @@ class ClosedWorktrees(Wire):
     next_before: int | None
 
 
-@op(allow=Level.READ, reads=True, tool=False)
+@op(allow=Level.READ, reads=True, tool=False, command="worktrees --all", refreshed_by="worktree")
 async def list_closed_worktrees(
     ctx: Ctx,
     worktree_name: Annotated[WorktreeName | None, Field(description="Only worktrees that had this name.")] = None,
@@ -70,11 +72,11 @@ async def list_closed_worktrees(
     """List integrated and discarded worktrees, the last closed first: merged commit, who approved it, when, why."""
     rows = await ctx.read(lambda tx: tx.all(SQL.closed, name=worktree_name, before=before, limit=limit + 1))
     more = rows[limit - 1]["id"] if len(rows) > limit else None
-    return ClosedWorktrees(worktrees=[_closed(row) for row in rows[:limit]], next_before=more)
+    return ClosedWorktrees(worktrees=[_closed_worktree(row) for row in rows[:limit]], next_before=more)
 
 
-def _closed(row: Row) -> ClosedWorktree:
+def _closed_worktree(row: Row) -> ClosedWorktree:
     fields = {name: row[name] for name in ClosedWorktree.model_fields if name in row}
-    decided = {"approval_id": row["approval_id"], **{name: row[name] for name in DECISION}}
-    approval = DecidedIntegration(**decided) if row["approval_id"] else None
+    decision = {"approval_id": row["approval_id"], **{name: row[name] for name in DECISION}}
+    approval = DecidedIntegration(**decision) if row["approval_id"] else None
     return ClosedWorktree.model_validate({**fields, "approval": approval, "branch_kept": bool(row["branch_kept"])})

@@ -1,5 +1,5 @@
 -- name: closed
-SELECT c.*, a.requester, a.created_at AS requested_at, a.status AS decision, a.decided_by, a.person, a.decided_at,
+SELECT c.*, a.requester, a.asker, a.created_at AS requested_at, a.status AS decision, a.decided_by, a.person, a.decided_at,
     a.reason AS decision_reason
 FROM closed_worktrees c LEFT JOIN approvals a ON a.id = c.approval_id
 WHERE (CAST(:name AS TEXT) IS NULL OR c.name = :name)

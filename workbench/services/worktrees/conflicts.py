@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from workbench.git import Repository
@@ -35,16 +36,13 @@ class ConflictsPredicted(Wire):
     checked_at: Micros
 
 
-@op(allow=Level.READ, reads=True, command=Command("worktrees conflicts"))
+@op(allow=Level.READ, reads=True, command=Command("worktrees conflicts"), refreshed_by="worktree")
 async def list_conflicts(ctx: Ctx) -> ConflictsPredicted:
     """List the predicted conflicts of the active worktrees with each other and with their targets, with the files."""
-    found = await _import_and_scan(ctx)
-    pairs = [
-        Pair(one=pair.one, other=pair.other, is_target=pair.is_target, files=list(pair.files))
-        for pair in found.conflicts
-    ]
+    predicted = await _import_and_scan(ctx)
+    pairs = [Pair(**asdict(pair)) for pair in predicted.conflicts]
     return ConflictsPredicted(
-        commits=dict(found.commits), pairs=pairs, checked=found.checked, checked_at=ctx.store.now()
+        commits=dict(predicted.commits), pairs=pairs, checked=predicted.checked, checked_at=ctx.store.now()
     )
 
 
@@ -67,8 +65,8 @@ async def _import_and_scan(ctx: Ctx) -> Scan:
 @duty("predicting conflicts", 1.0, share=0.05)
 async def watch(ctx: Ctx) -> None:
     """Scan, and emit an event if the predicted conflicts differ from those in the last event."""
-    found = await _import_and_scan(ctx)
-    pairs = [_event_pair(pair) for pair in found.conflicts[:EVENT_PAIRS]]
+    predicted = await _import_and_scan(ctx)
+    pairs = [_event_pair(pair) for pair in predicted.conflicts[:EVENT_PAIRS]]
     if pairs != ctx.predictions.announced:
         ctx.predictions.announced = pairs
         await ctx.write(lambda tx: tx.emit("worktree.conflicts_changed", "worktree:*", pairs=pairs))

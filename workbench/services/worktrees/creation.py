@@ -14,7 +14,7 @@ from pydantic import Field
 from workbench.errors import Conflict, Refused, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
-from workbench.ops import Ctx, op
+from workbench.ops import Command, Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import WorktreeAction
 from workbench.services.processes.sandbox import confinement_of
@@ -54,19 +54,25 @@ NewName = Annotated[
 ]
 
 
-@op(allow=Level.PLANNER)
+@op(
+    allow=Level.PLANNER,
+    command=Command(
+        "worktrees create NAME",
+        names={"branch": "branch_name", "from": "source_branch"},
+        help="Create a worktree with its own branch, or with --branch, one that continues an existing branch.",
+    ),
+)
 async def create_worktree(
     ctx: Ctx,
     name: NewName,
     branch_name: Annotated[
-        Branch | None,
-        Field(description="Default: wb/<name>/main, which must be new. An existing branch named here is continued."),
+        Branch | None, Field(description="Its branch, new or to be continued; by default a new wb/NAME/main.")
     ] = None,
     source_branch: Annotated[
         Branch | None,
         Field(
-            description="The branch to fork from, and the default integration target. Default: the current branch; for "
-            "a continued branch, its earlier target."
+            description="Where to fork it, and its default target; by default the current branch, or for a continued "
+            "branch, its earlier target."
         ),
     ] = None,
 ) -> CreatedWorktree:
@@ -89,8 +95,8 @@ async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -
             )
             protected = await to_thread(repository.protected)
             empty = await to_thread(empty_submodules, repository, place, start.commit)
-            made = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
-            return CreatedWorktree(**made.model_dump(), empty_submodules=empty)
+            worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
+            return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty)
         except WorkbenchError:
             await settle_steps(ctx, repository)
             raise
@@ -101,8 +107,8 @@ def _require_free(tx: Reader, name: str) -> None:
         integration.step(name, row["status"], WorktreeAction.CREATE)
 
 
-async def _start(ctx: Ctx, repository: Repository, name: str, wanted: str | None, source: str | None) -> WorktreeStart:
-    branch = wanted or f"wb/{name}/main"
+async def _start(ctx: Ctx, repository: Repository, name: str, choice: str | None, source: str | None) -> WorktreeStart:
+    branch = choice or f"wb/{name}/main"
     repository.check_branch_name(branch)
     tip = await to_thread(repository.resolve, branch)
     earlier = await ctx.read(lambda tx: tx.one(SQL.last_on_branch, branch=branch)) if tip else None
@@ -111,7 +117,7 @@ async def _start(ctx: Ctx, repository: Repository, name: str, wanted: str | None
     commit = await to_thread(repository.commit, target)
     if tip is None:
         return WorktreeStart(branch, commit, commit, target, existing=False)
-    if wanted is None:
+    if choice is None:
         raise await to_thread(_offer, repository, name, branch, target)
     _require_continuable(ctx, branch, target, earlier, await ctx.read(open_worktrees))
     base = await to_thread(repository.merge_base, commit, tip)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict, WorkbenchError
+from workbench.errors import Conflict, Hint, WorkbenchError
 from workbench.git import Repository
 from workbench.model import Level
 from workbench.ops import SAID, Command, Ctx, op
@@ -48,11 +48,7 @@ class Discarded(WorktreeInfo):
     bundle: str | None
 
 
-@op(
-    allow=Level.PLANNER,
-    destructive=True,
-    command=Command("discard NAME", names={"NAME": "worktree_name"}, also="worktrees discard"),
-)
+@op(allow=Level.PLANNER, destructive=True, command=Command("discard NAME", also="worktrees discard"))
 async def discard_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,
@@ -89,9 +85,9 @@ async def _discard(ctx: Ctx, name: str, reason: str, delete_branch: bool, force:
 
         def change(tx: Tx) -> WorktreeInfo:
             question = approvals.open_question(tx, KIND, f"worktree:{name}")
-            asked = question.id if question else None
-            how = Closing(asked, reason=reason, branch_kept=not delete_branch, bundle=bundle)
-            close_worktree(tx, row, WorktreeAction.DISCARD, None, how)
+            approval_id = question.id if question else None
+            closing = Closing(approval_id, reason=reason, branch_kept=not delete_branch, bundle=bundle)
+            close_worktree(tx, row, WorktreeAction.DISCARD, None, closing)
             if question:
                 approvals.decide(tx, question, "rejected", "the worktree was discarded")
             begin(tx, "remove", place, row["branch_name"], commit)
@@ -112,8 +108,8 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
         if files := await to_thread(checkout.uncommitted) or await to_thread(checkout.nested):
             raise Conflict(
                 "WORKTREE_DIRTY",
-                f"The worktree {name} has uncommitted files: {', '.join(files[:3])}. Commit them, or discard with "
-                "force=true, which saves them as a bundle.",
+                f"The worktree {name} has uncommitted files: {', '.join(files[:3])}.",
+                Hint("", "Commit them, or discard with {}, which saves them as a bundle.", force=True),
                 files=files,
             )
         refs = await to_thread(only_there, repository, checkout)
@@ -123,8 +119,8 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
         what = f"{alone} commits of {row['branch_name']}" if alone else f"Commits of {', '.join(refs[:3])} in {name}"
         raise Conflict(
             "COMMITS_ONLY_HERE",
-            f"{what} would be on no branch of yours. Keep the branch, or discard with force=true, which saves them as "
-            "a bundle.",
+            f"{what} would be on no branch of yours.",
+            Hint("", "Keep the branch, or discard with {}, which saves them as a bundle.", force=True),
             commits=alone,
             refs=refs,
         )

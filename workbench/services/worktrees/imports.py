@@ -41,12 +41,12 @@ async def import_branch(ctx: Ctx, repository: Repository, row: Row, *, limit: fl
     if commit is None:
         raise no_branch(branch)
     if commit != row["imported_commit"]:
-        found = commit
-        await ctx.write(lambda tx: _imported(tx, row["name"], found))
+        imported = commit
+        await ctx.write(lambda tx: _record_import(tx, row["name"], imported))
     return commit
 
 
-def _imported(tx: Tx, name: str, commit: str) -> None:
+def _record_import(tx: Tx, name: str, commit: str) -> None:
     if tx.run(SQL.imported, name=name, commit=commit, now=tx.now):
         tx.emit("worktree.imported", f"worktree:{name}", commit=commit)
 
@@ -54,7 +54,7 @@ def _imported(tx: Tx, name: str, commit: str) -> None:
 async def import_new_commits(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> dict[str, str]:
     """Import the new commits of worktrees; return the problems by name. Runs git only where the branch has changed."""
     problems: dict[str, str] = {}
-    for row, seen in await to_thread(_changed_branches, ctx, repository, rows):
+    for row, seen in await to_thread(_find_changed, ctx, repository, rows):
         name, attempts = row["name"], ctx.repositories.import_attempts
         attempt = attempts.get((name, seen))
         if attempt is None:
@@ -78,15 +78,15 @@ async def _import_now(ctx: Ctx, name: str) -> None:
         await import_branch(ctx, repository, row, limit=LOOK_SECONDS)
 
 
-def _changed_branches(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
+def _find_changed(ctx: Ctx, repository: Repository, rows: Sequence[Row]) -> list[tuple[Row, str | None]]:
     """Worktrees whose branch may differ from the user's repository, and its unverified commit (None: unknown)."""
-    known = repository.heads(row["branch_name"] for row in rows)
-    seen = [
+    heads = repository.heads(row["branch_name"] for row in rows)
+    unverified = [
         (row, repository.unverified_branch(place_of(ctx, row).git_dir, row["branch_name"]))
         for row in rows
         if row["status"] in integration.OPEN
     ]
-    return [(row, commit) for row, commit in seen if commit is None or commit != known.get(row["branch_name"])]
+    return [(row, commit) for row, commit in unverified if commit is None or commit != heads.get(row["branch_name"])]
 
 
 def commit_of(repository: Repository, branch: str) -> str:

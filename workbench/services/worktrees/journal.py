@@ -54,7 +54,7 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     if step["step"] == "rescue":
         row = {**await ctx.read(lambda tx: require_worktree(tx, name)), "status": WorktreeState.ACTIVE}
         bundle = await save_what_is_nowhere_else(ctx, repository, row, with_branch=False)
-        await ctx.write(lambda tx: _rescued(tx, place, step, bundle))
+        await ctx.write(lambda tx: _record_rescue(tx, place, step, bundle))
     await remove_files(ctx, repository, place)
     if step["branch_commit"]:
         with suppress(WorkbenchError):  # a branch that has moved is in use, and stays
@@ -62,7 +62,7 @@ async def _settle(ctx: Ctx, repository: Repository, step: Row) -> None:
     await ctx.write(lambda tx: end(tx, step["name"]))
 
 
-def _rescued(tx: Tx, place: WorktreeLocation, step: Row, bundle: str | None) -> None:
+def _record_rescue(tx: Tx, place: WorktreeLocation, step: Row, bundle: str | None) -> None:
     begin(tx, "remove", place, step["branch_name"], step["branch_commit"])
     if bundle:
         tx.emit("worktree.saved", f"worktree:{place.name}", bundle=bundle)

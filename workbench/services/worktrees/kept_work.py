@@ -28,6 +28,8 @@ from workbench.store.base import Row, Tx
 CANNOT_START = (125, 126, 127)
 """Exit statuses of the launcher of a box for a command that did not run."""
 RETRY_SECONDS = 30
+WATCH_SECONDS = 0.5
+"""How soon supervisors are looked at again that have not ended yet: their end is no event."""
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +73,7 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row, *, briefly: bool
 
 
 def _is_of_worktree(error: WorkbenchError) -> bool:
-    """Whether git fails for what is in the worktree, and would again, such as a name that git does not take."""
+    """Whether git failed for the content of the worktree, and would fail again, as for a file name that it refuses."""
     if error.code == "REPOSITORY_DAMAGED":
         return True
     status = error.details.get("exit_code")
@@ -79,7 +81,10 @@ def _is_of_worktree(error: WorkbenchError) -> bool:
 
 
 async def _set_aside(ctx: Ctx, repository: Repository, row: Row, work: Row, error: WorkbenchError) -> str:
-    """Move a worktree that git cannot keep to the trash as it is, and make it anew where the attempt began; where."""
+    """Move a worktree that git cannot keep to the trash, and recreate it where the attempt began.
+
+    Returns a sentence that says why, and where the files are.
+    """
     place, branch, base = place_of(ctx, row), row["branch_name"], work["base_commit"]
     into = await to_thread(move_to_trash, ctx.settings.trash, place, stamp(ctx))
     ctx.repositories.status_cache.forget(place.path)
@@ -90,7 +95,7 @@ async def _set_aside(ctx: Ctx, repository: Repository, row: Row, work: Row, erro
 
 
 def not_yet(error: WorkbenchError) -> str:
-    """What is shown of an attempt whose work could not be put away."""
+    """The problem that is shown of an attempt whose work could not be put away."""
     return f"What it made is not put away, which is tried again: {error.code}: {error.message}"
 
 
@@ -128,15 +133,20 @@ def close(tx: Tx, task_id: int, attempt: int, problem: str | None = None) -> str
     return ref
 
 
-@duty("keeping the work of ended attempts", 0.5)
-async def put_away_ended(ctx: Ctx, *, briefly: bool = False) -> None:
-    """Put away the work of the attempts that have ended and whose supervisor has too, also after a crash."""
+@duty("keeping the work of ended attempts", 5.0, wakes=True)
+async def put_away_ended(ctx: Ctx, *, briefly: bool = False) -> float | None:
+    """Put away the work of the attempts that have ended and whose supervisor has too, also after a crash.
+
+    While there are such attempts, their supervisors are looked at again soon.
+    """
     tried_before = ctx.store.now() - RETRY_SECONDS * SECOND
-    for work in await ctx.read(lambda tx: attempts.ended(tx, tried_before)):
+    ended = await ctx.read(lambda tx: attempts.ended(tx, tried_before))
+    for work in ended:
         try:
             await ctx.repositories.shielded(_put_away_alone(ctx.of(SYSTEM), work, briefly))
         except WorkbenchError as error:
             log.warning("task %s, attempt %s: %s", work["task_id"], work["attempt"], error)
+    return WATCH_SECONDS if ended else None
 
 
 async def _put_away_alone(ctx: Ctx, work: Row, briefly: bool) -> None:

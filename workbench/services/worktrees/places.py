@@ -52,8 +52,8 @@ def gates_held(settings: Settings, approval_id: int) -> Iterator[bool]:
     Raises:
         Unavailable: ``PROJECT_UNWRITABLE``.
     """
-    with file_lock.held(_gates_lock(settings, approval_id), remove=True) as held:
-        yield held
+    with file_lock.held(_gates_lock(settings, approval_id), remove=True) as is_held:
+        yield is_held
 
 
 def gates_are_held(settings: Settings, approval_id: int) -> bool:
@@ -65,8 +65,8 @@ def gates_are_held(settings: Settings, approval_id: int) -> bool:
     path = _gates_lock(settings, approval_id)
     if not path.exists():
         return False
-    with file_lock.held(path) as held:
-        return not held
+    with file_lock.held(path) as is_free:
+        return not is_free
 
 
 def _gates_lock(settings: Settings, approval_id: int) -> Path:
@@ -162,8 +162,8 @@ def is_there(place: WorktreeLocation) -> bool:
 
 def empty_submodules(repository: Repository, place: WorktreeLocation, commit: str | None) -> list[str]:
     """The submodules at a commit of a worktree whose files it does not have: git leaves their directories empty."""
-    found = repository.submodules(commit) if commit else ()
-    return [path for path in found if not os.path.lexists(place.path / path / ".git")]
+    paths = repository.submodules(commit) if commit else ()
+    return [path for path in paths if not os.path.lexists(place.path / path / ".git")]
 
 
 def worktree_gone(place: WorktreeLocation) -> Unavailable:

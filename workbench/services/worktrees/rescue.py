@@ -60,22 +60,22 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Wo
     await import_branch(ctx, repository, row, limit=LOOK_SECONDS)
     checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
     own = f"{SAVED}/{row['name']}"
-    wanted = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
-    if len(wanted) > MOST_REFERENCES:
-        raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(wanted)} branches of its own.")
+    targets = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
+    if len(targets) > MOST_REFERENCES:
+        raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(targets)} branches of its own.")
     message = f"Uncommitted changes in {row['name']}"
     if await to_thread(checkout.save_all, UNCOMMITTED, message, COMMITTER) is not None:
-        wanted[UNCOMMITTED] = f"{own}/uncommitted"
-    for ref, into in wanted.items():
+        targets[UNCOMMITTED] = f"{own}/uncommitted"
+    for ref, into in targets.items():
         limit = ctx.settings.max_import_bytes
         await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=limit)
-    return list(wanted.values())
+    return list(targets.values())
 
 
 def forget_saved(repository: Repository) -> None:
     """Delete the references that were made for a bundle."""
-    found = repository.read("for-each-ref", "--format=%(objectname) %(refname)", SAVED).text
-    for commit, _, ref in (line.partition(" ") for line in found.splitlines()):
+    lines = repository.read("for-each-ref", "--format=%(objectname) %(refname)", SAVED).text
+    for commit, _, ref in (line.partition(" ") for line in lines.splitlines()):
         repository.delete_branch(ref, commit)
 
 
@@ -87,10 +87,10 @@ def commits_alone(repository: Repository, branch: str, besides: Sequence[str] = 
 def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNCOMMITTED) -> list[str]:
     """References of a worktree (a stash, other branches, what an attempt made that could not be imported) whose commits
     the user's repository does not have; those that begin with `besides` are left out."""
-    found = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith(besides)}
-    commits = "".join(f"{commit}\n" for commit in found.values()).encode("ascii", "replace")
+    commit_of = {ref: commit for ref, commit in checkout.references().items() if not ref.startswith(besides)}
+    commits = "".join(f"{commit}\n" for commit in commit_of.values()).encode("ascii", "replace")
     answers = repository.read("cat-file", "--batch-check=%(objectname)", stdin=commits).text.splitlines()
-    return sorted(ref for (ref, commit), answer in zip(found.items(), answers, strict=True) if answer != commit)
+    return sorted(ref for (ref, commit), answer in zip(commit_of.items(), answers, strict=True) if answer != commit)
 
 
 def move_to_trash(trash: Path, place: WorktreeLocation, stamp: str) -> Path:

@@ -11,14 +11,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.errors import Conflict
+from workbench.errors import Conflict, Hint
 from workbench.git import Checkout, Repository, Resolution
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import WorktreeName
-from workbench.services.worktrees.update import learn_target, merged, message, open_on_branch, require_idle
+from workbench.services.worktrees.update import learn_target, message, open_on_branch, record_merge, require_idle
 from workbench.store.base import Row
 
 SHOWN_FILES = 3
@@ -38,7 +38,7 @@ class Resolving(Wire):
     steps: list[str]
 
 
-@op(allow=Level.PLANNER, destructive=True, tool=False)
+@op(allow=Level.PLANNER, destructive=True, tool=False, command="worktrees resolve")
 async def resolve_worktree(
     ctx: Ctx,
     worktree_name: WorktreeName,
@@ -64,10 +64,13 @@ async def _resolve(ctx: Ctx, name: str, step: Step) -> Resolving:
         checkout = await to_thread(checkout_of, ctx.settings, repository, place)
         is_open = await to_thread(Resolution(checkout).is_open)
         if step == "start":
-            return await (_left(row, checkout) if is_open else _start(ctx, repository, row))
+            return await (_left_to_do(row, checkout) if is_open else _start(ctx, repository, row))
         if not is_open:
-            text = f"No merge is in progress in {name}. Start one with step=start."
-            raise Conflict("NO_MERGE_IN_PROGRESS", text)
+            raise Conflict(
+                "NO_MERGE_IN_PROGRESS",
+                f"No merge is in progress in {name}.",
+                Hint("resolve_worktree", "Start one with step=start.", "Start one with {}."),
+            )
         return await (_abort(row, checkout) if step == "abort" else _finish(ctx, repository, row, checkout))
 
 
@@ -82,17 +85,17 @@ async def _start(ctx: Ctx, repository: Repository, row: Row) -> Resolving:
     if not await to_thread(checkout.merge, target, message(row), COMMITTER):
         commit = await import_branch(ctx, repository, row)
         if commit == before:
-            return _answer(row, "up_to_date", commit, [], [])
-        return await _merged(ctx, row, commit)
+            return _resolving(row, "up_to_date", commit, [], [])
+        return await _finish_merge(ctx, row, commit)
     await to_thread(Resolution(checkout).start, target, message(row), COMMITTER)
-    return await _left(row, checkout)
+    return await _left_to_do(row, checkout)
 
 
-async def _left(row: Row, checkout: Checkout) -> Resolving:
+async def _left_to_do(row: Row, checkout: Checkout) -> Resolving:
     """An unfinished merge, and the steps that are left."""
     files = await to_thread(Resolution(checkout).unresolved)
     commit = (await to_thread(checkout.head))[1] or row["imported_commit"]
-    return _answer(row, "unresolved", commit, files, _steps(row, files))
+    return _resolving(row, "unresolved", commit, files, _steps(row, files))
 
 
 async def _finish(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout) -> Resolving:
@@ -100,21 +103,21 @@ async def _finish(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout
         text = f"{_some(files)} in {row['name']} still {'has' if len(files) == 1 else 'have'} conflicts. {_how(row)}"
         raise Conflict("CONFLICTS_LEFT", text, files=files)
     await to_thread(checkout.commit_all, message(row), COMMITTER)
-    return await _merged(ctx, row, await import_branch(ctx, repository, row))
+    return await _finish_merge(ctx, row, await import_branch(ctx, repository, row))
 
 
-async def _merged(ctx: Ctx, row: Row, commit: str) -> Resolving:
-    await ctx.write(lambda tx: merged(tx, row, commit))
+async def _finish_merge(ctx: Ctx, row: Row, commit: str) -> Resolving:
+    await ctx.write(lambda tx: record_merge(tx, row, commit))
     next_ = f"Request the integration of {row['name']} again: `workbench integrate {row['name']}`"
-    return _answer(row, "merged", commit, [], [next_])
+    return _resolving(row, "merged", commit, [], [next_])
 
 
 async def _abort(row: Row, checkout: Checkout) -> Resolving:
     await to_thread(Resolution(checkout).abort)
-    return _answer(row, "aborted", (await to_thread(checkout.head))[1] or row["imported_commit"], [], [])
+    return _resolving(row, "aborted", (await to_thread(checkout.head))[1] or row["imported_commit"], [], [])
 
 
-def _answer(
+def _resolving(
     row: Row,
     state: Literal["up_to_date", "merged", "unresolved", "aborted"],
     commit: str,

@@ -55,6 +55,8 @@ class IntegrationDecision(Wire):
     id: int
     status: approvals.Status
     requester: str
+    asker: str | None
+    """The name of the person who requested it; null: no person did."""
     created_at: Micros
     decided_at: Micros | None
     decided_by: str | None
@@ -132,7 +134,7 @@ async def list_worktrees(ctx: Ctx) -> WorktreePage:
     return WorktreePage(worktrees=[worktree_of(ctx.settings, row) for row in await ctx.read(open_worktrees)])
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="worktrees", refreshed_by="worktree approval clock")
 async def get_worktree_status(
     ctx: Ctx,
     worktree_name: Annotated[WorktreeName | None, Field(description="Null: all active worktrees.")] = None,
@@ -141,11 +143,11 @@ async def get_worktree_status(
     rows = await ctx.read(lambda tx: _rows(tx, worktree_name))
     repository = await ctx.repositories.open()
     problems = await import_new_commits(ctx, repository, rows)
-    found = await asyncio.gather(*(_uncommitted(ctx, repository, row) for row in rows))
-    return WorktreeStatuses(worktrees=await _statuses(ctx, repository, rows, found, problems))
+    uncommitted = await asyncio.gather(*(_uncommitted(ctx, repository, row) for row in rows))
+    return WorktreeStatuses(worktrees=await _statuses(ctx, repository, rows, uncommitted, problems))
 
 
-@op(allow=Level.READ, reads=True)
+@op(allow=Level.READ, reads=True, command="worktrees diff")
 async def get_worktree_diff(
     ctx: Ctx,
     worktree_name: WorktreeName,
@@ -159,17 +161,17 @@ async def get_worktree_diff(
     row = await ctx.read(lambda tx: require_worktree(tx, worktree_name))
     repository = await ctx.repositories.open()
     if uncommitted:
-        commit, found = row["imported_commit"], await _dirty_diff(ctx, repository, row)
-        found = [file for file in found if path is None or _is_below(file.path, path)]
+        commit, differences = row["imported_commit"], await _dirty_diff(ctx, repository, row)
+        differences = [file for file in differences if path is None or _is_within(file.path, path)]
     else:
-        commit = await _current(ctx, repository, row)
+        commit = await _newest_commit(ctx, repository, row)
         if commit is None:
             raise no_branch(row["branch_name"])
         base = row["integration_target"] if row["status"] in integration.OPEN else row["base_commit"]
-        found = await to_thread(
+        differences = await to_thread(
             repository.diff, since or base, commit, path=path, max_bytes=ctx.settings.max_diff_bytes
         )
-    files = [FileDifference(**asdict(file)) for file in found]
+    files = [FileDifference(**asdict(file)) for file in differences]
     return WorktreeDiff(worktree=row["name"], target=row["integration_target"], commit=commit, files=files)
 
 
@@ -203,10 +205,10 @@ async def _statuses(
 
     fresh, agents, work, decisions, requests = await ctx.read(query)
     decision_of = {row["name"]: row for row in decisions}
-    wanted = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
-    commits = await to_thread(repository.heads, wanted)
-    found = await scan(ctx, repository)
-    left = _left_behind(await ctx.read(attempts.not_put_away))
+    branches = {name for row in fresh for name in (row["branch_name"], row["integration_target"])}
+    commits = await to_thread(repository.heads, branches)
+    predicted = await scan(ctx, repository)
+    left = _attempts_left(await ctx.read(attempts.not_put_away))
     queue = [r["worktree"] for r in requests if r["state"] != "asked"]
     tasks_of = {w["worktree"]: w for w in work}
     statuses = []
@@ -214,7 +216,7 @@ async def _statuses(
         name, tasks = row["name"], tasks_of.get(row["name"])
         own, target = commits.get(row["branch_name"]), commits.get(row["integration_target"])
         facts = await ctx.predictions.facts(repository, own, target)
-        overlaps = [Overlap(worktree=other, files=list(files)) for other, files in found.overlaps(name)]
+        overlaps = [Overlap(worktree=other, files=list(files)) for other, files in predicted.overlaps(name)]
         statuses.append(
             WorktreeStatus(
                 **worktree_of(ctx.settings, row).model_dump(),
@@ -247,14 +249,14 @@ async def _empty_submodules(ctx: Ctx, repository: Repository, row: Row, commit: 
     return await to_thread(empty_submodules, repository, place_of(ctx, row), commit)
 
 
-def _left_behind(works: Sequence[Row]) -> dict[str, list[str]]:
+def _attempts_left(works: Sequence[Row]) -> dict[str, list[str]]:
     """What is said of the attempts whose work could not be put away, by worktree."""
-    said = defaultdict(list)
+    texts = defaultdict(list)
     for work in works:
-        said[work["worktree"]].append(
+        texts[work["worktree"]].append(
             f"Attempt {work['attempt']} at task {work['task_id']} did not complete its task. {work['problem']}"
         )
-    return said
+    return texts
 
 
 def _decision(decision: Row | None, row: Row) -> IntegrationDecision | None:
@@ -281,11 +283,11 @@ async def _dirty_diff(ctx: Ctx, repository: Repository, row: Row) -> list[FileDi
     return await to_thread(checkout.dirty_diff, ctx.settings.max_diff_bytes)
 
 
-def _is_below(file: str, path: str) -> bool:
+def _is_within(file: str, path: str) -> bool:
     return file == path or file.startswith(path.rstrip("/") + "/")
 
 
-async def _current(ctx: Ctx, repository: Repository, row: Row) -> str | None:
+async def _newest_commit(ctx: Ctx, repository: Repository, row: Row) -> str | None:
     """The newest commit of a worktree's branch that could be imported."""
     await import_new_commits(ctx, repository, [row])
     return await to_thread(repository.resolve, row["branch_name"])

@@ -34,7 +34,7 @@ class Updated(Wire):
     conflicts: list[str]
 
 
-@op(allow=Level.PLANNER, command=Command("worktrees update NAME", names={"NAME": "worktree_name"}))
+@op(allow=Level.PLANNER, command=Command("worktrees update NAME"))
 async def update_worktree(ctx: Ctx, worktree_name: WorktreeName) -> Updated:
     """Merge the target branch into a worktree. On conflicts, list the files and change nothing."""
     return await ctx.repositories.shielded(_update(ctx, worktree_name))
@@ -46,7 +46,7 @@ async def _update(ctx: Ctx, name: str) -> Updated:
         target = await to_thread(commit_of, repository, row["integration_target"])
         updated = await merge_into(ctx, repository, row, target, message(row))
         if updated.merged:
-            await ctx.write(lambda tx: merged(tx, row, updated.commit))
+            await ctx.write(lambda tx: record_merge(tx, row, updated.commit))
         return updated
 
 
@@ -120,7 +120,7 @@ def message(row: Row) -> str:
     return f"Merge {row['integration_target']} into {row['branch_name']}"
 
 
-def merged(tx: Tx, row: Row, commit: str) -> None:
+def record_merge(tx: Tx, row: Row, commit: str) -> None:
     """Record that the target was merged into a worktree."""
     data = {"commit": commit, "target": row["integration_target"]}
     tx.emit("worktree.updated", f"worktree:{row['name']}", **data)

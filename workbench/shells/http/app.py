@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Unauthenticated, WorkbenchError, WrongMethod
-from workbench.ops import Caller
+from workbench.ops import Caller, Op, RestRoute
 from workbench.rules.wire import json_safety
 from workbench.shells.gate import HEALTH, failure, revoked, stopped, unless_ended
 from workbench.shells.http import openapi, personalities, rest, trait_calls
@@ -34,7 +34,7 @@ SSE_WAIT_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
-Shape = Callable[[rest.RestEndpoint, dict[str, Any]], Response]
+Shape = Callable[[RestRoute, dict[str, Any]], Response]
 
 
 def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[Route]:
@@ -53,7 +53,7 @@ def routes(workbench: Workbench, stopping: asyncio.Event | None = None) -> list[
         *personalities.routes(workbench),
         *trait_calls.routes(workbench),
         *shell.rest_routes("", _plain),
-        *shell.rest_routes("/api", lambda endpoint, result: _success(result)),
+        *shell.rest_routes("/api", lambda endpoint, result: (_success if endpoint.enveloped else JSONResponse)(result)),
     ]
 
 
@@ -89,18 +89,21 @@ class _Shell:
 
     def rest_routes(self, prefix: str, shape: Shape) -> list[Route]:
         """The endpoints of `rest` under a prefix, with their results in a shape."""
-        found = rest.by_path(self._workbench.catalogue)
+        operations = rest.by_path(self._workbench.catalogue)
         return [
             Route(prefix + path, coded(self._at(methods, shape)), methods=list(methods))
-            for path, methods in found.items()
+            for path, methods in operations.items()
         ]
 
-    def _at(self, methods: Mapping[str, rest.RestEndpoint], shape: Shape) -> Endpoint:
+    def _at(self, methods: Mapping[str, Op], shape: Shape) -> Endpoint:
         async def answer(request: Request) -> Response:
-            endpoint = methods["GET" if request.method == "HEAD" else request.method]
-            op, query = self._workbench.catalogue[endpoint.op], request.query_params.multi_items()
-            arguments = endpoint.arguments(op, request.path_params, query, await self._body(request))
-            return shape(endpoint, await self._asked(request, endpoint.op, arguments))
+            op, query = (
+                methods["GET" if request.method == "HEAD" else request.method],
+                request.query_params.multi_items(),
+            )
+            assert op.rest is not None
+            arguments = rest.arguments(op, request.path_params, query, await self._body(request))
+            return shape(op.rest, await self._asked(request, op.name, arguments))
 
         return answer
 
@@ -135,13 +138,13 @@ class _Shell:
                 for event in page["events"]:
                     yield ServerSentEvent(json.dumps(event), event=event["kind"], id=str(event["id"]))
                 waiting = {**arguments, "after": page["next_after"], "wait_seconds": SSE_WAIT_SECONDS}
-                asked = asyncio.create_task(self._next_page(caller, waiting))
+                reading = asyncio.create_task(self._next_page(caller, waiting))
                 try:
-                    await asyncio.wait({*ends, asked}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({*ends, reading}, return_when=asyncio.FIRST_COMPLETED)
                     if not any(end.done() for end in ends):
-                        page = await asked
+                        page = await reading
                 finally:
-                    asked.cancel()
+                    reading.cancel()
         except Unauthenticated:
             return  # the token became invalid, and this noticed it first
         except WorkbenchError as error:
@@ -212,7 +215,7 @@ class _Stream(EventSourceResponse):
                 await send({"type": "http.response.body", "body": b""})
 
 
-def _plain(endpoint: rest.RestEndpoint, result: dict[str, Any]) -> Response:
+def _plain(endpoint: RestRoute, result: dict[str, Any]) -> Response:
     """A result as the clients of spec 1's server expect it."""
     if endpoint.rows is None:
         return JSONResponse(result)

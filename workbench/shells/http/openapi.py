@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from workbench.model import Level, __version__
-from workbench.ops import Catalogue, Op
+from workbench.ops import Catalogue, Op, RestRoute
 from workbench.shells.http import rest
-from workbench.shells.http.rest import RestEndpoint
 
 Json = dict[str, Any]
 
@@ -39,6 +38,10 @@ ERROR_ANSWER: Json = {
                 "code": {"type": "string", "description": "Stable; its meaning never changes."},
                 "message": {"type": "string", "description": "What is wrong, and the next step."},
                 "details": {"type": "object"},
+                "hint": {
+                    "type": "object",
+                    "description": "The next step, at the end of the message: the operation to call, if that is one.",
+                },
                 "status": {"type": "integer"},
             },
         },
@@ -123,10 +126,12 @@ def _operations(catalogue: Catalogue, schemas: _Schemas) -> Described:
 def _rest(catalogue: Catalogue, schemas: _Schemas) -> Described:
     """Both families of the endpoints of `rest`."""
     for path, methods in rest.by_path(catalogue).items():
-        for method, endpoint in methods.items():
-            op, taken = catalogue[endpoint.op], _taken(endpoint, schemas)
-            enveloped = _answer("Done.", _enveloped(schemas.result(op.name)))
-            yield path, method.lower(), _operation(op, f"plain_{op.name}", "plain", _plain(endpoint, schemas)) | taken
+        for method, op in methods.items():
+            assert op.rest is not None
+            taken, result = _taken(op.name, op.rest, schemas), schemas.result(op.name)
+            enveloped = _answer("Done.", _enveloped(result) if op.rest.enveloped else result)
+            plain = _plain(op.rest, result, schemas)
+            yield path, method.lower(), _operation(op, f"plain_{op.name}", "plain", plain) | taken
             yield f"/api{path}", method.lower(), _operation(op, f"rest_{op.name}", "rest", enveloped) | taken
 
 
@@ -174,10 +179,10 @@ def _operation(op: Op, operation_id: str, tag: str, answer: Json) -> Json:
     return described | ({"security": FOR_ALL} if op.allow is Level.ANONYMOUS else {})
 
 
-def _taken(endpoint: RestEndpoint, schemas: _Schemas) -> Json:
+def _taken(op: str, endpoint: RestRoute, schemas: _Schemas) -> Json:
     """Path, query string and body of an endpoint."""
-    fields = schemas.fields(schemas.arguments(endpoint.op))
-    required = schemas.required(endpoint.op)
+    fields = schemas.fields(schemas.arguments(op))
+    required = schemas.required(op)
     in_path = re.findall(r"{(\w+)}", endpoint.path)
     others = [name for name in fields if name not in in_path]
     parameters = [_parameter("path", name, fields[name], required=True) for name in in_path]
@@ -210,8 +215,7 @@ def _body(schema: Json, *, required: bool) -> Json:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
-def _plain(endpoint: RestEndpoint, schemas: _Schemas) -> Json:
-    result = schemas.result(endpoint.op)
+def _plain(endpoint: RestRoute, result: Json, schemas: _Schemas) -> Json:
     if endpoint.rows is None:
         return _answer("Done.", result)
     return _answer("The rows.", schemas.fields(result)[endpoint.rows]) | {"headers": PAGE_HEADERS}

@@ -23,7 +23,7 @@ from workbench.shells.http.endpoints import caller_of, coded
 def routes(workbench: Workbench) -> list[Route]:
     """The endpoints; they take GET."""
     faces = _Faces(workbench)
-    found = {
+    endpoints = {
         "/resources/list": faces.list_resources,
         "/resources/read/{id}": faces.read_resource,
         "/tools/list": faces.list_tools,
@@ -31,7 +31,7 @@ def routes(workbench: Workbench) -> list[Route]:
         "/agents/{name}/resources/read/{id}": faces.read_own_resource,
         "/agents/{name}/tools/list": faces.list_own_tools,
     }
-    return [Route(path, coded(endpoint)) for path, endpoint in found.items()]
+    return [Route(path, coded(endpoint)) for path, endpoint in endpoints.items()]
 
 
 class _Faces:
@@ -42,20 +42,20 @@ class _Faces:
 
     async def list_resources(self, request: Request) -> Response:
         """The latest profile of every agent."""
-        profiles = [known.profile for known in self._known(request).latest()]
+        profiles = [personality.profile for personality in self._known(request).latest()]
         return JSONResponse({"resources": mcp_adapter.list_agents(profiles)})
 
     async def read_resource(self, request: Request) -> Response:
         """The latest profile of an agent."""
         name = _name(request)
-        known = self._known(request).find(name)
-        if known is None:
+        personality = self._known(request).find(name)
+        if personality is None:
             raise _no_agent(name)
-        return JSONResponse(mcp_adapter.get_agent(known.profile))
+        return JSONResponse(mcp_adapter.get_agent(personality.profile))
 
     async def list_tools(self, request: Request) -> Response:
         """The tools of all agents."""
-        profiles = [known.profile for known in self._known(request).latest()]
+        profiles = [personality.profile for personality in self._known(request).latest()]
         return JSONResponse({"tools": mcp_adapter.get_all_tools(profiles)})
 
     async def list_own_resource(self, request: Request) -> Response:
@@ -78,10 +78,10 @@ class _Faces:
 
     def _own(self, request: Request) -> PersonalityProfile:
         name = request.path_params["name"]
-        known = self._known(request).find(name)
-        if known is None or not known.is_own:
+        personality = self._known(request).find(name)
+        if personality is None or not personality.is_own:
             raise _no_agent(name)
-        return known.profile
+        return personality.profile
 
 
 def _name(request: Request) -> str:

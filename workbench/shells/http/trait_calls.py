@@ -28,17 +28,17 @@ def routes(workbench: Workbench) -> list[Route]:
     """The endpoint."""
 
     async def call(request: Request) -> Response:
-        named = request.path_params["name"], request.path_params["trait"]
+        address = request.path_params["name"], request.path_params["trait"]
         raw = await read_body(request, workbench.settings.max_koi_request_bytes)
         if "authorization" not in request.headers and FOLLOWED in request.headers.get("accept", ""):
-            return await _followed(request, lambda send: workbench.answer_trait_call(*named, raw, send))
+            return await _follow(request, lambda send: workbench.answer_trait_call(*address, raw, send))
         if "authorization" not in request.headers:
-            status, content = await _unless_left(request, workbench.answer_trait_call(*named, raw))
+            status, content = await _unless_left(request, workbench.answer_trait_call(*address, raw))
             return Response(content, status, media_type="application/json")
         caller, arguments = caller_of(request), _arguments(raw)
-        work = unless_ended(workbench, caller, workbench.call_trait(caller, *named, arguments))
+        work = unless_ended(workbench, caller, workbench.call_trait(caller, *address, arguments))
         outcome = await _unless_left(request, work)
-        return JSONResponse({"result": outcome.value, "is_error": outcome.is_error, "content": outcome.content})
+        return JSONResponse({"result": outcome.result, "is_error": outcome.is_error, "content": outcome.content})
 
     return [Route("/agents/{name}/tools/call/{trait:path}", coded(call), methods=["POST"])]
 
@@ -47,7 +47,7 @@ Answer = tuple[int, bytes]
 """A status, and JSON."""
 
 
-async def _followed(request: Request, answer: Callable[[Callable[[bytes], Awaitable[None]]], Any]) -> Response:
+async def _follow(request: Request, answer: Callable[[Callable[[bytes], Awaitable[None]]], Any]) -> Response:
     """The answer to a call that its caller follows: at once with the first report, or alone if that comes first."""
     reports: asyncio.Queue[bytes] = asyncio.Queue(1)
     working = asyncio.create_task(_unless_left(request, answer(reports.put)))
@@ -89,12 +89,12 @@ async def _next(reports: asyncio.Queue[bytes], working: asyncio.Task[Answer]) ->
 
 def _arguments(raw: bytes) -> dict[str, Any]:
     try:
-        found = json_safety.decode(raw or b"{}")
+        arguments = json_safety.decode(raw or b"{}")
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        arguments = None
+    if not isinstance(arguments, dict):
         raise BadInput("BAD_MESSAGE", "The body must be a JSON object with the arguments.")
-    return found
+    return arguments
 
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -68,8 +68,8 @@ class ResourceKind:
 
     def arguments(self, uri: str) -> dict[str, Any] | None:
         """The operation's arguments for an address; None if it is an address of another kind."""
-        found = self.pattern.fullmatch(uri)
-        return None if found is None else {name: unquote(text) for name, text in found.groupdict().items()}
+        match = self.pattern.fullmatch(uri)
+        return None if match is None else {name: unquote(text) for name, text in match.groupdict().items()}
 
 
 def _group(name: re.Match[str]) -> str:
@@ -107,8 +107,8 @@ def _contexts(result: Result) -> Iterator[tuple[str, str]]:
 
 def _plans(result: Result) -> Iterator[tuple[str, str]]:
     for plan in reversed(result["plans"]):
-        done = f"{plan['completed']} of {plan['tasks']} completed"
-        yield f"{SCHEME}plans/{segment(plan['plan'])}", f"Plan {plan['plan']} ({done})"
+        progress = f"{plan['completed']} of {plan['tasks']} completed"
+        yield f"{SCHEME}plans/{segment(plan['plan'])}", f"Plan {plan['plan']} ({progress})"
 
 
 def _approvals(result: Result) -> Iterator[tuple[str, str]]:
@@ -127,8 +127,11 @@ def _diffs(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _personalities(result: Result) -> Iterator[tuple[str, str]]:
-    for one in result["personalities"]:
-        yield f"{PROFILES}{segment(one['name'])}", f"Profile of the agent {one['name']}: {one['description']}"
+    for personality in result["personalities"]:
+        yield (
+            f"{PROFILES}{segment(personality['name'])}",
+            f"Profile of the agent {personality['name']}: {personality['description']}",
+        )
 
 
 def _schema(result: Result) -> str:

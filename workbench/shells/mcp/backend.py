@@ -107,5 +107,5 @@ def caller_of(ctx: Context) -> Caller:
 def request_of(ctx: Context) -> Request:
     """The HTTP request that carries a request."""
     assert ctx.request is not None, "streamable HTTP carries its request"
-    found: Request = ctx.request
-    return found
+    request: Request = ctx.request
+    return request

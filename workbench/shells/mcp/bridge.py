@@ -88,9 +88,9 @@ class Bridge:
 
     async def finish(self) -> None:
         """Wait a moment for answers that are still to come: a client that has ended its input may yet read them."""
-        asked = [task for number, task in self._requests.items() if number not in self._listening]
-        if asked:
-            await asyncio.wait(asked, timeout=FINISHING_SECONDS)
+        requests = [task for number, task in self._requests.items() if number not in self._listening]
+        if requests:
+            await asyncio.wait(requests, timeout=FINISHING_SECONDS)
 
     async def close(self) -> None:
         """End what is under way, and the sessions."""
@@ -321,11 +321,11 @@ def run(settings: Settings, token: str | None) -> None:
 
 async def _serve(settings: Settings, token: str | None) -> None:
     state_directory.check(settings.project)
-    found = await find_server(settings.server_file)
-    if found is None:
+    running = await find_server(settings.server_file)
+    if running is None:
         raise no_server(ConnectionError(f"none runs in {settings.project}"))
     output = LineOutput()
-    bridge = Bridge(ProjectServer.at(found.info.url, settings.project), token, output.write)
+    bridge = Bridge(ProjectServer.at(running.info.url, settings.project), token, output.write)
     try:
         async for line in lines():
             try:

@@ -37,17 +37,17 @@ class McpCalls:
         async with refusing(ctx):
             exchange = self._exchanges.resumed(params) or ToolExchange(run)
             async with exchange.reports.sent_to(ctx):
-                found = await exchange.following(params.input_responses)
-            return found if isinstance(found, CallToolResult) else self._exchanges.asked(ctx, exchange, found)
+                result = await exchange.following(params.input_responses)
+            return result if isinstance(result, CallToolResult) else self._exchanges.asked(ctx, exchange, result)
 
     async def _run(self, ctx: Context, params: CallToolRequestParams, surroundings: Surroundings) -> CallToolResult:
         async def run() -> CallToolResult:
             name, arguments = params.name, params.arguments or {}
             if name == BY_NAME:
-                named = _asking_by_name(str(arguments.get("name")), surroundings)
-                return named_call(await self._backend.call(ctx, name, arguments, named))
-            named = _asking_by_name(name, surroundings)
-            return outcome(await self._backend.call_tool(ctx, name, arguments, named), ctx)
+                asking = _asking_by_name(str(arguments.get("name")), surroundings)
+                return named_call(await self._backend.call(ctx, name, arguments, asking))
+            asking = _asking_by_name(name, surroundings)
+            return outcome(await self._backend.call_tool(ctx, name, arguments, asking), ctx)
 
         return await coded(run)
 

@@ -61,9 +61,9 @@ LISTED = frozenset(
 log = logging.getLogger(__name__)
 
 
-def addresses(found: FeedEvent) -> list[str]:
+def addresses(event: FeedEvent) -> list[str]:
     """The addresses of the resources that an event changes; a task's plan is not among them."""
-    noun, _, name = found.subject.partition(":")
+    noun, _, name = event.subject.partition(":")
     if noun == PERSONALITY:
         return _of_profile(*name.split("/", 1))
     return [SCHEME + path.format(segment(name)) for path in PATHS.get(noun, ())]
@@ -179,42 +179,42 @@ class FeedChanges:
         async with self._workbench.feed.subscribe(*KINDS) as events:
             self._is_followed.set()
             while True:
-                found = await events.within(SECONDS_BETWEEN_CHECKS)
+                event = await events.within(SECONDS_BETWEEN_CHECKS)
                 for client in list(self._clients):
-                    if found is None or _may_change_access(found, client.caller):
+                    if event is None or _may_change_access(event, client.caller):
                         await self._check_access(client)
-                if found is not None:
-                    await self._note(found)
+                if event is not None:
+                    await self._note(event)
 
-    async def _note(self, found: FeedEvent) -> None:
-        is_profile = found.kind.startswith(f"{PERSONALITY}.")
-        if found.kind in TOOLS_CHANGED or is_profile:
+    async def _note(self, event: FeedEvent) -> None:
+        is_profile = event.kind.startswith(f"{PERSONALITY}.")
+        if event.kind in TOOLS_CHANGED or (is_profile and event.data.get("tools_changed", True)):
             for client in self._clients:
                 if Capability.TOOLS in client.caller.capabilities:
                     client.add(ToolsListChanged())
             if not is_profile:
                 return
-        uris = addresses(found)
-        if found.kind.startswith("task.") and any(client.watches_plans for client in self._clients):
-            uris += await self._plan_of(found)
+        uris = addresses(event)
+        if event.kind.startswith("task.") and any(client.watches_plans for client in self._clients):
+            uris += await self._plan_of(event)
         for client in list(self._clients):
             changes = client.watched_among(uris)
-            if found.kind in LISTED:
+            if event.kind in LISTED:
                 changes.append(ResourcesListChanged())
-            if changes and await self._is_visible(client, found):
+            if changes and await self._is_visible(client, event):
                 client.add(*changes)
 
-    async def _plan_of(self, found: FeedEvent) -> list[str]:
+    async def _plan_of(self, event: FeedEvent) -> list[str]:
         """The addresses of the plan that an event's task belongs to."""
         with suppress(WorkbenchError):
-            task = await self._workbench.call("get_task", task_id=int(found.subject.partition(":")[2]))
+            task = await self._workbench.call("get_task", task_id=int(event.subject.partition(":")[2]))
             if task["plan"] is not None:
                 return [f"{SCHEME}plans", f"{SCHEME}plans/{segment(task['plan'])}"]
         return []
 
-    async def _is_visible(self, client: WatchingClient, found: FeedEvent) -> bool:
+    async def _is_visible(self, client: WatchingClient, event: FeedEvent) -> bool:
         caller = await self._present(client)
-        return caller is not None and caller.level >= Level.READ and may_see(caller, found)
+        return caller is not None and caller.level >= Level.READ and may_see(caller, event)
 
     async def _check_access(self, client: WatchingClient) -> None:
         """Note what has changed for a client by another grant, or another place in the project."""
@@ -240,6 +240,6 @@ class FeedChanges:
         return None
 
 
-def _may_change_access(found: FeedEvent, caller: Caller) -> bool:
-    noun = found.subject.partition(":")[0]
-    return found.subject == f"agent:{caller.agent}" if noun == "agent" else noun in ACCESS
+def _may_change_access(event: FeedEvent, caller: Caller) -> bool:
+    noun = event.subject.partition(":")[0]
+    return event.subject == f"agent:{caller.agent}" if noun == "agent" else noun in ACCESS

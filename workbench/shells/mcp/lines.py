@@ -26,8 +26,8 @@ async def lines() -> AsyncIterator[bytes]:
         rest = b""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
             while chunk := _chunk():
-                *whole, rest = (rest + chunk).split(b"\n")
-                for line in whole:
+                *complete, rest = (rest + chunk).split(b"\n")
+                for line in complete:
                     loop.call_soon_threadsafe(queue.put_nowait, line)
             for end in (rest, None):
                 loop.call_soon_threadsafe(queue.put_nowait, end)

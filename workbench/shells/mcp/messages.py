@@ -29,11 +29,11 @@ def protocol_of(message: Message) -> str | None:
 
 def headers_of(message: Message, version: str) -> dict[str, str]:
     """The headers that repeat a message's version, method and name."""
-    made = {"MCP-Protocol-Version": version, "Mcp-Method": str(message.get("method"))}
+    headers = {"MCP-Protocol-Version": version, "Mcp-Method": str(message.get("method"))}
     name = message["params"].get(NAMED.get(str(message.get("method")), ""))
     if isinstance(name, str):
-        made["Mcp-Name"] = _header_value(name)
-    return made
+        headers["Mcp-Name"] = _header_value(name)
+    return headers
 
 
 def _header_value(text: str) -> str:
@@ -70,6 +70,6 @@ def list_changed(listening: Iterable[Mapping[str, Any]], *, has_session: bool) -
     if has_session:
         yield announcement
     for request in listening:
-        wanted = request["params"].get("notifications")
-        if isinstance(wanted, dict) and wanted.get("toolsListChanged"):
+        listened = request["params"].get("notifications")
+        if isinstance(listened, dict) and listened.get("toolsListChanged"):
             yield announcement | {"params": {"_meta": {SUBSCRIPTION_ID: request["id"]}}}

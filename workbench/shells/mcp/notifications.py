@@ -112,10 +112,10 @@ class Notifications:
             await session.client.deliver(session.send)
 
     def _session(self, ctx: Context) -> McpSession:
-        found = self._sessions.get(ctx.session._connection.session_id or "")
-        if found is None:
+        session = self._sessions.get(ctx.session._connection.session_id or "")
+        if session is None:
             raise NotFound("SESSION_NOT_FOUND", "This session has ended. Open another one.")
-        return found
+        return session
 
     # Clients without a session.
 
@@ -129,10 +129,10 @@ class Notifications:
             client = WatchingClient(caller)
             with self._counted(caller):
                 async with self._changes.noted_for(client), present(self._workbench, caller, request_of(ctx).client):
-                    granted = await self._granted(ctx, client, params)
+                    granted = await self._grant(ctx, client, params)
                     return await self._stream(ctx, client, granted)
 
-    async def _granted(
+    async def _grant(
         self, ctx: Context, client: WatchingClient, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenRequestParams:
         """The request without the resources that the client may not read; it watches the others."""
@@ -145,8 +145,8 @@ class Notifications:
                     raise
             else:
                 readable.append(uri)
-        wanted = params.notifications.model_copy(update={"resource_subscriptions": readable})
-        return params.model_copy(update={"notifications": wanted})
+        notifications = params.notifications.model_copy(update={"resource_subscriptions": readable})
+        return params.model_copy(update={"notifications": notifications})
 
     async def _stream(
         self, ctx: Context, client: WatchingClient, params: SubscriptionsListenRequestParams

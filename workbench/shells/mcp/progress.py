@@ -117,10 +117,14 @@ class _Sender:
         self._last: ToolProgress | None = None
 
     async def send(self, report: ToolProgress) -> None:
-        """Send a report of the tool, unless it is not further than the last."""
+        """Send a report of the tool, unless it is not further than the last and says the same."""
+        last = self._last
         if self._sent is None or report.progress > self._sent:
             self._last = report
             await self._send(report)
+        elif last is not None and report.progress == last.progress and report.message != last.message:
+            self._last = report
+            await self._send(replace(report, progress=self._sent + STEP))
 
     async def send_again(self, state: str) -> None:
         """Send that the call is still open: with the tool's last report, or else where the call stands."""

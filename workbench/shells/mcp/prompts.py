@@ -120,10 +120,10 @@ class Prompts:
         return GetPromptResult(description=offer.description, messages=messages)
 
     async def _required(self, ctx: Context, name: str) -> OfferedPrompt:
-        found = next((offer for offer in await self._offered(ctx) if offer.name == name), None)
-        if found is None:
+        required = next((offer for offer in await self._offered(ctx) if offer.name == name), None)
+        if required is None:
             raise BadInput("UNKNOWN_PROMPT", f"There is no prompt {name!r}. prompts/list lists those you are offered.")
-        return found
+        return required
 
     async def _offered(self, ctx: Context) -> list[OfferedPrompt]:
         level = (await self._backend.caller(ctx)).level

@@ -40,9 +40,9 @@ MOST_WAITING = 16
 
 def can_answer(ctx: Context) -> bool:
     """Whether a client can show its person a form. One that names no kind of question means forms."""
-    found = ctx.session.client_capabilities
-    asked = found.elicitation if found is not None else None
-    return asked is not None and (asked.form is not None or asked.url is None)
+    capabilities = ctx.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 def has_requests(ctx: Context) -> bool:
@@ -104,14 +104,14 @@ class ToolExchange:
                 self._open.pop(name).answer.set_result(answer.model_dump(mode="json", by_alias=True, exclude_none=True))
         if not self._open:
             self._asked.clear()
-        asked = asyncio.ensure_future(self._asked.wait())
+        asking = asyncio.ensure_future(self._asked.wait())
         try:
-            await asyncio.wait({self._work, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({self._work, asking}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self.cancel()
             raise
         finally:
-            asked.cancel()
+            asking.cancel()
         if self._work.done():
             return await self._work
         return {name: question.request for name, question in self._open.items()}

@@ -37,10 +37,10 @@ class Resources:
         async with refusing(ctx):
             require_first_page(params)
             kinds = await self._offered(ctx, LISTS)
-            found = [_resource(kind.address, kind.title, kind.description) for kind in kinds]
+            resources = [_resource(kind.address, kind.title, kind.description) for kind in kinds]
             for kind in kinds:
-                found += await self._newest(ctx, kind)
-            return ListResourcesResult(resources=found)
+                resources += await self._newest(ctx, kind)
+            return ListResourcesResult(resources=resources)
 
     async def on_list_templates(
         self, ctx: Context, params: PaginatedRequestParams | None

@@ -82,9 +82,11 @@ def server(
         async with refusing(ctx):
             require_first_page(params)
             caller = await backend.caller(ctx)
-            others = await backend.tools(ctx)
+            catalogue_tools = await backend.tools(ctx)
         operations = [described(op) for op in offered(catalogue.values(), caller)]
-        return ListToolsResult(tools=[*operations, *(of_catalogue(tool, ctx.protocol_version) for tool in others)])
+        return ListToolsResult(
+            tools=[*operations, *(of_catalogue(tool, ctx.protocol_version) for tool in catalogue_tools)]
+        )
 
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         _introduce(ctx)
@@ -97,7 +99,7 @@ def server(
     async def run(ctx: Context, name: str, arguments: dict[str, Any]) -> CallToolResult:
         return structured(await backend.call(ctx, name, arguments))
 
-    made = _Server(
+    mcp_server = _Server(
         "workbench",
         version=__version__,
         title="Workbench",
@@ -113,10 +115,10 @@ def server(
         on_list_prompts=prompts.on_list,
         on_get_prompt=prompts.on_get,
     )
-    made.middleware += [_guiding(backend), sealed()]
+    mcp_server.middleware += [_guiding(backend), sealed()]
     if subscriptions is not None:
-        made.middleware.append(subscriptions.note_session)
-    return made
+        mcp_server.middleware.append(subscriptions.note_session)
+    return mcp_server
 
 
 class _Server(Server[Any]):

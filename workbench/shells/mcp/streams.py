@@ -40,7 +40,7 @@ async def ended_for(workbench: Workbench, caller: Caller) -> None:
 @asynccontextmanager
 async def alongside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Do some work beside the block, and cancel it when the block ends; its errors are logged."""
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(job) for job in work]
     try:
         yield
     finally:

@@ -83,18 +83,18 @@ def named_call(data: Mapping[str, Any]) -> CallToolResult:
     images = [block for block in result if picture(block)] if isinstance(result, list) else []
     if not images:
         return structured(data)
-    shown = {**data, "result": as_text(result)}
-    content = [_text(shown).model_dump(), *images]
-    return CallToolResult.model_validate({"content": content, "structuredContent": shown})
+    shown_call = {**data, "result": as_text(result)}
+    content = [_text(shown_call).model_dump(), *images]
+    return CallToolResult.model_validate({"content": content, "structuredContent": shown_call})
 
 
-def outcome(found: catalogue.ToolOutcome, ctx: Context) -> CallToolResult:
+def outcome(returned: catalogue.ToolOutcome, ctx: Context) -> CallToolResult:
     """What another tool returned. Before 2026-07-28, structured content is an object; any other is a text. In place of
     a part that MCP does not know is a text that says so."""
-    content = found.content or ([] if found.structured is None else [_text(found.structured).model_dump()])
-    result = {"resultType": "complete", "content": content, "isError": found.is_error}
-    if isinstance(found.structured, dict) or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        result["structuredContent"] = found.structured
+    content = returned.content or ([] if returned.structured is None else [_text(returned.structured).model_dump()])
+    result = {"resultType": "complete", "content": content, "isError": returned.is_error}
+    if isinstance(returned.structured, dict) or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        result["structuredContent"] = returned.structured
     mend(result, lambda: ctx.protocol_version)
     return CallToolResult.model_validate(result)
 

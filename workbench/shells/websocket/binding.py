@@ -46,9 +46,9 @@ class Binding:
 
     def bind(self, caller: Caller) -> bool:
         """Bind the connection to a caller; whether that is another agent than before."""
-        changed = caller.agent != self.caller.agent
+        is_other = caller.agent != self.caller.agent
         self.caller, self._known = caller, None
-        return changed
+        return is_other
 
     def release(self) -> None:
         """Make the client anonymous again."""
@@ -58,11 +58,11 @@ class Binding:
         """Select a tool: with `read`, the caller may only read."""
         self.tool, self._known = GrantedAccess(tool), None
 
-    def present(self, known: Caller) -> Caller:
+    def present(self, caller: Caller) -> Caller:
         """The bound caller as the store knows it now, with the lesser of the granted and the selected tool."""
-        if known is not self._known:
-            here = self.from_here(known)
-            self._known, self._present = known, self.narrowed(here)
+        if caller is not self._known:
+            bound = self.from_here(caller)
+            self._known, self._present = caller, self.narrowed(bound)
         return self._present
 
     def narrowed(self, caller: Caller) -> Caller:

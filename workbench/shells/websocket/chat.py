@@ -113,9 +113,9 @@ class ChatConnection:
     async def _say(self, command: Say) -> SocketReply:
         """Send a message, and follow its conversation from there if it is not followed."""
         after = await self._last_frame(command.conversation_id)
-        asked = await self._ask("ask", command.conversation_id, content=command.content)
+        exchange = await self._ask("ask", command.conversation_id, content=command.content)
         self._begin(command.conversation_id, after)
-        ids = {"message_id": asked["turn"]["id"], "answer_id": asked["answer"]["id"]}
+        ids = {"message_id": exchange["turn"]["id"], "answer_id": exchange["answer"]["id"]}
         return SocketReply(chat_message.done(command, "message", **ids))
 
     async def _subscribe(self, command: Subscribe) -> SocketReply:
@@ -180,7 +180,7 @@ class ChatConnection:
                 page = await self._ask(
                     "read_frames", conversation_id, after=after, limit=PAGE, wait_seconds=WAIT_SECONDS
                 )
-                messages = [chat_message.frame(conversation_id, found) for found in page["frames"]]
+                messages = [chat_message.frame(conversation_id, chat_frame) for chat_frame in page["frames"]]
                 await self._socket.send_texts([to_json(message).decode() for message in messages])
                 after = page["next_after"]
         except WorkbenchError as error:

@@ -115,7 +115,7 @@ class WebSocketConnection:
             frame = message.parse(text, self.client_id)
             reply = await self._act(frame)
         except WorkbenchError as error:
-            reply = self._failed(error, frame)
+            reply = self._failure(error, frame)
         except Exception:
             log.exception("a message of %s failed", self.client_id)
             reply = SocketReply(message.error(internal_error(), frame.action if frame else None))
@@ -123,7 +123,7 @@ class WebSocketConnection:
             return reply
         return replace(reply, message=message.reply(reply.message, frame.request_id))
 
-    def _failed(self, error: WorkbenchError, frame: Frame | None) -> SocketReply:
+    def _failure(self, error: WorkbenchError, frame: Frame | None) -> SocketReply:
         """Answer with an error; after too many failed authentications, close."""
         content = message.error(error, frame.action if frame else None)
         too_many = self._binding.count_failure(error, frame)
@@ -176,8 +176,8 @@ class WebSocketConnection:
             case "subscribe":
                 return await self._subscribe(caller, frame)
             case "unsubscribe":
-                ended = self._subscriptions.end(frame.data.get("subscription"))
-                return SocketReply(message.response("unsubscribe", {"ended": ended}))
+                has_ended = self._subscriptions.end(frame.data.get("subscription"))
+                return SocketReply(message.response("unsubscribe", {"ended": has_ended}))
         return await self._operate(caller, frame)
 
     # The caller of a message.
@@ -194,12 +194,12 @@ class WebSocketConnection:
         bound = self._binding.caller
         if bound.agent is None:
             return bound
-        known = await self._workbench.current(bound)
-        if known.level > Level.ANONYMOUS and known.agent != self._present:  # admitted since it connected
+        caller = await self._workbench.current(bound)
+        if caller.level > Level.ANONYMOUS and caller.agent != self._present:  # admitted since it connected
             async with self._appearing:
-                if known.agent == self._binding.caller.agent:
-                    await self._appear(known)
-        return self._binding.present(known)
+                if caller.agent == self._binding.caller.agent:
+                    await self._appear(caller)
+        return self._binding.present(caller)
 
     def _names_agents(self, action: str) -> bool:
         """Whether an operation has `agent_id` as an argument, so that it does not name the sender."""
@@ -208,13 +208,13 @@ class WebSocketConnection:
 
     async def _bound_to_id(self, agent_id: str) -> Caller:
         try:
-            known = await self._by_id(agent_id)
+            agent = await self._by_id(agent_id)
         except Unauthenticated as error:
             if error.code == "TOKEN_REQUIRED" and agent_id.startswith("pending_"):
                 raise message.not_assigned() from None
             raise
-        caller = self._binding.from_here(known)
-        if known.level > Level.ANONYMOUS:
+        caller = self._binding.from_here(agent)
+        if agent.level > Level.ANONYMOUS:
             await self._bind(caller)
         return self._binding.narrowed(caller)
 
@@ -237,9 +237,9 @@ class WebSocketConnection:
         return SocketReply(message.agent_id_required(self.client_id, tool))
 
     async def _register(self, caller: Caller, data: dict[str, Any]) -> SocketReply:
-        named = {"name": f"Agent_{self.client_id}"[:100], **data, "connection_id": self.client_id[:200]}
+        registration = {"name": f"Agent_{self.client_id}"[:100], **data, "connection_id": self.client_id[:200]}
         try:
-            result = await self._workbench.dispatch(caller, "register", named)
+            result = await self._workbench.dispatch(caller, "register", registration)
         except WorkbenchError as error:
             raise message.failed("Registration", error) from error
         waiting = await self._workbench.identify(result["token"])
@@ -267,38 +267,38 @@ class WebSocketConnection:
             if not await self._workbench.allowed(agent_id):
                 raise Refused("NOT_ALLOWLISTED", f"{agent_id} is not on the allowlist. Ask the operator to add it.")
             try:
-                known = await self._by_id(agent_id)
+                agent = await self._by_id(agent_id)
             except Unauthenticated as error:
                 if error.code != "INVALID_AGENT":
                     raise
                 return await self._register_announced(caller, agent_id, data.get("name") or agent_id)
-            if known.level is Level.ANONYMOUS and not known.barred:
-                return await self._still_waiting(known, agent_id)
-            caller = await self._bind_admitted(known)
+            if agent.level is Level.ANONYMOUS and not agent.barred:
+                return await self._still_waiting(agent, agent_id)
+            caller = await self._bind_admitted(agent)
         return SocketReply(message.announce_ack(caller.name), before=message.agent_status(caller.name, "connected"))
 
     async def _register_announced(self, caller: Caller, agent_id: str, name: Any) -> SocketReply:
-        made = await self._register(caller, {"name": name, "capabilities": {ANNOUNCED_AS: agent_id}})
-        known = await self._workbench.identify(made.message["token"])
-        assert known.agent is not None
-        self._announced[agent_id] = known
-        registration = {key: made.message[key] for key in ("status", "token", "approval_id", "message")}
-        if known.level > Level.ANONYMOUS:  # admitted by a rule
-            bound = await self._bind_admitted(known)
+        reply = await self._register(caller, {"name": name, "capabilities": {ANNOUNCED_AS: agent_id}})
+        agent = await self._workbench.identify(reply.message["token"])
+        assert agent.agent is not None
+        self._announced[agent_id] = agent
+        registration = {key: reply.message[key] for key in ("status", "token", "approval_id", "message")}
+        if agent.level > Level.ANONYMOUS:  # admitted by a rule
+            bound = await self._bind_admitted(agent)
             ack = message.announce_ack(bound.name, **registration)
             return SocketReply(ack, before=message.agent_status(bound.name, "connected"))
         ack = message.announce_ack(agent_id, **registration)
-        return replace(made, message=ack, before=message.agent_status(agent_id, made.message["status"]))
+        return replace(reply, message=ack, before=message.agent_status(agent_id, reply.message["status"]))
 
-    async def _still_waiting(self, known: Caller, agent_id: str) -> SocketReply:
+    async def _still_waiting(self, agent: Caller, agent_id: str) -> SocketReply:
         """Answer the repeated announcement of an agent that is not admitted.
 
         Raises:
             Refused: ``REJECTED``.
         """
-        if known.rejection is not None:
-            raise access.rejected(known.rejection)
-        state = await self._workbench.dispatch(known, "registration_status", {})
+        if agent.rejection is not None:
+            raise access.rejected(agent.rejection)
+        state = await self._workbench.dispatch(agent, "registration_status", {})
         return SocketReply(
             message.announce_ack(agent_id, status=state["status"], message=state["message"]),
             before=message.agent_status(agent_id, state["status"]),
@@ -311,13 +311,13 @@ class WebSocketConnection:
         if token is None:
             assert agent_id is not None
             return await self._bound_to(await self._workbench.identify_by_id(agent_id))
-        known = await self._workbench.identify(token)
-        check_owner(known, agent_id)
-        return await self._bound_to(known)
+        agent = await self._workbench.identify(token)
+        check_owner(agent, agent_id)
+        return await self._bound_to(agent)
 
-    async def _bound_to(self, known: Caller) -> SocketReply:
+    async def _bound_to(self, agent: Caller) -> SocketReply:
         """Bind the connection and confirm it. A pending agent gets an error, and later the decision."""
-        caller = self._binding.from_here(known)
+        caller = self._binding.from_here(agent)
         if caller.level is Level.ANONYMOUS and not caller.barred:
             refusal = message.error(message.not_admitted(caller.rejection), "authenticate")
             return SocketReply(refusal, then=lambda: self._await_decision(caller))
@@ -325,13 +325,13 @@ class WebSocketConnection:
         tool = self._binding.narrowed(bound).tool
         return SocketReply(message.authentication_success(bound.name, bound.display_name or bound.name, tool))
 
-    async def _bind_admitted(self, known: Caller) -> Caller:
+    async def _bind_admitted(self, agent: Caller) -> Caller:
         """Bind the connection to an admitted agent or the operator.
 
         Raises:
             Refused: ``GRANT_EXPIRED``, ``TOOL_DISABLED``, ``NOT_ALLOWLISTED``.
         """
-        caller = self._binding.from_here(known)
+        caller = self._binding.from_here(agent)
         await self._workbench.dispatch(caller, "whoami", {})  # raises the reason if the caller is barred
         await self._bind(caller)
         return caller
@@ -410,33 +410,37 @@ class WebSocketConnection:
     # Events.
 
     async def _subscribe(self, caller: Caller, frame: Frame) -> SocketReply:
-        wanted = subscriptions.arguments(frame.data)
-        page = await self._workbench.dispatch(caller, "list_events", {**wanted, "limit": 1})
+        filters = subscriptions.arguments(frame.data)
+        page = await self._workbench.dispatch(caller, "list_events", {**filters, "limit": 1})
         self._subscriptions.require_room()
-        valid = self._workbench.catalogue["list_events"].validate(wanted)
+        valid = self._workbench.catalogue["list_events"].validate(filters)
         after = page["next_after"] if valid["after"] is None else valid["after"]
         as_messages = bool(frame.data.get("tool_messages"))
         following = SubscriptionFilter(valid["kinds"], after, valid["mine"], frame.request_id, as_messages)
         add = partial(self._subscriptions.add, following)
         return SocketReply(message.response("subscribe", {"after": after}), then=add)
 
-    def _begin(self, wanted: SubscriptionFilter) -> asyncio.Task[None]:
-        return self._socket.begin(partial(self._follow, wanted), "subscribe", wanted.request_id)
+    def _begin(self, event_filter: SubscriptionFilter) -> asyncio.Task[None]:
+        return self._socket.begin(partial(self._follow, event_filter), "subscribe", event_filter.request_id)
 
-    async def _follow(self, wanted: SubscriptionFilter) -> None:
-        async with self._workbench.feed.subscribe(*wanted.kinds, after=wanted.after) as events:
+    async def _follow(self, event_filter: SubscriptionFilter) -> None:
+        async with self._workbench.feed.subscribe(*event_filter.kinds, after=event_filter.after) as events:
             while True:
                 batch = await events.batch()
                 caller = await self._caller()
                 if caller.level is Level.ANONYMOUS:
                     await self._workbench.dispatch(caller, "whoami", {})  # raises the reason
-                visible = [one for one in batch if may_see(caller, one) and (wanted.mine or not is_own(caller, one))]
-                await self._socket.send_texts([wanted.text(one) for one in visible])
+                visible = [
+                    event
+                    for event in batch
+                    if may_see(caller, event) and (event_filter.mine or not is_own(caller, event))
+                ]
+                await self._socket.send_texts([event_filter.text(event) for event in visible])
 
     async def _announce_newcomers(self, after: int) -> None:
         async with self._workbench.feed.subscribe("agent.registered", after=after) as events:
-            async for found in events:
+            async for event in events:
                 with contextlib.suppress(NotFound):  # already decided: the agent has another id
-                    wanted = {"agent_id": found.data["agent_id"]}
-                    agent = await self._workbench.dispatch(self._binding.caller, "get_agent", wanted)
+                    address = {"agent_id": event.data["agent_id"]}
+                    agent = await self._workbench.dispatch(self._binding.caller, "get_agent", address)
                     await self._socket.send(message.new_pending_agent(agent))

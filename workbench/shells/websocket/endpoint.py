@@ -85,5 +85,5 @@ def _check_room(newcomer: WebSocketConnection, others: Iterable[WebSocketConnect
     if newcomer.origin.level > Level.ANONYMOUS or newcomer.origin.agent is not None:
         return
     address = newcomer.origin.address
-    if sum(other.is_anonymous and other.origin.address == address for other in others) >= most:
+    if sum(connection.is_anonymous and connection.origin.address == address for connection in others) >= most:
         raise Unavailable("TOO_MANY_CONNECTIONS", "The server has too many connections. Try again later.")

@@ -235,10 +235,10 @@ class MessageSocket:
             if self._handling:
                 await asyncio.wait(self._handling, timeout=SETTLE_SECONDS)
         finally:
-            left = [*self._handling, *self._background]
-            for unfinished in left:
+            tasks = [*self._handling, *self._background]
+            for unfinished in tasks:
                 unfinished.cancel()
-            await asyncio.gather(*loops, *left, return_exceptions=True)
+            await asyncio.gather(*loops, *tasks, return_exceptions=True)
 
 
 def internal_error() -> WorkbenchError:

@@ -28,10 +28,10 @@ class SubscriptionFilter:
     request_id: Any
     tool_messages: bool = False
 
-    def text(self, found: FeedEvent) -> str:
+    def text(self, event: FeedEvent) -> str:
         """The message for an event, as JSON text."""
-        written = message.tool_message(found, self.request_id) if self.tool_messages else None
-        return message.event(found, self.request_id) if written is None else written
+        tool_text = message.tool_message(event, self.request_id) if self.tool_messages else None
+        return message.event(event, self.request_id) if tool_text is None else tool_text
 
 
 class TaskSubscriptions:
@@ -57,17 +57,17 @@ class TaskSubscriptions:
                 f"A connection may have at most {MAX_SUBSCRIPTIONS} subscriptions. End one first.",
             )
 
-    def add(self, wanted: SubscriptionFilter) -> None:
+    def add(self, event_filter: SubscriptionFilter) -> None:
         """Start a subscription; it replaces one with the same request id."""
-        if wanted.request_id is not None:
-            self.end(wanted.request_id)
-        task = self._begin(wanted)
-        self._tasks[task] = wanted.request_id
-        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
+        if event_filter.request_id is not None:
+            self.end(event_filter.request_id)
+        task = self._begin(event_filter)
+        self._tasks[task] = event_filter.request_id
+        task.add_done_callback(lambda ended_task: self._tasks.pop(ended_task, None))
 
     def end(self, request_id: Any = None) -> int:
         """End the subscription of a request, or all if None; how many were ended."""
-        ending = [task for task, made in self._tasks.items() if request_id in (None, made)]
+        ending = [task for task, subscription in self._tasks.items() if request_id in (None, subscription)]
         for task in ending:
             task.cancel()
             del self._tasks[task]
@@ -80,9 +80,9 @@ def arguments(data: dict[str, Any]) -> dict[str, Any]:
     Raises:
         BadInput: ``INVALID_ARGUMENTS``.
     """
-    wanted = {key: value for key, value in data.items() if key not in ("agent_id", "tool_messages")}
+    filters = {key: value for key, value in data.items() if key not in ("agent_id", "tool_messages")}
     is_flag = isinstance(data.get("tool_messages", False), bool)
-    if wanted.keys() - {"after", "kinds", "mine"} or wanted.get("kinds") == [] or not is_flag:
+    if filters.keys() - {"after", "kinds", "mine"} or filters.get("kinds") == [] or not is_flag:
         allowed = "kinds (at least one), after, mine and tool_messages (true or false)"
         raise BadInput("INVALID_ARGUMENTS", f"subscribe takes only {allowed}.")
-    return {"after": None, **wanted}
+    return {"after": None, **filters}

@@ -82,17 +82,21 @@ def _own_cluster(workers: int) -> Iterator[LocalCluster]:
 
     An interrupt is for the sweep, which ends its runs: the workers begin with SIGINT blocked, until they ignore it.
     """
+    import dask
     from distributed import LocalCluster
 
     resource_tracker.ensure_running()  # it unblocks SIGINT in the thread that starts it
     with (
         uninterrupted.sigint_blocked() as mask,
+        dask.config.set({f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker")}),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             security=True,
-            dashboard_address="127.0.0.1:0",  # Dask would take port 8787, of which there is one
+            # It always serves HTTP, to every user: nothing is there. Dask would take port 8787, of which there is one.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             memory_limit=0,  # the runs have limits, and their kernels are processes of their own
             silence_logs=logging.CRITICAL,
         ) as cluster,

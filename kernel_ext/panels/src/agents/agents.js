@@ -3,10 +3,9 @@
 import { DataTable, sortedRows } from "../components/data_table.js";
 import { Chips } from "../components/filters.js";
 import { Button, Checkbox, Embedded, drawnIn, html } from "../components/ui.js";
-import { searchField, select, setOptions } from "../lib/controls.js";
+import { Segments, searchField, select, setOptions } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { Segments } from "../lib/segments.js";
 import { Processes } from "../processes/processes.js";
 import { sessionOptions } from "../projects/lookup.js";
 import { SavedViews } from "../saved_views/saved_views.js";
@@ -118,8 +117,8 @@ export class Agents {
     const columns = columnsOf(tables, now);
     const matching = agents.filter((agent) => this.matches(agent, agentState(agent, now)));
     const opened = [...this.opened.values()].map(({ agent }) => agent);
-    const found = [...new Set([...matching, ...opened])].sort(oldestFirst);
-    const sorted = sortedRows(found, columns, this.sort);
+    const visible = [...new Set([...matching, ...opened])].sort(oldestFirst);
+    const sorted = sortedRows(visible, columns, this.sort);
     this.shown = sorted.filter((agent, at) => at < this.limit || opened.includes(agent));
     this.selected = new Set(this.shown.map(({ id }) => id).filter((id) => this.selected.has(id)));
     this.assignForm.update(this.selected.size);
@@ -150,7 +149,7 @@ export class Agents {
       return html`<div onKeyDown=${onKeyDown}><${Embedded} element=${this.opened.get(id).element} /></div>`;
     };
     return html`<${DataTable}
-      class="wb-agents"
+      class="wb-agents wb-by-need"
       hidden=${!this.shown.length}
       rows=${this.shown}
       columns=${[this.pickColumn(), ...columns]}
@@ -168,14 +167,15 @@ export class Agents {
     const [total, count] = [this.shown.length, this.selected.size];
     const state = { checked: total > 0 && count === total, indeterminate: count > 0 && count < total };
     const every = (on) => this.change({ selected: new Set(on ? this.shown.map(({ id }) => id) : []) });
-    const one = (id) => (on) => {
+    const toggle = (id) => (on) => {
       this.selected[on ? "add" : "delete"](id);
       this.change({});
     };
     return {
       key: "pick",
       label: html`<${Checkbox} name="Select all agents in the table" ...${state} onChange=${every} />`,
-      cell: ({ id }) => html`<${Checkbox} name="Select ${id}" checked=${this.selected.has(id)} onChange=${one(id)} />`,
+      cell: ({ id }) =>
+        html`<${Checkbox} name="Select ${id}" checked=${this.selected.has(id)} onChange=${toggle(id)} />`,
     };
   }
 
@@ -236,8 +236,8 @@ export class Agents {
   }
 
   matches(agent, state) {
-    const { state: wanted, session, text } = this.filters;
-    if (wanted ? state !== wanted : !isAdmitted(state)) return false;
+    const { state: chosen, session, text } = this.filters;
+    if (chosen ? state !== chosen : !isAdmitted(state)) return false;
     if (session !== EVERY && (agent.session_id ?? NONE) !== session) return false;
     return text.split(/\s+/).every((word) => searchText(agent).includes(word));
   }

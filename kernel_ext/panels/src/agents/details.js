@@ -6,9 +6,8 @@ import { button, copyButton, enable, form, input } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { age, dateTime } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { capabilityList } from "./capabilities.js";
+import { capabilityList, changeText, eventLabel } from "./state.js";
 import { GrantFields } from "./grant.js";
-import { changeText, eventLabel } from "./state.js";
 
 const NEWEST = 20;
 const EXCLUDED = new Set(["revoked", "rejected"]);

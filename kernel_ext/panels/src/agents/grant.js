@@ -3,13 +3,14 @@
 import { field, input, select, setOptions } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { dateTime } from "../lib/format.js";
+import { inOrder } from "../lib/sorting.js";
 import { personaOptions } from "../link/choices.js";
 import { sessionOptions, teamsOf } from "../projects/lookup.js";
 
 const ROLES = { worker: "Worker: takes tasks", planner: "Planner: also creates tasks" };
 export const TOOLS = { write: "Read and write", read: "Read only" };
-export const ACCESS = { self_only: "Itself", team_level: "Its team", session_level: "Its session" };
-export const SELF_TOOLS = { off: "No access", read: "May read it", write: "May change it" };
+export const ACCESS = { self_only: "Its own data", team_level: "Its team's data", session_level: "Its session's data" };
+const SELF_TOOLS = { off: "No access", read: "May read it", write: "May change it" };
 const OWN = { off: "which it cannot read", read: "which it can read", write: "which it can change" };
 const DEFINES = { "": "No", true: "Yes" };
 const EXPIRY = {
@@ -117,27 +118,27 @@ export class GrantFields {
   make() {
     const { grant, keep } = this;
     const none = [NONE, "None"];
-    const made = {};
-    if (grant.agent_id !== undefined) made.agent_id = input(grant.agent_id, { maxlength: 64 });
-    if (grant.name !== undefined) made.name = input(grant.name, { maxlength: 100 });
-    made.persona_id = select(
+    const controls = {};
+    if (grant.agent_id !== undefined) controls.agent_id = input(grant.agent_id, { maxlength: 64 });
+    if (grant.name !== undefined) controls.name = input(grant.name, { maxlength: 100 });
+    controls.persona_id = select(
       [...keep, none, ...personaOptions(this.tables, grant.persona_id)],
       this.value(grant.persona_id),
     );
-    made.role = select([...keep, ...Object.entries(ROLES)], this.value(grant.role ?? "worker"));
-    made.session_id = select([], NONE);
-    made.team_id = select([], NONE);
-    made.tool = select([...keep, ...Object.entries(TOOLS)], this.value(grant.tool ?? "write"));
-    made.access_level = select([...keep, ...Object.entries(ACCESS)], this.value(grant.access_level ?? "self_only"));
-    made.expires = select([...keep, [NONE, "Never"], ...this.expiries()], this.value(grant.expires_at));
-    made.definition = select([...keep, none, ...this.definitions()], this.value(grant.definition));
-    made.self_tools = select([...keep, ...Object.entries(SELF_TOOLS)], this.value(grant.self_tools ?? "off"));
-    made.definitions = select([...keep, ...Object.entries(DEFINES)], this.value(grant.definitions ? "true" : ""));
+    controls.role = select([...keep, ...Object.entries(ROLES)], this.value(grant.role ?? "worker"));
+    controls.session_id = select([], NONE);
+    controls.team_id = select([], NONE);
+    controls.tool = select([...keep, ...Object.entries(TOOLS)], this.value(grant.tool ?? "write"));
+    controls.access_level = select([...keep, ...Object.entries(ACCESS)], this.value(grant.access_level ?? "self_only"));
+    controls.expires = select([...keep, [NONE, "Never"], ...this.expiries()], this.value(grant.expires_at));
+    controls.definition = select([...keep, none, ...this.definitions()], this.value(grant.definition));
+    controls.self_tools = select([...keep, ...Object.entries(SELF_TOOLS)], this.value(grant.self_tools ?? "off"));
+    controls.definitions = select([...keep, ...Object.entries(DEFINES)], this.value(grant.definitions ? "true" : ""));
     const placeholder = keep.length ? keep[0][1] : NO_TOOLS;
-    made.tools = input((grant.tools ?? []).join(", "), { maxlength: 2_000, placeholder, title: TOOLS_HINT });
-    this.fillSessions(made.session_id, this.value(grant.session_id));
-    this.fillTeams(made.team_id, made.session_id.value, this.value(grant.team_id));
-    return made;
+    controls.tools = input((grant.tools ?? []).join(", "), { maxlength: 2_000, placeholder, title: TOOLS_HINT });
+    this.fillSessions(controls.session_id, this.value(grant.session_id));
+    this.fillTeams(controls.team_id, controls.session_id.value, this.value(grant.team_id));
+    return controls;
   }
 
   /** Hide what makes no difference: the fields of a definition without one, and what only a planner may do. */
@@ -176,8 +177,8 @@ export class GrantFields {
 
   /** The field that an error is about. @param {{code: string, details?: any}} error @returns {HTMLElement|null} */
   fieldOf({ code, details }) {
-    const [named] = (details?.problems?.[0]?.field ?? "").split(".");
-    return this.controls[FIELD_OF_ERROR[code] ?? named] ?? null;
+    const [name] = (details?.problems?.[0]?.field ?? "").split(".");
+    return this.controls[FIELD_OF_ERROR[code] ?? name] ?? null;
   }
 
   values() {
@@ -192,11 +193,11 @@ export class GrantFields {
   /** The definitions by id; a granted one is among them even if its files are gone. */
   definitions() {
     const rows = [...this.tables.definitions.values()].filter(({ definition_id: id }) => id);
-    const known = rows
+    const options = rows
       .map(({ definition_id: id, name }) => [id, name])
-      .sort(([, one], [, other]) => (one < other ? -1 : 1));
+      .sort(([, one], [, other]) => inOrder(one, other));
     const { definition: id } = this.grant;
-    return id && !known.some(([other]) => other === id) ? [[id, id], ...known] : known;
+    return id && !options.some(([other]) => other === id) ? [[id, id], ...options] : options;
   }
 
   expiries() {

@@ -3,7 +3,7 @@
 import { Bars } from "../charts/bars.js";
 import { Figure } from "../charts/figure.js";
 import { freshId, h } from "../lib/dom.js";
-import { Segments } from "../lib/segments.js";
+import { Segments } from "../lib/controls.js";
 import { VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { agentBars, overTime, stream, toolBars, waitBars } from "./pictures.js";
@@ -96,9 +96,9 @@ export class Analytics {
     const { minutes } = this;
     this.isStale = false;
     try {
-      const found = await this.requests.send("get_activity", { minutes: Number(minutes) });
+      const activity = await this.requests.send("get_activity", { minutes: Number(minutes) });
       this.requests.clearError();
-      if (minutes === this.minutes) this.draw(found);
+      if (minutes === this.minutes) this.draw(activity);
       else this.isStale = true;
     } catch (error) {
       this.isStale = true;
@@ -107,21 +107,21 @@ export class Analytics {
     this.readAt = Date.now();
   }
 
-  draw(found) {
+  draw(activity) {
     this.grid.hidden = false;
     const span = WINDOWS[this.minutes];
-    const some = (layers) => found.intervals.some((one) => layers.some(([field]) => one[field]));
+    const some = (layers) => activity.intervals.some((interval) => layers.some(([field]) => interval[field]));
     const parts = {
-      throughput: some(ENDED) && overTime(found, ENDED),
-      queue: some(QUEUED) && overTime(found, QUEUED),
-      stream: found.attempts.length > 0 && stream(found, this.open),
-      tokens: some(USED) && overTime(found, USED),
+      throughput: some(ENDED) && overTime(activity, ENDED),
+      queue: some(QUEUED) && overTime(activity, QUEUED),
+      stream: activity.attempts.length > 0 && stream(activity, this.open),
+      tokens: some(USED) && overTime(activity, USED),
     };
     for (const [name, figure] of Object.entries(this.figures)) {
-      figure.show({ sentence: sentences[name](found, span), ...(parts[name] || {}) });
+      figure.show({ sentence: sentences[name](activity, span), ...(parts[name] || {}) });
     }
-    this.bars.utilisation.show(agentBars(found, this.open));
-    this.bars.approvals.show(waitBars(found, this.store.tables.approvals, this.open));
-    this.bars.tools.show(toolBars(found, this.open));
+    this.bars.utilisation.show(agentBars(activity, this.open));
+    this.bars.approvals.show(waitBars(activity, this.store.tables.approvals, this.open));
+    this.bars.tools.show(toolBars(activity, this.open));
   }
 }

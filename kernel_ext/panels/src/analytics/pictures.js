@@ -16,13 +16,13 @@ function clockOf({ since, until }) {
   return isLong ? (ms) => dateTime(ms) : hourMinute;
 }
 
-/** Columns over the intervals. @param {any} found @param {[string, string, string][]} layers field, state and word */
-export function overTime(found, layers) {
-  const { intervals, interval_seconds: seconds } = found;
-  const clock = clockOf(found);
+/** Columns over the intervals. @param {any} activity @param {[string, string, string][]} layers field, state and word */
+export function overTime(activity, layers) {
+  const { intervals, interval_seconds: seconds } = activity;
+  const clock = clockOf(activity);
   const starts = intervals.map(({ start }) => Date.parse(start));
   const until = starts.at(-1) + 1000 * seconds;
-  const said = (at) =>
+  const count = (at) =>
     layers
       .filter(([field]) => intervals[at][field])
       .map(([field, , word]) => `${intervals[at][field].toLocaleString("en")} ${word}`)
@@ -39,41 +39,41 @@ export function overTime(found, layers) {
         starts,
         until,
         clock,
-        text: (at) => `${clock(starts[at])}: ${said(at)}`,
+        text: (at) => `${clock(starts[at])}: ${count(at)}`,
         layers: layers.map(([field, state]) => ({ state, values: intervals.map((one) => one[field]) })),
       }),
   };
 }
 
-/** The attempts, in a lane for each agent. @param {any} found @param {{task: (id: number) => void}} open */
-export function stream(found, open) {
-  const clock = clockOf(found);
-  const [since, until] = [Date.parse(found.since), Date.parse(found.until)];
-  const latest = [...found.attempts].reverse();
+/** The attempts, in a lane for each agent. @param {any} activity @param {{task: (id: number) => void}} open */
+export function stream(activity, open) {
+  const clock = clockOf(activity);
+  const [since, until] = [Date.parse(activity.since), Date.parse(activity.until)];
+  const latest = [...activity.attempts].reverse();
   const names = [...new Set(latest.map(({ agent_id: id }) => id))].slice(0, LANES).sort();
   const lanes = names.map((name) => ({ name, open: null }));
-  const shown = found.attempts.filter(({ agent_id: id }) => names.includes(id));
-  const about = (one) => {
-    const took = duration(Date.parse(one.ended_at ?? found.until) - Date.parse(one.claimed_at));
+  const attempts = activity.attempts.filter(({ agent_id: id }) => names.includes(id));
+  const about = (attempt) => {
+    const took = duration(Date.parse(attempt.ended_at ?? activity.until) - Date.parse(attempt.claimed_at));
     return [
-      one.agent_id,
-      `${one.task_id} ${one.task}`,
-      one.attempt,
-      clock(Date.parse(one.claimed_at)),
+      attempt.agent_id,
+      `${attempt.task_id} ${attempt.task}`,
+      attempt.attempt,
+      clock(Date.parse(attempt.claimed_at)),
       took,
-      one.outcome ?? "under way",
+      attempt.outcome ?? "under way",
     ];
   };
-  const bars = shown.map((one) => {
-    const [agent, task, attempt, , took, outcome] = about(one);
+  const bars = attempts.map((attempt) => {
+    const [agent, task, number, , took, outcome] = about(attempt);
     return {
       lane: names.indexOf(agent),
-      from: Date.parse(one.claimed_at),
-      to: Date.parse(one.ended_at ?? found.until),
-      state: OUTCOMES[one.outcome] ?? "other",
-      key: `${one.task_id}.${attempt}`,
-      text: `${task}, attempt ${attempt} by ${agent}: ${outcome}, ${took}`,
-      open: () => open.task(one.task_id),
+      from: Date.parse(attempt.claimed_at),
+      to: Date.parse(attempt.ended_at ?? activity.until),
+      state: OUTCOMES[attempt.outcome] ?? "other",
+      key: `${attempt.task_id}.${number}`,
+      text: `${task}, attempt ${number} by ${agent}: ${outcome}, ${took}`,
+      open: () => open.task(attempt.task_id),
     };
   });
   return {
@@ -83,7 +83,7 @@ export function stream(found, open) {
       ["failed", "failed or expired"],
       ["other", "released or cancelled"],
     ],
-    table: { columns: ["Agent", "Task", "Attempt", "Claimed", "Took", "Outcome"], rows: shown.map(about) },
+    table: { columns: ["Agent", "Task", "Attempt", "Claimed", "Took", "Outcome"], rows: attempts.map(about) },
     draw: (width) => gantt(width, { since, until, clock, lanes, bars: spread(bars) }),
   };
 }

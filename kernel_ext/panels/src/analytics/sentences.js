@@ -4,7 +4,7 @@ import { duration, plural } from "../lib/format.js";
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 const were = (count) => (count === 1 ? "was" : "were");
-const total = (intervals, name) => intervals.reduce((sum, one) => sum + one[name], 0);
+const total = (intervals, name) => intervals.reduce((sum, interval) => sum + interval[name], 0);
 const number = (value) => value.toLocaleString("en");
 
 /** @param {any} found of `get_activity` @param {string} span such as "hour" */
@@ -18,8 +18,8 @@ export function throughput({ intervals }, span) {
 
 export function queue({ intervals }) {
   const { running, waiting } = intervals.at(-1);
-  const most = Math.max(...intervals.map((one) => one.waiting));
-  if (!most && !intervals.some((one) => one.running)) return "No task waits.";
+  const most = Math.max(...intervals.map(({ waiting }) => waiting));
+  if (!most && !intervals.some(({ running }) => running)) return "No task waits.";
   const at = `${plural(running, "task")} ${running === 1 ? "is" : "are"} worked on and ${number(waiting)}`;
   const longest = most > waiting ? `; at most ${number(most)} waited` : "";
   return `${at} ${waiting === 1 ? "waits" : "wait"}${longest}.`;
@@ -38,10 +38,10 @@ export function utilisation({ agents, totals: { present, share } }, span) {
 export function stream({ attempts, totals }, span) {
   const { attempts: all, tasks, agents, completed, failed } = totals;
   if (!all) return `No task was worked on within the last ${span}.`;
-  const made = `${plural(all, "attempt")} at ${plural(tasks, "task")} by ${plural(agents, "agent")}`;
+  const attempted = `${plural(all, "attempt")} at ${plural(tasks, "task")} by ${plural(agents, "agent")}`;
   const bad = failed ? `, ${number(failed)} failed` : "";
   const shown = all > attempts.length ? `; the chart has the newest ${number(attempts.length)}` : "";
-  return `${made} within the last ${span}; ${number(completed)} completed theirs${bad}${shown}.`;
+  return `${attempted} within the last ${span}; ${number(completed)} completed theirs${bad}${shown}.`;
 }
 
 export function approvals({ approvals: asked, pending, totals }, span) {
@@ -57,8 +57,8 @@ export function approvals({ approvals: asked, pending, totals }, span) {
 
 export function tools({ tools: used, totals: { calls: all } }, span) {
   if (!used.length) return `No tool was called within the last ${span}.`;
-  const calls = used.reduce((sum, one) => sum + one.calls, 0);
-  const failed = used.reduce((sum, one) => sum + one.failed, 0);
+  const calls = used.reduce((sum, tool) => sum + tool.calls, 0);
+  const failed = used.reduce((sum, tool) => sum + tool.failed, 0);
   const timed = used.filter(({ median_ms: ms }) => ms !== null);
   const slowest = timed.sort((one, other) => other.median_ms - one.median_ms)[0];
   const some = all > calls ? ` (of ${number(all)}; these are the newest, of the tools called most)` : "";

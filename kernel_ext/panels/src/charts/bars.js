@@ -29,14 +29,14 @@ export class Bars {
 
 /** @param {Bar} one */
 function bar({ name, open, share, tick, state = "in_progress", text, title }) {
-  const named = open ? button(name, "wb-link wb-cut", open) : h("span", { class: "wb-cut" }, name);
+  const label = open ? button(name, "wb-link wb-cut", open) : h("span", { class: "wb-cut" }, name);
   const fill = h("span", { class: "wb-share-fill", "data-state": state, style: `width: ${100 * clamp(share)}%` });
   const until = tick === undefined ? null : h("span", { class: "wb-share-tick", style: `left: ${100 * clamp(tick)}%` });
   const track = h("span", { class: "wb-share", "aria-hidden": "true" }, fill, until);
   return h(
     "li",
     { title },
-    h("span", { class: "wb-share-name wb-cut" }, named),
+    h("span", { class: "wb-share-name wb-cut" }, label),
     track,
     h("span", { class: "wb-share-text" }, text),
   );

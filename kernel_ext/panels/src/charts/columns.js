@@ -2,8 +2,7 @@
 
 import { svg } from "../lib/dom.js";
 import { shortNumber } from "../lib/format.js";
-import { drawing, gridLines, MARGIN, mark, namesBelow } from "./parts.js";
-import { linear, ticks, times } from "./scales.js";
+import { MARGIN, drawing, gridLines, linear, mark, namesBelow, ticks, times } from "./parts.js";
 
 const HEIGHT = 132;
 const GAP = 1;
@@ -20,8 +19,8 @@ export function columns(width, { starts, until, clock, text, layers }) {
   const x = linear([0, starts.length], [left, width - MARGIN.right]);
   const y = linear([0, values.at(-1)], [HEIGHT - MARGIN.bottom, MARGIN.top]);
   const marks = starts.map((_, at) => column(at, x, y, layers, text)).filter(({ at }) => sums[at]);
-  const named = times(0, starts.length, width < 360 ? 2 : 4);
-  const names = named.map((at) => ({ x: x(at), text: clock(starts[0] + ((until - starts[0]) * at) / starts.length) }));
+  const places = times(0, starts.length, width < 360 ? 2 : 4);
+  const names = places.map((at) => ({ x: x(at), text: clock(starts[0] + ((until - starts[0]) * at) / starts.length) }));
   const picture = drawing(
     width,
     HEIGHT,

@@ -41,12 +41,12 @@ export class Figure {
     signal.addEventListener("abort", () => observer.disconnect(), { once: true });
   }
 
-  /** @param {Shown} shown */
-  show(shown) {
-    this.shown = shown;
-    setText(this.sentence, shown.sentence);
-    this.toggle.hidden = !shown.table;
-    this.canvas.hidden = this.below.hidden = !shown.draw;
+  /** @param {Shown} content */
+  show(content) {
+    this.shown = content;
+    setText(this.sentence, content.sentence);
+    this.toggle.hidden = !content.table;
+    this.canvas.hidden = this.below.hidden = !content.draw;
     this.drawLegend();
     this.draw();
     if (!this.table.hidden) this.drawTable();
@@ -67,9 +67,9 @@ export class Figure {
     if (keys !== this.keys) this.canvas.replaceChildren();
     this.keys = keys;
     const stay = renew(this.canvas, picture);
-    this.marks = stay ? marks.map((one, at) => ({ ...one, element: this.marks[at].element })) : marks;
+    this.marks = stay ? marks.map((mark, at) => ({ ...mark, element: this.marks[at].element })) : marks;
     const current = this.marks.find(({ key }) => key === (focused ?? this.current)) ?? this.marks[0];
-    for (const one of this.marks) one.element.setAttribute("tabindex", one === current ? 0 : -1);
+    for (const mark of this.marks) mark.element.setAttribute("tabindex", mark === current ? 0 : -1);
     if (focused !== null && current) current.element.focus();
     if (this.readout.textContent && current?.key === this.current) setText(this.readout, current.text);
   }
@@ -98,13 +98,13 @@ export class Figure {
 
   markOf(target) {
     const key = target.closest?.("[data-key]")?.dataset.key;
-    return this.marks.find((one) => one.key === key);
+    return this.marks.find((mark) => mark.key === key);
   }
 
   point({ target }) {
-    const found = this.markOf(target);
-    setText(this.readout, found?.text ?? "");
-    if (found) this.current = found.key;
+    const mark = this.markOf(target);
+    setText(this.readout, mark?.text ?? "");
+    if (mark) this.current = mark.key;
   }
 
   onKey(event) {

@@ -1,8 +1,7 @@
 /** Bars in lanes over time: who worked at what, and when. */
 
 import { svg } from "../lib/dom.js";
-import { drawing, label, MARGIN, mark, namesBelow } from "./parts.js";
-import { linear, times } from "./scales.js";
+import { MARGIN, drawing, label, linear, mark, namesBelow, times } from "./parts.js";
 
 const LANE = 24;
 const BAR = 14;

@@ -1,9 +1,10 @@
 /** The chat: conversations with models, one of them opened beside the list, and a form for a new one. */
 
-import { button, moveBetweenRows, searchField } from "../lib/controls.js";
-import { freshId, h, setAttribute, setText } from "../lib/dom.js";
+import { Button, OpenerList, html, render } from "../components/ui.js";
+import { button, searchField } from "../lib/controls.js";
+import { freshId, h, setText } from "../lib/dom.js";
 import { age, plural } from "../lib/format.js";
-import { KeyedList } from "../lib/keyed_list.js";
+import { Cells, LastCell } from "../link/cells.js";
 import { Conversation } from "./conversation.js";
 import { ConversationForm } from "./conversation_form.js";
 
@@ -19,7 +20,8 @@ export class Chat {
    */
   constructor(store, channel, announce, signal) {
     this.store = store;
-    this.desk = { store, channel, announce };
+    const cells = new Cells(channel.model);
+    this.desk = { store, channel, announce, cells, lastCell: new LastCell(cells, signal) };
     this.text = "";
     /** The id of the conversation that is opened, whose row may not have come yet. @type {string|null} */
     this.opened = null;
@@ -32,11 +34,8 @@ export class Chat {
     this.empty = h("p", { class: "wb-empty", hidden: true });
     const link = button("New conversation…", "wb-link", () => this.openForm());
     this.empty.append("No conversations yet. Talk to the agent of a definition, or to a model alone. ", link);
-    const keys = { keydown: (event) => moveBetweenRows(event, this.list) };
-    this.list = h("ul", { class: "wb-conversations", "aria-label": "Conversations", on: keys });
-    this.rows = new KeyedList(this.list, (key) => this.row(key));
-    const left = h("div", { class: "wb-split-list" }, this.list);
-    this.split = h("div", { class: "wb-split" }, left, this.conversation.element);
+    this.list = h("div", { class: "wb-split-list" });
+    this.split = h("div", { class: "wb-split" }, this.list, this.conversation.element);
     const parts = [this.toolbar(id), this.formBox, this.empty, this.split];
     this.element = h("section", { class: "wb-section wb-stack wb-chat", "aria-labelledby": id }, ...parts);
   }
@@ -65,36 +64,29 @@ export class Chat {
     return this.conversations.filter(({ answer_id: id }) => id).length;
   }
 
-  row(id) {
-    const name = button("", "wb-opener", () => this.open(id));
-    const state = h("span", { class: "wb-label wb-cut" });
-    const element = h("li", { class: "wb-entry" }, name, state);
-    return { elements: [element], name, state };
-  }
-
   /** Bring everything up to date. @param {boolean} [enabled] whether messages can be sent @param {number} [now] in ms */
   update(enabled = this.enabled, now = Date.now()) {
     this.enabled = enabled;
     const all = this.conversations;
-    const matching = all.filter((one) => one.id === this.opened || this.matches(one));
+    const matching = all.filter((conversation) => conversation.id === this.opened || this.matches(conversation));
     setText(this.summary, all.length ? plural(all.length, "conversation") : "");
     this.search.hidden = all.length <= FEW && !this.text;
     this.empty.hidden = all.length > 0 || !this.store.loaded.has("conversations");
-    this.rows.show(
-      matching.map(({ id }) => id),
-      (row, id) => this.drawRow(row, this.store.tables.conversations.get(id), now),
-    );
+    const rows = matching.map((conversation) => this.row(conversation, now));
+    render(html`<${OpenerList} class="wb-conversations" aria-label="Conversations">${rows}<//>`, this.list);
     this.form?.refresh();
     this.drawOpened(now);
   }
 
-  drawRow({ elements: [element], name, state }, conversation, now) {
-    const { id, title, answer_id: answering, updated_at: at } = conversation;
-    setText(name, title || "New conversation");
+  row({ id, title, definition, model, answer_id: answering, updated_at: at }, now) {
+    const isOpen = id === this.opened;
     const draft = this.conversation.composer.hasDraft(id) ? "draft" : null;
-    setText(state, [draft, answering ? "answering…" : age(at, now)].filter(Boolean).join(" · "));
-    element.classList.toggle("wb-active", id === this.opened);
-    setAttribute(name, "aria-expanded", id === this.opened);
+    const state = [definition ?? model, draft, answering ? "answering…" : age(at, now)].filter(Boolean).join(" · ");
+    const opener = { label: title || "New conversation", "data-row": id, "aria-expanded": isOpen };
+    return html`<li key=${id} class="wb-entry ${isOpen ? "wb-active" : ""}">
+      <${Button} class="wb-opener" ...${opener} onClick=${() => this.open(id)} />
+      <span class="wb-label wb-cut">${state}</span>
+    </li>`;
   }
 
   /** Its row may come after it was opened, and go while it is open. */
@@ -123,10 +115,10 @@ export class Chat {
   }
 
   close() {
-    const row = this.rows.items.get(this.opened);
+    const id = this.opened;
     this.opened = null;
     this.update();
-    row?.name.focus();
+    this.list.querySelector(`[data-row="${CSS.escape(id)}"]`)?.focus();
   }
 
   onDeleted(title) {
@@ -137,15 +129,15 @@ export class Chat {
   }
 
   openForm() {
-    this.form = new ConversationForm(this.desk, null, (made) => this.closeForm(made));
+    this.form = new ConversationForm(this.desk, null, (conversation) => this.closeForm(conversation));
     this.formBox.replaceChildren(this.form.element);
     this.form.focus();
   }
 
-  closeForm(made) {
+  closeForm(conversation) {
     this.form = null;
     this.formBox.replaceChildren();
     this.newButton.focus();
-    if (made) this.open(made.id);
+    if (conversation) this.open(conversation.id);
   }
 }

@@ -1,7 +1,8 @@
 /** A form for a new conversation, or for what an existing one uses: its model, tools and limits. */
 
 import { field, form, formButtons, input, select, setOptions } from "../lib/controls.js";
-import { h } from "../lib/dom.js";
+import { freshId, h } from "../lib/dom.js";
+import { inOrder } from "../lib/sorting.js";
 import { RequestRunner } from "../link/request_runner.js";
 
 /** What the model may call, as one choice. */
@@ -34,6 +35,8 @@ export class ConversationForm {
     this.tables = desk.store.tables;
     this.onDone = onDone;
     this.requests = new RequestRunner(desk);
+    this.models = h("datalist", { id: freshId("models") });
+    this.offerModels();
     this.controls = this.make(this.tables, conversation);
     const label = conversation ? "Save" : "Begin";
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, label);
@@ -43,22 +46,34 @@ export class ConversationForm {
       { submit: () => this.run(), escape: cancel },
       h("div", { class: "wb-fields wb-fields-3" }, ...this.fields()),
       this.limitFields(),
+      this.models,
       formButtons(this.submit, cancel),
       this.requests.errorBox,
     );
   }
 
+  /** Offer models to choose from; others can be typed. */
+  async offerModels() {
+    try {
+      const { models } = await this.requests.send("list_models", {});
+      this.models.replaceChildren(...models.map(({ name }) => h("option", { value: name })));
+    } catch {
+      // They are typed from memory.
+    }
+  }
+
   make(tables, conversation) {
-    const kept = conversation ? toolsOf(conversation.tools) : "tools";
-    const others = kept ? [] : [["", `Chosen: ${conversation.tools.join(", ")}`]];
+    const present = conversation ? toolsOf(conversation.tools) : "tools";
+    const others = present ? [] : [["", `Chosen: ${conversation.tools.join(", ")}`]];
     return {
       title: input(conversation?.title ?? "", { maxlength: 200, placeholder: "The beginning of the first message" }),
       definition: select(definitionOptions(tables), ""),
       model: input(conversation?.model ?? "", {
         maxlength: 200,
+        list: this.models.id,
         placeholder: "That of the definition; or provider:model",
       }),
-      tools: select([...others, ...Object.entries(TOOLS).map(([key, { label }]) => [key, label])], kept),
+      tools: select([...others, ...Object.entries(TOOLS).map(([key, { label }]) => [key, label])], present),
       ...Object.fromEntries(
         Object.entries(LIMITS).map(([name, { step }]) => {
           const value = conversation?.limits[name] ?? "";
@@ -118,8 +133,8 @@ export class ConversationForm {
   /** Mark the field that an error is about. */
   mark(error) {
     for (const control of Object.values(this.controls)) control.removeAttribute("aria-invalid");
-    const named = String(error?.details?.problems?.[0]?.field ?? "").split(".");
-    const wrong = FIELD_OF_ERROR[error?.code] ?? named.find((name) => name in this.controls);
+    const path = String(error?.details?.problems?.[0]?.field ?? "").split(".");
+    const wrong = FIELD_OF_ERROR[error?.code] ?? path.find((name) => name in this.controls);
     if (!wrong) return;
     this.controls[wrong].setAttribute("aria-invalid", "true");
     this.controls[wrong].focus();
@@ -129,11 +144,11 @@ export class ConversationForm {
 /** The choice that has these names, or "". @param {string[]} names */
 function toolsOf(names) {
   const key = JSON.stringify([...names].sort());
-  return Object.keys(TOOLS).find((one) => JSON.stringify(TOOLS[one].names) === key) ?? "";
+  return Object.keys(TOOLS).find((choice) => JSON.stringify(TOOLS[choice].names) === key) ?? "";
 }
 
 /** @param {import("../link/store.js").Tables} tables @returns {[string, string][]} path and name */
 function definitionOptions({ definitions }) {
-  const known = [...definitions.values()].filter(({ name }) => name).map(({ id, name }) => [id, name]);
-  return [["", "None: a model alone"], ...known.sort(([, one], [, other]) => (one < other ? -1 : 1))];
+  const options = [...definitions.values()].filter(({ name }) => name).map(({ id, name }) => [id, name]);
+  return [["", "None: a model alone"], ...options.sort(([, one], [, other]) => inOrder(one, other))];
 }

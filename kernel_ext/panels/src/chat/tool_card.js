@@ -13,7 +13,7 @@ import { longText, picture, pictures } from "../contents/values.js";
 
 const LABELS = {
   running: "running",
-  waiting: "waits for your permission",
+  waiting: "waits for you",
   completed: "done",
   failed: "failed",
   cancelled: "cancelled",
@@ -38,8 +38,8 @@ export class ToolCard {
     this.slot = new ApprovalSlot(desk, () => this.head.focus());
     this.requests = new RequestRunner(desk);
     this.pictures = h("div", { class: "wb-stack wb-tool-pictures", hidden: true });
-    const shown = [this.pictures, this.requests.errorBox, this.slot.element];
-    this.element = h("div", { class: "wb-tool-card" }, this.head, this.body, ...shown);
+    const details = [this.pictures, this.requests.errorBox, this.slot.element];
+    this.element = h("div", { class: "wb-tool-card" }, this.head, this.body, ...details);
   }
 
   /** @param {import("./transcript.js").ToolPart} part */

@@ -1,8 +1,8 @@
 /** The turns of a conversation, as far as they have come: read turns, continued by frames. Pure. */
 
 /**
- * A part of a turn: its text, what the model thinks, or the call of a tool.
- * @typedef {{type: "text"|"thinking", text: string}} TextPart
+ * A part of a turn: its text, what the model thinks, a notice about the conversation, or the call of a tool.
+ * @typedef {{type: "text"|"thinking"|"notice", text: string}} TextPart
  * @typedef {{type: "tool", call_id: string, tool_name: string, tool_input: string, tool_result?: string|null,
  *   source: string, server?: string|null, state: string, approval_id?: number|null, record_id?: string|null,
  *   duration_ms?: number|null, progress?: number|null, total?: number|null, message?: string|null,
@@ -77,6 +77,7 @@ export class Transcript {
 /** @param {Turn} turn @param {Frame} frame */
 function takeFrame(turn, { type, data }) {
   if (type in TEXTS) addText(turn, TEXTS[type], data.content);
+  else if (type === "compacted") addText(turn, "notice", data.message);
   else if (type in CALLS) takeCall(turn, { ...data, state: CALLS[type](data) });
   turn.notice = type === "retry" ? (data.message ?? "The provider failed, and is asked again.") : undefined;
 }
@@ -88,8 +89,8 @@ function addText(turn, type, text) {
 }
 
 function takeCall(turn, data) {
-  const known = turn.parts.find(({ type, call_id: id }) => type === "tool" && id === data.call_id);
-  if (known) Object.assign(known, withoutNull(data));
+  const part = turn.parts.find(({ type, call_id: id }) => type === "tool" && id === data.call_id);
+  if (part) Object.assign(part, withoutNull(data));
   else turn.parts.push({ type: "tool", source: "local", ...data });
 }
 

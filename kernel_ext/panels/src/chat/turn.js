@@ -4,7 +4,6 @@ import { errorContent } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { loadMarkdown } from "../link/assets.js";
 import { Markdown } from "../contents/markdown.js";
 import { ToolCard } from "./tool_card.js";
 
@@ -49,16 +48,16 @@ export class TurnView {
   }
 
   showPart(part, at) {
-    const known = this.parts[at];
-    if (known?.type === part.type) return known.show(part);
-    const made = {
+    const before = this.parts[at];
+    if (before?.type === part.type) return before.show(part);
+    const view = {
       type: part.type,
       ...MAKE[part.type === "text" && this.role === "user" ? "plain" : part.type](this.desk),
     };
-    if (known) known.element.replaceWith(made.element);
-    else this.content.append(made.element);
-    this.parts[at] = made;
-    return made.show(part);
+    if (before) before.element.replaceWith(view.element);
+    else this.content.append(view.element);
+    this.parts[at] = view;
+    return view.show(part);
   }
 
   drawNote({ state, parts, notice, remark, error_code: code, error }) {
@@ -92,13 +91,18 @@ const MAKE = {
     return { element, show: ({ text }) => setText(element, text) };
   },
   text: (desk) => {
-    const made = new Markdown(loadMarkdown(desk.channel), desk.announce);
-    return { element: made.element, show: ({ text }) => made.show(text) };
+    const markdown = new Markdown(desk);
+    return { element: markdown.element, show: ({ text }) => markdown.show(text) };
   },
   thinking: () => {
     const text = h("p", { class: "wb-prose wb-muted" });
     const summary = h("summary", { class: "wb-muted", tabindex: 0 }, "Thinking");
     return { element: h("details", { class: "wb-thinking" }, summary, text), show: (part) => setText(text, part.text) };
+  },
+  notice: () => {
+    const text = h("span", {});
+    const element = h("p", { class: "wb-message" }, icon("hint"), text);
+    return { element, show: (part) => setText(text, part.text) };
   },
   tool: (desk) => {
     const card = new ToolCard(desk);
@@ -106,10 +110,18 @@ const MAKE = {
   },
 };
 
-/** "1,204 tokens in, 88 out · $0.0031"; what the provider did not report is left out. */
-function usageText({ model, input_tokens: read, output_tokens: written, cost_usd: cost }) {
+/** "1,204 tokens in (1,000 cached), 88 out · $0.0031 · first word after 0.8 s"; what the provider did not report is left out. */
+function usageText({ model, cost_usd: cost, first_token_seconds: first, ...tokensOf }) {
+  const { input_tokens: read, output_tokens: written, cached_tokens: cached, thinking_tokens: thought } = tokensOf;
   const number = (value) => value.toLocaleString("en");
-  const tokens = [read && `${number(read)} tokens in`, written && `${number(written)} out`].filter(Boolean).join(", ");
+  const part = (value, word) => (value ? ` (${number(value)} ${word})` : "");
+  const tokens = [
+    read && `${number(read)} tokens in${part(cached, "cached")}`,
+    written && `${number(written)} out${part(thought, "thinking")}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+  const wait = first >= 0.1 ? `first word after ${first.toFixed(1)} s` : null;
   const price = typeof cost === "number" ? `$${cost.toFixed(cost < 0.1 ? 4 : 2)}` : null;
-  return [model, tokens, price].filter(Boolean).join(" · ");
+  return [model, tokens, price, wait].filter(Boolean).join(" · ");
 }

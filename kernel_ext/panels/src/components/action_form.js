@@ -11,7 +11,7 @@ export function TextField({ name, label = name, value = "", ...more }) {
     class="wb-input wb-grow"
     aria-label=${name}
     placeholder=${label}
-    value=${value}
+    defaultValue=${value}
     ...${more}
   />`;
 }
@@ -29,16 +29,7 @@ export function TextField({ name, label = name, value = "", ...more }) {
  * @param {(outcome: any) => void} props.onDone
  * @param {() => void} props.onCancel
  */
-export function ActionForm({
-  label,
-  working = "Working…",
-  consequence,
-  reason,
-  control,
-  note,
-  danger = !control,
-  ...more
-}) {
+function ActionForm({ label, working = "Working…", consequence, reason, control, note, danger = !control, ...more }) {
   const { act, onDone, onCancel } = more;
   const form = useRef(null);
   const field = () => form.current.querySelector("input, select");

@@ -6,7 +6,8 @@ import { Button, html, useFocusKept, useLayoutEffect, useRef, useState } from ".
 
 /**
  * A column sorts by its `value`, and shows it unless there is a `cell`. Its class says its `kind`: its key, if there is none.
- * @typedef {{key: string, kind?: string, label: any, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
+ * A `wide` one is cut where there is too little room, and an `optional` one is left out while that is nothing for every row.
+ * @typedef {{key: string, kind?: string, wide?: boolean, optional?: (row: any) => any, label: any, value?: (row: any) => any, cell?: (row: any, opener: any) => any, title?: (row: any) => string|null|undefined}} Column
  *
  * Sorted by which column, and in which direction; null: by none.
  * @typedef {{by: string, direction: string}|null} Sort
@@ -29,7 +30,7 @@ import { Button, html, useFocusKept, useLayoutEffect, useRef, useState } from ".
  * @param {number} [props.step] how many rows there are before a button shows more of them
  * @param {any} [props.filters] others begin with the first rows again
  */
-export function DataTable({ rows, columns, id = (row) => row.id, name = id, opener = columns[0].key, ...more }) {
+export function DataTable({ rows, columns: every, id = (row) => row.id, name = id, opener = every[0].key, ...more }) {
   const { opened = [], onOpen, onGone, detail, rowClass = () => "", step = Infinity, ...others } = more;
   const { filters, sort: given, onSort, ...attributes } = others;
   const [own, setOwn] = useState(null);
@@ -38,7 +39,10 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   useFocusAfterClosing(body, opened, onGone);
   useFocusKept(body, () => onGone?.());
   useLayoutEffect(() => setLimit(step), [filters, own]);
-  const sorted = given === undefined ? sortedRows(rows, columns, own) : rows;
+  const sorted = given === undefined ? sortedRows(rows, every, own) : rows;
+  const present = (given === undefined ? own : given)?.by;
+  const isUsed = ({ key, optional }) => !optional || key === present || rows.some(optional);
+  const columns = every.filter(isUsed);
   const resort = (chosen) => {
     setOwn(chosen);
     onSort?.(chosen);
@@ -52,7 +56,7 @@ export function DataTable({ rows, columns, id = (row) => row.id, name = id, open
   return html`<table ...${attributes} class="wb-table ${attributes.class}" onKeyDown=${onKeyDown}>
       <thead>
         <tr>
-          ${columns.map((one) => html`<${Heading} key=${one.key} column=${one} sort=${given === undefined ? own : given} onSort=${resort} />`)}
+          ${columns.map((column) => html`<${Heading} key=${column.key} class=${classOf(column, opener)} column=${column} sort=${given === undefined ? own : given} onSort=${resort} />`)}
         </tr>
       </thead>
       <tbody ref=${body}>
@@ -68,11 +72,16 @@ export function sortedRows(rows, columns, sort) {
   return column ? sortedBy(rows, column.value, sort.direction) : rows;
 }
 
-function Heading({ column: { key, kind = key, label, value }, sort, onSort }) {
-  if (!value) return html`<th scope="col" class="wb-col-${kind}">${label}</th>`;
+/** The class of a column; the one with the names has the room that the others leave. */
+function classOf({ key, kind = key, wide }, opener) {
+  return `wb-col-${kind} ${key === opener ? "wb-col-main" : wide ? "wb-col-wide" : ""}`;
+}
+
+function Heading({ column: { key, label, value }, class: className, sort, onSort }) {
+  if (!value) return html`<th scope="col" class=${className}>${label}</th>`;
   const present = sort?.by === key ? sort.direction : "none";
   const press = () => onSort(NEXT[present] === "none" ? null : { by: key, direction: NEXT[present] });
-  return html`<th scope="col" class="wb-col-${kind}" aria-sort=${present}>
+  return html`<th scope="col" class=${className} aria-sort=${present}>
     <${Button} class="wb-sort" label=${label} onClick=${press} />
   </th>`;
 }
@@ -88,7 +97,7 @@ function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: c
   const content = ({ key, cell, value }) =>
     key === opener ? (cell ? cell(row, button) : button) : (cell ?? value)(row);
   const cells = columns.map(
-    (one) => html`<td class="wb-col-${one.kind ?? one.key}" title=${one.title?.(row) || null}>${content(one)}</td>`,
+    (column) => html`<td class=${classOf(column, opener)} title=${column.title?.(row) || null}>${content(column)}</td>`,
   );
   const onClick = (event) => onOpen && !detail && !isOpen && !event.target.closest("button") && onOpen();
   const onKeyDown = (event) => {
@@ -108,7 +117,7 @@ function Line({ id, name, row, columns, opener, isOpen, onOpen, detail, class: c
 function useFocusAfterClosing(body, opened, onGone) {
   const before = useRef(opened);
   useLayoutEffect(() => {
-    for (const id of before.current.filter((one) => !opened.includes(one))) {
+    for (const id of before.current.filter((key) => !opened.includes(key))) {
       const opener = body.current.querySelector(`[data-row="${CSS.escape(id)}"]`);
       if (opener) opener.focus();
       else if (document.activeElement === document.body) onGone?.();

@@ -14,9 +14,9 @@ export function Chips({ name, chips, chosen, onChoose }) {
 
 /** A choice; a value that is not among the options is the first of them. @param {{name: string, options: [string, string][], value: string, onChoose: (value: string) => void}} props */
 export function Choice({ name, options, value, onChoose }) {
-  const chosen = options.some(([id]) => id === value) ? value : options[0][0];
+  const present = options.some(([id]) => id === value) ? value : options[0][0];
   const onChange = (event) => onChoose(event.target.value);
-  return html`<select class="wb-input wb-narrow" aria-label=${name} value=${chosen} onChange=${onChange}>
+  return html`<select class="wb-input wb-narrow" aria-label=${name} value=${present} onChange=${onChange}>
     ${options.map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}
   </select>`;
 }

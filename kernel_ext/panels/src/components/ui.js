@@ -3,7 +3,8 @@
 import htm from "htm";
 import { h as create, render } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { FOCUSABLE, SHOWN } from "../lib/dom.js";
+import { moveBetweenRows } from "../lib/controls.js";
+import { FOCUSABLE, SHOWN, freshId } from "../lib/dom.js";
 import { shapeOf } from "../lib/icons.js";
 import { inert } from "../lib/inert.js";
 import { VisiblePolling } from "../link/polling.js";
@@ -34,6 +35,21 @@ export function drawnIn(place, signal) {
   return (tree) => signal.aborted || render(tree, place);
 }
 
+/**
+ * A part of a tab, under its heading. @param {{title: string, about?: string, children: any}} props
+ * `heading`, a reference, makes the heading focusable; `section` is one to the whole part
+ */
+export function Section({ title, about, heading, section, children }) {
+  const id = useOnce(() => freshId("section"));
+  return html`<section ref=${section} class="wb-section wb-stack" aria-labelledby=${id}>
+    <div>
+      <h3 class="wb-heading" id=${id} ...${heading && { ref: heading, tabindex: -1 }}>${title}</h3>
+      ${about && html`<p class="wb-muted">${about}</p>`}
+    </div>
+    ${children}
+  </section>`;
+}
+
 /** A button; a disabled one keeps the focus. @param {{label: any, name?: string, disabled?: boolean, onClick?: (event) => void}} props */
 export function Button({ label, name, disabled = false, onClick, type = "button", ...more }) {
   const click = (event) => (disabled ? event.preventDefault() : onClick?.(event));
@@ -43,9 +59,9 @@ export function Button({ label, name, disabled = false, onClick, type = "button"
 
 /** An icon of `lib/icons.js`. */
 export function Icon({ name }) {
-  const { known, paths } = shapeOf(name);
+  const { shape, paths } = shapeOf(name);
   const path = ({ d, fill }) => html`<path d=${d} class=${fill ? "wb-fill" : "wb-stroke"} />`;
-  return html`<svg viewBox="0 0 16 16" aria-hidden="true" class="wb-icon wb-icon-${known}">${paths.map(path)}</svg>`;
+  return html`<svg viewBox="0 0 16 16" aria-hidden="true" class="wb-icon wb-icon-${shape}">${paths.map(path)}</svg>`;
 }
 
 /** The dot of a state. */
@@ -78,6 +94,16 @@ export function useFocusKept(list, elsewhere) {
     if (focused.isConnected) focused.focus();
     else elsewhere();
   });
+}
+
+/** A list of things that can be opened: arrows move between them. When the one with the focus is gone, `onGone` is called. @param {{onGone?: (list: HTMLElement) => void, children: any}} props */
+export function OpenerList({ onGone = () => {}, children, ...attributes }) {
+  const list = useRef(null);
+  useFocusKept(list, () => onGone(list.current));
+  const onKeyDown = (event) => moveBetweenRows(event, list.current);
+  return html`<ul ref=${list} ...${attributes} onKeyDown=${onKeyDown}>
+    ${children}
+  </ul>`;
 }
 
 /** A box to tick. @param {{name: string, checked: boolean, onChange: (on: boolean) => void}} props */

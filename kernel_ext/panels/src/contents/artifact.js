@@ -4,7 +4,6 @@ import { Markdown } from "./markdown.js";
 import { message, plainTable } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { loadMarkdown } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { longText } from "./values.js";
 
@@ -43,9 +42,9 @@ export class Artifact {
     if (!open) return;
     this.content.replaceChildren(h("p", { class: "wb-muted" }, "Reading…"));
     try {
-      const found = await this.requests.send(this.op, this.args);
+      const artifact = await this.requests.send(this.op, this.args);
       this.requests.clearError();
-      this.content.replaceChildren(...this.shown(found));
+      this.content.replaceChildren(...this.shown(artifact));
     } catch (error) {
       this.content.replaceChildren();
       this.requests.showError(error);
@@ -53,16 +52,16 @@ export class Artifact {
   }
 
   /** What it contains, and what is to be said about it. @returns {HTMLElement[]} */
-  shown(found) {
-    const { form, changed, cut, path } = found;
+  shown(artifact) {
+    const { form, changed, cut, path } = artifact;
     const notes = [];
     if (changed) notes.push(message("warning", "The file has changed since the run recorded it."));
     if (form === "file")
       notes.push(h("p", { class: "wb-muted" }, "It cannot be shown here. It is at ", h("code", {}, path), "."));
     else if (cut)
       notes.push(h("p", { class: "wb-muted" }, "This is its beginning; all of it is at ", h("code", {}, path), "."));
-    const made = FORMS[form]?.(found, this.desk);
-    return made ? [made, ...notes] : notes;
+    const element = FORMS[form]?.(artifact, this.desk);
+    return element ? [element, ...notes] : notes;
   }
 }
 
@@ -78,10 +77,10 @@ const FORMS = {
     const attributes = { class: "wb-figure-table", tabindex: 0, role: "group", "aria-label": name };
     return h("div", attributes, plainTable(columns, rows));
   },
-  markdown: ({ text }, { channel, announce }) => {
-    const shown = new Markdown(loadMarkdown(channel), announce);
-    shown.show(text);
-    return shown.element;
+  markdown: ({ text }, desk) => {
+    const markdown = new Markdown(desk);
+    markdown.show(text);
+    return markdown.element;
   },
   json: asText,
   text: asText,

@@ -34,11 +34,11 @@ export function valueBlock(value, name, announce) {
  */
 export function resultBlocks(result, announce) {
   if (result === null || result === undefined) return [];
-  if (pictures(result).length) return /** @type {any[]} */ (result).map((one) => block(one, announce));
+  if (pictures(result).length) return /** @type {any[]} */ (result).map((part) => block(part, announce));
   if (!Array.isArray(result.content)) return [valueBlock(result, "Copy the result", announce)];
   const { content, structured } = result;
   const isSaid = structured !== null && structured !== undefined;
-  const blocks = content.filter((one) => !(isSaid && isSame(one, structured))).map((one) => block(one, announce));
+  const blocks = content.filter((part) => !(isSaid && isSame(part, structured))).map((part) => block(part, announce));
   return isSaid ? [valueBlock(structured, "Copy the result", announce), ...blocks] : blocks;
 }
 
@@ -52,26 +52,26 @@ function isSame({ type, text }, structured) {
   }
 }
 
-function block(one, announce) {
-  if (one.type === "text") return longText(one.text, "Copy the text", announce);
-  if (isPicture(one)) return picture(one);
-  if (one.type === "resource_link") return note(`${one.title ?? one.name ?? "Resource"}: ${one.uri}`);
-  if (one.type === "resource" && typeof one.resource?.text === "string") {
-    const { uri, text } = one.resource;
+function block(part, announce) {
+  if (part.type === "text") return longText(part.text, "Copy the text", announce);
+  if (isPicture(part)) return picture(part);
+  if (part.type === "resource_link") return note(`${part.title ?? part.name ?? "Resource"}: ${part.uri}`);
+  if (part.type === "resource" && typeof part.resource?.text === "string") {
+    const { uri, text } = part.resource;
     return h("div", {}, h("div", { class: "wb-label wb-wrap" }, uri), longText(text, "Copy the resource", announce));
   }
-  const data = one.data ?? one.resource?.blob;
-  if (typeof data !== "string") return valueBlock(one, "Copy the result", announce);
-  return note(`${one.mimeType ?? one.resource?.mimeType ?? one.type}, ${byteSize((data.length * 3) / 4)}`);
+  const data = part.data ?? part.resource?.blob;
+  if (typeof data !== "string") return valueBlock(part, "Copy the result", announce);
+  return note(`${part.mimeType ?? part.resource?.mimeType ?? part.type}, ${byteSize((data.length * 3) / 4)}`);
 }
 
 /** The blocks of a result that are pictures. @param {unknown} result @returns {any[]} */
 export function pictures(result) {
-  return Array.isArray(result) ? result.filter((one) => isPicture(one)) : [];
+  return Array.isArray(result) ? result.filter((part) => isPicture(part)) : [];
 }
 
-function isPicture(one) {
-  return one?.type === "image" && PICTURES.has(one.mimeType) && typeof one.data === "string";
+function isPicture(part) {
+  return part?.type === "image" && PICTURES.has(part.mimeType) && typeof part.data === "string";
 }
 
 /** A picture, with what is said of it where it cannot be seen. */

@@ -68,6 +68,11 @@ export class Definitions {
     return texts.filter(Boolean);
   }
 
+  /** Those that are listed: they match the filter, or are opened. */
+  get matching() {
+    return this.rows.filter((row) => row.id === this.opened || this.matches(row));
+  }
+
   /** How many there are. */
   count() {
     return this.rows.length;
@@ -77,7 +82,7 @@ export class Definitions {
   update(enabled = this.enabled, now = Date.now()) {
     this.enabled = enabled;
     const { rows } = this;
-    const matching = rows.filter((row) => row.id === this.opened || this.matches(row));
+    const { matching } = this;
     setText(this.summary, rows.length ? plural(rows.length, "definition") : "");
     this.search.hidden = rows.length <= FEW && !this.text;
     this.empty.hidden = rows.length > 0 || !this.store.loaded.has("definitions");
@@ -85,13 +90,9 @@ export class Definitions {
       rows.find(({ id }) => id === this.opened),
       now,
     );
-    this.tree.showProblems(this.problems());
-    this.tree.show(matching, {
-      path: this.opened,
-      place: this.place,
-      definition: this.pane.definition,
-      drafts: (path) => this.pane.drafts(path),
-    });
+    const drafts = (path) => this.pane.drafts(path);
+    const opened = { path: this.opened, place: this.place, definition: this.pane.definition, drafts };
+    this.tree.show(matching, opened, this.problems());
   }
 
   /** Its row may come after it was opened, and go while it is open: deleted, or not readable for now. */
@@ -113,7 +114,7 @@ export class Definitions {
   filter(text) {
     this.text = text;
     this.update();
-    this.desk.announce(`${plural(this.tree.rows.items.size, "definition")} shown.`);
+    this.desk.announce(`${plural(this.matching.length, "definition")} shown.`);
   }
 
   /** Open a place of a definition, now or when its row has come. @param {string} path @param {string} place */

@@ -35,6 +35,8 @@ export class DraftForm {
     this.newest = this.saved;
     /** Whether a value that the person has changed was changed elsewhere too. */
     this.overtaken = false;
+    /** Whether the changes are being saved, one after the other: what is read meanwhile has some of them. */
+    this.isSaving = false;
     this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, label);
     this.discard = button(on.cancel ? "Cancel" : "Discard changes", "wb-button", () => this.reset());
     this.note = h("div", { hidden: true });
@@ -54,10 +56,10 @@ export class DraftForm {
 
   layout() {
     const fields = Object.values(this.fields).map(({ label, control, long, wide }) => {
-      const made = field(label, control);
-      made.classList.toggle("wb-long", Boolean(long));
-      made.classList.toggle("wb-wide", Boolean(wide));
-      return made;
+      const element = field(label, control);
+      element.classList.toggle("wb-long", Boolean(long));
+      element.classList.toggle("wb-wide", Boolean(wide));
+      return element;
     });
     return [h("div", { class: "wb-fields wb-draft-fields" }, ...fields)];
   }
@@ -84,6 +86,10 @@ export class DraftForm {
    * @param {Record<string, string>} saved
    */
   update(saved) {
+    if (this.isSaving) {
+      this.newest = saved;
+      return;
+    }
     for (const [name, { control }] of Object.entries(this.fields)) {
       const isKept = control.value !== this.saved[name] && control.value !== saved[name];
       if (isKept && saved[name] !== this.saved[name]) this.overtaken = true;
@@ -155,8 +161,13 @@ export class DraftForm {
       return;
     }
     const all = this.values();
+    this.isSaving = true;
     const outcomes = await this.runAll(requests);
-    if (!outcomes) return;
+    this.isSaving = false;
+    if (!outcomes) {
+      this.update(this.newest); // those before the one that was refused are saved
+      return;
+    }
     this.acknowledge(all);
     this.on.saved(outcomes, all);
   }
@@ -178,8 +189,8 @@ export class DraftForm {
   /** Show an error, at its field if it names one. */
   refuse(error, args = {}) {
     if (error !== this.runner.error) this.runner.showError(error);
-    const named = error?.details?.problems?.[0]?.field ?? error?.details?.key ?? args.key ?? "";
-    const parts = String(named).split(".");
+    const place = error?.details?.problems?.[0]?.field ?? error?.details?.key ?? args.key ?? "";
+    const parts = String(place).split(".");
     this.mark(Object.keys(this.fields).find((name) => parts.includes(name)) ?? null);
   }
 

@@ -69,8 +69,16 @@ export class ItemView {
   }
 
   request(changed, all) {
-    const { target, name } = this.what;
-    return this.isNew ? this.kind.add(target, all, name) : this.kind.update(target, name, changed, all);
+    const { add, update, key, verbs } = this.kind;
+    const { name } = this.what;
+    return this.isNew
+      ? this.operation(verbs.add, add(all, name))
+      : this.operation("update", { [key]: name, ...update(changed, all) });
+  }
+
+  /** @param {string} verb @param {object} more arguments @returns {[string, object]} */
+  operation(verb, more) {
+    return [`agent_${verb}_${this.kind.noun}`, { agentTarget: this.what.target, ...more }];
   }
 
   onSaved(all) {
@@ -88,8 +96,9 @@ export class ItemView {
   }
 
   async remove(pressed) {
-    const { target, section, name } = this.what;
-    const outcome = await this.requests.run(...this.kind.remove(target, name), pressed, "Deleting…");
+    const { section, name } = this.what;
+    const operation = this.operation(this.kind.verbs.remove, { [this.kind.key]: name });
+    const outcome = await this.requests.run(...operation, pressed, "Deleting…");
     if (!outcome) return;
     this.desk.announce(`${name} is deleted.`);
     this.on.moved(`${section}/${name}`, section);

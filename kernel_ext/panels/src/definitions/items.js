@@ -9,13 +9,17 @@ import { INCLUDE } from "./state.js";
  * @typedef {object} ItemKind
  * @property {(definition: any, name: string) => Record<string, import("./draft_form.js").Field>} fields `name` is "" for a new one
  * @property {(item: any, fields: object) => Record<string, string>} values of its fields
- * @property {(target: string, all: Record<string, string>, name: string) => [string, object]} add the operation, from the fields of a new one
- * @property {(target: string, name: string, changed: Record<string, string>, all: Record<string, string>) => [string, object]} update
- * @property {(target: string, name: string) => [string, object]} remove
+ * @property {string} noun that of its operations, such as `agent_update_rule`
+ * @property {string} key their argument with its name
+ * @property {{add: string, remove: string}} verbs of those that add and remove it
+ * @property {(all: Record<string, string>, name: string) => object} add the arguments for a new one
+ * @property {(changed: Record<string, string>, all: Record<string, string>) => object} update those for a change, without the name
  * @property {(item: any) => string} summary one line about it
+ * @property {(item: any) => string} [note] its limits, "" if it has none
  * @property {(definition: any, name: string) => string} [about] what to know when it is edited
  */
 
+const VERBS = { add: "add", remove: "delete" };
 /** What stands for a secret that is written out, which never leaves the server. Sent back, it means: unchanged. */
 const MASK = "••••••";
 const NEW_SERVER = { command: "npx", args: ["-y", "some-mcp-server"], env: { TOKEN: "env://TOKEN" } };
@@ -26,9 +30,12 @@ const nameField = (placeholder) => ({
 });
 const descriptionField = () => ({ label: "Description", wide: true, control: input("", { maxlength: 2_000 }) });
 
-/** A rule or a reference. @param {"rule"|"reference"} noun @param {{add: string, update: string, remove: string}} ops @returns {ItemKind} */
-function entryKind(noun, ops) {
+/** A rule or a reference. @param {"rule"|"reference"} noun @returns {ItemKind} */
+function entryKind(noun) {
   return {
+    noun,
+    key: `${noun}Name`,
+    verbs: VERBS,
     fields: () => ({
       name: nameField(noun === "rule" ? "be-polite" : "api-docs"),
       include: { label: "Included", control: select(Object.entries(INCLUDE), noun === "rule" ? "always" : "agent") },
@@ -46,12 +53,8 @@ function entryKind(noun, ops) {
       priorityLevel: String(priorityLevel),
       text,
     }),
-    add: (agentTarget, all) => [ops.add, { agentTarget, [noun]: entry(all) }],
-    update: (agentTarget, name, changed) => [
-      ops.update,
-      { agentTarget, [`${noun}Name`]: name, [noun]: entry(changed) },
-    ],
-    remove: (agentTarget, name) => [ops.remove, { agentTarget, [`${noun}Name`]: name }],
+    add: (all) => ({ [noun]: entry(all) }),
+    update: (changed) => ({ [noun]: entry(changed) }),
     summary: ({ description, text }) => description || text.split("\n", 1)[0],
   };
 }
@@ -62,6 +65,9 @@ function entry(values) {
 
 /** @type {ItemKind} */
 const tool = {
+  noun: "tool",
+  key: "toolName",
+  verbs: VERBS,
   fields: () => ({
     name: nameField("summarize"),
     description: descriptionField(),
@@ -78,9 +84,8 @@ const tool = {
     parameters: json(parameters),
     prompt,
   }),
-  add: (agentTarget, all) => ["agent_add_tool", { agentTarget, tool: toolOf(all) }],
-  update: (agentTarget, toolName, changed) => ["agent_update_tool", { agentTarget, toolName, tool: toolOf(changed) }],
-  remove: (agentTarget, toolName) => ["agent_delete_tool", { agentTarget, toolName }],
+  add: (all) => ({ tool: toolOf(all) }),
+  update: (changed) => ({ tool: toolOf(changed) }),
   summary: ({ description, prompt }) => description || prompt.split("\n", 1)[0],
 };
 
@@ -90,26 +95,22 @@ function toolOf(values) {
 
 /** A provider: a field for each key of its configuration. @type {ItemKind} */
 const provider = {
+  noun: "provider",
+  key: "providerType",
+  verbs: { add: "install", remove: "uninstall" },
   fields: ({ providerInfo }, name) => {
     const { configValues = [] } = providerInfo[name] ?? {};
     return Object.fromEntries(configValues.map((value) => [value.key, configField(value)]));
   },
   values: ({ config }, fields) => Object.fromEntries(Object.keys(fields).map((key) => [key, config[key] ?? ""])),
-  add: (agentTarget, all, providerType) => [
-    "agent_install_provider",
-    { agentTarget, providerType, config: filled(all) },
-  ],
-  update: (agentTarget, providerType, _, all) => [
-    "agent_update_provider",
-    { agentTarget, providerType, config: filled(all) },
-  ],
-  remove: (agentTarget, providerType) => ["agent_uninstall_provider", { agentTarget, providerType }],
+  add: (all, providerType) => ({ providerType, config: filled(all) }),
+  update: (_, all) => ({ config: filled(all) }),
   summary: ({ config }) => Object.keys(config).join(", "),
   about: ({ providerInfo, providers }, name) => {
     const { name: title, description, configValues = [] } = providerInfo[name] ?? { name, description: "" };
     const what = `${title}: ${description}.`;
     if (!configValues.some(({ secret }) => secret)) return what;
-    const { config = {} } = providers.find((one) => one.name === name) ?? {};
+    const { config = {} } = providers.find((provider) => provider.name === name) ?? {};
     const isHidden = Object.values(config).includes(MASK);
     const written = isHidden ? ` ${MASK} is a key that is written in agent.yaml; it is not shown.` : "";
     return `${what} A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${written}`;
@@ -128,6 +129,9 @@ function filled(values) {
 
 /** An MCP server: its configuration as JSON, as MCP clients share it. @type {ItemKind} */
 const server = {
+  noun: "mcp_server",
+  key: "serverName",
+  verbs: VERBS,
   fields: (_, name) => ({
     ...(name ? {} : { name: nameField("github") }),
     config: {
@@ -137,21 +141,34 @@ const server = {
     },
   }),
   values: ({ config }) => ({ config: json(withoutEmpty(config)) }),
-  add: (agentTarget, all) => ["agent_add_mcp_server", { agentTarget, ...serverOf(all) }],
-  update: (agentTarget, serverName, { config }) => [
-    "agent_update_mcp_server",
-    { agentTarget, serverName, config: object("config", config) },
-  ],
-  remove: (agentTarget, serverName) => ["agent_delete_mcp_server", { agentTarget, serverName }],
+  add: serverOf,
+  update: ({ config }) => ({ config: object("config", config) }),
   summary: ({ config }) => (config.url ? config.url : [config.command, ...(config.args ?? [])].join(" ")),
+  note: ({ config }) => limitsOf(config),
 };
+
+/** Which of a server's tools the model is offered, and which it is asked about before; "" if no rule says. */
+function limitsOf({ tools = {}, serverToolDefaults: defaults = {} }) {
+  const named = (says) => Object.keys(tools).filter((name) => says(tools[name]));
+  const isOffered = ({ include }) => include === "always" || include === "agent";
+  const offered = defaults.include === "manual" ? named(isOffered) : null;
+  const withheld = defaults.include === "manual" ? [] : named(({ include }) => include === "manual");
+  const asked = defaults.permissionRequired ? ["each"] : named((rule) => rule.permissionRequired);
+  return [
+    offered && `only ${offered.join(", ") || "tools asked for by name"}`,
+    withheld.length && `without ${withheld.join(", ")}`,
+    asked.length && `asks before ${asked.join(", ")}`,
+  ]
+    .filter(Boolean)
+    .join("; ");
+}
 
 /** A configuration without what says nothing: null, and empty lists and objects. */
 function withoutEmpty(value) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
-  const entries = Object.entries(value).map(([key, one]) => [key, withoutEmpty(one)]);
-  const says = (one) => one !== null && (typeof one !== "object" || Object.keys(one).length > 0);
-  return Object.fromEntries(entries.filter(([, one]) => says(one)));
+  const entries = Object.entries(value).map(([key, item]) => [key, withoutEmpty(item)]);
+  const says = (item) => item !== null && (typeof item !== "object" || Object.keys(item).length > 0);
+  return Object.fromEntries(entries.filter(([, item]) => says(item)));
 }
 
 /** The name and configuration of a new server. A whole `mcpServers` object, as manuals print it, is accepted too. */
@@ -166,12 +183,8 @@ function serverOf({ name, config }) {
 
 /** @type {Record<string, ItemKind>} */
 export const ITEMS = {
-  rules: entryKind("rule", { add: "agent_add_rule", update: "agent_update_rule", remove: "agent_delete_rule" }),
-  references: entryKind("reference", {
-    add: "agent_add_reference",
-    update: "agent_update_reference",
-    remove: "agent_delete_reference",
-  }),
+  rules: entryKind("rule"),
+  references: entryKind("reference"),
   tools: tool,
   providers: provider,
   servers: server,

@@ -21,6 +21,20 @@ const NUMBERS = {
   topP: ["Top P (0 to 1)", { min: 0, max: 1, step: "any" }],
 };
 
+/** Lists of the program's own tools, as settings: label, and what the field shows while nothing is set. */
+const TOOL_LISTS = {
+  allowedTools: ["Tools of its program: only these", "All that the profile gives; “none” for no tool"],
+  disallowedTools: ["Tools of its program: not these", "None; such as WebSearch, Bash(git push:*)"],
+};
+const NO_TOOL = "none";
+const PERMISSION_MODES = [
+  ["", "The profile's"],
+  ["default", "default: no limit"],
+  ["acceptEdits", "acceptEdits: no limit"],
+  ["dontAsk", "dontAsk: only what is allowed"],
+  ["plan", "plan: changes nothing"],
+];
+
 export class OverviewView {
   /** @param {any} desk @param {string} agentTarget @param {any} definition @param {import("./pane.js").Navigation} on */
   constructor(desk, agentTarget, definition, on) {
@@ -34,7 +48,7 @@ export class OverviewView {
       "div",
       { class: "wb-stack wb-roomy" },
       this.metadata.element,
-      labelled("Settings of the model", this.settings.element),
+      labelled("Settings of the model and the program", this.settings.element),
       labelled("Details", this.facts.element),
     );
     this.update(definition);
@@ -48,9 +62,9 @@ export class OverviewView {
     this.metadata.focus();
   }
 
-  /** @param {string|null} named the persona that the file names, which may not exist */
-  metadataForm(named) {
-    const personas = personaOptions(this.desk.store.tables, named, (id) => `${id}, which does not exist`);
+  /** @param {string|null} personaId the persona that the file names, which may not exist */
+  metadataForm(personaId) {
+    const personas = personaOptions(this.desk.store.tables, personaId, (id) => `${id}, which does not exist`);
     const fields = {
       name: { label: "Name", control: input("", { maxlength: 100, required: true }) },
       mode: { label: "Mode", control: select(Object.entries(MODES), "interactive") },
@@ -75,8 +89,18 @@ export class OverviewView {
       toolPermission: { label: "Ask before a tool runs", control: select(Object.entries(PERMISSION), "tool") },
       ...Object.fromEntries(Object.entries(NUMBERS).map(([name, words]) => [name, number(...words)])),
     };
-    const set = (key, value) => (key in NUMBERS && value === "" ? null : value);
-    const request = ([key, value]) => ["agent_set_setting", { agentTarget: this.target, key, value: set(key, value) }];
+    const tools = ([label, placeholder]) => ({
+      label,
+      long: true,
+      control: input("", { maxlength: 10_000, placeholder }),
+    });
+    fields.allowedTools = tools(TOOL_LISTS.allowedTools);
+    fields.permissionMode = { label: "Permission mode of its program", control: select(PERMISSION_MODES, "") };
+    fields.disallowedTools = tools(TOOL_LISTS.disallowedTools);
+    const request = ([key, value]) => [
+      "agent_set_setting",
+      { agentTarget: this.target, key, value: typed(key, value) },
+    ];
     return this.form("Settings", fields, (changed) => Object.entries(changed).map(request));
   }
 
@@ -121,5 +145,12 @@ function cleared(values) {
 
 /** The values of fields as they are typed. */
 function asText(values, fields) {
-  return Object.fromEntries(Object.keys(fields).map((name) => [name, String(values[name] ?? "")]));
+  const text = (value) => (Array.isArray(value) ? value.join(", ") || NO_TOOL : String(value ?? ""));
+  return Object.fromEntries(Object.keys(fields).map((name) => [name, text(values[name])]));
+}
+
+/** A setting as it was typed: the value that is stored, null if nothing was typed. */
+function typed(key, value) {
+  if (value === "") return key === "model" ? "" : null;
+  return key in TOOL_LISTS && value.trim() === NO_TOOL ? [] : value;
 }

@@ -9,11 +9,9 @@ import { Problems } from "./problems.js";
 import { HistoryView } from "./history_view.js";
 import { ItemView } from "./item_view.js";
 import { OverviewView } from "./overview_view.js";
-import { PreviewView } from "./preview_view.js";
-import { PromptView } from "./prompt_view.js";
-import { ProviderChoice } from "./provider_choice.js";
+import { PreviewView, PromptView } from "./prompt_view.js";
+import { ProviderChoice, SectionView } from "./section_view.js";
 import { Reading } from "./reading.js";
-import { SectionView } from "./section_view.js";
 import { StartForm } from "./start_form.js";
 import { parsePlace, placesOf } from "./state.js";
 import { TrustBox } from "./trust_box.js";
@@ -127,9 +125,9 @@ export class DefinitionPane {
     if (!this.exists(this.place) && !this.view?.isChanged && !this.moving)
       return this.on.open(parsePlace(this.place).section);
     this.dropUnchanged();
-    const shown = this.view ?? this.make(this.place);
-    this.views.set(this.key(this.place), shown);
-    if (this.content.firstChild !== shown.element) this.put(shown);
+    const view = this.view ?? this.make(this.place);
+    this.views.set(this.key(this.place), view);
+    if (this.content.firstChild !== view.element) this.put(view);
     this.problems.show(this.definition.problems, this.place);
     this.trust.element.hidden = !TRUSTED_PLACES.has(parsePlace(this.place).section);
     return this.on.draw();

@@ -26,12 +26,12 @@ export class Problems {
 
   /** @param {{severity: string, place: string, message: string}[]} problems errors first @param {string} place that is shown */
   show(problems, place) {
-    const shown = problems.filter((one) => place === "overview" || placeOf(one.place) === place);
-    const key = JSON.stringify([place, shown]);
+    const visible = problems.filter((problem) => place === "overview" || placeOf(problem.place) === place);
+    const key = JSON.stringify([place, visible]);
     if (key === this.drawn) return;
     this.drawn = key;
-    this.element.hidden = !shown.length;
-    this.element.replaceChildren(...shown.map((problem) => this.line(problem, place)));
+    this.element.hidden = !visible.length;
+    this.element.replaceChildren(...visible.map((problem) => this.line(problem, place)));
   }
 
   line({ severity, place: path, message }, place) {

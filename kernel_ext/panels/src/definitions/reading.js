@@ -64,10 +64,7 @@ export class Reading {
     const parts = await Promise.all([
       this.send("agent_get_system_prompt"),
       this.send("agent_get_system_prompt", { composed: true }),
-      this.send("agent_list_rules"),
-      this.send("agent_list_references"),
-      this.send("agent_list_tools"),
-      this.send("agent_list_mcp_servers"),
+      ...["rules", "references", "tools", "mcp_servers"].map((things) => this.send(`agent_list_${things}`)),
       this.providers(),
       this.send("agent_validate"),
       this.send("agent_get_trust").then((trust) => ({ trust })),
@@ -95,6 +92,6 @@ export class Reading {
 /** A definition as the views take it: what they list has names. */
 function definitionOf(info, { prompt }, composed, ...parts) {
   const { servers, ...lists } = Object.assign({}, ...parts);
-  const named = Object.entries(servers).map(([name, config]) => ({ name, config }));
-  return { ...lists, info, prompt, systemPrompt: composed.prompt, servers: named };
+  const list = Object.entries(servers).map(([name, config]) => ({ name, config }));
+  return { ...lists, info, prompt, systemPrompt: composed.prompt, servers: list };
 }

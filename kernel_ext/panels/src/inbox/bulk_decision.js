@@ -128,7 +128,7 @@ export class BulkDecision {
     const approval_ids = cards.map((card) => card.approval.id);
     for (const card of cards) card.begin();
     const outcome = await this.requests.run(op, { approval_ids, ...args }, pressed, label);
-    const decisions = new Map((outcome?.decisions ?? []).map((one) => [one.approval_id, one]));
+    const decisions = new Map((outcome?.decisions ?? []).map((decision) => [decision.approval_id, decision]));
     for (const card of cards) finish(card, decisions.get(card.approval.id), approved);
     if (outcome) {
       this.close();

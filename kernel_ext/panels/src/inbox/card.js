@@ -51,7 +51,9 @@ export class ApprovalCard {
 
   /** Whether a person is in the middle of something here. */
   get inUse() {
-    return this.state === "sending" || !this.form.hidden || this.confirmBox.hasChildNodes() || this.detailsOpen;
+    const isReading = this.detailsOpen && !this.kind.opensDetails;
+    const isTyping = this.element.contains(document.activeElement) && this.detailsOpen;
+    return this.state === "sending" || !this.form.hidden || this.confirmBox.hasChildNodes() || isReading || isTyping;
   }
 
   build() {
@@ -69,6 +71,7 @@ export class ApprovalCard {
       this.confirmBox,
       this.requests.errorBox,
     );
+    if (this.kind.opensDetails) this.showDetails(true);
     this.draw();
   }
 
@@ -92,11 +95,17 @@ export class ApprovalCard {
   buttons() {
     const { kind } = this;
     this.approveButton = button("", "wb-button", () => this.approve());
-    const also = kind.also?.(this.approval);
-    this.alsoButton = also ? button(also.label, "wb-button", () => this.approveAlso(also.choices)) : null;
-    this.alsoButton?.setAttribute("aria-label", `${also.label}: ${this.name}`);
-    this.detailsButton = kind.details ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
-    this.rejectButton = button("Reject…", "wb-button", () => this.toggleReject(true));
+    this.alsoButtons = (kind.also?.(this.approval) ?? []).map(({ label, choices }) =>
+      button(
+        label,
+        "wb-button",
+        ({ currentTarget }) => this.approveAlso(choices, currentTarget),
+        `${label}: ${this.name}`,
+      ),
+    );
+    const hasButton = kind.details && !kind.opensDetails;
+    this.detailsButton = hasButton ? button("Details…", "wb-button", () => this.toggleDetails()) : null;
+    this.rejectButton = button(kind.reject ?? "Reject…", "wb-button", () => this.toggleReject(true));
     for (const opener of [this.detailsButton, this.rejectButton]) {
       opener?.setAttribute("aria-expanded", "false");
       opener?.setAttribute("aria-label", `${opener.textContent} ${this.name}`);
@@ -104,7 +113,7 @@ export class ApprovalCard {
     const review = () => this.on.review(kind.review(this.approval));
     const label = `Review the changes of ${this.name}`;
     this.reviewButton = this.on.review && kind.review ? button("Review…", "wb-button", review, label) : null;
-    const all = [this.approveButton, this.alsoButton, this.reviewButton, this.detailsButton, this.rejectButton];
+    const all = [this.approveButton, ...this.alsoButtons, this.reviewButton, this.detailsButton, this.rejectButton];
     this.actions = h("div", { class: "wb-card-actions" }, ...all);
     return this.actions;
   }
@@ -116,7 +125,7 @@ export class ApprovalCard {
       placeholder: "Reason (optional; sent to the requester)",
       "aria-label": `Reason for rejecting ${this.name}`,
     });
-    this.confirmReject = h("button", { class: "wb-button wb-danger", type: "submit" }, "Reject");
+    this.confirmReject = h("button", { class: "wb-button wb-danger", type: "submit" }, this.kind.rejects ?? "Reject");
     const close = () => this.toggleReject(false);
     const on = { submit: () => this.reject(), escape: close };
     const { ban } = this.kind;
@@ -149,7 +158,7 @@ export class ApprovalCard {
 
   draw() {
     const { approval, kind } = this;
-    const label = kind.approve(approval);
+    const label = kind.approve(approval, this.detailsOpen);
     if (this.state === "waiting") setText(this.approveButton, label);
     setAttribute(this.approveButton, "aria-label", `${label}: ${this.name}`);
     this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
@@ -165,7 +174,8 @@ export class ApprovalCard {
   /** @param {string[]} lines */
   drawLines(lines) {
     const key = lines.join("\n");
-    if (key !== this.drawnLines) this.lines.replaceChildren(...lines.map((line) => h("li", {}, ...prose(line))));
+    if (key !== this.drawnLines)
+      this.lines.replaceChildren(...lines.map((line) => h("li", {}, h("span", {}, ...prose(line)))));
     this.lines.hidden = !lines.length;
     this.drawnLines = key;
   }
@@ -183,8 +193,8 @@ export class ApprovalCard {
     this.enabled = enabled;
     if (this.state === "waiting") this.redraw();
     const disabled = String(!enabled || this.state === "sending");
-    for (const one of [this.approveButton, this.alsoButton, this.rejectButton, this.confirmReject]) {
-      one?.setAttribute("aria-disabled", disabled); // not `disabled`, which would take the focus away
+    for (const element of [this.approveButton, ...this.alsoButtons, this.rejectButton, this.confirmReject]) {
+      element.setAttribute("aria-disabled", disabled); // not `disabled`, which would take the focus away
     }
   }
 
@@ -196,20 +206,25 @@ export class ApprovalCard {
   }
 
   toggleDetails(open = this.detailsButton.getAttribute("aria-expanded") !== "true") {
+    this.showDetails(open);
+    this.draw();
+    if (open) this.details.first.focus();
+    else this.detailsButton.focus();
+  }
+
+  showDetails(open) {
     if (open && !this.details) {
       this.details = this.kind.details(this.approval, this.tables);
       this.details.element.addEventListener("keydown", (event) => this.onDetailsKey(event));
       this.element.insertBefore(this.details.element, this.form);
     }
     if (this.details) this.details.element.hidden = !open;
-    this.detailsButton.setAttribute("aria-expanded", String(open));
-    if (open) this.details.first.focus();
-    else this.detailsButton.focus();
+    this.detailsButton?.setAttribute("aria-expanded", String(open));
   }
 
   onDetailsKey(event) {
-    if (event.key === "Escape") this.toggleDetails(false);
-    if (event.key === "Enter" && event.target.matches("input")) this.approve();
+    if (event.key === "Escape" && !this.kind.opensDetails) this.toggleDetails(false);
+    if (event.key === "Enter" && event.target.matches("input") && !this.kind.needsButton) this.approve();
   }
 
   toggleReject(open) {
@@ -223,11 +238,12 @@ export class ApprovalCard {
     const confirmation = this.kind.confirmation?.(this.approval);
     if (confirmation) return this.confirm(confirmation);
     const choices = this.detailsOpen ? this.details.choices() : (this.kind.choices?.(this.approval, this.tables) ?? {});
+    if (!choices) return; // the details show what is wrong
     return this.decide("approve", { approval_id: this.approval.id, choices }, this.approveButton, this.kind.approving);
   }
 
-  approveAlso(choices) {
-    return this.decide("approve", { approval_id: this.approval.id, choices }, this.alsoButton, this.kind.approving);
+  approveAlso(choices, pressed) {
+    return this.decide("approve", { approval_id: this.approval.id, choices }, pressed, this.kind.approving);
   }
 
   confirm({ label, consequence, choices }) {
@@ -283,7 +299,7 @@ export class ApprovalCard {
   onRejected() {
     const { id } = this.approval;
     const changes = [{ subject: `approval:${id}`, kind: "approval.rejected" }];
-    this.settle("Rejected.", false);
+    this.settle(this.kind.rejected ?? "Rejected.", false);
     if (this.kind.undoable) offerUndo(this.element, { text: `${this.name} was rejected.`, changes });
   }
 
@@ -362,10 +378,10 @@ export class ApprovalCard {
   }
 
   showResult(name, text) {
-    const shown = `${name} ${text}`;
+    const result = `${name} ${text}`;
     this.result.hidden = false;
-    if (shown === this.shownResult) return;
-    this.shownResult = shown;
+    if (result === this.shownResult) return;
+    this.shownResult = result;
     this.result.replaceChildren(icon(name), h("span", {}, text));
     this.announce(text);
   }

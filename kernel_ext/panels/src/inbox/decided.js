@@ -20,6 +20,7 @@ const KINDS = {
   trust: "Trust",
   tool_call: "Tool calls",
   peer_call: "Calls of other nodes",
+  question: "Questions of servers",
 };
 
 export class Decided {
@@ -105,20 +106,20 @@ export class Decided {
   async load() {
     const { text, decision, kind } = this.state();
     const only = { search: text || null, decision: decision || null, kind: kind || null, limit: PAGE };
-    const found = [];
+    const approvals = [];
     let cursor = null;
     for (let page = 0; page < this.pages; page += 1) {
       const read = await this.requests.send("list_decided_approvals", { ...only, cursor });
-      found.push(...read.approvals);
+      approvals.push(...read.approvals);
       cursor = read.next_cursor;
       if (!cursor) break;
     }
     this.requests.clearError();
-    this.list.replaceChildren(...found.map(line));
+    this.list.replaceChildren(...approvals.map(line));
     this.more.hidden = !cursor;
     const filtered = text || decision || kind;
     setText(this.note, filtered ? "No decision matches." : "Nothing has been decided yet.");
-    this.note.hidden = found.length > 0;
+    this.note.hidden = approvals.length > 0;
   }
 
   stop() {

@@ -6,6 +6,7 @@ import { plural } from "../lib/format.js";
 import { BulkDecision } from "./bulk_decision.js";
 import { ApprovalCard } from "./card.js";
 import { Decided } from "./decided.js";
+import { Frame } from "../link/frame.js";
 
 /** A decided card stays so long, and as long as the pointer is on it. */
 const LINGER_MS = 4_000;
@@ -145,4 +146,34 @@ export class Inbox {
 function nothingWaits(connect) {
   const link = button("Connect an agent", "wb-link", connect);
   return ["Nothing is waiting for you. Agents that register and worktrees to integrate appear here. ", link, "."];
+}
+
+const WORDS = {
+  heading: "This cell waits for your decision",
+  empty: ["Everything is decided. The cell goes on."],
+};
+
+/** The approvals that a cell waits for, in its output: their cards, and nothing else of the desk. */
+export class Question extends Frame {
+  /**
+   * @param {import("../link/store.js").Store} store
+   * @param {import("../link/channel.js").Channel} channel
+   * @param {number[]} ids of the approvals
+   * @param {AbortSignal} signal ends the view
+   */
+  constructor(store, channel, ids, signal) {
+    super(store, channel);
+    this.inbox = new Inbox(store, channel, (text) => this.announce(text), signal, { ids: new Set(ids), ...WORDS });
+    const announced = h("div", { class: "wb-sr" }, this.status);
+    this.element = this.region("Decision", this.banner, this.inbox.element, announced);
+    this.start(signal);
+  }
+
+  drawViews(enabled, now) {
+    this.inbox.update(enabled, now);
+  }
+
+  tick(now) {
+    this.inbox.tick(now);
+  }
 }

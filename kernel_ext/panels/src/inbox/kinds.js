@@ -1,9 +1,9 @@
 /** The kinds of approvals: how each looks on its card, and what happens when it is approved. */
 
 import { integration } from "../integration/approval.js";
-import { peerCall } from "./peer_call.js";
+import { question } from "./question.js";
+import { peerCall, toolCall } from "./tool_call.js";
 import { registration } from "./registration.js";
-import { toolCall } from "./tool_call.js";
 import { trust } from "./trust.js";
 
 /** @typedef {import("../link/store.js").Tables} Tables */
@@ -13,8 +13,11 @@ import { trust } from "./trust.js";
  * @typedef {object} Kind
  * @property {string} icon
  * @property {string} label
- * @property {(approval: any) => string} approve label of the button
+ * @property {(approval: any, detailed: boolean) => string} approve label of the button; `detailed`: the details are open
  * @property {string} approving its label while the request is under way
+ * @property {string} [reject] label of the button that rejects, `rejects` of the one that sends it, and what is said then
+ * @property {string} [rejects]
+ * @property {string} [rejected]
  * @property {(approval: any) => string} title
  * @property {(approval: any) => string} origin
  * @property {(approval: any, tables: Tables) => (Node|string|null)[]} summary what approving at once would do
@@ -27,10 +30,12 @@ import { trust } from "./trust.js";
  *   approving, and the choices that come with it
  * @property {boolean} [undoable] whether a rejection can be undone
  * @property {(approval: any, tables: Tables) => object} [choices] the choices of approving at once
- * @property {(approval: any) => {label: string, choices: object}|null} [also] another way to approve, with a button
+ * @property {(approval: any) => {label: string, choices: object}[]} [also] other ways to approve, with a button each
  * @property {{label: string, request: (approval: any) => [string, object]}} [ban] another way to reject: an operation
  * @property {(approval: any) => string} [review] the worktree whose changes it is about
  * @property {(approval: any, tables: Tables) => Details} [details]
+ * @property {boolean} [opensDetails] whether the details are open from the beginning
+ * @property {boolean} [needsButton] whether Enter in the details does not approve
  * @property {(outcome: any, approval: any) => string} done what came of it
  * @property {(approval: any, tables: Tables) => {text: string, done: boolean, error: any}} [progress] how far the work
  *   is that an approval has started
@@ -51,13 +56,13 @@ const unknown = {
   approve: () => "Approve",
   approving: "Approving…",
   title: ({ subject }) => subject,
-  origin: ({ requester }) => `requested by ${requester}`,
+  origin: ({ asker, requester }) => `requested by ${asker ?? requester}`,
   summary: ({ kind }) => [kind],
   discouraged: () => false,
   done: () => "Approved.",
 };
 
-const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall };
+const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall, question };
 
 /** @param {any} approval @returns {Kind} */
 export function kindOf(approval) {

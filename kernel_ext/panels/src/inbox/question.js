@@ -1,34 +1,68 @@
-/** The approvals that a cell waits for, in its output: their cards, and nothing else of the desk. */
+/** How the question of an MCP server looks on its card: a form by the server's schema, or an address that is never opened. */
 
-import { Frame } from "../link/frame.js";
 import { h } from "../lib/dom.js";
-import { Inbox } from "./inbox.js";
+import { oneLine } from "../lib/format.js";
+import { nodeName } from "../network/peers.js";
+import { ParameterForm } from "../tools/parameter_form.js";
 
-const WORDS = {
-  heading: "This cell waits for your decision",
-  empty: ["Everything is decided. The cell goes on."],
+/** @type {import("./kinds.js").Kind} */
+export const question = {
+  icon: "question",
+  label: "question of a server",
+  approve: ({ payload }) => (payload.url ? "Done there" : "Answer"),
+  approving: "Answering…",
+  reject: "Decline…",
+  rejects: "Decline",
+  rejected: "Declined.",
+  also: () => [{ label: "Not now", choices: { action: "cancel" } }],
+  opensDetails: true,
+  needsButton: true,
+  title: ({ payload }) => payload.tool,
+  origin: ({ payload }) => `asked by the MCP server ${payload.server}, ${callerText(payload)}`,
+  summary: ({ payload }) => [
+    h("div", { class: "wb-wrap" }, `The server asks: “${oneLine(payload.message, 500).replace(/[“”]/g, '"')}”`),
+    ...address(payload),
+  ],
+  warnings: ({ payload: { sensitive, url } }) => [
+    ...(sensitive.length ? [`${sensitive.join(", ")} looks like a secret. The server gets what you type.`] : []),
+    ...(url ? ["See whose address this is before you open it. Workbench does not open it."] : []),
+  ],
+  discouraged: ({ payload: { sensitive, url } }) => Boolean(sensitive.length || url),
+  details: ({ payload }) => new Answer(payload),
+  done: (outcome) => (outcome?.action === "cancel" ? "The server was told that you have not chosen." : "Answered."),
 };
 
-export class Question extends Frame {
-  /**
-   * @param {import("../link/store.js").Store} store
-   * @param {import("../link/channel.js").Channel} channel
-   * @param {number[]} ids of the approvals
-   * @param {AbortSignal} signal ends the view
-   */
-  constructor(store, channel, ids, signal) {
-    super(store, channel);
-    this.inbox = new Inbox(store, channel, (text) => this.announce(text), signal, { ids: new Set(ids), ...WORDS });
-    const announced = h("div", { class: "wb-sr" }, this.status);
-    this.element = this.region("Decision", this.banner, this.inbox.element, announced);
-    this.start(signal);
+function callerText({ caller, node, conversation_id: conversation }) {
+  if (node) return `for a call of the node ${nodeName(node)}`;
+  return conversation ? `for the model of a conversation (${caller})` : `for a call of ${caller}`;
+}
+
+/** Where the server wants the person to go: a link to press, where it is one of the web. */
+function address({ url, is_link: isLink }) {
+  if (!url) return [];
+  const attributes = { class: "wb-wrap", href: url, target: "_blank", rel: "noopener noreferrer" };
+  return [h("div", {}, "At ", isLink ? h("a", attributes, url) : h("code", { class: "wb-wrap" }, url))];
+}
+
+/** The form of the answer. */
+class Answer {
+  constructor({ form, url }) {
+    this.fields = new ParameterForm(form);
+    this.first = this.fields.first;
+    this.element = h("div", { class: "wb-box wb-stack wb-roomy" }, this.fields.element);
+    this.isEmpty = Boolean(url) || !Object.keys(form.properties).length;
+    if (this.isEmpty) this.element.replaceChildren();
+    this.element.classList.toggle("wb-box", !this.isEmpty);
   }
 
-  drawViews(enabled, now) {
-    this.inbox.update(enabled, now);
+  choices() {
+    const content = this.isEmpty ? {} : this.fields.values();
+    return content ? { content } : null;
   }
 
-  tick(now) {
-    this.inbox.tick(now);
+  fieldOf(error) {
+    const problems = error.details?.problems ?? [];
+    this.fields.mark(Object.fromEntries(problems.map(({ field, reason }) => [field.split(".")[0], reason])));
+    return null;
   }
 }

@@ -1,6 +1,6 @@
 /** How the approval of a registration looks on its card. */
 
-import { capabilityList, capabilityText } from "../agents/capabilities.js";
+import { capabilityList, capabilityText } from "../agents/state.js";
 import { GrantFields, grantedText } from "../agents/grant.js";
 import { h } from "../lib/dom.js";
 import { oneLine } from "../lib/format.js";
@@ -88,12 +88,13 @@ function connectionFacts({ client, address, connection_id: connection }) {
   return [client, address && `from ${address}`, connection && `connection ${connection}`].filter(Boolean);
 }
 
-function capabilityFacts(known) {
-  const entries = Object.entries(known ?? {});
-  const text = ([name, value]) =>
-    value === true
-      ? (CAPABILITIES.get(name) ?? oneLine(name, 40))
-      : `${oneLine(name, 40)}: ${capabilityText(value, 60)}`;
-  const shown = entries.slice(0, MOST).map(text);
-  return entries.length > MOST ? [...shown, `${entries.length - MOST} more`] : shown;
+function capabilityFacts(capabilities) {
+  const entries = Object.entries(capabilities ?? {});
+  const text = ([name, value]) => {
+    const said = oneLine(name, 40);
+    if (typeof value === "boolean") return value ? (CAPABILITIES.get(name) ?? said) : `no ${said}`;
+    return `${said}: ${capabilityText(value, 60)}`;
+  };
+  const facts = entries.slice(0, MOST).map(text);
+  return entries.length > MOST ? [...facts, `${entries.length - MOST} more`] : facts;
 }

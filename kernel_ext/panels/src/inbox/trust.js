@@ -24,7 +24,7 @@ export const trust = {
   approve: () => "Trust",
   approving: "Trusting…",
   title: ({ payload }) => payload.definition,
-  origin: ({ requester }) => `requested by ${requester}`,
+  origin: ({ asker, requester }) => `requested by ${asker ?? requester}`,
   summary: ({ payload: { path, needs } }) => [
     h("div", {}, h("code", {}, path), ` needs ${plural(needs.length, "thing")} that you have not trusted:`),
     h("ul", { class: "wb-needs" }, ...needs.map(need)),
@@ -34,9 +34,9 @@ export const trust = {
 };
 
 function need({ kind, name, summary, details }) {
-  const known = NEEDS[kind]?.(details);
-  if (!known) return h("li", {}, summary);
-  const [what, text, values = {}] = known;
+  const need = NEEDS[kind]?.(details);
+  if (!need) return h("li", {}, summary);
+  const [what, text, values = {}] = need;
   return h(
     "li",
     {},

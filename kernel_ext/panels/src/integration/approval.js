@@ -20,7 +20,7 @@ export const integration = {
   },
   approving: "Approving…",
   title: ({ payload }) => payload.worktree,
-  origin: ({ requester }) => `requested by ${requester}`,
+  origin: ({ asker, requester }) => `requested by ${asker ?? requester}`,
   summary: ({ payload }) => {
     const { added, removed } = lineCounts(payload.files);
     return [
@@ -56,10 +56,10 @@ export const integration = {
     };
   },
   discouraged: (approval, tables) => {
-    const { conflicts, changed, makes_conflict: made } = approval.payload;
+    const { conflicts, changed, makes_conflict: created } = approval.payload;
     const moved = branchMoved(tables.worktrees.get(approval.payload.worktree), approval);
     const warned =
-      [conflicts, changed, made].some((found) => found?.length > 0) || despite(approval.payload).length > 0;
+      [conflicts, changed, created].some((names) => names?.length > 0) || despite(approval.payload).length > 0;
     return moved || warned || isFailing(approval) || Boolean(approval.changes_requested_at);
   },
   done: (outcome, approval) => integrationProgress({ ...approval, outcome }, null).text,
@@ -78,14 +78,14 @@ function movedWarning({ payload }, tables) {
 }
 
 function payloadWarnings(payload) {
-  const { worktree: name, target, refused, conflicts, changed, makes_conflict: made = [] } = payload;
-  const brought = shortList(made.map(({ worktree }) => worktree));
-  const files = shortList([...new Set(made.flatMap((one) => one.files))]);
+  const { worktree: name, target, refused, conflicts, changed, makes_conflict: created = [] } = payload;
+  const brought = shortList(created.map(({ worktree }) => worktree));
+  const files = shortList([...new Set(created.flatMap((conflict) => conflict.files))]);
   return [
     refused && `It was approved and sent back: ${refused.message}`,
     conflicts.length &&
       `Conflicts with ${target} in ${shortList(conflicts)}. Integrating would be refused; resolve them in the worktree ${name}.`,
-    made.length && `Approving this will make ${brought} conflict with ${target} in ${files}.`,
+    created.length && `Approving this will make ${brought} conflict with ${target} in ${files}.`,
     openTasks(payload),
     changed?.length &&
       `Protected parts of the repository have changed since the worktree was created: ${shortList(changed)}. Check them before you approve.`,

@@ -1,7 +1,7 @@
 /** Blocks that several views are made of. */
 
 import { copyButton } from "./controls.js";
-import { h, prose } from "./dom.js";
+import { h, prose, textNode } from "./dom.js";
 import { plural } from "./format.js";
 import { icon } from "./icons.js";
 
@@ -21,7 +21,7 @@ const SHOWN_LINES = 5;
 export function outputOf(text) {
   const [first, ...rest] = text.trimEnd().split("\n");
   const [shown, more] = [rest.slice(0, SHOWN_LINES), rest.slice(SHOWN_LINES)];
-  const lines = (some) => h("pre", { class: "wb-pre wb-wrap", tabindex: 0 }, some.join("\n"));
+  const lines = (rows) => h("pre", { class: "wb-pre wb-wrap", tabindex: 0 }, rows.join("\n"));
   const folded = () => h("details", {}, h("summary", {}, plural(more.length, "more line")), lines(more));
   return h(
     "div",
@@ -37,15 +37,25 @@ export function errorContent({ code, message: text }) {
   return [icon("warning"), h("span", {}, h("code", {}, code ?? "ERROR"), " ", ...prose(text))];
 }
 
-/** Text to read and to copy. @param {string} text @param {string} name of the button @param {(text: string) => void} announce */
-export function codeBlock(text, name, announce) {
+/**
+ * Text to read and to copy.
+ * @param {string} text @param {string} name of the button @param {(text: string) => void} announce
+ * @param {HTMLElement[]} [more] other buttons
+ */
+export function codeBlock(text, name, announce, more = []) {
   const block = h("pre", { class: "wb-pre", tabindex: 0 }, text);
-  return h(
-    "div",
-    { class: "wb-code" },
-    block,
-    copyButton(() => text, name, announce),
-  );
+  const buttons = [...more, copyButton(() => text, name, announce)];
+  return h("div", { class: "wb-code" }, block, h("div", { class: "wb-code-buttons" }, ...buttons));
+}
+
+/** Highlighted lines. @param {import("./highlight.js").Word[][]} lines @returns {Node[]} */
+export function coloured(lines) {
+  return lines.flatMap((words, at) => [...(at ? [textNode("\n")] : []), ...colouredWords(words)]);
+}
+
+/** The highlighted words of a line. @param {import("./highlight.js").Word[]} [words] @returns {Node[]} */
+export function colouredWords(words = []) {
+  return words.map(({ text, style }) => (style ? h("span", { class: style }, text) : textNode(text)));
 }
 
 /** A table of plain values. @param {string[]} columns @param {any[][]} rows a cell that is an element stays what it is */
@@ -65,11 +75,13 @@ export class Facts {
 
   /** @param {[string, Node|string|number|null|undefined|false][]} facts those without a value are left out */
   update(facts) {
-    const known = facts.filter(([, value]) => value);
-    const key = JSON.stringify(known.map(([name, value]) => [name, value instanceof Node ? value.textContent : value]));
+    const present = facts.filter(([, value]) => value);
+    const key = JSON.stringify(
+      present.map(([name, value]) => [name, value instanceof Node ? value.textContent : value]),
+    );
     if (key === this.shown) return;
     this.shown = key;
-    this.element.replaceChildren(...known.map(([name, value]) => fact(name, value)));
+    this.element.replaceChildren(...present.map(([name, value]) => fact(name, value)));
   }
 }
 

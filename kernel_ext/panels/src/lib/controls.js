@@ -1,6 +1,6 @@
-/** Buttons, fields and forms. Each has a name for screen readers, and none loses the focus when it is disabled. */
+/** Buttons, fields, choices and forms. Each has a name for screen readers, and none loses the focus when it is disabled. */
 
-import { freshId, h, setText } from "./dom.js";
+import { freshId, h, setAttribute, setText } from "./dom.js";
 
 const COPIED_MS = 2_000;
 
@@ -12,7 +12,7 @@ export function button(label, className, onClick, name) {
 
 /** Enable or disable buttons; a disabled one keeps the focus. @param {boolean} on @param {...(HTMLElement|null)} buttons */
 export function enable(on, ...buttons) {
-  for (const one of buttons) one?.setAttribute("aria-disabled", String(!on));
+  for (const element of buttons) element?.setAttribute("aria-disabled", String(!on));
 }
 
 /** A line of text to type. @param {string} value @param {Record<string, any>} [attributes] */
@@ -55,19 +55,19 @@ export function select(options, value, attributes = {}) {
  * @param {[string, Iterable<[string, string]>][]} groups label of a group ("" for none) and its options
  */
 export function setOptions(element, groups, value = element.value) {
-  const wanted = groups.map(([label, options]) => [label, [...options]]);
-  const key = JSON.stringify(wanted);
+  const lists = groups.map(([label, options]) => [label, [...options]]);
+  const key = JSON.stringify(lists);
   if (element.dataset.options !== key) {
     element.dataset.options = key;
-    element.replaceChildren(...wanted.flatMap(([label, options]) => group(label, options)));
+    element.replaceChildren(...lists.flatMap(([label, options]) => group(label, options)));
   }
   element.value = value;
   if (element.selectedIndex < 0) element.selectedIndex = 0;
 }
 
 function group(label, options) {
-  const made = options.map(([id, name]) => h("option", { value: id }, name));
-  return label ? [h("optgroup", { label }, ...made)] : made;
+  const elements = options.map(([id, name]) => h("option", { value: id }, name));
+  return label ? [h("optgroup", { label }, ...elements)] : elements;
 }
 
 /** A control with its label above it. */
@@ -152,4 +152,33 @@ export function moveBetweenRows(event, body) {
   if (target === undefined) return;
   event.preventDefault();
   openers[target]?.focus();
+}
+
+/** A choice between a few views of the same things: buttons joined to one. */
+export class Segments {
+  /**
+   * @param {Record<string, string>} labels by key
+   * @param {string} name for screen readers
+   * @param {(key: string) => void} onChoose
+   */
+  constructor(labels, name, onChoose) {
+    this.buttons = Object.fromEntries(
+      Object.entries(labels).map(([key, label]) => [key, button(label, "wb-segment", () => onChoose(key))]),
+    );
+    this.element = h(
+      "div",
+      { class: "wb-segments", role: "group", "aria-label": name },
+      ...Object.values(this.buttons),
+    );
+  }
+
+  /** @param {string} chosen */
+  show(chosen) {
+    for (const [key, element] of Object.entries(this.buttons)) setAttribute(element, "aria-pressed", key === chosen);
+  }
+
+  /** @param {string} key @param {string} label */
+  setLabel(key, label) {
+    setText(this.buttons[key], label);
+  }
 }

@@ -58,13 +58,15 @@ export function setAttribute(element, name, value) {
 /**
  * Show nodes in place of others. Where they have the same form, those that are there stay and only what differs is
  * changed: they keep the focus, the pointer, a selection, and their listeners, which have to do the same.
- * @param {Element} holder @param {...Element} made
+ * @param {Element} holder @param {...Element} elements
  * @returns {boolean} whether they stayed
  */
-export function renew(holder, ...made) {
-  const stay = holder.childNodes.length === made.length && made.every((one, at) => isAlike(holder.childNodes[at], one));
-  if (stay) made.forEach((one, at) => adopt(holder.childNodes[at], one));
-  else holder.replaceChildren(...made);
+export function renew(holder, ...elements) {
+  const stay =
+    holder.childNodes.length === elements.length &&
+    elements.every((element, at) => isAlike(holder.childNodes[at], element));
+  if (stay) elements.forEach((element, at) => adopt(holder.childNodes[at], element));
+  else holder.replaceChildren(...elements);
   return stay;
 }
 

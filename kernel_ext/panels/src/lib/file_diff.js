@@ -1,5 +1,6 @@
 /** One file of a diff: its name and counts, and its lines, drawn when it comes near the visible part. */
 
+import { colouredWords } from "./blocks.js";
 import { button } from "./controls.js";
 import { freshId, h, setAttribute, setText, textNode } from "./dom.js";
 import { plural } from "./format.js";
@@ -210,13 +211,11 @@ class DrawnHunk {
         language,
       );
       if (!words) return;
-      side.forEach((line, at) => shows(line.kind) && this.texts.get(line)?.replaceChildren(...nodes(words[at])));
+      side.forEach(
+        (line, at) => shows(line.kind) && this.texts.get(line)?.replaceChildren(...colouredWords(words[at])),
+      );
     }
   }
-}
-
-function nodes(words = []) {
-  return words.map(({ text, style }) => (style ? h("span", { class: style }, text) : textNode(text)));
 }
 
 function note(...content) {

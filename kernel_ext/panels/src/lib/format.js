@@ -6,9 +6,9 @@ const BYTES = ["B", "KB", "MB", "GB", "TB"];
 const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
-/** "3 commits" @param {number} count @param {string} one @param {string} [many] */
-export function plural(count, one, many = `${one}s`) {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+/** "3 commits" @param {number} count @param {string} noun @param {string} [many] */
+export function plural(count, noun, many = `${noun}s`) {
+  return `${count.toLocaleString("en")} ${count === 1 ? noun : many}`;
 }
 
 /** "2nd" @param {number} number */

@@ -49,14 +49,14 @@ const LONGEST_LINE = 2_000;
 export function highlight(lines, language) {
   const text = lines.join("\n");
   if (text.length > LONGEST || lines.some((line) => line.length > LONGEST_LINE)) return null;
-  const made = [[]];
+  const highlighted = [[]];
   walk(lowlight.highlight(language, text), "", (word, style) => {
     word.split("\n").forEach((part, at) => {
-      if (at) made.push([]);
-      if (part) made.at(-1).push({ text: part, style });
+      if (at) highlighted.push([]);
+      if (part) highlighted.at(-1).push({ text: part, style });
     });
   });
-  return made;
+  return highlighted;
 }
 
 function walk(node, style, put) {

@@ -40,13 +40,13 @@ const SHAPES = {
 
 /** The icon of a state, a kind of approval or a control. Decoration: the word beside it says the same. @returns {SVGElement} */
 export function icon(name) {
-  const { known, paths } = shapeOf(name);
-  const made = paths.map(({ d, fill }) => svg("path", { d, class: fill ? "wb-fill" : "wb-stroke" }));
-  return svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true", class: `wb-icon wb-icon-${known}` }, ...made);
+  const { shape, paths } = shapeOf(name);
+  const elements = paths.map(({ d, fill }) => svg("path", { d, class: fill ? "wb-fill" : "wb-stroke" }));
+  return svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true", class: `wb-icon wb-icon-${shape}` }, ...elements);
 }
 
 /** What an icon is drawn with. */
 export function shapeOf(name) {
-  const known = SHAPES[name] ? name : "question";
-  return { known, paths: SHAPES[known] };
+  const shape = SHAPES[name] ? name : "question";
+  return { shape, paths: SHAPES[shape] };
 }

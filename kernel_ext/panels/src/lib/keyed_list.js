@@ -18,8 +18,8 @@ export class KeyedList {
 
   /** Show these keys, in this order. @param {any[]} keys @param {(item: Item, key: any) => void} draw */
   show(keys, draw) {
-    const wanted = new Set(keys);
-    for (const [key, item] of this.items) if (!wanted.has(key)) this.remove(key, item);
+    const kept = new Set(keys);
+    for (const [key, item] of this.items) if (!kept.has(key)) this.remove(key, item);
     const before = this.items;
     this.items = new Map();
     let last = null;

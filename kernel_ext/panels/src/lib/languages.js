@@ -27,6 +27,21 @@ const BY_NAME = new Map([
   [".editorconfig", "ini"],
 ]);
 
+const BY_WORD = new Map([
+  ["c++", "cpp"],
+  ["html", "xml"],
+  ["ipython", "python"],
+  ["python3", "python"],
+  ["shell", "bash"],
+  ["console", "bash"],
+]);
+
+/** A language that the highlighter knows, by the word with which a block of code begins, or null. @param {string} word */
+export function languageNamed(word) {
+  const name = word.toLowerCase();
+  return Object.hasOwn(EXTENSIONS, name) ? name : (BY_WORD.get(name) ?? BY_EXTENSION.get(name) ?? null);
+}
+
 /** A language that the highlighter knows, or null. @param {string} path */
 export function languageOf(path) {
   const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();

@@ -28,31 +28,31 @@ export class LogTail {
     }
     for (let size = PAGE; size === PAGE;) {
       const cursor = this.lines.at(-1).id;
-      const found = await this.load({ cursor, limit: PAGE, newest_first: false });
+      const lines = await this.load({ cursor, limit: PAGE, newest_first: false });
       if (cursor !== this.lines.at(-1).id) return; // another call has read them
-      this.lines.push(...found);
-      size = found.length;
+      this.lines.push(...lines);
+      size = lines.length;
     }
   }
 
   /** Read the lines before the first one that is known. */
   async readEarlier() {
     const first = this.lines[0]?.id ?? 0;
-    const found = await this.load({ cursor: first, limit: this.step + 1, newest_first: true });
+    const lines = await this.load({ cursor: first, limit: this.step + 1, newest_first: true });
     if (first !== (this.lines[0]?.id ?? 0)) return; // another call has read them
-    this.complete = found.length <= this.step;
-    this.lines.unshift(...found.slice(0, this.step).reverse());
+    this.complete = lines.length <= this.step;
+    this.lines.unshift(...lines.slice(0, this.step).reverse());
   }
 }
 
 /**
  * The lines of a newer tail that come after the known ones; the whole tail when the two do not overlap.
- * @param {string[]} known @param {string[]} tail @returns {string[]}
+ * @param {string[]} lines @param {string[]} tail @returns {string[]}
  */
-export function newLines(known, tail) {
-  for (let size = Math.min(known.length, tail.length); size > 0; size -= 1) {
-    const start = known.length - size;
-    if (tail.every((line, at) => at >= size || line === known[start + at])) return tail.slice(size);
+export function newLines(lines, tail) {
+  for (let size = Math.min(lines.length, tail.length); size > 0; size -= 1) {
+    const start = lines.length - size;
+    if (tail.every((line, at) => at >= size || line === lines[start + at])) return tail.slice(size);
   }
   return tail;
 }

@@ -11,15 +11,15 @@ const HEADER = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;
 
 /** @param {string} patch @returns {Hunk[]} */
 export function hunks(patch) {
-  const found = [];
+  const list = [];
   let [before, after] = [0, 0];
   for (const text of patch.replace(/\n$/, "").split("\n")) {
     const header = HEADER.exec(text);
     if (header) {
       [before, after] = [Number(header[1]), Number(header[2])];
-      found.push({ context: header[3], lines: [] });
-    } else if (found.length) {
-      const { lines } = found.at(-1);
+      list.push({ context: header[3], lines: [] });
+    } else if (list.length) {
+      const { lines } = list.at(-1);
       const kind = text[0] ?? " ";
       if (kind === "\\") {
         lines.at(-1).unended = true;
@@ -34,5 +34,5 @@ export function hunks(patch) {
       });
     }
   }
-  return found;
+  return list;
 }

@@ -4,6 +4,8 @@ import { button } from "./controls.js";
 import { h, setAttribute } from "./dom.js";
 
 const names = new Intl.Collator("en", { numeric: true });
+/** The order of names: ada-4 comes before ada-12. @param {string} one @param {string} other */
+export const inOrder = (one, other) => names.compare(one, other);
 /** What a press on a heading changes its direction to. */
 export const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
 
@@ -42,11 +44,11 @@ export class Sorting {
 
   /** Sort as `state` gave it. @param {{by: string, direction: string}|null} [state] */
   set(state) {
-    const known = state && state.by in this.buttons && state.direction in NEXT;
-    this.by = known ? state.by : null;
-    this.direction = known ? state.direction : "none";
-    for (const [other, one] of Object.entries(this.buttons)) {
-      setAttribute(one.parentElement, "aria-sort", other === this.by ? this.direction : "none");
+    const isValid = state && state.by in this.buttons && state.direction in NEXT;
+    this.by = isValid ? state.by : null;
+    this.direction = isValid ? state.direction : "none";
+    for (const [other, element] of Object.entries(this.buttons)) {
+      setAttribute(element.parentElement, "aria-sort", other === this.by ? this.direction : "none");
     }
   }
 

@@ -1,7 +1,7 @@
 /** Gets a bundle from the kernel when it is first needed; the panels of a page share it. */
 
-/* global HIGHLIGHT_VERSION, MARKDOWN_VERSION -- set by build.mjs: panels of another version have other bundles */
-const VERSIONS = { highlight: HIGHLIGHT_VERSION, markdown: MARKDOWN_VERSION };
+/* global HIGHLIGHT_VERSION, MARKDOWN_VERSION, MATH_VERSION -- set by build.mjs: panels of another version have other bundles */
+const VERSIONS = { highlight: HIGHLIGHT_VERSION, markdown: MARKDOWN_VERSION, math: MATH_VERSION };
 
 /** @typedef {(lines: string[], language: string) => import("../lib/highlight.js").Word[][]|null} Highlight */
 
@@ -16,6 +16,11 @@ export async function loadHighlighter(channel) {
 /** Load the parser of Markdown, in the same way. @param {import("./channel.js").Channel} channel @returns {Promise<(text: string) => any>} */
 export async function loadMarkdown(channel) {
   return (await load(channel, "markdown")).parse;
+}
+
+/** Load what draws formulas, in the same way. @param {import("./channel.js").Channel} channel @returns {Promise<(text: string, isBlock: boolean) => HTMLElement|null>} */
+export async function loadMath(channel) {
+  return (await load(channel, "math")).formula;
 }
 
 function load(channel, name) {

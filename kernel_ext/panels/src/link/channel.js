@@ -66,7 +66,12 @@ export class Channel {
   /** Ask the kernel for a snapshot. */
   resync() {
     if (this.link.state === "stopped") this.setLink("connecting");
-    this.post({ kind: "resync" });
+    this.post({ kind: "resync", shared: isShared(this.model) });
+  }
+
+  /** Tell the kernel that somebody looks: what changes with time alone is sent only then. */
+  look() {
+    if (this.link.state === "live") this.post({ kind: "look" });
   }
 
   /**
@@ -75,7 +80,9 @@ export class Channel {
    * @returns {Promise<any>} the result; rejects with a CodedError
    */
   request(id, op, args) {
-    return this.send(id, { kind: "action", request: id, op, arguments: args });
+    const person = personOf(notebookOf(this.model)?.sharedModel?.awareness?.getLocalState()?.user);
+    const by = person ? { person } : {};
+    return this.send(id, { kind: "action", request: id, op, arguments: args, ...by });
   }
 
   /** Read a part of the panel that is not in its bundle. @param {string} name @returns {Promise<string>} its source */
@@ -85,8 +92,8 @@ export class Channel {
   }
 
   send(id, message) {
-    const known = this.waiting.get(id);
-    if (known) return known.promise;
+    const request = this.waiting.get(id);
+    if (request) return request.promise;
     const waiting = { message };
     waiting.promise = new Promise((resolve, reject) => Object.assign(waiting, { resolve, reject }));
     this.waiting.set(id, waiting);
@@ -161,6 +168,25 @@ export class Channel {
     this.waiting.delete(id);
     how(waiting);
   }
+}
+
+/** Whether the notebook is edited together: then the server saves it, not this page. @param {any} model @returns {boolean} */
+function isShared(model) {
+  return notebookOf(model)?.collaborative === true;
+}
+
+/** The notebook in JupyterLab, if it is one. @param {any} model */
+function notebookOf(model) {
+  return model.widget_manager?.context?.model;
+}
+
+/**
+ * The name by which the Jupyter server knows who edits a shared notebook here; null if it does not: a server without
+ * users gives each browser an invented name. @param {{username: string, name: string} | undefined} user
+ */
+function personOf(user) {
+  if (!user?.username || /^[0-9a-f]{32}$/.test(user.username) || user.name?.startsWith("Anonymous ")) return null;
+  return user.username;
 }
 
 /** A random id; works without a secure context too, where `crypto.randomUUID` is missing. @returns {string} */

@@ -1,5 +1,7 @@
 /** What the tables offer as options of a choice. Pure. */
 
+import { inOrder } from "../lib/sorting.js";
+
 /** @typedef {import("./store.js").Tables} Tables */
 
 /**
@@ -11,18 +13,18 @@
  * @returns {[string, string][]}
  */
 export function personaOptions(tables, chosen = null, labelOfLost = (id) => id) {
-  const known = [...tables.personas.values()].map(({ id, name }) => [id, name]);
-  return chosen && !tables.personas.has(chosen) ? [...known, [chosen, labelOfLost(chosen)]] : known;
+  const options = [...tables.personas.values()].map(({ id, name }) => [id, name]);
+  return chosen && !tables.personas.has(chosen) ? [...options, [chosen, labelOfLost(chosen)]] : options;
 }
 
 /** The worktrees that agents may work in. @param {Tables} tables @returns {[string, string][]} */
 export function worktreeOptions(tables) {
-  const names = [...tables.worktrees.keys()].filter((name) => name !== "").sort();
+  const names = [...tables.worktrees.keys()].filter((name) => name !== "").sort(inOrder);
   return names.map((name) => [name, name]);
 }
 
 /** The agents. @param {Tables} tables @returns {[string, string][]} */
 export function agentOptions(tables) {
-  const names = [...tables.agents.values()].map(({ agent_id: name }) => name).sort();
+  const names = [...tables.agents.values()].map(({ agent_id: name }) => name).sort(inOrder);
   return names.map((name) => [name, name]);
 }

@@ -89,12 +89,12 @@ export class Dock {
     if (typeof context?.addSibling !== "function" || !document.getElementById(AREA)) return false;
     let view;
     /** @type {(el: HTMLElement|null) => void} */
-    let found;
+    let resolveDocked;
     this.isOpen = true;
-    this.docked = new Promise((resolve) => (found = resolve));
+    this.docked = new Promise((resolve) => (resolveDocked = resolve));
     try {
       view = await manager.create_view(await manager.get_model(this.model.get("panel_id")));
-      found((this.docked = view.el));
+      resolveDocked((this.docked = view.el));
       const inner = view.luminoWidget;
       const Widget = baseOf(inner.constructor);
       const panel = new Widget();
@@ -117,7 +117,7 @@ export class Dock {
     } catch (error) {
       console.warn("Workbench could not put its panel beside the notebook.", error);
       this.isOpen = false;
-      found((this.docked = null));
+      resolveDocked((this.docked = null));
       view?.remove?.(); // it would go on drawing where nobody sees it
       this.tell();
       return false;

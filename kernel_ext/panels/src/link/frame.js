@@ -3,10 +3,13 @@
 import { button } from "../lib/controls.js";
 import { h, prose, setText } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
+import { VisiblePolling } from "./polling.js";
 import { UndoToast } from "./undo.js";
 
 /** How often times such as "3 min ago" are redrawn. */
 const TICK_MS = 5_000;
+/** How often the kernel is told that the view is looked at. */
+const LOOK_MS = 60_000;
 /** How long an announcement stays. */
 const ANNOUNCEMENT_MS = 10_000;
 
@@ -53,6 +56,13 @@ export class Frame {
       this.draw();
     };
     this.store.subscribe(() => (frame ||= requestAnimationFrame(draw)), signal);
+    new VisiblePolling(
+      this.element,
+      LOOK_MS,
+      async () => this.channel.look(),
+      () => {},
+      signal,
+    );
     const ticking = setInterval(() => this.tick(Date.now()), TICK_MS);
     signal.addEventListener("abort", () => {
       this.ended.abort();

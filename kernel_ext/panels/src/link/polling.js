@@ -83,15 +83,15 @@ export class Refresh {
 
   /** Read it now, or once more after the reading that is under way. @returns {Promise<void>} when that has ended */
   now() {
-    this.wanted = true;
+    this.isDue = true;
     this.running ??= this.run().finally(() => (this.running = null));
     return this.running;
   }
 
   async run() {
     clearTimeout(this.timer);
-    while (this.wanted && !this.stopped) {
-      this.wanted = false;
+    while (this.isDue && !this.stopped) {
+      this.isDue = false;
       await this.once();
     }
   }

@@ -62,10 +62,10 @@ export class RequestRunner {
 
   /** Show an error in place. The same one is announced once. @param {Error & {code?: string}} error */
   showError(error) {
-    const known = this.error?.message === error.message;
+    const isSame = this.error?.message === error.message;
     this.error = error;
     this.errorBox.hidden = false;
-    if (known) return;
+    if (isSame) return;
     this.errorBox.replaceChildren(...errorContent(error));
     this.desk.announce(error.message);
   }

@@ -3,7 +3,7 @@
 import { freshId, h, setAttribute, setText, svg } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { arrowAt, layout, pathOf } from "./graph_layout.js";
-import { linesOf, nodeName, STATES } from "./peers.js";
+import { linesOf, nodeName, stateOf } from "./peers.js";
 
 /** Between two lines that join the same nodes. */
 const APART = 6;
@@ -29,33 +29,34 @@ export class NetworkGraph {
     new ResizeObserver(() => this.arrange()).observe(this.box);
   }
 
-  /** @param {any} network its row @param {any[]} peers @param {string|null} opened */
-  update(network, peers, opened) {
+  /** @param {any} network its row @param {any[]} peers @param {string|null} opened @param {number} now in ms */
+  update(network, peers, opened, now) {
+    this.now = now;
     const own = { rid: network.rid ?? "", name: network.name, own: true };
     this.own = own.rid;
-    this.known = new Map([own, ...peers].map((node) => [node.rid, node]));
+    this.byRid = new Map([own, ...peers].map((node) => [node.rid, node]));
     this.links = linesOf(
-      network.edges.filter(({ source, target }) => this.known.has(source) && this.known.has(target)),
+      network.edges.filter(({ source, target }) => this.byRid.has(source) && this.byRid.has(target)),
     );
     if (opened) this.active = opened;
     this.opened = opened;
     this.arrange();
-    for (const [rid, element] of this.nodes) this.drawNode(element, this.known.get(rid));
+    for (const [rid, element] of this.nodes) this.drawNode(element, this.byRid.get(rid));
     this.mark();
   }
 
   /** Place the nodes and lines anew, if they or the width have changed. */
   arrange() {
     const width = this.box.clientWidth;
-    if (!width || !this.known) return;
-    const key = JSON.stringify([width, [...this.known.keys()], this.links]);
+    if (!width || !this.byRid) return;
+    const key = JSON.stringify([width, [...this.byRid.keys()], this.links]);
     if (key === this.arranged) return;
     this.arranged = key;
-    this.plan = layout([...this.known.keys()], this.links, this.own, width);
-    for (const [rid, element] of this.nodes) if (!this.known.has(rid)) this.nodes.delete(rid) && element.remove();
+    this.plan = layout([...this.byRid.keys()], this.links, this.own, width);
+    for (const [rid, element] of this.nodes) if (!this.byRid.has(rid)) this.nodes.delete(rid) && element.remove();
     for (const [rid, { x, y }] of this.plan.places) this.node(rid).style.transform = `translate(${x}px, ${y}px)`;
     this.drawLines();
-    for (const [rid, element] of this.nodes) this.drawNode(element, this.known.get(rid));
+    for (const [rid, element] of this.nodes) this.drawNode(element, this.byRid.get(rid));
     this.mark();
   }
 
@@ -80,9 +81,10 @@ export class NetworkGraph {
   }
 
   drawNode(element, node) {
-    const [label, mark] = node.own ? ["This project", "registration"] : STATES[node.state];
+    const [label, mark] = node.own ? ["This project", "registration"] : stateOf(node, this.now);
     const state = node.own ? "own" : node.state;
-    if (element.dataset.state !== state) element.firstChild.replaceChildren(icon(mark));
+    if (element.dataset.mark !== mark) element.firstChild.replaceChildren(icon(mark));
+    element.dataset.mark = mark;
     element.dataset.state = state;
     setText(element.lastChild.firstChild, node.rid ? nodeName(node.rid) : node.name);
     setText(element.lastChild.lastChild, node.is_relay ? `${label} · first contact` : label);
@@ -91,11 +93,11 @@ export class NetworkGraph {
 
   drawLines() {
     const { width, height } = this.plan;
-    const known = new Set();
+    const pairs = new Set();
     this.drawn = this.links.map((link) => {
       const pair = [link.from, link.to].sort().join(" ");
-      const shift = known.has(pair) ? APART : 0;
-      known.add(pair);
+      const shift = pairs.has(pair) ? APART : 0;
+      pairs.add(pair);
       return this.line(link, shift);
     });
     this.lines.replaceChildren(...this.drawn);

@@ -1,18 +1,26 @@
 /** The network: joined or not, this project's node, and its peers as a graph or a table, one of them opened beside it. */
 
-import { errorContent, Facts } from "../lib/blocks.js";
+import { Facts, errorContent } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
-import { button, copyButton, enable } from "../lib/controls.js";
+import { Segments, button, copyButton, enable, field, form, formButtons, input } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
-import { Segments } from "../lib/segments.js";
+import { ago, plural } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { NetworkGraph } from "./graph.js";
-import { JoinForm } from "./join_form.js";
-import { PeerPane } from "./peer_pane.js";
-import { PeerTable } from "./peer_table.js";
-import { byName, nodeName } from "./peers.js";
+import { PeerPane, refusal } from "./peer_pane.js";
+import { byName, edgeText, nodeName, stateOf } from "./peers.js";
+import { DataTable } from "../components/data_table.js";
+import { Button, Icon, html, render } from "../components/ui.js";
 
+/** The words of the network that are on the screen, and what they mean. */
+const WORDS = {
+  KOI: "Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a network is the nodes that know each other.",
+  Node: "A participant: this project is one, with a key of its own. The mark after its name, as in lab·830c0d, is the beginning of the hash of its key, which nobody can imitate.",
+  "First contact":
+    "The node that a project asks first. It tells of the other nodes and passes on what they publish. Give its address and, if you know it, its RID.",
+  Edge: "A subscription: one node sends its news to another. The receiver proposes it and the sender approves it; by webhook the news are sent at once, by polling they are fetched.",
+  RID: "The name of a node or of a personality in the whole network, such as orn:koi-net.node:lab+830c0d…. Give a colleague the RID of this node with its address: then nobody else can answer in its place.",
+};
 const VIEWS = { graph: "Graph", table: "Table" };
 
 export class Network {
@@ -38,6 +46,7 @@ export class Network {
       this.off,
       this.formBox,
       this.joined,
+      glossary(),
     );
   }
 
@@ -51,6 +60,8 @@ export class Network {
 
   joinedBox() {
     this.facts = new Facts();
+    this.refusedButton = button("", "wb-link", () => this.toggleRefusals());
+    this.refusalsBox = h("div", { class: "wb-box wb-stack", hidden: true, "aria-label": "Refused", role: "region" });
     this.leaveButton = button("Leave…", "wb-button", () => this.askLeave());
     this.confirmBox = h("div", {});
     this.views = new Segments(VIEWS, "Show the nodes as", (view) => this.setView(view));
@@ -60,7 +71,13 @@ export class Network {
     this.split = h("div", { class: "wb-split" }, views, this.pane.element);
     const tools = h("div", { class: "wb-line" }, this.views.element, h("span", { class: "wb-grow" }), this.leaveButton);
     this.own = this.ownBox();
-    const above = [h("div", {}, this.own, this.facts.element), tools, this.confirmBox, this.requests.errorBox];
+    const above = [
+      h("div", {}, this.own, this.facts.element),
+      this.refusalsBox,
+      tools,
+      this.confirmBox,
+      this.requests.errorBox,
+    ];
     return h("div", { class: "wb-stack wb-roomy", hidden: true }, ...above, this.alone, this.split);
   }
 
@@ -91,6 +108,7 @@ export class Network {
     if (!network) return "";
     if (!network.joined) return "Not joined";
     const state = network.is_online ? "Joined" : "Joined, but not connected now,";
+    if (network.is_online && network.first_contact?.error) return "Joined, but not let in by the first contact yet";
     return `${state} as ${network.rid ? nodeName(network.rid) : network.name}, ${plural(this.peers.length, "other node")}`;
   }
 
@@ -125,19 +143,34 @@ export class Network {
   }
 
   /** The project has an address only while its servers run. */
-  drawOwn({ is_online: online, rid, base_url: address, first_contact: contact, waiting, refused, problem }) {
+  drawOwn({ is_online: online, rid, base_url: address, first_contact: contact, waiting, refused, problem, notice }) {
     this.own.hidden = !online;
     setText(this.rid, rid ?? "");
     setText(this.address, address ?? "");
     const why = problem ?? "It takes part while the servers run: start Workbench.";
-    const found = contact && [contact.rid && nodeName(contact.rid), contact.url].filter(Boolean).join(" · ");
+    const text = contact && [contact.rid && nodeName(contact.rid), contact.url].filter(Boolean).join(" · ");
+    setText(this.refusedButton, `${refused.toLocaleString("en")} from other nodes`);
     this.facts.update([
       ["Not connected", !online && why],
-      ["First contact", found],
+      ["Problem", online && problem],
+      ["Its key", notice],
+      ["First contact", text],
       ["Its answer", contact?.error],
       ["Waiting", waiting > 0 && `${plural(waiting, "event")} to be sent`],
-      ["Refused", refused > 0 && `${refused.toLocaleString("en")} from other nodes`],
+      ["Refused", refused > 0 && this.refusedButton],
     ]);
+  }
+
+  /** Show what was refused, of whom and why, or hide it. */
+  async toggleRefusals() {
+    if (!this.refusalsBox.hidden) {
+      this.refusalsBox.hidden = true;
+      return;
+    }
+    const found = await this.requests.run("list_refused_peers", {}, this.refusedButton, "Reading…");
+    if (!found) return;
+    render(html`<${Refusals} rows=${found.refusals} onOpen=${(rid) => this.open(rid)} />`, this.refusalsBox);
+    this.refusalsBox.hidden = false;
   }
 
   setView(view) {
@@ -166,7 +199,9 @@ export class Network {
       this.form = null;
       this.formBox.replaceChildren();
       this.update();
-      if (joined) this.desk.announce("This project has joined the network.");
+      const error = joined?.first_contact?.error;
+      if (error) this.desk.announce(`This project takes part, but its first contact has not let it in yet: ${error}`);
+      else if (joined) this.desk.announce("This project has joined the network.");
       else this.joinButton.focus();
     });
     this.formBox.replaceChildren(this.form.element);
@@ -185,5 +220,119 @@ export class Network {
       this.confirmBox.replaceChildren();
       this.desk.announce("This project has left the network.");
     });
+  }
+}
+
+/** The peers as a table: the same as the graph, in words. */
+class PeerTable {
+  /** @param {(rid: string) => void} onOpen */
+  constructor(onOpen) {
+    this.onOpen = onOpen;
+    this.element = h("div", {});
+  }
+
+  /** @param {any} network its row @param {any[]} peers @param {string|null} opened @param {number} now in ms */
+  update(network, peers, opened, now) {
+    const about = { class: "wb-peers", columns: columnsOf(network, now), rows: peers, opened: opened ? [opened] : [] };
+    const names = { id: ({ rid }) => rid, name: ({ rid }) => nodeName(rid) };
+    render(html`<${DataTable} ...${about} ...${names} onOpen=${this.onOpen} />`, this.element);
+  }
+}
+
+/** @returns {import("../components/data_table.js").Column[]} */
+function columnsOf({ rid: own, edges }, now) {
+  const edge = (from, to) => edgeText(edges.find(({ source, target }) => source === from && target === to));
+  return [
+    { key: "peer", label: "Node", title: ({ rid }) => rid },
+    { key: "state", label: "State", cell: (peer) => stateMark(stateOf(peer, now)) },
+    { key: "sends", label: "Sends to us", cell: ({ rid }) => edge(rid, own) },
+    { key: "gets", label: "Gets from us", cell: ({ rid }) => edge(own, rid) },
+    { key: "last", label: "Last contact", cell: ({ last_seen: last }) => ago(last, now) },
+    { key: "refused", label: "Refused", cell: ({ refused }) => (refused ? refused.toLocaleString("en") : "") },
+  ];
+}
+
+/** What was refused, by sender: of a node that is known, with a link to it. */
+function Refusals({ rows, onOpen }) {
+  const senders = [...new Set(rows.map(({ rid }) => rid))];
+  const name = (rid, known) =>
+    known
+      ? html`<${Button} class="wb-link" label=${nodeName(rid)} onClick=${() => onOpen(rid)} />`
+      : html`<span>${rid ? `${nodeName(rid)}, which is not known here` : "Senders that are not known here"}</span>`;
+  return senders.map((sender) => {
+    const own = rows.filter(({ rid }) => rid === sender);
+    return html`<div key=${sender ?? ""}>
+      <div class="wb-strong">${name(sender, own[0].is_known)}</div>
+      <ul class="wb-stack">
+        ${own.map(refusal)}
+      </ul>
+    </div>`;
+  });
+}
+
+/** What the words mean, folded. */
+function glossary() {
+  const words = Object.entries(WORDS).map(([word, meaning]) =>
+    h("li", {}, h("span", { class: "wb-strong" }, `${word}: `), meaning),
+  );
+  return h("details", {}, h("summary", {}, "What the words mean"), h("ul", { class: "wb-stack" }, ...words));
+}
+
+function stateMark([label, shape]) {
+  return html`<span class="wb-state"><${Icon} name=${shape} /><span class="wb-cut">${label}</span></span>`;
+}
+
+/** A form to join a network: the node to contact first, and the name of this one. */
+class JoinForm {
+  /** @param {any} desk @param {any} network its row: what was used the last time @param {(joined: any) => void} onDone */
+  constructor(desk, network, onDone) {
+    this.desk = desk;
+    this.onDone = onDone;
+    this.requests = new RequestRunner(desk);
+    this.url = input(network?.first_contact?.url ?? "", {
+      maxlength: 2_000,
+      placeholder: "URL that ends with /koi-net",
+    });
+    this.rid = input(network?.first_contact?.rid ?? "", {
+      class: "wb-input wb-mono",
+      maxlength: 300,
+      placeholder: "orn:koi-net.node:…",
+    });
+    this.name = input(network?.name ?? "", { maxlength: 100, placeholder: "lab" });
+    this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Join");
+    const about =
+      "Leave the address empty if this node is the first one: others then contact it. The RID of the first contact, if you know it, makes sure that it is that node which answers.";
+    const cancel = () => onDone(null);
+    this.element = form(
+      { class: "wb-box wb-stack wb-roomy", "aria-label": "Join a network" },
+      { submit: () => this.run(), escape: cancel },
+      h(
+        "div",
+        { class: "wb-fields wb-fields-3" },
+        field("Address of the first contact", this.url),
+        field("RID of the first contact (optional)", this.rid),
+        field("Name of this node", this.name),
+      ),
+      h("p", { class: "wb-label" }, about),
+      formButtons(this.submit, cancel),
+      this.requests.errorBox,
+    );
+  }
+
+  focus() {
+    this.url.focus();
+  }
+
+  /** @param {boolean} enabled whether requests can be sent */
+  update(enabled) {
+    if (!this.requests.busy) enable(enabled, this.submit);
+  }
+
+  async run() {
+    const typed = { first_contact: this.url, first_contact_rid: this.rid, name: this.name };
+    const values = Object.entries(typed).map(([name, control]) => [name, control.value.trim()]);
+    const args = Object.fromEntries(values.filter(([, value]) => value));
+    const joined = await this.requests.run("join_network", args, this.submit, "Joining…");
+    if (joined) this.onDone(joined);
   }
 }

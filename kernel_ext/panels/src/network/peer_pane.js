@@ -8,7 +8,7 @@ import { h } from "../lib/dom.js";
 import { ago, dateTime, plural } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
 import { PeerPermissions } from "./peer_permissions.js";
-import { edgeText, nodeName, STATES } from "./peers.js";
+import { edgeText, nodeName, stateOf } from "./peers.js";
 
 const REJECTED =
   "Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.";
@@ -46,18 +46,18 @@ function Peer({ desk, on, peer, network, enabled, now }) {
   const { rid } = peer;
   const reader = useRequests(desk);
   const permissions = useOnce(() => new PeerPermissions(desk));
-  const [{ refusals, rejections }, setFound] = useState({ refusals: [], rejections: [] });
+  const [{ refusals, rejections }, setDetails] = useState({ refusals: [], rejections: [] });
   useLayoutEffect(() => {
     const read = async () => {
-      const found = await reader.send("get_peer", { peer: rid });
+      const details = await reader.send("get_peer", { peer: rid });
       reader.clearError();
-      permissions.show(rid, found.permissions);
-      setFound(found);
+      permissions.show(rid, details.permissions);
+      setDetails(details);
     };
     return followed(desk.store, rid, new Refresh(read, (error) => reader.showError(error)));
   }, []);
   useLayoutEffect(() => permissions.update(enabled, Boolean(peer.blocked_at)));
-  const [label, shape] = STATES[peer.state];
+  const [label, shape] = stateOf(peer, now);
   const mark = html`<${Icon} name=${shape} />`;
   const names = publishedBy(rid, desk.store.tables);
   return html`<${DetailPane} ...${{ title: nodeName(rid), noun: "node", mark, onClose: on.close }}>
@@ -142,9 +142,11 @@ function personality(name, open) {
   return html`<li key=${name}><${Button} class="wb-link" label=${name} onClick=${() => open(name)} /></li>`;
 }
 
-function refusal({ code, count, last_at: last, last_reason: reason }) {
+/** What was refused of a node for a reason. @param {any} row */
+export function refusal({ code, count, last_at: last, last_reason: reason, is_usual: usual }) {
+  const note = usual ? " (news that crossed: usual, and not counted)" : "";
   return html`<li class="wb-refusal">
-    <div><code>${code}</code> × ${count.toLocaleString("en")}, last ${dateTime(last)}</div>
+    <div><code>${code}</code> × ${count.toLocaleString("en")}, last ${dateTime(last)}${note}</div>
     <div class="wb-muted wb-wrap">${reason}</div>
   </li>`;
 }

@@ -1,9 +1,8 @@
 /** What a peer may call here, and how often. */
 
-import { enable, input } from "../lib/controls.js";
+import { Segments, enable, input } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { KeyedList } from "../lib/keyed_list.js";
-import { Segments } from "../lib/segments.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { isOwn } from "./peers.js";
 import { toolName } from "../tools/state.js";

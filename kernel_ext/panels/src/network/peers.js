@@ -1,12 +1,24 @@
 /** Peers and the edges between nodes, as a person reads them. Pure. */
 
-/** Labels and icons of the states of peers. */
-export const STATES = {
-  reachable: ["Reachable", "completed"],
-  polling: ["Fetches what is for it", "completed"],
+import { ago } from "../lib/format.js";
+
+/** Labels and icons of the states of peers; see `stateOf`. */
+const STATES = {
+  reachable: ["Answered", "completed"],
+  polling: ["Fetched what is for it", "completed"],
   unreachable: ["Unreachable", "warning"],
+  relayed: ["Known through the first contact", "question"],
   blocked: ["Blocked", "cancelled"],
 };
+/** How long an answer vouches for a node, in ms: nodes are asked more often. */
+const FRESH = 120_000;
+
+/** The state of a peer with its age, "Answered 12 s ago", and its icon. @param {any} peer @param {number} now in ms @returns {[string, string]} */
+export function stateOf({ state, last_seen: last }, now) {
+  const [label, shape] = STATES[state] ?? [state, "question"];
+  if (state !== "reachable" && state !== "polling") return [label, shape];
+  return [`${label} ${ago(last, now)}`, now - Date.parse(last) > FRESH ? "question" : shape];
+}
 /** Labels of the states of edges. */
 const EDGES = { APPROVED: "approved", PROPOSED: "proposed" };
 /** How events get to the target of an edge. */
@@ -29,15 +41,15 @@ export function edgeText(edge) {
  * @returns {Line[]}
  */
 export function linesOf(edges) {
-  const found = new Map();
+  const links = new Map();
   for (const { source, target, status, edge_type: type } of edges) {
     const [one, other] = source < target ? [source, target] : [target, source];
     const key = [one, other, status, type].join(" ");
-    const known = found.get(key);
-    if (known) known.both = true;
-    else found.set(key, { from: source, to: target, both: false, status, edge_type: type });
+    const link = links.get(key);
+    if (link) link.both = true;
+    else links.set(key, { from: source, to: target, both: false, status, edge_type: type });
   }
-  return [...found.values()];
+  return [...links.values()];
 }
 
 /** A node for people: its name and the mark of its key, "lab·830c0d" of "orn:koi-net.node:lab+<hash>". @param {string} rid */

@@ -2,16 +2,16 @@
 
 import { askIn } from "../lib/confirm.js";
 import { button, enable, select, setOptions } from "../lib/controls.js";
-import { freshId, h, setText } from "../lib/dom.js";
+import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { ChangesView } from "./changes_view.js";
-import { showOwner } from "./card.js";
-import { Provenance } from "./provenance.js";
 import { TraitsView } from "./traits_view.js";
 import { ToolList } from "./tool_list.js";
 import { byName, isOwn, nodeName } from "../network/peers.js";
-import { freshnessText } from "./state.js";
+import { FRESHNESS, freshnessText, ownerBadge } from "./state.js";
+import { Facts } from "../lib/blocks.js";
+import { dateTime } from "../lib/format.js";
 
 export class PersonalityPage {
   /** @param {any} desk @param {{close: () => void}} on */
@@ -88,10 +88,10 @@ export class PersonalityPage {
 
   async read(name) {
     const isUnpublished = this.row?.provenance.freshness === "unpublished";
-    const found = await (isUnpublished ? this.readOwn(name) : this.readPublished(name));
+    const personality = await (isUnpublished ? this.readOwn(name) : this.readPublished(name));
     if (name !== this.name) return;
     this.reader.clearError();
-    this.personality = found;
+    this.personality = personality;
     this.draw();
   }
 
@@ -118,7 +118,9 @@ export class PersonalityPage {
     this.row = row;
     if (row) {
       setText(this.fresh, freshnessText(row, now));
-      showOwner(this.badge, row.provenance);
+      const [owner, badge] = ownerBadge(row.provenance);
+      setText(this.badge, owner);
+      for (const [name, value] of Object.entries(badge)) setAttribute(this.badge, name, value);
     }
     this.withdrawButton.hidden = !row || !isOwn(row);
     this.releaseButton.hidden = !row || isOwn(row);
@@ -191,8 +193,8 @@ export class PersonalityPage {
   /** Who can get a name: anybody, or one of the other nodes that are known. @param {string} owner its RID */
   heirs(owner) {
     const peers = [...this.desk.store.tables.peers.values()].filter((peer) => peer.rid !== owner && !peer.blocked_at);
-    const named = peers.sort(byName).map(({ rid }) => [rid, nodeName(rid)]);
-    return [["", "Whoever publishes it next"], ...named];
+    const options = peers.sort(byName).map(({ rid }) => [rid, nodeName(rid)]);
+    return [["", "Whoever publishes it next"], ...options];
   }
 
   onKey(event) {
@@ -200,4 +202,48 @@ export class PersonalityPage {
     event.preventDefault();
     this.on.close();
   }
+}
+
+/** Where a personality comes from, and what was checked: its owner, the node that sent it, its hash, and when. */
+class Provenance {
+  constructor() {
+    this.facts = new Facts();
+    this.element = h(
+      "div",
+      { class: "wb-stack" },
+      h("h4", { class: "wb-strong" }, "Where it comes from"),
+      this.facts.element,
+    );
+  }
+
+  /** @param {any} personality as `get_personality` gives it */
+  show({ rid, profile, provenance }) {
+    const { owner, owner_name: name, origin, origin_name: sender, sha256, freshness } = provenance;
+    this.element.hidden = freshness === "unpublished";
+    if (this.element.hidden) return;
+    const own = freshness === "own";
+    this.facts.update([
+      ["RID", code(rid)],
+      ["Owner", h("div", {}, own ? `this project, ${name}` : name, code(owner))],
+      ["Sent by", !own && (origin === owner ? "its owner" : h("div", {}, sender, code(origin)))],
+      ["State", !own && stateText(provenance)],
+      ["SHA-256", code(sha256)],
+      ["Published", dateTime(provenance.published_at)],
+      [own ? "First published" : "First received", dateTime(provenance.first_seen)],
+      ["Changed", dateTime(provenance.changed_at)],
+      ["Last received", !own && dateTime(provenance.last_seen)],
+      ["Node", profile.base_url && code(profile.base_url)],
+      ["Agent", profile.mcp_url && code(profile.mcp_url)],
+    ]);
+  }
+}
+
+function code(text) {
+  return h("div", { class: "wb-id" }, h("code", {}, text));
+}
+
+/** Whether the node that sent a personality answers, and when it last did. */
+function stateText({ freshness, answered_at: answered }) {
+  const last = answered ? `, it last answered ${dateTime(answered)}` : "";
+  return freshness === "live" ? `the node that sent it answered ${dateTime(answered)}` : `${FRESHNESS.stale}${last}`;
 }

@@ -1,7 +1,7 @@
 /** The Personalities tab: the agents that this project and others have published, and the network they come over. */
 
 import { freshId, h, setText } from "../lib/dom.js";
-import { Segments } from "../lib/segments.js";
+import { Segments } from "../lib/controls.js";
 import { Gallery } from "./gallery.js";
 import { Network } from "../network/network.js";
 import { PersonalityPage } from "./page.js";

@@ -58,10 +58,10 @@ export class PublishForm {
       groups.filter(([, options]) => options.length),
     );
     const joined = Boolean(network.get("network")?.joined);
-    const made =
+    const about =
       "Its traits come from the definition and the persona, and its tools from functions that are bound to it.";
     const later = " This project is in no network: other nodes receive it once you join one.";
-    setText(this.about, made + (joined ? "" : later));
+    setText(this.about, about + (joined ? "" : later));
     if (!this.requests.busy) enable(enabled, this.submit);
   }
 

@@ -4,7 +4,7 @@ import { errorContent } from "../lib/blocks.js";
 import { button, enable, form, formButtons, input, select, textarea } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { textOf, TYPES, valueOf } from "./trait_values.js";
+import { json } from "../tools/json_schema.js";
 
 export class TraitsForm {
   /** @param {any} desk @param {any} own as `get_own_personality` gives it @param {(saved: any|null) => void} onDone null: it was cancelled */
@@ -45,7 +45,7 @@ export class TraitsForm {
 
   add() {
     const row = new TraitRow(null, () => {
-      this.rows = this.rows.filter((one) => one !== row);
+      this.rows = this.rows.filter((other) => other !== row);
       row.element.remove();
       this.submit.focus();
     });
@@ -181,7 +181,7 @@ class TraitRow {
 
 function checkName(name, row, all) {
   if (!name) throw new Error("Give the trait a name.");
-  const isTaken = all.some((one) => one !== row && (one.trait?.name ?? one.name.value.trim()) === name);
+  const isTaken = all.some((other) => other !== row && (other.trait?.name ?? other.name.value.trim()) === name);
   if (isTaken) throw new Error("There is a trait with this name.");
 }
 
@@ -198,4 +198,59 @@ function controlOf(type, text) {
   const lines = Math.min(8, text.split("\n").length);
   const isProse = type === "str";
   return textarea(text, lines, { class: `wb-input wb-area wb-short-area${isProse ? " wb-prose-area" : ""}` });
+}
+
+/** Labels of the types that can be chosen. Others are typed as JSON. */
+const TYPES = {
+  str: "Text",
+  int: "Whole number",
+  float: "Number",
+  bool: "Yes or no",
+  list: "List (JSON)",
+  dict: "Object (JSON)",
+};
+
+const READ = {
+  str: (text) => text,
+  int: (text) => number(text, Number.isSafeInteger, "Type a whole number."),
+  float: (text) => number(text, Number.isFinite, "Type a number."),
+  bool: (text) => text === "true",
+  list: (text) => checked(json(text), Array.isArray, 'Type a list, such as ["a", "b"].'),
+  dict: (text) => checked(json(text), isObject, 'Type an object, such as {"a": 1}.'),
+};
+
+/** The text with which a value is typed. @param {string} type @param {unknown} value @returns {string} */
+function textOf(type, value) {
+  if (type === "str" && typeof value === "string") return value;
+  return type in TYPES && isScalar(value) ? String(value) : JSON.stringify(value ?? null, null, 2);
+}
+
+/** The value that was typed. @param {string} type @param {string} text @returns {unknown} @throws {Error} what is wrong */
+function valueOf(type, text) {
+  return (READ[type] ?? json)(text);
+}
+
+/** A value in one line, to be read. @param {unknown} value @returns {string} */
+export function shortValue(value) {
+  if (value === null || value === undefined) return "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value) && value.every(isScalar)) return value.join(", ") || "nothing";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function number(text, isRight, problem) {
+  return checked(Number(text.trim() || NaN), isRight, problem);
+}
+
+function checked(value, isRight, problem) {
+  if (!isRight(value)) throw new Error(problem);
+  return value;
+}
+
+function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isScalar(value) {
+  return value !== null && typeof value !== "object";
 }

@@ -3,10 +3,9 @@
 import { button, enable } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { TraitsForm } from "./traits_form.js";
+import { TraitsForm, shortValue } from "./traits_form.js";
 import { isOwn } from "../network/peers.js";
 import { isLatest } from "./state.js";
-import { shortValue } from "./trait_values.js";
 import { longText } from "../contents/values.js";
 
 const LONG = 120;

@@ -18,10 +18,10 @@ export function ProcessDetails({ desk, row, usage, task, now, onClose }) {
   const [process, setProcess] = useState(null);
   const read = async () => {
     if (process?.state === "ended" && row.state === "ended") return; // what has ended is read once
-    const found = await reader.send("get_agent_process_info", { agent_id: row.id, log_lines: LOG_LINES });
+    const answer = await reader.send("get_agent_process_info", { agent_id: row.id, log_lines: LOG_LINES });
     reader.clearError();
-    setProcess(found);
-    log.update(found.log_tail, found.log);
+    setProcess(answer);
+    log.update(answer.log_tail, answer.log);
   };
   const { ref, runNow } = usePolling(POLL_MS, read, (error) => reader.showError(error));
   useLayoutEffect(runNow, [row, process === null]);

@@ -26,7 +26,7 @@ export class ProcessLog {
   }
 
   clear() {
-    this.known = [];
+    this.texts = [];
     this.lines.replaceChildren();
     this.empty.hidden = true;
     this.follow.hidden = true;
@@ -41,12 +41,12 @@ export class ProcessLog {
     setText(this.path, projectPath(path));
     setAttribute(this.path, "title", path);
     const { atEnd } = this;
-    const added = newLines(this.known, tail);
+    const added = newLines(this.texts, tail);
     if (added === tail) this.lines.replaceChildren();
-    this.known = added === tail ? [...tail] : [...this.known, ...added].slice(-MOST_LINES);
+    this.texts = added === tail ? [...tail] : [...this.texts, ...added].slice(-MOST_LINES);
     this.lines.append(...added.map((line) => h("li", {}, line)));
-    while (this.lines.childElementCount > this.known.length) this.lines.firstElementChild.remove();
-    this.empty.hidden = this.known.length > 0;
+    while (this.lines.childElementCount > this.texts.length) this.lines.firstElementChild.remove();
+    this.empty.hidden = this.texts.length > 0;
     if (atEnd && added.length) this.box.scrollTop = this.box.scrollHeight;
     this.drawFollow();
   }

@@ -98,13 +98,13 @@ function View({ desk, all, usage, now }) {
   const task = [...desk.store.tables.tasks.values()].find(isTask);
   const close = () => open(null);
   const about = { desk, row, usage: usage.get(opened), task, now, onClose: close };
-  const columns = columnsOf((one) => (one.state === "running" ? usage.get(one.id) : null), now);
+  const columns = columnsOf((process) => (process.state === "running" ? usage.get(process.id) : null), now);
   const more = showsAll ? "Show fewer ended" : `Show all ${ended.length.toLocaleString("en")} ended`;
   return html`<${Split} pane=${row && html`<${ProcessDetails} key=${opened} ...${about} />`} onClose=${close}>
     <${DataTable}
-      class="wb-processes"
+      class="wb-processes wb-by-need"
       aria-label="Processes"
-      rows=${all.filter((one) => !older.has(one))}
+      rows=${all.filter((process) => !older.has(process))}
       columns=${columns}
       opened=${row ? [opened] : []}
       onOpen=${open}
@@ -120,7 +120,14 @@ function columnsOf(live, now) {
     { key: "agent", label: "Agent", value: ({ id }) => id, cell: persona },
     { key: "state", label: "State", value: ({ state }) => RANK[state], cell: stateMark, title: stateTitle },
     { key: "profile", label: "Profile", value: ({ profile }) => profile },
-    { key: "worktree", label: "Worktree", value: ({ worktree }) => worktree, cell: ({ worktree }) => worktree ?? "–" },
+    {
+      key: "worktree",
+      label: "Worktree",
+      wide: true,
+      optional: ({ worktree }) => worktree,
+      value: ({ worktree }) => worktree,
+      cell: ({ worktree }) => worktree ?? "–",
+    },
     { key: "cpu", label: "CPU", value: (row) => live(row)?.percent, cell: used((u) => `${Math.round(u.percent)} %`) },
     {
       key: "memory",

@@ -13,7 +13,7 @@ export function processLabel({ state, queue_place: place, exit_code: code }) {
 export function processDot({ state, exit_code: code }) {
   if (state === "running") return "active";
   if (state === "queued") return "pending";
-  return code ? "rejected" : "offline";
+  return code ? "rejected" : "inactive";
 }
 
 /**

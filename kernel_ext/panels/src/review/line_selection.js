@@ -78,7 +78,7 @@ export class LineSelection {
     const rows = linesOf(row);
     const ends = [rows.indexOf(this.anchor), rows.indexOf(row)].sort((a, b) => a - b);
     this.rows = rows.slice(ends[0], ends[1] + 1);
-    for (const one of this.rows) one.classList.add("wb-chosen");
+    for (const row of this.rows) row.classList.add("wb-chosen");
   }
 
   comment() {

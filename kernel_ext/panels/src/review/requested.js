@@ -10,7 +10,7 @@ const MOST = 5;
 
 /** The requests about a worktree, the newest first. @param {any} tables @param {string} name @returns {any[]} */
 export function requestsOf(tables, name) {
-  const all = [...tables.change_requests.values()].filter((one) => one.worktree === name);
+  const all = [...tables.change_requests.values()].filter((request) => request.worktree === name);
   return all.sort((a, b) => b.id - a.id);
 }
 
@@ -19,7 +19,7 @@ export function requestedText({ payload, changes_requested_at: open }, tables) {
   const [newest] = requestsOf(tables, payload.worktree);
   if (!newest) return open ? "Changes were requested. The question stays open." : null;
   const { comments, commits_since: since } = newest;
-  const outdated = comments.filter((one) => one.outdated).length;
+  const outdated = comments.filter((comment) => comment.outdated).length;
   const count = comments.length ? plural(comments.length, "comment") : "a note";
   if (!since) return `Changes were requested, with ${count}; the agents were told. The question stays open.`;
   const changed = outdated ? ` ${plural(outdated, "comment")} ${outdated === 1 ? "is" : "are"} outdated.` : "";

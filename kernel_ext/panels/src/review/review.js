@@ -74,8 +74,8 @@ export class Review {
   update(worktree) {
     this.opener.hidden = worktree.status !== "active";
     const personas = personaOptions(this.desk.store.tables);
-    const chosen = this.persona.value || (personas.some(([id]) => id === PREFERRED) ? PREFERRED : undefined);
-    setOptions(this.persona, [["", personas]], chosen);
+    const preferred = this.persona.value || (personas.some(([id]) => id === PREFERRED) ? PREFERRED : undefined);
+    setOptions(this.persona, [["", personas]], preferred);
     this.draw();
   }
 
@@ -118,7 +118,7 @@ export class Review {
    * @param {any} file @param {boolean} withOld whether removed lines are those of the base
    */
   drawIn(file, withOld = true) {
-    const forms = new Set([this.writing, ...this.editing.values()].map((one) => one?.element));
+    const forms = new Set([this.writing, ...this.editing.values()].map((open) => open?.element));
     for (const row of file.element.querySelectorAll(".wb-comment-row")) if (!forms.has(row)) row.remove();
     for (const request of requestsOf(this.desk.store.tables, this.name)) this.drawSent(file, request, withOld);
     for (const draft of this.mine) if (draft.path === file.path) this.drawDraft(file, draft);

@@ -4,13 +4,14 @@ import { Artifact } from "../contents/artifact.js";
 import { Figure } from "../charts/figure.js";
 import { line } from "../charts/lines.js";
 import { codeBlock, Facts, labelled, message } from "../lib/blocks.js";
-import { button, field, form, formButtons, input, textarea } from "../lib/controls.js";
+import { button, checkbox, field, form, formButtons, input, textarea } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { byteSize, dateTime } from "../lib/format.js";
+import { icon } from "../lib/icons.js";
 import { Refresh } from "../link/polling.js";
 import { requestId } from "../link/channel.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { took, valueText } from "./state.js";
+import { MOST_COMPARED, RUN_STATES, runIcon, took, valueText } from "./state.js";
 
 const POINTS = 300;
 /** The most series that are drawn. */
@@ -18,11 +19,15 @@ const DRAWN = 24;
 const PAUSE_MS = 500;
 
 export class RunDetails {
-  /** @param {any} desk @param {number} id @param {(run: any) => void} onChange takes the run when it was changed here */
-  constructor(desk, id, onChange) {
+  /**
+   * @param {any} desk @param {number} id
+   * @param {{change: (run: any) => void, open: (id: number) => void, compare: (ids: number[], from: HTMLElement) => void}} on
+   *   takes the run when it was changed here, opens another one, compares some
+   */
+  constructor(desk, id, on) {
     this.desk = desk;
     this.id = id;
-    this.onChange = onChange;
+    this.on = on;
     this.requests = new RequestRunner(desk);
     this.reader = new RequestRunner(desk);
     this.ended = new AbortController();
@@ -33,6 +38,8 @@ export class RunDetails {
     this.parameters = new Facts();
     this.values = new Facts();
     this.series = h("div", { class: "wb-figures" });
+    this.log = checkbox("Log axis", () => this.drawSeries(this.run, this.points));
+    this.inner = h("ul", { class: "wb-list" });
     this.artifacts = h("ul", { class: "wb-artifacts" });
     this.notes = h("p", { class: "wb-prose wb-grow" });
     this.tags = h("p", { class: "wb-grow" });
@@ -51,7 +58,8 @@ export class RunDetails {
     this.blocks = {
       parameters: labelled("Parameters", this.parameters.element),
       values: labelled("Last values", this.values.element),
-      series: labelled("Series", this.series),
+      inner: labelled("Runs within it", this.inner),
+      series: labelled("Series", this.log.element, this.series),
       artifacts: labelled("Artifacts", this.artifacts),
       notes: labelled("Notes", this.notes),
       tags: labelled("Tags", this.tags),
@@ -64,10 +72,10 @@ export class RunDetails {
       this.blocks.parameters,
       this.blocks.values,
     );
-    const { series, artifacts, notes, tags } = this.blocks;
+    const { inner, series, artifacts, notes, tags } = this.blocks;
     this.actions = h("div", { class: "wb-line" }, this.edit, this.put);
-    const said = [this.reader.errorBox, this.error, columns, series, artifacts, notes, tags];
-    return h("div", { class: "wb-stack wb-roomy" }, ...said, this.actions, this.requests.errorBox, this.editor);
+    const parts = [this.reader.errorBox, this.error, columns, inner, series, artifacts, notes, tags];
+    return h("div", { class: "wb-stack wb-roomy" }, ...parts, this.actions, this.requests.errorBox, this.editor);
   }
 
   /** Read it again if events were about it. */
@@ -89,6 +97,7 @@ export class RunDetails {
     ]);
     this.reader.clearError();
     this.draw(run);
+    this.points = series;
     this.drawSeries(run, series);
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
@@ -100,6 +109,7 @@ export class RunDetails {
     this.facts.update([
       ["Name", `${run.id} ${run.name}`],
       ["Sweep", run.sweep],
+      ["Within run", run.parent_id && this.link(run.parent_id, String(run.parent_id))],
       ["Notebook", run.notebook],
       ["Started", `${dateTime(run.started_at)} by ${run.created_by}`],
       ["Took", run.ended_at && took(run, 0)],
@@ -114,6 +124,7 @@ export class RunDetails {
     this.drawFacts("parameters", Object.entries(run.parameters));
     const single = run.series.filter(({ count }) => count === 1).map(({ name, last }) => [name, last]);
     this.drawFacts("values", single);
+    this.drawInner(run.inner);
     this.drawArtifacts(run.files);
     setText(this.notes, run.notes);
     setText(this.tags, run.tags.join(", "));
@@ -145,8 +156,8 @@ export class RunDetails {
     this.error.replaceChildren(...parts);
   }
 
-  drawSeries({ series: known }, found) {
-    const drawable = found.filter(
+  drawSeries({ series: summaries }, series) {
+    const drawable = series.filter(
       ({ points }) => points.length > 1 && points.some(([, value]) => typeof value === "number"),
     );
     this.blocks.series.hidden = !drawable.length;
@@ -156,28 +167,53 @@ export class RunDetails {
         this.figures.set(name, figure);
         this.series.append(figure.element);
       }
-      const { count, low, high, last } = known.find((one) => one.name === name) ?? { count: points.length };
+      const { count, low, high, last } = summaries.find((summary) => summary.name === name) ?? { count: points.length };
       const numbers = points.filter(([, value]) => typeof value === "number");
       const span = Number.isFinite(low) ? `, from ${valueText(low)} to ${valueText(high)}` : "";
       const sentence = `${count.toLocaleString("en")} values${span}; the last is ${valueText(last ?? points.at(-1)[1])}.`;
+      const log = this.log.box.checked && numbers.some(([, value]) => value > 0);
+      const draw = (width) => line(width, { points: numbers, name, log });
       const table = { columns: [thinned ? "Step (thinned)" : "Step", name], rows: points };
-      this.figures.get(name).show({ sentence, table, draw: (width) => line(width, { points: numbers, name }) });
+      this.figures.get(name).show({ sentence, table, draw });
     }
+  }
+
+  link(id, label) {
+    return button(label, "wb-link", () => this.on.open(id), `Open run ${id}`);
+  }
+
+  drawInner(runs) {
+    this.blocks.inner.hidden = !runs.length;
+    const key = JSON.stringify(runs);
+    if (key === this.drawnInner) return;
+    this.drawnInner = key;
+    const line = ({ id, name, state }) =>
+      h(
+        "li",
+        {},
+        icon(runIcon(state)),
+        this.link(id, `${id} ${name}`),
+        h("span", { class: "wb-muted" }, RUN_STATES[state]),
+      );
+    const ids = runs.slice(0, MOST_COMPARED).map(({ id }) => id);
+    const text = ids.length < runs.length ? `Compare the first ${ids.length}` : `Compare these ${ids.length}`;
+    const compare = button(text, "wb-button", () => this.on.compare(ids, compare));
+    this.inner.replaceChildren(...runs.map(line), ...(ids.length > 1 ? [h("li", {}, compare)] : []));
   }
 
   drawArtifacts(files) {
     this.blocks.artifacts.hidden = !files.length;
     const keys = new Set(files.map(({ name, added_at: at }) => `${name}\n${at}`));
-    for (const [key, made] of this.files) if (!keys.has(key)) this.files.delete(key) && made.element.remove();
+    for (const [key, artifact] of this.files) if (!keys.has(key)) this.files.delete(key) && artifact.element.remove();
     for (const file of files) {
       const key = `${file.name}\n${file.added_at}`;
       if (this.files.has(key)) continue;
       const { name, bytes, path } = file;
       const args = { run_id: this.id, name };
       const about = `${byteSize(bytes)} · ${path}`;
-      const made = new Artifact(this.desk, { name, about, op: "get_run_artifact", args });
-      this.files.set(key, made);
-      this.artifacts.append(made.element);
+      const artifact = new Artifact(this.desk, { name, about, op: "get_run_artifact", args });
+      this.files.set(key, artifact);
+      this.artifacts.append(artifact.element);
     }
   }
 
@@ -189,8 +225,8 @@ export class RunDetails {
     const save = h("button", { class: "wb-button wb-primary", type: "submit" }, "Save");
     const close = () => this.stopEditing();
     const on = { submit: () => this.save(notes.value, tags.value, save), escape: close };
-    const made = form({ class: "wb-stack" }, on, ...fields, formButtons(save, close));
-    this.editor.replaceChildren(made);
+    const editor = form({ class: "wb-stack" }, on, ...fields, formButtons(save, close));
+    this.editor.replaceChildren(editor);
     this.editor.hidden = false;
     this.drawSaid();
     notes.focus();
@@ -223,9 +259,9 @@ export class RunDetails {
     if (run) this.take({ ...this.run, ...run }, away ? "The run is archived." : "The run is restored.");
   }
 
-  take(run, said) {
+  take(run, announcement) {
     this.draw(run);
-    this.onChange(run);
-    this.desk.announce(said);
+    this.on.change(run);
+    this.desk.announce(announcement);
   }
 }

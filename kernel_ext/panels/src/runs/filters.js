@@ -43,8 +43,8 @@ export class RunFilters {
   choose({ search = "", state = EVERY, sweep = EVERY, tag = "", where = [], archived = false }) {
     this.search.value = search;
     this.state.value = Object.hasOwn(RUN_STATES, state) ? state : EVERY;
-    const named = sweep === EVERY ? [] : [[sweep, sweep]];
-    setOptions(this.sweep, [["", [[EVERY, "All sweeps"], ...named]]], sweep);
+    const options = sweep === EVERY ? [] : [[sweep, sweep]];
+    setOptions(this.sweep, [["", [[EVERY, "All sweeps"], ...options]]], sweep);
     this.tag.value = tag;
     this.where.value = where.join(", ");
     this.archived.box.checked = archived;
@@ -52,15 +52,15 @@ export class RunFilters {
 
   /** Arguments of `list_runs`. */
   get chosen() {
-    const where = this.where.value.split(",").map((one) => one.trim());
+    const where = this.where.value.split(",").map((text) => text.trim());
     const values = {
       search: this.search.value.trim(),
       state: this.state.value,
       sweep: this.sweep.value,
       tag: this.tag.value.trim(),
     };
-    const wanted = Object.entries(values).filter(([, value]) => value !== EVERY);
-    return { ...Object.fromEntries(wanted), where: where.filter(Boolean), archived: this.archived.box.checked };
+    const chosen = Object.entries(values).filter(([, value]) => value !== EVERY);
+    return { ...Object.fromEntries(chosen), where: where.filter(Boolean), archived: this.archived.box.checked };
   }
 
   get isActive() {

@@ -1,25 +1,32 @@
 /** The Runs tab: runs of experiments, filtered and sorted, each to be opened; several compared; and sweeps. */
 
 import { DataTable } from "../components/data_table.js";
-import { Button, Checkbox, Embedded, drawnIn, html } from "../components/ui.js";
-import { button } from "../lib/controls.js";
+import { Button, Checkbox, Embedded, Icon, drawnIn, html, useOnce } from "../components/ui.js";
+import { Segments, button, copyButton } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
-import { Segments } from "../lib/segments.js";
+import { dateTime, plural } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { SavedViews } from "../saved_views/saved_views.js";
-import { columnsOf, metricKey, metricOf } from "./columns.js";
 import { Comparison } from "./comparison.js";
 import { RunDetails } from "./details.js";
 import { RunFilters } from "./filters.js";
-import { commonMetrics } from "./state.js";
-import { Sweeps } from "./sweeps.js";
+import { bestOf } from "./series.js";
+import {
+  MOST_COMPARED,
+  RUN_STATES,
+  commonMetrics,
+  parametersText,
+  runIcon,
+  took,
+  valueText,
+  varyingParameters,
+} from "./state.js";
 
 const MODES = { runs: "Runs", sweeps: "Sweeps" };
 const PAGE = 50;
-const MOST_COMPARED = 20;
 const METRICS = 3;
+const PARAMETERS = 3;
 /** The least time between two readings: a sweep may end many runs a second. */
 const PAUSE_MS = 500;
 const SELECT = html`<span class="wb-sr">Select</span>`;
@@ -50,6 +57,8 @@ export class Runs {
     this.sort = null;
     this.sweepsFound = [];
     this.metrics = [];
+    /** The parameters that have columns. @type {string[]} */
+    this.parameters = [];
     this.isStale = true;
     this.requests = new RequestRunner(this.desk);
     this.reading = new Refresh(
@@ -79,7 +88,7 @@ export class Runs {
     this.summary = h("span", { class: "wb-muted wb-grow" });
     this.compare = button("Compare", "wb-button", () => this.compareSelected());
     const unknown = [this.compare, this.filters.element, this.views.element];
-    for (const one of unknown) one.hidden = true; // until there are runs
+    for (const element of unknown) element.hidden = true; // until there are runs
     this.list = h("div", { class: "wb-stack" });
     const heading = h("h3", { class: "wb-heading", id }, "Runs");
     const toolbar = h(
@@ -128,14 +137,16 @@ export class Runs {
 
   async read() {
     const sort = this.sort ? `${this.sort.direction === "descending" ? "-" : ""}${this.sort.by}` : "newest";
-    const found = await this.pages({ ...this.filters.chosen, sort });
+    const page = await this.pages({ ...this.filters.chosen, sort });
     const { sweeps } = await this.requests.send("list_sweeps", { limit: 100 });
     this.requests.clearError();
-    this.runs = new Map(found.runs.map((run) => [run.id, run]));
-    this.hasMore = found.next_cursor !== null;
+    this.runs = new Map(page.runs.map((run) => [run.id, run]));
+    this.hasMore = page.next_cursor !== null;
     this.sweepsFound = sweeps;
     this.filters.setSweeps(sweeps);
-    if (!this.sort) this.metrics = commonMetrics(found.runs, METRICS);
+    if (!this.sort) this.metrics = commonMetrics(page.runs, METRICS);
+    const sorted = this.sort?.by.startsWith(PARAMETER) ? [this.sort.by.slice(PARAMETER.length)] : [];
+    this.parameters = [...new Set([...sorted, ...varyingParameters(page.runs, PARAMETERS)])].slice(0, PARAMETERS);
     this.isRead = true;
     this.draw();
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -161,7 +172,8 @@ export class Runs {
   /** Filter and sort as a saved view says. @param {any} state */
   apply({ sort, ...filters }) {
     this.filters.choose(filters);
-    const isKey = (text) => metricOf(text) !== null || columnsOf([], 0).some(({ key }) => key === text);
+    const isKey = (text) =>
+      metricOf(text) !== null || text.startsWith(PARAMETER) || columnsOf(NO_NAMES, 0).some(({ key }) => key === text);
     const by = sort && (isKey(sort.by) ? sort.by : metricKey(sort.by));
     const metric = by ? metricOf(by) : null;
     if (metric !== null && !this.metrics.includes(metric)) this.metrics = [metric, ...this.metrics].slice(0, METRICS);
@@ -214,8 +226,8 @@ export class Runs {
         ${this.hasMore && more}`,
     );
     const running = [...runs.values()].filter(({ state }) => state === "running").length;
-    const known = plural(runs.size, "run");
-    const text = `${this.hasMore ? `The first ${known}` : known}${running ? ` · ${running} running` : ""}`;
+    const count = plural(runs.size, "run");
+    const text = `${this.hasMore ? `The first ${count}` : count}${running ? ` · ${running} running` : ""}`;
     setText(this.summary, runs.size ? text : "");
   }
 
@@ -227,14 +239,18 @@ export class Runs {
     };
     const box = ({ id }) =>
       html`<${Checkbox} name="Select run ${id}" checked=${this.picked.has(id)} onChange=${pick(id)} />`;
-    const columns = [{ key: "pick", label: SELECT, cell: box }, ...columnsOf(this.metrics, this.now ?? Date.now())];
+    const { bestBy } = this;
+    const best = bestBy && { ...bestBy, id: bestOf([...this.runs.values()], bestBy.metric, bestBy.which) };
+    const names = { metrics: this.metrics, parameters: this.parameters };
+    const shown = columnsOf(names, this.now ?? Date.now(), best);
+    const columns = [{ key: "pick", label: SELECT, cell: box }, ...shown];
     const resort = (chosen) => {
       this.sort = chosen;
       this.restart();
     };
     return html`<${DataTable}
       ...${{ rows, columns, sort, opener: "name", opened: [...this.opened.keys()] }}
-      class="wb-runs ${rows.some(({ tags }) => tags.length) ? "" : "wb-no-tags"}"
+      class="wb-runs wb-by-need"
       hidden=${!rows.length}
       name=${({ id, name }) => `${id} ${name}`}
       detail=${({ id }) => html`<${Embedded} element=${this.opened.get(id).element} />`}
@@ -248,8 +264,22 @@ export class Runs {
     if (this.opened.has(id)) {
       this.opened.get(id).stop();
       this.opened.delete(id);
-    } else this.opened.set(id, new RunDetails(this.desk, id, (run) => this.take(run)));
+    } else this.opened.set(id, new RunDetails(this.desk, id, this.waysOn()));
     this.draw();
+  }
+
+  waysOn() {
+    return {
+      change: (run) => this.take(run),
+      open: (id) => this.open(id),
+      compare: (ids, from) => this.comparison.show(ids, from, this.bestBy),
+    };
+  }
+
+  /** By which metric a run is the best: the one that they are sorted by; null: they are sorted by something else. */
+  get bestBy() {
+    const metric = this.sort && metricOf(this.sort.by);
+    return metric === null ? null : { metric, which: this.sort.direction === "ascending" ? "lowest" : "highest" };
   }
 
   /** A run was changed here. */
@@ -275,7 +305,7 @@ export class Runs {
   }
 
   compareSelected() {
-    this.comparison.show([...this.picked], this.compare);
+    this.comparison.show([...this.picked], this.compare, this.bestBy);
   }
 
   closeComparison() {
@@ -283,9 +313,13 @@ export class Runs {
     (this.compare.hidden ? this.filters.search : this.compare).focus();
   }
 
-  /** Open a run's details. @param {number} id */
-  open(id) {
-    if (!this.rows.some((row) => row.id === id)) return;
+  /** Open a run's details, also of one that is not in the list. @param {number} id */
+  async open(id) {
+    if (!this.rows.some((row) => row.id === id)) {
+      const run = await this.requests.run("get_run", { run_id: id });
+      if (!run) return;
+      this.rows = [...this.rows, run];
+    }
     if (!this.opened.has(id)) this.toggle(id);
     const opener = this.list.querySelector(`[data-row="${id}"]`);
     opener.focus();
@@ -296,11 +330,113 @@ export class Runs {
 /** The runs, and those that are open although they are not among them, each behind the one that it stands behind now. */
 function withKept(runs, before, opened) {
   const order = runs.map(({ id }) => id);
-  const known = new Map([...before, ...runs].map((run) => [run.id, run]));
+  const byId = new Map([...before, ...runs].map((run) => [run.id, run]));
   let previous = -1;
   for (const { id } of before) {
     if (order.includes(id)) previous = order.indexOf(id);
     else if (opened.has(id)) order.splice((previous += 1), 0, id);
   }
-  return order.map((id) => known.get(id));
+  return order.map((id) => byId.get(id));
+}
+
+const BEST = html`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`;
+const METRIC = "metric:";
+const PARAMETER = "parameter:";
+const NO_NAMES = { metrics: [], parameters: [] };
+
+/** What runs are sorted by for a metric, whatever it is called. @param {string} name */
+function metricKey(name) {
+  return METRIC + name;
+}
+
+/** The metric that runs are sorted by; null: by none. @param {string} key */
+function metricOf(key) {
+  return key.startsWith(METRIC) ? key.slice(METRIC.length) : null;
+}
+
+/**
+ * @param {{metrics: string[], parameters: string[]}} names that have columns @param {number} now in ms @param {{id: number|null, metric: string}|null} best which run is marked
+ * @returns {import("../components/data_table.js").Column[]}
+ */
+function columnsOf({ metrics, parameters: named }, now, best) {
+  const metric = (name) => ({
+    key: metricKey(name),
+    kind: "metric",
+    label: html`<span title=${name}>${name}</span>`,
+    value: (run) => (name in run.metrics ? valueText(run.metrics[name]) : ""),
+    cell: (run) => [best && best.metric === name && best.id === run.id && BEST, valueText(run.metrics[name])],
+  });
+  const parameter = (name) => ({
+    key: PARAMETER + name,
+    kind: "parameter",
+    label: html`<span title=${name}>${name}</span>`,
+    value: ({ parameters: values }) => valueText(values[name]),
+  });
+  const isRest = ([name]) => !named.includes(name);
+  const parameters = ({ parameters: values }) =>
+    parametersText(Object.fromEntries(Object.entries(values).filter(isRest)));
+  const tags = (run) => run.tags.join(", ");
+  return [
+    { key: "name", label: "Run", value: ({ id }) => id, cell: (_, opener) => opener, title: originOf },
+    { key: "state", label: "State", value: ({ state }) => state, cell: stateMark },
+    ...named.map(parameter),
+    { key: "parameters", label: "Parameters", wide: true, optional: parameters, cell: parameters, title: parameters },
+    ...metrics.map(metric),
+    { key: "started", label: "Started", value: ({ started_at: at }) => dateTime(at) },
+    { key: "duration", label: "Took", value: (run) => took(run, now) },
+    { key: "tags", label: "Tags", optional: tags, cell: tags, title: tags },
+  ];
+}
+
+function originOf({ name, notebook }) {
+  return [name, notebook].filter(Boolean).join("\n");
+}
+
+function stateMark({ state }) {
+  return html`<span class="wb-state"
+    ><${Icon} name=${runIcon(state)} /><span>${RUN_STATES[state] ?? state}</span></span
+  >`;
+}
+
+const PARTS = ["completed", "running", "failed"];
+const STATES = { running: "in_progress" };
+const NO_SWEEPS = html`<p class="wb-empty">
+  No sweeps yet. <code>%workbench sweep</code> runs a notebook with many parameters.
+</p>`;
+
+/** @param {{sweeps: any[], onOpen: (name: string) => void, announce: (text: string) => void}} props the newest first */
+function Sweeps({ sweeps, onOpen, announce }) {
+  const line = (sweep) => html`<${Sweep} key=${sweep.id} ...${{ sweep, onOpen, announce }} />`;
+  return html`${!sweeps.length && NO_SWEEPS}
+    <ul class="wb-sweeps" aria-label="Sweeps">
+      ${sweeps.map(line)}
+    </ul>`;
+}
+
+function Sweep({ sweep, onOpen, announce }) {
+  const { name, notebook, created_at: at, specification, failed, running } = sweep;
+  const total = Number(specification.runs) || PARTS.reduce((sum, part) => sum + sweep[part], 0);
+  const ended = PARTS.filter((part) => sweep[part]).map((part) => `${sweep[part].toLocaleString("en")} ${part}`);
+  const width = (part) => `${total ? (100 * sweep[part]) / total : 0}%`;
+  const meter = (part) =>
+    html`<span class="wb-meter-part" data-state=${STATES[part] ?? part} style=${{ width: width(part) }} />`;
+  return html`<li class="wb-sweep">
+    <div class="wb-line">
+      <${Button} class="wb-link wb-cut" label=${name} onClick=${() => onOpen(name)} />
+      <span class="wb-muted wb-cut wb-grow">${notebook} · ${dateTime(at)}</span>
+      <span class="wb-cut">${[plural(total, "run"), ...ended].join(", ")}</span>
+    </div>
+    <div class="wb-meter" aria-hidden="true">${PARTS.map(meter)}</div>
+    ${failed > 0 && !running && html`<${Retry} name=${name} announce=${announce} />`}
+  </li>`;
+}
+
+/** The command that runs again what failed; the name of a sweep has letters, digits, - and _. */
+function Retry({ name, announce }) {
+  const cell = `%workbench sweep --name ${name} --retry-failed`;
+  const about = `Copy the command that runs again what failed of ${name}`;
+  const copy = useOnce(() => copyButton(() => cell, about, announce));
+  return html`<div class="wb-line">
+    <span class="wb-muted">Run again what failed:</span><code>${cell}</code><${Embedded} element=${copy} />
+  </div>`;
 }

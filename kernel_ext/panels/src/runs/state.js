@@ -9,6 +9,8 @@ export const RUN_STATES = {
   cancelled: "Cancelled",
   lost: "Lost",
 };
+/** The most runs that are compared at once. */
+export const MOST_COMPARED = 20;
 const ICONS = { running: "in_progress", lost: "warning" };
 
 /** @param {string} state of a run */
@@ -29,6 +31,17 @@ export function parametersText(parameters) {
   return Object.entries(parameters)
     .map(([name, value]) => `${name}=${valueText(value)}`)
     .join(", ");
+}
+
+/**
+ * The names of the parameters in which these runs differ, and which are no lists or objects, in the order of the first run.
+ * @param {any[]} runs @param {number} most
+ */
+export function varyingParameters(runs, most) {
+  const names = [...new Set(runs.flatMap(({ parameters }) => Object.keys(parameters)))];
+  const values = (name) => runs.map(({ parameters }) => parameters[name] ?? null);
+  const isVarying = (name) => new Set(values(name)).size > 1 && values(name).every((value) => Object(value) !== value);
+  return names.filter(isVarying).slice(0, most);
 }
 
 /** How long a run took, or takes. @param {any} run @param {number} now in ms */

@@ -62,12 +62,12 @@ export class SavedViews {
   update() {
     const { views } = this;
     const present = JSON.stringify(this.read());
-    const shown = views.find(({ state }) => JSON.stringify(state) === present);
-    setText(this.label, shown ? `View: ${shown.name}` : "Views");
-    this.opener.classList.toggle("wb-chosen", Boolean(shown));
+    const current = views.find(({ state }) => JSON.stringify(state) === present);
+    setText(this.label, current ? `View: ${current.name}` : "Views");
+    this.opener.classList.toggle("wb-chosen", Boolean(current));
     if (this.box.hidden) return;
     const byId = new Map(views.map((view) => [view.id, view]));
-    this.rows.show([...byId.keys()], (row, id) => row.show(byId.get(id), id === shown?.id));
+    this.rows.show([...byId.keys()], (row, id) => row.show(byId.get(id), id === current?.id));
     this.empty.hidden = views.length > 0;
     this.drawSave();
   }
@@ -82,8 +82,8 @@ export class SavedViews {
   }
 
   drawSave() {
-    const known = this.views.some(({ name }) => name === this.name.value.trim());
-    if (!this.requests.busy) setText(this.submit, known ? "Replace" : "Save");
+    const isTaken = this.views.some(({ name }) => name === this.name.value.trim());
+    if (!this.requests.busy) setText(this.submit, isTaken ? "Replace" : "Save");
     enable(this.name.value.trim() !== "", this.submit);
   }
 

@@ -77,8 +77,8 @@ export class TaskActions {
       danger: false,
     };
     const create = async (_, pressed) => {
-      const made = await this.requests.run("create_worktree", { name, branch_name: branch }, pressed, "Creating…");
-      if (made) await this.run("retry_task", {}, pressed, "it will be tried again.");
+      const worktree = await this.requests.run("create_worktree", { name, branch_name: branch }, pressed, "Creating…");
+      if (worktree) await this.run("retry_task", {}, pressed, "it will be tried again.");
     };
     return new Confirm(words, create, onCancel);
   }
@@ -163,8 +163,8 @@ export class TaskActions {
 /** The priority, to be typed; a button appears when it differs from the known one. */
 class PriorityForm {
   constructor({ id, priority }, onSet) {
-    this.known = String(priority);
-    this.field = input(this.known, {
+    this.present = String(priority);
+    this.field = input(this.present, {
       class: "wb-input wb-task-priority",
       type: "number",
       step: "1",
@@ -174,11 +174,11 @@ class PriorityForm {
     this.set = h("button", { class: "wb-button", type: "submit", hidden: true }, "Set");
     const submit = () => {
       const { value } = this.field;
-      if (value !== this.known && value.trim()) onSet(Number(value), this.set);
+      if (value !== this.present && value.trim()) onSet(Number(value), this.set);
     };
     this.element = form(
       { class: "wb-line" },
-      { submit, escape: () => this.reset(this.known) },
+      { submit, escape: () => this.reset(this.present) },
       h("span", { class: "wb-muted", "aria-hidden": "true" }, "Priority"),
       this.field,
       this.set,
@@ -187,18 +187,18 @@ class PriorityForm {
 
   /** Show the priority, unless another one is being typed. */
   update(priority) {
-    if (this.known === String(priority)) return;
-    if (this.field.value === this.known) this.reset(priority);
-    else this.known = String(priority);
+    if (this.present === String(priority)) return;
+    if (this.field.value === this.present) this.reset(priority);
+    else this.present = String(priority);
     this.drawSet();
   }
 
   reset(priority) {
-    this.known = this.field.value = String(priority);
+    this.present = this.field.value = String(priority);
     this.drawSet();
   }
 
   drawSet() {
-    this.set.hidden = this.field.value === this.known;
+    this.set.hidden = this.field.value === this.present;
   }
 }

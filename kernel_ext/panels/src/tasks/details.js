@@ -1,7 +1,7 @@
 /** One task's details: its state and why, the tasks around it, its attempts, its log, and what came of it. */
 
 import { Artifact } from "../contents/artifact.js";
-import { codeBlock, Facts, labelled, message, outputOf } from "../lib/blocks.js";
+import { Facts, codeBlock, labelled, message, outputOf } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
@@ -10,9 +10,10 @@ import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
 import { OPEN, TaskActions } from "./actions.js";
-import { KeptWork } from "./kept_work.js";
 import { TaskLog } from "./log.js";
-import { STATES } from "./outline.js";
+import { STATES, dueText } from "./outline.js";
+import { loadHighlighter } from "../link/assets.js";
+import { FileDiff } from "../lib/file_diff.js";
 
 const MOST = 12;
 /** Artifacts that are no files, as rules/tasks/artifacts.py has them. */
@@ -145,14 +146,14 @@ export class TaskDetails {
     const { outline } = this;
     const subtasks = outline.children.get(this.id) ?? [];
     const dependents = outline.dependents(this.id);
-    const known = (ids) => ids.map((id) => [id, outline.tasks.get(id)?.title, outline.states.get(id)]);
+    const titled = (ids) => ids.map((id) => [id, outline.tasks.get(id)?.title, outline.states.get(id)]);
     const progress = subtasks.map((id) => outline.tasks.get(id).progress);
-    const shown = [state, this.waitsFor(), this.task?.error_message, row.progress, row.assigned_agent_id];
-    this.draw("state", [...shown, row.not_before], () => this.drawState({ ...this.task, ...row }, state));
+    const about = [state, this.waitsFor(), this.task?.error_message, row.progress, row.assigned_agent_id];
+    this.draw("state", [...about, row.not_before, dueText(row)], () => this.drawState({ ...this.task, ...row }, state));
     this.actions.update(row, subtasks.length > 0);
-    const around = [known(row.dependencies), known(dependents)];
+    const around = [titled(row.dependencies), titled(dependents)];
     this.draw("dependencies", around, () => this.drawDependencies(row.dependencies, dependents));
-    this.draw("subtasks", [known(subtasks), progress], () => this.drawSubtasks(subtasks));
+    this.draw("subtasks", [titled(subtasks), progress], () => this.drawSubtasks(subtasks));
   }
 
   updateFromTask(task) {
@@ -164,8 +165,8 @@ export class TaskDetails {
   }
 
   /** Redraw a part only when what it shows has changed: what is selected or focused in it is kept. */
-  draw(part, shown, make) {
-    if (this.hasChanged(part, shown)) this.parts[part].replaceChildren(...[make()].flat().filter(Boolean));
+  draw(part, about, make) {
+    if (this.hasChanged(part, about)) this.parts[part].replaceChildren(...[make()].flat().filter(Boolean));
   }
 
   hasChanged(name, value) {
@@ -194,6 +195,7 @@ export class TaskDetails {
         agent ? ` · ${OPEN.has(status) ? "held by" : "by"} ${agent}` : "",
         begun ? ` · ${progress} %` : "",
         paused ? ` · next attempt after ${timeOfDay(pause)}` : "",
+        dueText(task) && ` · ${dueText(task)}`,
       ),
       error ? message("warning", outputOf(error)) : null,
     ];
@@ -271,8 +273,8 @@ export class TaskDetails {
 
   drawAttempts(attempts) {
     const head = h("tr", {}, ...ATTEMPT_COLUMNS.map((name) => h("th", { scope: "col" }, name)));
-    const kept = (one) => one.kept && new KeptWork(this.desk, this.id, one);
-    const rows = [...attempts].reverse().flatMap((one) => attemptRows(one, kept(one)));
+    const keptWork = (attempt) => attempt.kept && new KeptWork(this.desk, this.id, attempt);
+    const rows = [...attempts].reverse().flatMap((attempt) => attemptRows(attempt, keptWork(attempt)));
     const table = h("table", { class: "wb-table wb-attempts" }, h("thead", {}, head), h("tbody", {}, ...rows));
     return labelled("Attempts", table);
   }
@@ -298,19 +300,19 @@ export class TaskDetails {
 }
 
 /** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */
-function attemptRows(one, kept) {
-  const { attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome } = one;
+function attemptRows(row, kept) {
+  const { attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome } = row;
   const took = ended ? duration(Date.parse(ended) - Date.parse(began)) : "–";
   const cells = [attempt, agent, dateTime(began), took, (outcome ?? "under way").replaceAll("_", " ")];
   const line = h("tr", {}, ...cells.map((cell) => h("td", { title: cell }, cell)));
-  const error = one.error_message && outputOf(one.error_message);
-  const asked = one.finishing && `Its command has ended it (${one.finishing}) and still runs.`;
+  const error = row.error_message && outputOf(row.error_message);
+  const asked = row.finishing && `Its command has ended it (${row.finishing}) and still runs.`;
   const below = [
-    one.error_class && `Class: ${one.error_class}`,
+    row.error_class && `Class: ${row.error_class}`,
     error,
-    one.waits_for,
+    row.waits_for,
     asked,
-    one.problem,
+    row.problem,
     kept?.element,
   ].filter(Boolean);
   return [line, ...below.map(rowBelow)];
@@ -329,5 +331,56 @@ function pretty(result) {
     return JSON.stringify(JSON.parse(result), null, 2);
   } catch {
     return result;
+  }
+}
+
+const LABELS = { open: "Hide the changes", closed: "Show the changes" };
+
+/** What is kept of an attempt that did not complete its task: how much it is, and its changes on request. */
+class KeptWork {
+  /**
+   * @param {{channel: import("../link/channel.js").Channel, announce: (text: string) => void}} desk
+   * @param {number} task its id
+   * @param {any} attempt of get_task, with `kept`
+   */
+  constructor(desk, task, { attempt, kept }) {
+    this.desk = desk;
+    this.of = { task_id: task, attempt };
+    this.requests = new RequestRunner(desk);
+    this.toggle = button(LABELS.closed, "wb-link", () => this.onToggle(), `${LABELS.closed} of attempt ${attempt}`);
+    this.toggle.setAttribute("aria-expanded", "false");
+    this.files = h("div", { class: "wb-stack", hidden: true });
+    const size = `Kept: ${plural(kept.commits, "commit")}, ${plural(kept.files, "file")}. `;
+    const adopt = h("code", {}, `workbench adopt ${task} ${attempt}`);
+    const advice = h("p", { class: "wb-muted" }, "To merge it after all: ", adopt);
+    this.files.append(advice);
+    this.element = h("div", { title: kept.ref }, size, this.toggle, this.requests.errorBox, this.files);
+  }
+
+  async onToggle() {
+    if (!this.diff && !(await this.load())) return;
+    const open = this.files.hidden;
+    this.files.hidden = !open;
+    this.toggle.setAttribute("aria-expanded", String(open));
+    setText(this.toggle, open ? LABELS.open : LABELS.closed);
+  }
+
+  async load() {
+    this.diff = await this.requests.run("get_attempt_diff", this.of, this.toggle, "Loading…");
+    if (!this.diff) return false;
+    for (const file of this.diff.files) {
+      const fileDiff = new FileDiff(file, {
+        readAll: (path) => this.readAll(path),
+        highlighter: () => loadHighlighter(this.desk.channel),
+      });
+      fileDiff.approach();
+      this.files.append(fileDiff.element);
+    }
+    return true;
+  }
+
+  async readAll(path) {
+    const diff = await this.requests.run("get_attempt_diff", { ...this.of, path });
+    return diff?.files.find((file) => file.path === path) ?? null;
   }
 }

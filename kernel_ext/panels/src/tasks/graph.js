@@ -4,7 +4,7 @@ import { button, checkbox } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText, svg } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { layout, nearest } from "./graph_layout.js";
+import { layout, nearest, nearestToAll } from "./graph_layout.js";
 import { STATES } from "./outline.js";
 
 const MOST = 300;
@@ -69,16 +69,16 @@ export class Graph {
   }
 
   redraw() {
-    const { shown, note } = this.choose();
-    const inside = new Set(shown);
-    const pairs = shown.flatMap((id) =>
+    const { ids, note } = this.choose();
+    const inside = new Set(ids);
+    const pairs = ids.flatMap((id) =>
       this.before(id)
         .filter((on) => inside.has(on))
         .map((on) => [id, on]),
     );
     const linked = new Set(pairs.flat());
-    const drawn = shown.filter((id) => linked.has(id));
-    const left = shown.length - drawn.length;
+    const drawn = ids.filter((id) => linked.has(id));
+    const left = ids.length - drawn.length;
     setText(
       this.note,
       [note, drawn.length && left ? `${left} without dependencies are not drawn` : ""].filter(Boolean).join(" · "),
@@ -101,19 +101,21 @@ export class Graph {
   /** The tasks to draw, and what to say about them. */
   choose() {
     const { ids, outline, active } = this;
-    const around = this.around.box.checked && active !== null;
-    if (!around && ids.length <= MOST) return { shown: ids, note: plural(ids.length, "task") };
-    const start =
-      active ??
-      ids.find((id) => outline.states.get(id) === "in_progress") ??
-      ids.find((id) => this.neighbours(id).length) ??
-      ids[0];
-    const shown = nearest(start, (id) => this.neighbours(id), MOST);
-    if (around) return { shown, note: `${plural(shown.length, "task")} around #${start}` };
+    if (this.around.box.checked && active !== null) {
+      const nearby = nearest(active, (id) => this.neighbours(id), MOST);
+      return { ids: nearby, note: `${plural(nearby.length, "task")} around #${active}` };
+    }
+    const inside = new Set(ids);
+    const neighbours = (id) => this.neighbours(id).filter((other) => inside.has(other));
+    const linked = ids.filter((id) => neighbours(id).length);
+    if (linked.length <= MOST) return { ids, note: plural(ids.length, "task") };
+    const isBegun = (id) => outline.states.get(id) === "in_progress";
+    const starts = [...linked.filter((id) => id === active), ...linked.filter(isBegun), ...linked];
+    const nearby = nearestToAll(starts, neighbours, MOST);
     const many = `${ids.length.toLocaleString("en")} tasks are too many to draw`;
     return {
-      shown,
-      note: `${many}; these are the ${shown.length} around #${start}. Select another task, or filter by plan`,
+      ids: nearby,
+      note: `${many}; these are the ${nearby.length} around #${starts[0]}. Select another task, or filter by plan`,
     };
   }
 

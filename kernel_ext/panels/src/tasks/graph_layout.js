@@ -42,7 +42,7 @@ function depths(ids, before, after) {
   const missing = new Map(ids.map((id) => [id, before.get(id).length]));
   const ready = ids.filter((id) => !missing.get(id));
   for (const id of ready) {
-    depth.set(id, Math.max(0, ...before.get(id).map((one) => depth.get(one) + 1)));
+    depth.set(id, Math.max(0, ...before.get(id).map((neighbour) => depth.get(neighbour) + 1)));
     for (const next of after.get(id)) {
       missing.set(next, missing.get(next) - 1);
       if (!missing.get(next)) ready.push(next);
@@ -50,7 +50,7 @@ function depths(ids, before, after) {
   }
   for (const id of ids) {
     if (!before.get(id).length && after.get(id).length)
-      depth.set(id, Math.min(...after.get(id).map((one) => depth.get(one))) - 1);
+      depth.set(id, Math.min(...after.get(id).map((neighbour) => depth.get(neighbour))) - 1);
   }
   return depth;
 }
@@ -68,10 +68,10 @@ function withBends(ids, pairs, depth) {
       bends.push(key);
     }
     graph.paths.push({ from, to, bends });
-    [from, ...bends].forEach((one, index) => {
+    [from, ...bends].forEach((node, index) => {
       const next = bends[index] ?? to;
-      join(graph.right, one, next);
-      join(graph.left, next, one);
+      join(graph.right, node, next);
+      join(graph.left, next, node);
     });
   }
   return graph;
@@ -103,9 +103,9 @@ function placeRows({ left, right }, layers) {
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const forward = sweep % 2 === 0;
     for (const layer of forward ? layers : [...layers].reverse()) {
-      const wanted = layer.map((key) => mean((forward ? left : right).get(key), row) ?? row.get(key));
+      const rows = layer.map((key) => mean((forward ? left : right).get(key), row) ?? row.get(key));
       separate(
-        wanted,
+        rows,
         layer.map((key) => (typeof key === "number" ? 1 : BEND)),
       ).forEach((at, index) => row.set(layer[index], at));
     }
@@ -116,11 +116,11 @@ function placeRows({ left, right }, layers) {
 }
 
 /** Rows that do not overlap and are as near to the wanted ones as possible (pool adjacent violators). */
-function separate(wanted, sizes) {
+function separate(rows, sizes) {
   let room = 0;
   const offsets = sizes.map((size, index) => (room += index ? (sizes[index - 1] + size) / 2 : 0));
   const pools = [];
-  wanted.forEach((row, index) => {
+  rows.forEach((row, index) => {
     pools.push({ sum: row - offsets[index], size: 1 });
     while (pools.length > 1 && pools.at(-2).sum / pools.at(-2).size >= pools.at(-1).sum / pools.at(-1).size) {
       const { sum, size } = pools.pop();
@@ -143,16 +143,29 @@ function join(lists, key, value) {
 }
 
 /**
+ * At most `limit` nodes: those nearest to the first of these, then those nearest to the next one that is not among them.
+ * @param {number[]} starts @param {(id: number) => number[]} neighbours @param {number} limit
+ */
+export function nearestToAll(starts, neighbours, limit) {
+  const nodes = new Set();
+  for (const start of starts) {
+    if (nodes.size >= limit) break;
+    if (!nodes.has(start)) for (const id of nearest(start, neighbours, limit - nodes.size)) nodes.add(id);
+  }
+  return [...nodes];
+}
+
+/**
  * The nodes nearest to one along edges in both directions, itself first.
  * @param {number} start @param {(id: number) => number[]} neighbours @param {number} limit
  */
 export function nearest(start, neighbours, limit) {
-  const found = new Set([start]);
-  for (const id of found) {
+  const nodes = new Set([start]);
+  for (const id of nodes) {
     for (const next of neighbours(id)) {
-      if (found.size >= limit) return [...found];
-      found.add(next);
+      if (nodes.size >= limit) return [...nodes];
+      nodes.add(next);
     }
   }
-  return [...found];
+  return [...nodes];
 }

@@ -58,11 +58,11 @@ export class TaskLog {
     const { box, lines, tail } = this;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
     const from = Math.max(0, tail.lines.length - this.limit);
-    const shown = tail.lines.slice(from);
+    const lastLines = tail.lines.slice(from);
     const first = Number(lines.firstElementChild?.value);
-    if (first && first !== shown[0]?.id) lines.replaceChildren();
+    if (first && first !== lastLines[0]?.id) lines.replaceChildren();
     const last = lines.lastElementChild?.value ?? 0;
-    lines.append(...shown.filter(({ id }) => id > last).map(lineElement));
+    lines.append(...lastLines.filter(({ id }) => id > last).map(lineElement));
     const count = plural(tail.lines.length, "line");
     setText(this.label, tail.complete ? `Log · ${count}` : `Log · the last ${count}`);
     setText(this.earlier, tail.complete || from >= STEP ? `Show ${Math.min(STEP, from)} earlier` : "Show earlier");

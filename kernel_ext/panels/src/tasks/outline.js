@@ -1,5 +1,7 @@
 /** Tasks as a tree: their states, what is completed below each, and the lines to show. Pure. */
 
+import { OPEN } from "./actions.js";
+
 /**
  * @typedef {import("../link/store.js").Row} Row
  * @typedef {{id: number, level: number, place: number, siblings: number, branch: boolean, open: boolean,
@@ -38,11 +40,17 @@ function waitsFor(task, tasks) {
 
 /** "waits for #3, #5 (failed)" @param {Row[]} waits */
 export function waitingText(waits) {
-  const named = waits.slice(0, 3).map(({ id, status }) => {
+  const names = waits.slice(0, 3).map(({ id, status }) => {
     const hopeless = status === "failed" || status === "cancelled";
     return hopeless ? `#${id} (${status})` : `#${id}`;
   });
-  return `waits for ${named.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
+  return `waits for ${names.join(", ")}${waits.length > 3 ? ` and ${waits.length - 3} more` : ""}`;
+}
+
+/** The day by which an open task is due. @param {Row} task */
+export function dueText({ status, due, overdue }) {
+  if (!due || !OPEN.has(status)) return "";
+  return overdue ? `overdue: ${due}` : `due ${due}`;
 }
 
 /** All tasks, with their children in order, states, counts, and what is completed below each. */
@@ -74,14 +82,14 @@ export class Outline {
    * @returns {Line[]}
    */
   tree(filter, collapsed, sort = (ids) => ids) {
-    const kept = isFilter(filter) ? this.leadingTo(this.matching(filter)) : null;
+    const leading = isFilter(filter) ? this.leadingTo(this.matching(filter)) : null;
     const lines = [];
     const visit = (parent, level) => {
-      const ids = sort((this.children.get(parent) ?? []).filter((id) => !kept || kept.has(id)));
+      const ids = sort((this.children.get(parent) ?? []).filter((id) => !leading || leading.has(id)));
       ids.forEach((id, index) => {
         const branch = this.children.has(id);
-        const open = branch && (kept !== null || !collapsed.has(id));
-        const matches = !kept || kept.get(id) === true;
+        const open = branch && (leading !== null || !collapsed.has(id));
+        const matches = !leading || leading.get(id) === true;
         lines.push(this.line(id, { level, place: index + 1, siblings: ids.length, branch, open, matches }));
         if (open) visit(id, level + 1);
       });
@@ -185,15 +193,15 @@ export class Outline {
 
   /** These tasks (true), and their ancestors (false). */
   leadingTo(ids) {
-    const found = new Map(ids.map((id) => [id, true]));
+    const kept = new Map(ids.map((id) => [id, true]));
     for (const id of ids) {
       let parent = this.tasks.get(id).parent_task_id;
-      while (this.tasks.has(parent) && !found.has(parent)) {
-        found.set(parent, false);
+      while (this.tasks.has(parent) && !kept.has(parent)) {
+        kept.set(parent, false);
         parent = this.tasks.get(parent).parent_task_id;
       }
     }
-    return found;
+    return kept;
   }
 }
 

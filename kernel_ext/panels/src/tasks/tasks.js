@@ -1,14 +1,13 @@
 /** The tasks: their progress, filters, and a tree, a list or a graph of them, with the details of one beside it. */
 
-import { button } from "../lib/controls.js";
+import { Segments, button } from "../lib/controls.js";
 import { freshId, h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { Segments } from "../lib/segments.js";
 import { TaskDetails } from "./details.js";
 import { Filters } from "./filters.js";
 import { Graph } from "./graph.js";
 import { NewTaskForm } from "./new_form.js";
-import { everything, Outline } from "./outline.js";
+import { Outline, everything } from "./outline.js";
 import { Progress } from "./progress.js";
 import { SavedViews } from "../saved_views/saved_views.js";
 import { TreeGrid } from "./tree_grid.js";
@@ -124,11 +123,11 @@ export class Tasks {
     this.graph.element.hidden = !graph || !matching.length;
     if (graph) this.graph.update(matching, outline, this.grid.active);
     this.grid.element.hidden = graph || !lines.length;
-    const some = outline.tasks.size > 0;
-    this.empty.hidden = some || this.store.version === null;
-    this.noMatch.hidden = !some || matching.length > 0;
+    const hasTasks = outline.tasks.size > 0;
+    this.empty.hidden = hasTasks || this.store.version === null;
+    this.noMatch.hidden = !hasTasks || matching.length > 0;
     this.main.hidden = this.grid.element.hidden && this.graph.element.hidden && this.details.element.hidden;
-    for (const tool of this.tools) tool.hidden = !some;
+    for (const tool of this.tools) tool.hidden = !hasTasks;
     this.modes.show(this.mode);
     this.views.update();
     return matching.length;
@@ -142,11 +141,11 @@ export class Tasks {
   /** Show what was saved. @param {any} state */
   apply({ mode, sort, ...filter }) {
     const every = everything();
-    const known = Object.entries(filter).filter(([key]) => key in every);
+    const values = Object.entries(filter).filter(([key]) => key in every);
     this.mode = mode in MODES ? mode : "tree";
     this.grid.sorting.set(sort);
     this.filters.search.value = filter.text ?? "";
-    this.setFilter({ ...every, ...Object.fromEntries(known) });
+    this.setFilter({ ...every, ...Object.fromEntries(values) });
   }
 
   setMode(mode) {
@@ -196,6 +195,12 @@ export class Tasks {
     }
     this.open(id);
     this.details.focus();
+  }
+
+  /** Only those that failed for good. */
+  showFailed() {
+    this.filters.search.value = "";
+    this.setFilter({ ...everything(), state: "failed" });
   }
 
   openForm() {

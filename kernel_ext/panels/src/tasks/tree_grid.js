@@ -4,7 +4,7 @@ import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Sorting } from "../lib/sorting.js";
-import { STATES, waitingText } from "./outline.js";
+import { STATES, dueText, waitingText } from "./outline.js";
 
 const ROW = 28;
 const POOL = 36;
@@ -80,14 +80,14 @@ export class TreeGrid {
     const first = Math.max(0, Math.min(Math.floor(this.element.scrollTop / ROW) - OVERSCAN, this.lines.length - POOL));
     const last = Math.min(first + POOL, this.lines.length);
     while (this.pool.length < last - first) this.pool.push(this.sizer.appendChild(new Row().element).row);
-    const shown = new Set();
+    const visible = new Set();
     for (let index = first; index < last; index += 1) {
       const row = this.pool[index % this.pool.length];
-      shown.add(row);
+      visible.add(row);
       row.show(this.lines[index], index, this.tasks.get(this.lines[index].id), this.lines[index].id === this.active);
     }
-    for (const row of this.pool) row.element.hidden = !shown.has(row);
-    const current = this.pool.find((row) => shown.has(row) && row.id === this.active);
+    for (const row of this.pool) row.element.hidden = !visible.has(row);
+    const current = this.pool.find((row) => visible.has(row) && row.id === this.active);
     setAttribute(this.element, "aria-activedescendant", current?.element.id);
   }
 
@@ -237,7 +237,8 @@ class Row {
       this.mark.replaceChildren(icon(line.state));
     }
     setText(this.label, STATES[line.state] ?? line.state);
-    const reason = line.waits.length ? waitingText(line.waits) : reasonOf(task);
+    const why = line.waits.length ? waitingText(line.waits) : reasonOf(task);
+    const reason = [dueText(task), why].filter(Boolean).join(" · ");
     setText(this.reason, reason);
     setAttribute(this.reason, "title", reason || null);
   }
@@ -247,6 +248,7 @@ class Row {
     const percent = task.status === "completed" && !line.branch ? 100 : Math.round(share * 100);
     const started = line.branch || percent > 0 || task.status === "in_progress" || task.status === "claimed";
     this.bar.classList.toggle("wb-not-begun", !started);
+    this.bar.classList.toggle("wb-given-up", task.status === "failed" || task.status === "cancelled");
     this.fill.style.width = `${percent}%`;
     const text = line.branch ? `${line.done} of ${line.below}` : started ? `${percent} %` : "";
     setText(this.amount, text);

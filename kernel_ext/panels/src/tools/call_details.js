@@ -40,9 +40,9 @@ export function CallDetails({ desk, call }) {
 /** The values, which the list does not have. */
 function valuesOf(whole, announce) {
   if (!whole) return [];
-  const given = labelled("Arguments", valueBlock(whole.arguments, "Copy the arguments", announce));
-  if (!whole.ended_at || whole.result === null) return [given];
-  return [given, labelled("Result", h("div", { class: "wb-stack" }, ...resultBlocks(whole.result, announce)))];
+  const args = labelled("Arguments", valueBlock(whole.arguments, "Copy the arguments", announce));
+  if (!whole.ended_at || whole.result === null) return [args];
+  return [args, labelled("Result", h("div", { class: "wb-stack" }, ...resultBlocks(whole.result, announce)))];
 }
 
 function factsOf(call) {

@@ -5,15 +5,13 @@ import { DataTable } from "../components/data_table.js";
 import { Choice, TextFilter } from "../components/filters.js";
 import { Embedded, Icon, html, render } from "../components/ui.js";
 import { h } from "../lib/dom.js";
-import { dateTime, duration, timeOfDay } from "../lib/format.js";
+import { dateTime, duration, oneLine, timeOfDay } from "../lib/format.js";
 import { agentOptions } from "../link/choices.js";
 import { Refresh, VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { SavedViews } from "../saved_views/saved_views.js";
-import { CallList } from "./call_list.js";
 import { CallDetails } from "./call_details.js";
-import { Origin } from "./origin.js";
-import { CALL_STATES, callIcon, progressOf } from "./state.js";
+import { CALL_STATES, Origin, callIcon, progressOf } from "./state.js";
 
 const PAGE = 50;
 /** The least time between two readings: calls may come a thousand a second. */
@@ -112,8 +110,8 @@ export class Calls {
   }
 
   filtered(more) {
-    const wanted = Object.entries(this.filters).filter(([, value]) => value !== EVERY);
-    return { limit: PAGE, ...Object.fromEntries(wanted), ...more };
+    const filters = Object.entries(this.filters).filter(([, value]) => value !== EVERY);
+    return { limit: PAGE, ...Object.fromEntries(filters), ...more };
   }
 
   showEarlier() {
@@ -138,7 +136,7 @@ export class Calls {
     const { list } = this;
     for (const id of this.opened.keys()) if (list.calls.has(id)) this.opened.set(id, list.calls.get(id));
     const matching = [...list.calls].filter(([, call]) => this.matches(call));
-    const shown = [...new Map([...matching, ...this.opened])].sort(([one], [other]) => (one < other ? 1 : -1));
+    const visible = [...new Map([...matching, ...this.opened])].sort(([one], [other]) => (one < other ? 1 : -1));
     const isFiltered = Object.values(this.filters).some((value) => value !== EVERY);
     const none = "No calls yet. Tools that agents, models or you call appear here as they run.";
     const empty = isFiltered ? "No call matches the filters." : none;
@@ -152,7 +150,7 @@ export class Calls {
       <${Embedded} element=${this.requests.errorBox} />
       <${Embedded} element=${this.earlier.errorBox} />
       ${!matching.length && this.isRead && html`<p class="wb-empty">${empty}</p>`}
-      ${shown.length > 0 && this.table(shown.map(([, call]) => call))}
+      ${visible.length > 0 && this.table(visible.map(([, call]) => call))}
       ${list.cursor !== null && html`<${ActionButton} ...${more} />`}`;
     render(view, this.element);
   }
@@ -176,7 +174,7 @@ export class Calls {
   table(rows) {
     const { desk } = this;
     const opened = [...this.opened.keys()];
-    const about = { class: "wb-calls", rows, columns: columnsOf(this.now), opener: "tool", opened };
+    const about = { class: "wb-calls wb-by-need", rows, columns: columnsOf(this.now), opener: "tool", opened };
     return html`<${DataTable}
       ...${about}
       id=${({ call_id: id }) => id}
@@ -193,8 +191,8 @@ export class Calls {
 
   /** Whether a call is still in the state that is filtered by. */
   matches({ state, ended_at: ended }) {
-    const wanted = this.filters.state;
-    return wanted === EVERY || state === wanted || (wanted === "open" && !ended);
+    const filter = this.filters.state;
+    return filter === EVERY || state === filter || (filter === "open" && !ended);
   }
 }
 
@@ -213,8 +211,26 @@ function columnsOf(now) {
     { key: "origin", label: "Source", cell: (call) => html`<${Origin} of=${call} />` },
     { key: "caller", label: "Called by", cell: ({ agent_id: agent, caller }) => agent ?? caller },
     { key: "state", label: "State", cell: stateMark },
+    { key: "about", label: "Arguments or error", wide: true, cell: aboutText, title: aboutText },
     { key: "took", label: "Took", cell: (call) => (took(call) === null ? "" : duration(took(call))) },
   ];
+}
+
+/** Why a call failed, or what the tool was called with. */
+function aboutText({ error_code: code, tool_input: given, tool_result: result }) {
+  if (!code) return given === "{}" ? "" : oneLine(given);
+  const text = errorText(result);
+  return oneLine(text.includes(code) ? text : `${code}: ${text}`);
+}
+
+/** A text is JSON, unless only its beginning is kept. */
+function errorText(result) {
+  try {
+    const value = JSON.parse(result ?? "");
+    return typeof value === "string" ? value : result;
+  } catch {
+    return (result ?? "").replace(/^"/, "");
+  }
 }
 
 function nameAndProgress(call, opener) {
@@ -226,4 +242,47 @@ function stateMark({ state }) {
   return html`<span class="wb-state"
     ><${Icon} name=${callIcon(state)} /><span>${CALL_STATES[state] ?? state}</span></span
   >`;
+}
+
+/** @typedef {{call_id: string, state: string, ended_at: string|null, [more: string]: any}} Call ids sort by time */
+
+/** The calls of tools that are known, the newest first: a page of them, which newer ones join. Pure. */
+class CallList {
+  constructor() {
+    /** @type {Map<string, Call>} by id */
+    this.calls = new Map();
+    /** The cursor of the calls before them; null: there are none. @type {string|null} */
+    this.cursor = null;
+  }
+
+  /** Take the newest page. If calls are missing between it and those that are known, these are forgotten. @param {{calls: Call[], next_cursor: string|null}} page */
+  takeNewest({ calls, next_cursor: cursor }) {
+    const isJoined = calls.some(({ call_id: id }) => this.calls.has(id));
+    if (!isJoined || !this.calls.size) {
+      this.calls = new Map();
+      this.cursor = cursor;
+    }
+    this.put(calls);
+  }
+
+  /** Take the page after the cursor. */
+  takeEarlier({ calls, next_cursor: cursor }) {
+    this.put(calls);
+    this.cursor = cursor;
+  }
+
+  /** Take newer versions of calls that are known. @param {Call[]} calls */
+  refresh(calls) {
+    this.put(calls.filter(({ call_id: id }) => this.calls.has(id)));
+  }
+
+  /** Calls that are not in these, and had not ended when they were read. @param {Call[]} calls */
+  openBesides(calls) {
+    const read = new Set(calls.map(({ call_id: id }) => id));
+    return [...this.calls.values()].filter((call) => !call.ended_at && !read.has(call.call_id));
+  }
+
+  put(calls) {
+    for (const call of calls) this.calls.set(call.call_id, call);
+  }
 }

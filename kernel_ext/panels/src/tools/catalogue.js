@@ -6,8 +6,7 @@ import { Button, Embedded, html, render, useLayoutEffect, useOnce } from "../com
 import { searchField } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
-import { Origin } from "./origin.js";
-import { KINDS, byOrigin, origin } from "./state.js";
+import { KINDS, Origin, byOrigin, origin } from "./state.js";
 import { ToolDetails } from "./tool_details.js";
 
 const STEP = 50;
@@ -20,6 +19,7 @@ const COLUMNS = [
   { key: "hints", label: "Effects", value: hintOf },
   {
     key: "about",
+    wide: true,
     label: "Description",
     cell: ({ problem, description }) => (problem ? `Cannot be called now: ${problem}` : description),
   },
@@ -44,7 +44,9 @@ export class Catalogue {
   }
 
   summary() {
-    return this.desk.store.loaded.has("catalogue") ? plural(this.tools.length, "tool") : "";
+    if (!this.desk.store.loaded.has("catalogue")) return "";
+    const own = this.count();
+    return `${plural(own, "tool")} · ${plural(this.tools.length - own, "operation")} of Workbench`;
   }
 
   /** How many tools there are besides the operations of Workbench. */
@@ -60,11 +62,11 @@ export class Catalogue {
     const { filters } = this;
     const { tables, loaded } = this.desk.store;
     const matching = tools.filter((tool) => matches(tool, filters));
-    const shown = tools.filter((tool) => matching.includes(tool) || this.opened.includes(tool.id));
+    const visible = tools.filter((tool) => matching.includes(tool) || this.opened.includes(tool.id));
     const view = html`<div class="wb-line">${this.chips(tools)} ${this.servers(tools)}</div>
       <div>${tables.catalogue.get("")?.error.message}</div>
       ${!matching.length && loaded.has("catalogue") && this.empty(tools.length)}
-      ${shown.length > 0 && this.table(shown)}`;
+      ${visible.length > 0 && this.table(visible)}`;
     render(view, this.element);
   }
 
@@ -92,7 +94,15 @@ export class Catalogue {
 
   table(rows) {
     const { desk, enabled, filters, opened } = this;
-    const about = { class: "wb-tools", rows, columns: COLUMNS, step: STEP, filters, opened, name: ({ name }) => name };
+    const about = {
+      class: "wb-tools wb-by-need",
+      rows,
+      columns: COLUMNS,
+      step: STEP,
+      filters,
+      opened,
+      name: ({ name }) => name,
+    };
     return html`<${DataTable}
       ...${about}
       rowClass=${({ problem }) => (problem ? "wb-unavailable" : "")}
@@ -104,15 +114,15 @@ export class Catalogue {
   }
 
   toggle(id) {
-    this.opened = this.opened.includes(id) ? this.opened.filter((one) => one !== id) : [...this.opened, id];
+    this.opened = this.opened.includes(id) ? this.opened.filter((other) => other !== id) : [...this.opened, id];
     this.update(this.enabled);
   }
 
   filter(change) {
     this.filters = { ...this.filters, ...change };
     this.update(this.enabled);
-    const shown = this.tools.filter((tool) => matches(tool, this.filters)).length;
-    this.desk.announce(`${plural(Math.min(shown, STEP), "tool")} shown.`);
+    const count = this.tools.filter((tool) => matches(tool, this.filters)).length;
+    this.desk.announce(`${plural(Math.min(count, STEP), "tool")} shown.`);
   }
 
   clear() {
@@ -129,8 +139,8 @@ function Details({ tool, desk, enabled }) {
   return html`<${Embedded} element=${details.element} />`;
 }
 
-function matches({ name, title, description, kind, server }, { kind: wanted, server: at, text }) {
-  if (wanted !== null && kind !== wanted) return false;
+function matches({ name, title, description, kind, server }, { kind: wantedKind, server: at, text }) {
+  if (wantedKind !== null && kind !== wantedKind) return false;
   if (at !== EVERY && server !== at) return false;
   const about = [name, title, description, server].join("\n").toLowerCase();
   return text.split(/\s+/).every((word) => about.includes(word));

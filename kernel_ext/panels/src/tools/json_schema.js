@@ -16,15 +16,15 @@ export function parametersOf(schema) {
 }
 
 function parameter(name, part, root, required) {
-  const known = resolved(part, root);
-  const options = optionsOf(known);
-  const kind = options.length ? "choice" : kindOf(known);
+  const schema = resolved(part, root);
+  const options = optionsOf(schema);
+  const kind = options.length ? "choice" : kindOf(schema);
   return {
     name,
     kind,
     required,
-    description: textOf(known.description),
-    initial: initialOf(known, kind, options),
+    description: textOf(schema.description),
+    initial: initialOf(schema, kind, options),
     options,
   };
 }
@@ -37,7 +37,7 @@ function resolved(part, root, depth = 0) {
   if (name) return { ...resolved(root.$defs?.[name], root, depth + 1), ...own };
   const choices = part.anyOf ?? part.oneOf;
   if (!Array.isArray(choices)) return part;
-  const others = choices.filter((one) => one?.type !== "null");
+  const others = choices.filter((choice) => choice?.type !== "null");
   return others.length === 1 ? { ...resolved(others[0], root, depth + 1), ...described(part) } : described(part);
 }
 
@@ -59,7 +59,7 @@ function kindOf({ type, format, writeOnly }) {
 }
 
 function typesOf(type) {
-  return [type].flat().filter((one) => one && one !== "null");
+  return [type].flat().filter((name) => name && name !== "null");
 }
 
 function initialOf({ default: value }, kind, options) {
@@ -75,16 +75,16 @@ function initialOf({ default: value }, kind, options) {
  */
 export function argumentsOf(parameters, typed) {
   const [values, problems] = [{}, {}];
-  for (const one of parameters) {
-    const text = typed[one.name] ?? "";
-    if (!text && !(one.required && one.kind === "text")) {
-      if (one.required) problems[one.name] = "A value is required.";
+  for (const parameter of parameters) {
+    const text = typed[parameter.name] ?? "";
+    if (!text && !(parameter.required && parameter.kind === "text")) {
+      if (parameter.required) problems[parameter.name] = "A value is required.";
       continue;
     }
     try {
-      values[one.name] = READ[one.kind](text, one);
+      values[parameter.name] = READ[parameter.kind](text, parameter);
     } catch (error) {
-      problems[one.name] = error.message;
+      problems[parameter.name] = error.message;
     }
   }
   return { values, problems };

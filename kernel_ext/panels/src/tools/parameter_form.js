@@ -1,10 +1,9 @@
 /** The arguments of a tool: a field for each parameter, or all of them as JSON. */
 
-import { field, input, select, textarea } from "../lib/controls.js";
+import { Segments, field, input, select, textarea } from "../lib/controls.js";
 import { freshId, h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { argumentsOf, json, parametersOf } from "./json_schema.js";
-import { Segments } from "../lib/segments.js";
 
 const MODES = { fields: "Fields", json: "JSON" };
 const NOTHING = "(not set)";
@@ -16,7 +15,11 @@ export class ParameterForm {
     this.controls = new Map();
     this.problems = new Map();
     this.modes = new Segments(MODES, "Show the arguments as", (mode) => this.show(mode));
-    this.fields = h("div", { class: "wb-stack wb-roomy" }, ...(this.parameters ?? []).map((one) => this.field(one)));
+    this.fields = h(
+      "div",
+      { class: "wb-stack wb-roomy" },
+      ...(this.parameters ?? []).map((parameter) => this.field(parameter)),
+    );
     this.text = textarea(JSON.stringify(values ?? {}, null, 2), 6, { "aria-label": "Arguments as JSON" });
     this.textProblem = problemBox(this.text);
     this.json = h("div", {}, this.text, this.textProblem);
@@ -39,9 +42,9 @@ export class ParameterForm {
     const problem = problemBox(control);
     this.controls.set(name, control);
     this.problems.set(name, problem);
-    const made = field(required ? name : `${name} (optional)`, control);
-    made.append(problem, ...(description ? [h("p", { class: "wb-label" }, description)] : []));
-    return made;
+    const element = field(required ? name : `${name} (optional)`, control);
+    element.append(problem, ...(description ? [h("p", { class: "wb-label" }, description)] : []));
+    return element;
   }
 
   /** Show fields or JSON; what was typed in the one is taken along to the other where it can be. */
@@ -120,8 +123,8 @@ function problemBox(control) {
 function controlOf(parameter) {
   const { kind, initial, options, required } = parameter;
   if (kind === "choice") {
-    const listed = options.map((value, at) => [String(at), String(value)]);
-    return select(required ? listed : [["", NOTHING], ...listed], initial);
+    const choices = options.map((value, at) => [String(at), String(value)]);
+    return select(required ? choices : [["", NOTHING], ...choices], initial);
   }
   if (kind === "json") return textarea(initial, 3, { placeholder: "JSON" });
   if (kind === "text") return textarea(initial, 1, { class: "wb-input wb-area wb-short-area" });

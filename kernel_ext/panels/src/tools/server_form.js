@@ -51,11 +51,11 @@ export class ServerForm {
   read() {
     try {
       const typed = json(this.config.value);
-      const named = typed?.mcpServers ?? typed;
-      const [[name, config] = [], ...others] = Object.entries(named ?? {});
+      const servers = typed?.mcpServers ?? typed;
+      const [[name, config] = [], ...others] = Object.entries(servers ?? {});
       const isNamed = !others.length && typeof config === "object" && !Array.isArray(config);
       const own = this.server?.name ?? (this.name.value.trim() || (isNamed ? name : ""));
-      return { name: own, config: isNamed ? config : named };
+      return { name: own, config: isNamed ? config : servers };
     } catch (error) {
       this.requests.showError(Object.assign(error, { code: "INVALID_ARGUMENTS" }));
       this.config.focus();

@@ -1,4 +1,6 @@
-/** The kinds of tools, and the states of their calls, as a person reads them. Pure. */
+/** The kinds of tools, and the states of their calls, as a person reads them. */
+
+import { html } from "../components/ui.js";
 
 /** Labels of the kinds of tools, in the order in which a person looks for them. */
 export const KINDS = {
@@ -38,6 +40,7 @@ export function progressOf({ progress, progress_total: total, progress_message: 
 /** How far a call is: "40 %, reading"; null if it has not said so. @param {number|null} done @param {number|null} total @param {string|null} message */
 export function progressText(done, total, message) {
   if (typeof done !== "number") return null;
+  if (done === 0 && !total && message) return message;
   const share = total > 0 ? `${Math.round((100 * done) / total)} %` : done.toLocaleString("en");
   return [share, message].filter(Boolean).join(", ");
 }
@@ -55,4 +58,12 @@ export function byOrigin(one, other) {
 
 function compare(one, other) {
   return one < other ? -1 : Number(one > other);
+}
+
+const ELSEWHERE = { mcp: "Runs on an MCP server", trait: "Runs on another node of the network" };
+
+/** The badge that tells tools of MCP servers from those that run here. @param {{of: any}} props a tool, or a call of one */
+export function Origin({ of: tool }) {
+  const where = tool.source === "mcp" ? (ELSEWHERE[tool.kind] ?? ELSEWHERE.mcp) : "Runs here";
+  return html`<span class="wb-source" data-source=${tool.source} title=${where}>${origin(tool)}</span>`;
 }

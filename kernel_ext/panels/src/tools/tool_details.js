@@ -1,7 +1,7 @@
 /** One tool, opened: what it says about itself, whether agents may call it, and a form to try it. */
 
 import { Facts, labelled } from "../lib/blocks.js";
-import { enable } from "../lib/controls.js";
+import { Segments, enable } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
@@ -9,7 +9,6 @@ import { resultBlocks, valueBlock } from "../contents/values.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { ParameterForm } from "./parameter_form.js";
-import { PermissionChoice } from "./permission_choice.js";
 import { KINDS } from "./state.js";
 
 export class ToolDetails {
@@ -55,9 +54,9 @@ export class ToolDetails {
   }
 
   async read() {
-    const found = await this.reader.send("get_tool", { name: this.tool.name });
+    const tool = await this.reader.send("get_tool", { name: this.tool.name });
     this.reader.clearError();
-    this.draw(found);
+    this.draw(tool);
   }
 
   /** Draw what the row does not have. What was typed stays unless the parameters have changed. */
@@ -140,6 +139,73 @@ export class ToolDetails {
 
 /** What is wrong with which argument. @returns {Record<string, string>} */
 function problemsOf(error) {
-  const found = error?.details?.problems ?? [];
-  return Object.fromEntries(found.map(({ field, reason }) => [field.split(".")[0], reason]));
+  const problems = error?.details?.problems ?? [];
+  return Object.fromEntries(problems.map(({ field, reason }) => [field.split(".")[0], reason]));
+}
+
+const CHOICES = { always: "Always", ask: "Ask me", never: "Never" };
+
+/** Whether agents and the models of conversations may call a tool: always, after asking the person, or never. */
+class PermissionChoice {
+  /** @param {any} desk @param {any} tool its row */
+  constructor(desk, tool) {
+    this.desk = desk;
+    this.tool = tool;
+    this.requests = new RequestRunner(desk);
+    this.segments = new Segments(CHOICES, `Permission to call ${tool.name}`, (permission) => this.choose(permission));
+    this.note = h("span", { class: "wb-muted" });
+    this.narrowed = h("ul", { class: "wb-list", "aria-label": "Calls that run without asking" });
+    // Agents are granted the operations of Workbench with their role and level.
+    const who = tool.kind === "operation" ? "Models of conversations" : "Agents and models of conversations";
+    this.element = h(
+      "div",
+      { class: "wb-stack" },
+      h("div", { class: "wb-label" }, `${who} may call it`),
+      h("div", { class: "wb-line" }, this.segments.element, this.note),
+      this.narrowed,
+      this.requests.errorBox,
+    );
+    this.update();
+  }
+
+  /** Show what is decided, or what holds if nothing is. */
+  update() {
+    const decided = decidedAbout(this.desk.store.tables.permissions, this.tool);
+    this.segments.show(decided?.permission ?? (this.tool.read_only ? "always" : "ask"));
+    const changed = "It has changed since: you are asked again.";
+    const narrowed = narrowedAbout(this.desk.store.tables.permissions, this.tool);
+    const none = narrowed.length ? "" : "You have decided nothing about it yet.";
+    setText(this.note, decided ? (decided.changes.length ? changed : "") : none);
+    this.narrowed.replaceChildren(...narrowed.map((text) => h("li", { class: "wb-muted wb-wrap" }, text)));
+  }
+
+  async choose(permission) {
+    const { name } = this.tool;
+    const outcome = await this.requests.run("set_tool_permission", { name, permission });
+    if (!outcome) return;
+    this.segments.show(permission);
+    setText(this.note, "");
+    this.desk.announce(`${name}: ${CHOICES[permission].toLowerCase()}.`);
+  }
+}
+
+/** What is decided about a tool as it is offered here, or else about all tools of its name. */
+function decidedAbout(permissions, { name, offered_by: offerer }) {
+  return permissions.get(`${name} ${offerer}`) ?? permissions.get(`${name} `);
+}
+
+/** Which calls of a tool run without asking: those of a conversation, for a task, or with such arguments. */
+function narrowedAbout(permissions, { name, offered_by: offerer }) {
+  const isNarrowed = (row) => row.conversation_id || row.task_id || row.arguments;
+  return [...permissions.values()]
+    .filter((row) => row.tool === name && row.offered_by === offerer && isNarrowed(row))
+    .map(({ conversation_id: conversation, task_id: task, arguments: such, changes }) => {
+      const parts = [
+        conversation && `in the conversation ${conversation}`,
+        task && `for task ${task}`,
+        such && `with ${JSON.stringify(such)}`,
+      ];
+      const outdated = changes.length ? " – no more, because it has changed" : "";
+      return `Runs without asking ${parts.filter(Boolean).join(" ")}${outdated}`;
+    });
 }

@@ -1,7 +1,7 @@
 /** The Tools tab: the catalogue of all tools, their calls as they happen, and the MCP servers. */
 
 import { freshId, h, setText } from "../lib/dom.js";
-import { Segments } from "../lib/segments.js";
+import { Segments } from "../lib/controls.js";
 import { Calls } from "./calls.js";
 import { Catalogue } from "./catalogue.js";
 import { Servers } from "./servers.js";

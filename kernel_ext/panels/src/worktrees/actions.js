@@ -54,8 +54,8 @@ export class WorktreeActions {
     this.resolve.hidden = none || !(worktree.conflicts?.length || worktree.merging);
     this.discard.hidden = none;
     this.buttons.hidden = state === "closed";
-    for (const one of [this.review, this.request, this.resolve, this.discard]) {
-      setAttribute(one, "aria-label", `${one.textContent} ${name}`);
+    for (const element of [this.review, this.request, this.resolve, this.discard]) {
+      setAttribute(element, "aria-label", `${element.textContent} ${name}`);
     }
     setAttribute(this.update, "aria-label", `Update ${name} from ${target}`);
     this.drawConsequences?.();
@@ -119,8 +119,9 @@ export class WorktreeActions {
     confirm.element.firstChild.after(list, branch.element);
     this.confirmBox.replaceChildren(confirm.element);
     this.drawConsequences = () => {
-      const wanted = discardConsequences(this.worktree, this.agents, branch.box.checked);
-      if (list.textContent !== wanted.join("")) list.replaceChildren(...wanted.map((text) => h("li", {}, text)));
+      const consequences = discardConsequences(this.worktree, this.agents, branch.box.checked);
+      if (list.textContent !== consequences.join(""))
+        list.replaceChildren(...consequences.map((text) => h("li", {}, text)));
     };
     this.drawConsequences();
     confirm.focus();

@@ -70,10 +70,10 @@ export class WorktreeCard {
 
   /** What is wrong, what would conflict, or that nothing would. */
   drawConflicts(worktree) {
-    const found = conflictsOf(worktree);
-    const bad = found.length > 0 || Boolean(worktree.problem);
-    const names = found.map(([other, files]) => `${other} (${plural(files.length, "file")})`);
-    const conflicts = found.length ? `Conflicts with ${conflictsText(names)}` : "No conflicts predicted";
+    const pairs = conflictsOf(worktree);
+    const bad = pairs.length > 0 || Boolean(worktree.problem);
+    const names = pairs.map(([other, files]) => `${other} (${plural(files.length, "file")})`);
+    const conflicts = pairs.length ? `Conflicts with ${conflictsText(names)}` : "No conflicts predicted";
     const text = worktree.problem ?? conflicts;
     if (this.conflicts.textContent === text) return;
     setAttribute(this.conflicts, "title", problemsOf(worktree).join("\n"));

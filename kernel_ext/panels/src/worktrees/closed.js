@@ -69,7 +69,7 @@ function reasonAndBundle(row) {
 function decision({ status, approval, closed_by: closedBy, reason }) {
   if (status !== "integrated" || !approval) return { requester: "", by: closedBy, reason };
   return {
-    requester: approval.requester,
+    requester: approval.asker ?? approval.requester,
     by: approval.person || approval.decided_by,
     reason: approval.decision_reason,
   };

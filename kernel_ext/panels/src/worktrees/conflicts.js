@@ -1,10 +1,9 @@
-/** Predicted conflicts between worktrees, and with their targets: a table, and the files of one pair. */
+/** Predicted conflicts between worktrees, and with their targets: a table, the files of one pair, and all by file. */
 
 import { button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { plural, shortList } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
-import { fileTable } from "./conflicts_by_file.js";
 
 const HINT = "Point at a number to see the files, or press it to keep them in view.";
 const STEPS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
@@ -59,8 +58,8 @@ export class Conflicts {
     const total = this.store.tables.worktrees.size;
     if (!total) return "There are no worktrees.";
     if (!pairs.length) return "No conflicts are predicted, neither between worktrees nor with their targets.";
-    const named = new Set(pairs.flatMap(({ one, other, is_target: target }) => (target ? [one] : [one, other])));
-    const others = total - named.size;
+    const inConflict = new Set(pairs.flatMap(({ one, other, is_target: target }) => (target ? [one] : [one, other])));
+    const others = total - inConflict.size;
     const rest = ` ${plural(others, "other worktree")} would not; ${others === 1 ? "it is" : "they are"} not listed.`;
     return `${plural(pairs.length, "pair")} would conflict if integrated now.${others > 0 ? rest : ""}`;
   }
@@ -169,4 +168,49 @@ function neighbour(cell, [row, column]) {
   const line = cell.parentElement;
   const body = [...line.parentElement.children];
   return body[body.indexOf(line) + row]?.children[cell.cellIndex + column];
+}
+
+/**
+ * The files in conflict, those of the most pairs first. Pure.
+ * @param {any[]} pairs
+ * @returns {{path: string, targets: string[], worktrees: string[], pairs: number}[]}
+ */
+function conflictsByFile(pairs) {
+  const byPath = new Map();
+  for (const { one, other, is_target: isTarget, files } of pairs) {
+    for (const path of files) {
+      if (!byPath.has(path)) byPath.set(path, { path, targets: new Set(), worktrees: new Set(), pairs: 0 });
+      const file = byPath.get(path);
+      file.pairs += 1;
+      file.worktrees.add(one);
+      (isTarget ? file.targets : file.worktrees).add(other);
+    }
+  }
+  return [...byPath.values()]
+    .map((file) => ({
+      ...file,
+      targets: [...file.targets].sort(byName),
+      worktrees: [...file.worktrees].sort(byName),
+    }))
+    .sort((a, b) => b.pairs - a.pairs || byName(a.path, b.path));
+}
+
+/** A table of them. @param {any[]} pairs @param {(name: string) => void} onOpen a worktree is to be shown */
+function fileTable(pairs, onOpen) {
+  const heads = ["File", "Changed on the same lines in", "Pairs"].map((name) => h("th", { scope: "col" }, name));
+  const rows = conflictsByFile(pairs).map((file) => line(file, onOpen));
+  const attributes = { class: "wb-table wb-conflict-files", "aria-label": "Conflicts by file" };
+  return h("table", attributes, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows));
+}
+
+function line({ path, targets, worktrees, pairs }, onOpen) {
+  const links = worktrees.map((name) => button(name, "wb-link", () => onOpen(name), `Open ${name} (${path})`));
+  const marks = targets.map((name) => h("strong", { title: `${name}, a target` }, name));
+  return h(
+    "tr",
+    { class: "wb-table-row" },
+    h("th", { scope: "row", class: "wb-conflict-file", title: path }, h("code", {}, path)),
+    h("td", {}, h("span", { class: "wb-line" }, ...marks, ...links)),
+    h("td", { class: "wb-digits" }, plural(pairs, "pair")),
+  );
 }

@@ -1,13 +1,12 @@
 /** The changes of a worktree: a list of files beside their lines, committed or not. */
 
-import { button } from "../lib/controls.js";
+import { Segments, button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { lineCounts, plural } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
-import { Segments } from "../lib/segments.js";
 import { loadHighlighter } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
-import { countNodes, FileDiff, pathNodes } from "../lib/file_diff.js";
+import { FileDiff, countNodes, pathNodes } from "../lib/file_diff.js";
 import { currentPlace } from "../review/comments.js";
 import { LineSelection } from "../review/line_selection.js";
 import { Requested, requestsOf } from "../review/requested.js";
@@ -107,7 +106,7 @@ export class Diff {
     this.requested.update(worktree.id, Date.now());
     this.drawSent();
     this.drawSides();
-    const stale = this.found && this.stamp !== stampOf(worktree, this.side);
+    const stale = this.diff && this.stamp !== stampOf(worktree, this.side);
     if (stale && !this.files.length) this.refresh.now();
     else this.newer.hidden = !stale;
   }
@@ -134,7 +133,7 @@ export class Diff {
 
   /** The newest request for changes after which there were commits. */
   get newestAnswered() {
-    return requestsOf(this.desk.store.tables, this.worktree.id).find((one) => one.commits_since > 0);
+    return requestsOf(this.desk.store.tables, this.worktree.id).find((request) => request.commits_since > 0);
   }
 
   /** Show what has changed since changes were requested. */
@@ -146,12 +145,12 @@ export class Diff {
 
   /** Whether lines can be commented on: those of commits. */
   get canComment() {
-    return this.worktree.status === "active" && this.side !== "uncommitted" && Boolean(this.found?.commit);
+    return this.worktree.status === "active" && this.side !== "uncommitted" && Boolean(this.diff?.commit);
   }
 
   comment(chosen) {
     const { rows } = chosen;
-    this.review.write(chosen, this.found.commit, () => {
+    this.review.write(chosen, this.diff.commit, () => {
       this.selection.clear();
       rows.at(-1).tabIndex = -1;
       rows.at(-1).focus();
@@ -174,9 +173,9 @@ export class Diff {
   /** Show the lines that a comment is about: those of all that was committed. */
   async goToComment(comment) {
     if (this.side !== "committed") this.setSide("committed");
-    if (!this.found) await this.refresh.running;
+    if (!this.diff) await this.refresh.running;
     const { path, side, line } = currentPlace(comment);
-    const file = this.files.find((one) => one.path === path);
+    const file = this.files.find((each) => each.path === path);
     if (!file) return;
     this.goTo(file);
     file.approach();
@@ -188,7 +187,7 @@ export class Diff {
 
   clear() {
     this.refresh?.stop();
-    this.found = null;
+    this.diff = null;
     this.requests.clearError();
     this.observer.disconnect();
     this.files = [];
@@ -204,10 +203,10 @@ export class Diff {
   async load(side) {
     const { refresh, worktree } = this;
     const stamp = stampOf(worktree, side);
-    const found = await this.requests.send("get_worktree_diff", this.request());
+    const diff = await this.requests.send("get_worktree_diff", this.request());
     if (refresh !== this.refresh) return; // another worktree or side is shown
     this.stamp = stamp;
-    this.found = found;
+    this.diff = diff;
     this.requests.clearError();
     this.draw(this.position());
   }
@@ -227,7 +226,7 @@ export class Diff {
   draw(position) {
     const closed = new Set(this.files.filter(({ open }) => !open).map(({ path }) => path));
     this.observer.disconnect();
-    this.files = this.found.files.map((file) => this.fileDiff(file));
+    this.files = this.diff.files.map((file) => this.fileDiff(file));
     for (const file of this.files) {
       if (closed.has(file.path)) file.toggle(false);
       file.element.file = file;
@@ -256,17 +255,17 @@ export class Diff {
   }
 
   summaryText() {
-    const { added, removed } = lineCounts(this.found.files);
+    const { added, removed } = lineCounts(this.diff.files);
     const counts = `${plural(this.files.length, "file")} +${added.toLocaleString("en")} −${removed.toLocaleString("en")}`;
     if (this.side === "uncommitted") return `${counts}, not committed`;
     if (this.side === "since") return `${counts}, since changes were requested`;
-    return `${counts} at ${this.found.commit?.slice(0, 7) ?? "?"}, compared with ${this.found.target}`;
+    return `${counts} at ${this.diff.commit?.slice(0, 7) ?? "?"}, compared with ${this.diff.target}`;
   }
 
   emptyText() {
     if (this.side === "uncommitted") return "Everything is committed.";
     if (this.side === "since") return "Nothing has changed since.";
-    return `It has no commits that ${this.found.target} does not have.`;
+    return `It has no commits that ${this.diff.target} does not have.`;
   }
 
   entry(file) {
@@ -308,7 +307,7 @@ export class Diff {
   }
 
   restore({ path, offset }) {
-    const file = this.files.find((one) => one.path === path);
+    const file = this.files.find((each) => each.path === path);
     if (file) this.body.scrollTop = file.element.offsetTop + offset;
   }
 

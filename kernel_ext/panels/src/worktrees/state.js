@@ -43,8 +43,8 @@ export function stateLabel(worktree, state) {
  * @returns {(name: string) => {agents: Set<string>, tasks: number}}
  */
 export function occupancy(tables, now) {
-  const found = new Map();
-  const of = (name) => found.get(name) ?? found.set(name, { agents: new Set(), tasks: 0 }).get(name);
+  const occupants = new Map();
+  const of = (name) => occupants.get(name) ?? occupants.set(name, { agents: new Set(), tasks: 0 }).get(name);
   for (const agent of tables.agents.values()) {
     const state = agentState(agent, now);
     if (agent.worktree && isAdmitted(state) && state !== "terminated") of(agent.worktree).agents.add(agent.id);
@@ -54,7 +54,7 @@ export function occupancy(tables, now) {
     of(task.worktree).tasks += 1;
     if (WORKING.has(task.status) && task.assigned_agent_id) of(task.worktree).agents.add(task.assigned_agent_id);
   }
-  return (name) => found.get(name) ?? { agents: new Set(), tasks: 0 };
+  return (name) => occupants.get(name) ?? { agents: new Set(), tasks: 0 };
 }
 
 /** Predicted conflicts: `[["main", files], ["bills", files]]`, the target first. @param {any} worktree */

@@ -1,19 +1,17 @@
 /** The worktrees: a card for each, the table of predicted conflicts, those that are closed, and the page of one. */
 
 import { Chips } from "../lib/chips.js";
-import { button, searchField } from "../lib/controls.js";
+import { Segments, button, field, form, formButtons, input, searchField } from "../lib/controls.js";
 import { freshId, h, prose, setText } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
-import { Segments } from "../lib/segments.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { WorktreeCard } from "./card.js";
 import { ClosedWorktrees } from "./closed.js";
 import { Conflicts } from "./conflicts.js";
-import { NewWorktreeForm } from "./new_form.js";
 import { SavedViews } from "../saved_views/saved_views.js";
 import { WorktreePage } from "./page.js";
-import { conflictsOf, occupancy, PENDING, worktreeState } from "./state.js";
+import { PENDING, conflictsOf, occupancy, worktreeState } from "./state.js";
 
 /** With so many worktrees or fewer there is no text filter. */
 const FEW = 6;
@@ -64,7 +62,7 @@ export class Worktrees {
     const clear = button("Show all", "wb-link", () => this.clear());
     this.noMatch = h("p", { class: "wb-empty" }, "No worktree matches the filters. ", clear);
     this.list = h("ul", { class: "wb-worktrees", "aria-labelledby": id });
-    const make = (name) => new WorktreeCard(name, this.desk, { open: (wanted) => this.open(wanted), done });
+    const make = (name) => new WorktreeCard(name, this.desk, { open: (worktree) => this.open(worktree), done });
     const onRemove = (_, hadFocus) => hadFocus && (this.list.querySelector(".wb-opener") ?? this.newButton).focus();
     this.cards = new KeyedList(this.list, make, { onRemove });
     const parts = [this.toolbar(id), this.formBox, this.requests.errorBox, this.empty, this.chips.element];
@@ -155,9 +153,9 @@ export class Worktrees {
     else this.requests.clearError();
     this.empty.hidden = total > 0 || this.mode === "closed" || !this.store.loaded.has("worktrees");
     this.newButton.hidden = Boolean(error) && !total;
-    const shown = error?.code ?? "none";
-    if (this.empty.hidden || this.empty.dataset.shown === shown) return;
-    this.empty.dataset.shown = shown;
+    const reason = error?.code ?? "none";
+    if (this.empty.hidden || this.empty.dataset.shown === reason) return;
+    this.empty.dataset.shown = reason;
     const create = button("New worktree…", "wb-link", () => this.openForm());
     const call = h("code", {}, 'wb.call("create_worktree", name="…")');
     this.empty.replaceChildren(
@@ -174,8 +172,8 @@ export class Worktrees {
     const { tables } = this.store;
     const row = tables.worktrees.get(this.opened.id);
     if (row) this.opened = row;
-    const shown = row ?? { ...this.opened, status: "closed" };
-    this.page.update(shown, worktreeState(shown, tables), occupants(shown.id), now, this.enabled);
+    const worktree = row ?? { ...this.opened, status: "closed" };
+    this.page.update(worktree, worktreeState(worktree, tables), occupants(worktree.id), now, this.enabled);
   }
 
   matches(row, state, occupants) {
@@ -253,5 +251,57 @@ export class Worktrees {
     if (!outcome) return;
     const { name, branch_name: branch, integration_target: target, path } = outcome;
     this.showNote(`Created ${name}: branch ${branch}, to be integrated into ${target}. Its files are in ${path}.`);
+  }
+}
+
+/** A form that creates a worktree. */
+class NewWorktreeForm {
+  /** @param {any} desk @param {(outcome: any|null) => void} onDone null: it was cancelled */
+  constructor(desk, onDone) {
+    this.requests = new RequestRunner(desk);
+    this.onDone = onDone;
+    this.name = input("", { maxlength: 60, required: true, placeholder: "robust-statistics" });
+    const plain = () => setText(this.submit, "Create");
+    this.branch = input("", { maxlength: 200, placeholder: "wb/<name>/main", on: { input: plain } });
+    this.source = input("", { maxlength: 200, placeholder: "the current branch" });
+    this.submit = h("button", { class: "wb-button wb-primary", type: "submit" }, "Create");
+    const cancel = () => onDone(null);
+    this.element = form(
+      { class: "wb-box wb-stack wb-roomy", "aria-label": "New worktree" },
+      { submit: () => this.run(), escape: cancel },
+      h(
+        "div",
+        { class: "wb-fields wb-fields-3" },
+        field("Name", this.name),
+        field("Branch (optional)", this.branch),
+        field("Start from, and integrate into (optional)", this.source),
+      ),
+      formButtons(this.submit, cancel),
+      this.requests.errorBox,
+    );
+  }
+
+  focus() {
+    this.name.focus();
+  }
+
+  async run() {
+    const args = {
+      name: this.name.value.trim(),
+      branch_name: this.branch.value.trim() || null,
+      source_branch: this.source.value.trim() || null,
+    };
+    const outcome = await this.requests.run("create_worktree", args, this.submit, "Creating…");
+    if (outcome) this.onDone(outcome);
+    else if (this.requests.error?.code === "BRANCH_EXISTS" && !args.branch_name)
+      this.offer(this.requests.error.details);
+    else this.name.focus();
+  }
+
+  /** The usual branch exists: put it into its field, so that the next press continues it. */
+  offer({ branch }) {
+    this.branch.value = branch;
+    setText(this.submit, `Continue ${branch}`);
+    this.submit.focus();
   }
 }

@@ -106,12 +106,17 @@ async def network(tmp_path: Path) -> AsyncIterator[Network]:
 
     Args:
         moves: it gets another port than before.
+        port: it gets this one.
     """
     async with AsyncExitStack() as stations:
         ports: dict[str, int] = {}
 
         async def started(
-            name: str, first_contact: Station | str | None = None, moves: bool = False, **more: Any
+            name: str,
+            first_contact: Station | str | None = None,
+            moves: bool = False,
+            port: int | None = None,
+            **more: Any,
         ) -> Station:
             project = tmp_path / name
             project.mkdir(exist_ok=True)
@@ -122,8 +127,8 @@ async def network(tmp_path: Path) -> AsyncIterator[Network]:
             )
             workbench = await stack.enter_async_context(Workbench.open(settings))
             servers = await stack.enter_async_context(Servers(workbench))
-            if moves or name not in ports:
-                ports[name] = free_port()
+            if port or moves or name not in ports:
+                ports[name] = port or free_port()
             await servers.start(ports[name])
             return Station(name, project, more, workbench, stack, ports[name])
 

@@ -59,7 +59,7 @@ class Picky:
         if isinstance(payload, FetchManifests):
             return response(signed(self.node.identity, ManifestsPayload(manifests=[]), self.here.rid))
         assert isinstance(payload, EventsPayload)
-        names: list[Any] = [getattr(one.rid, "name", None) for one in payload.events]
+        names: list[Any] = [getattr(event.rid, "name", None) for event in payload.events]
         found = [self.answers[name] for name in names if name in self.answers]
         if self.to_all or found:
             status, body = self.to_all or found[0]

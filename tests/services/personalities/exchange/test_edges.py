@@ -29,8 +29,8 @@ async def proposal(here: Here, ada: Other, *types: str) -> Row:
 
 
 async def known_edges(here: Here) -> list[tuple[str, Any]]:
-    found = await here.rows("SELECT status, rid_types FROM koi_edges ORDER BY rid")
-    return [(row["status"], json.loads(row["rid_types"])) for row in found]
+    rows = await here.rows("SELECT status, rid_types FROM koi_edges ORDER BY rid")
+    return [(row["status"], json.loads(row["rid_types"])) for row in rows]
 
 
 async def test_approving_an_edge_sends_the_known_personalities_before_the_approval(here: Here, ada: Other) -> None:

@@ -80,7 +80,7 @@ async def test_a_node_that_lost_its_data_learns_it_again(network: Network) -> No
     await hub.has(guide={}, helper={})
 
 
-async def refused(station: Station, peer: str) -> dict[str, int]:
+async def count_refusals(station: Station, peer: str) -> dict[str, int]:
     """The numbers of a peer's refused messages, by code."""
     found = await station.call("get_peer", peer=peer)
     return {one["code"]: one["count"] for one in found["refusals"]}
@@ -101,7 +101,7 @@ async def test_a_node_that_lost_its_key_gets_its_names_back_with_a_new_one(netwo
 
     async def is_refused() -> bool:
         peers = [peer["rid"] for peer in (await hub.call("list_peers"))["peers"]]
-        return ada.rid in peers and "KOI_NAME_TAKEN" in await refused(hub, ada.rid)
+        return ada.rid in peers and "KOI_NAME_TAKEN" in await count_refusals(hub, ada.rid)
 
     await given.until(is_refused)
     await hub.has(helper={})  # what the lost key has signed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -39,13 +39,34 @@ async def test_a_peer_that_is_down_or_silent_delays_no_other(network: Network, s
     assert mute.registry() == {}
 
 
+async def test_a_neighbour_that_was_killed_is_unreachable_soon_although_nothing_is_sent_to_it(network: Network) -> None:
+    hub, _ = await pair(network)
+    watcher = await network("watcher", hub, koi_ask_seconds=0.2)
+    await watcher.has(helper={})
+
+    async def state() -> str:
+        peers = {peer["name"]: peer for peer in (await watcher.call("list_peers"))["peers"]}
+        return str(peers["hub"]["state"])
+
+    before = (await watcher.call("get_personality", name="helper"))["provenance"]
+    assert (await state(), before["freshness"]) == ("reachable", "live")
+    await hub.stop()
+    await given.until(lambda: _is(state, "unreachable"))
+    after = (await watcher.call("get_personality", name="helper"))["provenance"]
+    assert (after["freshness"], after["answered_at"] >= before["answered_at"]) == ("stale", True)
+
+
+async def _is(state: Callable[[], Awaitable[str]], expected: str) -> bool:
+    return await state() == expected
+
+
 async def _knows(hub: Station, name: str) -> bool:
     return name in [peer["name"] for peer in (await hub.call("list_peers"))["peers"]]
 
 
 async def _waits(hub: Station, names: tuple[str, ...]) -> bool:
-    known = {peer["name"]: peer for peer in (await hub.call("list_peers"))["peers"]}
-    return all(name in known and known[name]["waiting"] for name in names)
+    peers = {peer["name"]: peer for peer in (await hub.call("list_peers"))["peers"]}
+    return all(name in peers and peers[name]["waiting"] for name in names)
 
 
 async def test_another_node_at_the_address_of_the_first_contact_is_refused_and_shown(network: Network) -> None:

@@ -22,7 +22,7 @@ from workbench.koi.payloads import (
     Payload,
 )
 from workbench.koi.requests import KoiPeer
-from workbench.koi.rids import PERSONALITY
+from workbench.koi.rids import NODE, PERSONALITY
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.exchange import edges, reconciliation
 from workbench.services.personalities.peers import outbox
@@ -33,20 +33,21 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 PROVIDES = {"event": [PERSONALITY], "state": [PERSONALITY]}
 HELPER = AgentPersonality("helper", "1")
 Answer = Callable[[Payload], Awaitable[Payload]]
-Serve = Callable[[Other, Answer], Awaitable[KoiPeer]]
+Serve = Callable[..., Awaitable[KoiPeer]]
 
 
 @pytest.fixture
 async def serve(here: Here) -> AsyncIterator[Serve]:
-    """`await serve(node, answer)`: a node that is known here, provides personalities, and answers requests."""
+    """`await serve(node, answer)`: a node that is known here, provides personalities or something else, and answers
+    requests."""
     async with AsyncExitStack() as stack:
 
-        async def started(node: Other, answer: Answer) -> KoiPeer:
+        async def started(node: Other, answer: Answer, provides: dict[str, list[str]] = PROVIDES) -> KoiPeer:
             async def respond(body: bytes) -> bytes:
                 return response(signed(node.identity, await answer(opened(body).envelope.payload), here.rid))
 
             url = f"{await stack.enter_async_context(listening(always(respond)))}/koi-net"
-            await handle(here.ctx, [event(NEW, node.node(base_url=url, provides=PROVIDES))], node.rid)
+            await handle(here.ctx, [event(NEW, node.node(base_url=url, provides=provides))], node.rid)
             return KoiPeer(node.rid, url, node.identity.public_key)
 
         yield started
@@ -142,3 +143,27 @@ async def test_only_the_last_queued_change_of_each_personality_is_sent(here: Her
     helper, guide = [one for one in await waiting(here, ada) if one is not None]
     assert (helper.rid, (helper.contents or {})["traits"][0]["value"]) == (HELPER, 4)
     assert (guide.rid.reference, guide.event_type) == ("guide/1", FORGET)
+
+
+@pytest.mark.parametrize("provides", [[NODE], [NODE, PERSONALITY]], ids=["nodes", "nodes and personalities"])
+async def test_nodes_that_the_first_contact_knows_are_subscribed_to_unless_it_passes_on_their_personalities(
+    here: Here, ada: Other, bob: Other, serve: Serve, provides: list[str]
+) -> None:
+    stranger = bob.node(provides=PROVIDES)
+
+    async def answer(asked: Payload) -> Payload:
+        if isinstance(asked, FetchBundles):
+            return BundlesPayload(bundles=[stranger])
+        assert isinstance(asked, FetchManifests)
+        return ManifestsPayload(manifests=[stranger.manifest] if NODE in asked.rid_types else [])
+
+    relay = await serve(ada, answer, {"event": provides, "state": provides})
+    await reconciliation.compare(here.ctx, relay)
+    await edges.settle(here.ctx, here.rid)
+    assert not [one for one in await here.outbox() if one[0] == "bob"]
+    assert await here.refusals() == {}
+    await here.make_relay(ada)
+    await reconciliation.compare(here.ctx, relay)
+    await edges.settle(here.ctx, here.rid)
+    proposed = {("bob", str(edge_rid(bob.rid, here.rid)), NEW)}
+    assert {one for one in await here.outbox() if one[0] == "bob"} == (set() if PERSONALITY in provides else proposed)

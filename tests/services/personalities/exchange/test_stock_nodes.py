@@ -40,7 +40,7 @@ def contact(station: Station) -> dict[str, str]:
     return {"rid": station.rid, "url": station.url}
 
 
-async def approved(node: StockNode, source: str, target: str) -> None:
+async def approve_edge(node: StockNode, source: str, target: str) -> None:
     """Return once a stock node has an approved edge from one node to another."""
 
     async def is_there() -> bool:
@@ -59,8 +59,8 @@ async def is_reachable(station: Station, rid: str) -> bool:
 
 
 async def _has_sent_everything(station: Station, peer: str) -> bool:
-    found = [one for one in (await station.call("list_peers"))["peers"] if one["rid"] == peer]
-    return bool(found) and found[0]["waiting"] == 0
+    peers = [one for one in (await station.call("list_peers"))["peers"] if one["rid"] == peer]
+    return bool(peers) and peers[0]["waiting"] == 0
 
 
 AS_THEY_COME = {
@@ -85,7 +85,7 @@ async def test_a_stock_agent_joins_and_its_personalities_are_known(
     print("hash seed:", hash_seed)
     hub = await network("hub", **settings)
     agent = await stock("agent", first_contact=contact(hub), version=version, hash_seed=hash_seed)
-    await approved(agent, agent.rid, hub.rid)
+    await approve_edge(agent, agent.rid, hub.rid)
     await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper", mood="kind"))
     await hub.has(helper={"mood": "kind"})
     await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper", mood="brisk"))
@@ -106,7 +106,7 @@ async def test_a_project_and_a_stock_coordinator_exchange_exact_bundles(network:
 
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     await ada.publish("helper", mood="kind", share=0.25, nothing=None, words=["ä", "日本"])
-    await approved(coordinator, ada.rid, coordinator.rid)
+    await approve_edge(coordinator, ada.rid, coordinator.rid)
     await coordinator.knows(rid_of("helper"))
     await ada.publish("helper", mood="brisk", share=1.5, nothing=None)
     await coordinator.final(rid_of("helper"), "UPDATE")
@@ -117,8 +117,8 @@ async def test_a_project_and_a_stock_coordinator_exchange_exact_bundles(network:
     await coordinator.lacks(rid_of("helper"))
 
     agent = await stock("agent", first_contact={"rid": coordinator.rid, "url": coordinator.url})
-    await approved(coordinator, coordinator.rid, ada.rid)
-    await approved(agent, agent.rid, coordinator.rid)
+    await approve_edge(coordinator, coordinator.rid, ada.rid)
+    await approve_edge(agent, agent.rid, coordinator.rid)
     await agent.ask("publish", rid=rid_of("scout"), contents=profile(agent, "scout"))
     await ada.has(scout={})
     await agent.ask("forget", rid=rid_of("scout"))
@@ -133,7 +133,7 @@ async def test_a_stock_subscriber_is_told_of_personalities_and_checks_what_it_fe
     await ada.publish("early")
     await hub.has(early={})
     subscriber = await stock("agent", interests=[NODE, PERSONALITY], first_contact=contact(hub))
-    await approved(subscriber, hub.rid, subscriber.rid)
+    await approve_edge(subscriber, hub.rid, subscriber.rid)
     await subscriber.knows(rid_of("early"))
     await ada.publish("helper", mood="kind")
     assert (await subscriber.knows(rid_of("helper")))["contents"]["node_rid"] == ada.rid
@@ -151,7 +151,7 @@ async def test_a_stock_subscriber_is_told_of_personalities_and_checks_what_it_fe
 async def test_a_stock_partial_node_polls(network: Network, stock: Stock) -> None:
     hub = await network("hub", koi_reconcile_seconds=2.0)
     partial = await stock("partial", first_contact=contact(hub))
-    await approved(partial, hub.rid, partial.rid)
+    await approve_edge(partial, hub.rid, partial.rid)
     await hub.publish("helper", mood="kind")
     await partial.knows(rid_of("helper"))
     await hub.publish("helper", mood="brisk")
@@ -166,7 +166,7 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
     hub = await network("hub")
     await hub.publish("early")
     node = await stock("agent", interests=["orn:something.else"], first_contact=contact(hub))
-    await approved(node, node.rid, hub.rid)
+    await approve_edge(node, node.rid, hub.rid)
     await given.until(lambda: _has_sent_everything(hub, node.rid))
     polled: list[str] = []
 
@@ -203,7 +203,7 @@ async def test_a_stock_full_node_that_wants_to_poll_gets_everything_by_its_polls
 async def test_a_restarted_stock_agent_and_project_catch_up_with_each_other(network: Network, stock: Stock) -> None:
     hub = await network("hub", koi_reconcile_seconds=2.0)
     agent = await stock("agent", first_contact=contact(hub))
-    await approved(agent, agent.rid, hub.rid)
+    await approve_edge(agent, agent.rid, hub.rid)
     await agent.ask("publish", rid=rid_of("helper"), contents=profile(agent, "helper"))
     await hub.has(helper={})
     await agent.kill()
@@ -221,7 +221,7 @@ async def test_a_stock_coordinator_that_forgot_a_project_is_introduced_again(net
     coordinator = await stock("coordinator")
     ada = await network("ada", coordinator.url, koi_first_contact_rid=coordinator.rid)
     await ada.publish("helper")
-    await approved(coordinator, ada.rid, coordinator.rid)
+    await approve_edge(coordinator, ada.rid, coordinator.rid)
     await coordinator.knows(rid_of("helper"))
     await coordinator.ask("forget", rid=ada.rid)
     await coordinator.lacks(ada.rid)

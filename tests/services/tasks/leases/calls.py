@@ -30,9 +30,9 @@ async def sweep(workbench: Workbench) -> int:
 
 async def enter(workbench: Workbench, name: str, persona_id: str | None = "implementer") -> Admitted:
     """Register and admit an agent."""
-    made = await workbench.call("register", name=name, persona_id=persona_id)
-    await workbench.call("approve", approval_id=made["approval_id"])
-    return Admitted(name, made["token"], await workbench.identify(made["token"]))
+    registration = await workbench.call("register", name=name, persona_id=persona_id)
+    await workbench.call("approve", approval_id=registration["approval_id"])
+    return Admitted(name, registration["token"], await workbench.identify(registration["token"]))
 
 
 async def kinds(workbench: Workbench) -> list[str]:

@@ -38,10 +38,7 @@ LINES = Query(
     "lines",
     """
     SELECT s.*, t.max_retries, t.parent_id, t.on_failure, t.no_retry,
-        a.assigned_agent_id AS holder, r.assigned_agent_id AS only_for,
-        (SELECT COUNT(*) FROM task_dependencies d JOIN task_status o ON o.task_id = d.depends_on
-         WHERE d.task_id = s.task_id AND o.status <> 'completed'
-           AND NOT (t.on_failure = 'ignore' AND o.status IN ('failed', 'cancelled'))) AS open_dependencies
+        a.assigned_agent_id AS holder, r.assigned_agent_id AS only_for
     FROM task_status s JOIN tasks t ON t.id = s.task_id
     LEFT JOIN agents a ON a.id = s.assigned_agent_id LEFT JOIN agents r ON r.id = s.reserved_for
     ORDER BY s.task_id
@@ -108,7 +105,7 @@ class Leases(RuleBasedStateMachine):
         self.agents = self.runner.run(self.begin())
         self.ended: dict[int, Line] = {}
         self.before: list[Line] = []
-        self.told_to_cancel = 0
+        self.told_to_cancel: set[int] = set()
 
     async def begin(self) -> dict[str, Caller]:
         """Without `Workbench.open`: nothing happens but what the rules do."""
@@ -116,9 +113,9 @@ class Leases(RuleBasedStateMachine):
         await personas.sync(self.store, self.settings)
         found = {}
         for name, persona in PERSONA_OF.items():
-            made = await self.workbench.call("register", name=name, persona_id=persona)
-            await self.workbench.call("approve", approval_id=made["approval_id"])
-            found[name] = await self.workbench.identify(made["token"])
+            registration = await self.workbench.call("register", name=name, persona_id=persona)
+            await self.workbench.call("approve", approval_id=registration["approval_id"])
+            found[name] = await self.workbench.identify(registration["token"])
         return found
 
     def call(self, agent: str | None, name: str, **arguments: Any) -> dict[str, Any]:
@@ -135,8 +132,25 @@ class Leases(RuleBasedStateMachine):
     def rows(self, query: Query) -> list[Line]:
         return [dict(row) for row in self.runner.run(self.store.read(lambda tx: tx.all(query)))]
 
+    def lines(self) -> dict[int, Line]:
+        """The tasks by id, each with what it depends on and what it waits for."""
+        lines, edges = {line["task_id"]: line for line in self.rows(LINES)}, self.edges()
+        for task, line in lines.items():
+            line["above"] = above(lines, task)
+        for task, line in lines.items():
+            open_above = [one for one in line["above"][1:] if lines[one]["status"] not in ENDS]
+            holding = waits_among(edges, lines, task, open_above)
+            line["waits"] = {on for by, on in holding if is_unmet(lines[by], lines[on])}
+            line["own_waits"] = {on for by, on in holding if by == task and is_unmet(line, lines[on])}
+        return lines
+
     def line(self, task_id: int) -> Line | None:
-        return next((line for line in self.rows(LINES) if line["task_id"] == task_id), None)
+        return self.lines().get(task_id)
+
+    def waiting(self, *more: tuple[int, int]) -> set[tuple[int, int]]:
+        """Which task waits for which, by dependencies of its own (with `more`) and of those above it."""
+        lines, edges = self.lines(), self.edges() | {*more}
+        return {(task, on) for task in lines for _, on in waits_among(edges, lines, task, lines[task]["above"][1:])}
 
     def edges(self) -> set[tuple[int, int]]:
         return {(row["task_id"], row["depends_on"]) for row in self.rows(EDGES)}
@@ -165,10 +179,15 @@ class Leases(RuleBasedStateMachine):
     def create(
         self, persona: str, priority: int, retries: int, reserved: str | None, policy: str, waits: st.DataObject
     ) -> None:
-        known = [line["task_id"] for line in self.rows(LINES)]
-        if len(known) < MOST:
-            chosen = waits.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
-            more = {"priority": priority, "max_retries": retries, "assigned_agent_id": reserved, "on_failure": policy}
+        task_ids = [line["task_id"] for line in self.rows(LINES)]
+        if len(task_ids) < MOST:
+            chosen = waits.draw(st.lists(st.sampled_from(task_ids), max_size=2, unique=True)) if task_ids else []
+            more: dict[str, Any] = {
+                "priority": priority,
+                "max_retries": retries,
+                "assigned_agent_id": reserved,
+                "on_failure": policy,
+            }
             more |= {"no_retry": ["Fatal"], "dependencies": chosen}
             made, code = self.tried(None, "create_task", title="t", persona_id=persona, **more)
             dead = policy == "cancel" and self.dead() & set(chosen)
@@ -198,7 +217,7 @@ class Leases(RuleBasedStateMachine):
     def add_dependency(self, task: int, first: int) -> None:
         line, edges = self.line(task), self.edges()
         there = line and self.line(first)
-        circle = not has_no_circle(edges | {(task, first)})
+        circle = there and not has_no_circle(self.waiting((task, first)))
         expected = "" if there else "TASK_NOT_FOUND"
         if there and line:
             expected = "WRONG_STATE" if line["status"] in ENDS else "DEPENDENCY_CYCLE" if circle else ""
@@ -220,7 +239,7 @@ class Leases(RuleBasedStateMachine):
 
     @rule(target=claims, agent=NAMES)
     def claim_the_best(self, agent: str) -> Any:
-        lines = self.rows(LINES)
+        lines = list(self.lines().values())
         held = [line["task_id"] for line in lines if line["holder"] == agent and line["status"] not in ENDS]
         free = [line for line in lines if self.is_free_for(agent, line)]
         free.sort(key=lambda line: (line["only_for"] is None, -line["priority"], line["task_id"]))
@@ -240,7 +259,7 @@ class Leases(RuleBasedStateMachine):
         return multiple()
 
     def is_free_for(self, agent: str, line: Line) -> bool:
-        ready = line["status"] == "pending" and not line["open_dependencies"] and line["not_before"] is None
+        ready = line["status"] == "pending" and not line["waits"] and line["not_before"] is None
         fits = line["only_for"] == agent if line["only_for"] else line["persona_id"] == PERSONA_OF[agent]
         return ready and fits
 
@@ -255,13 +274,13 @@ class Leases(RuleBasedStateMachine):
         self, claim: tuple[str, int, int], name: str, retryable: bool, error_class: str | None, says: bool
     ) -> None:
         agent, task_id, attempt = claim
-        line = self.rows(LINES)[task_id - 1]
+        line = self.lines()[task_id]
         current = line["status"] not in ENDS and line["holder"] == agent and (not says or line["attempt"] == attempt)
         more: dict[str, Any] = {"attempt": attempt} if says else {}
         if name == "fail_task":
             more |= {"error_message": "no", "retryable": retryable, "error_class": error_class}
         done, code = self.tried(agent, name, task_id=task_id, **more)
-        waits = name == "complete_task" and line["open_dependencies"]
+        waits = name == "complete_task" and line["waits"]
         assert code == ("LEASE_LOST" if not current else "DEPENDENCIES_OPEN" if waits else "")
         if name == "fail_task" and done:
             never = error_class is not None and error_class in line["no_retry"]
@@ -287,23 +306,27 @@ class Leases(RuleBasedStateMachine):
 
     @rule(which=TASKS)
     def cancel(self, which: int) -> None:
-        self.told_to_cancel = which
-        line = self.line(which)
+        lines = self.lines()
+        self.told_to_cancel = {task for task, line in lines.items() if which in line["above"]}
+        is_over = all(lines[task]["status"] in ENDS for task in self.told_to_cancel)
         _, code = self.tried(None, "cancel_task", task_id=which)
-        assert code == ("TASK_NOT_FOUND" if not line else "WRONG_STATE" if which in self.ended else "")
+        assert code == ("TASK_NOT_FOUND" if which not in lines else "WRONG_STATE" if is_over else "")
 
     @rule(which=TASKS, retries=st.none() | st.integers(0, 2))
     def retry(self, which: int, retries: int | None) -> None:
         line = self.line(which)
         made, code = self.tried(None, "retry_task", task_id=which, max_retries=retries)
-        expected = "TASK_NOT_FOUND" if not line else "" if line["status"] in DEAD else "WRONG_STATE"
-        if line and not expected and line["on_failure"] == "cancel":
+        pauses = line and line["not_before"] is not None
+        expected = "TASK_NOT_FOUND" if not line else "" if line["status"] in DEAD or pauses else "WRONG_STATE"
+        if line and not expected and not pauses and line["on_failure"] == "cancel":
             waits = {first for task, first in self.edges() if task == which}
             expected = "DEPENDENCY_DEAD" if waits & self.dead() else ""
         assert code == expected
         if made:
-            assert (made["status"], made["retry_count"]) == ("pending", 0)
-            del self.ended[which]
+            assert line
+            assert (made["status"], made["retry_count"]) == ("pending", line["retry_count"] if pauses else 0)
+            assert made["max_retries"] == (line["max_retries"] if retries is None else made["retry_count"] + retries)
+            self.ended.pop(which, None)
 
     @rule(which=TASKS, agent=st.none() | NAMES)
     def reassign(self, which: int, agent: str | None) -> None:
@@ -386,10 +409,10 @@ class Leases(RuleBasedStateMachine):
 
     @invariant()
     def what_waits_for_what_is_counted_and_never_a_circle(self) -> None:
-        assert has_no_circle(self.edges())
-        for line in self.rows(LINES):
-            assert line["unmet"] == line["open_dependencies"]
-            assert line["status"] != "completed" or not line["open_dependencies"] or line["on_failure"] == "ignore"
+        assert has_no_circle(self.waiting())
+        for line in self.lines().values():
+            assert line["status"] in ENDS or line["unmet"] == len(line["waits"])
+            assert line["status"] != "completed" or not line["own_waits"] or line["on_failure"] == "ignore"
 
     @invariant()
     def nothing_waits_for_the_dead_that_it_was_to_be_cancelled_with(self) -> None:
@@ -401,7 +424,7 @@ class Leases(RuleBasedStateMachine):
     def what_ended_stays_as_it_was_unless_it_is_revived(self) -> None:
         for line in self.rows(LINES):
             if line["status"] in ENDS:
-                left = line | {"unmet": 0, "open_dependencies": 0}
+                left = line | {"unmet": 0}
                 assert self.ended.setdefault(line["task_id"], left) == left
 
     @invariant()
@@ -413,8 +436,31 @@ class Leases(RuleBasedStateMachine):
         doomed = {task for task, first in self.edges() if first in died and lines[task]["on_failure"] == "cancel"}
         doomed |= {task for task, line in lines.items() if line["parent_id"] in cancelled}
         assert {lines[task]["status"] for task in doomed} <= set(ENDS)
-        assert cancelled <= doomed | {self.told_to_cancel}
+        assert cancelled <= doomed | self.told_to_cancel
         self.before = list(lines.values())
+
+
+def above(lines: dict[int, Line], task: int) -> list[int]:
+    """A task and those above it, from it upwards."""
+    chain: list[int] = []
+    at: int | None = task
+    while at is not None:
+        chain.append(at)
+        at = lines[at]["parent_id"]
+    return chain
+
+
+def waits_among(
+    edges: set[tuple[int, int]], lines: dict[int, Line], task: int, over: list[int]
+) -> set[tuple[int, int]]:
+    """The dependencies that may hold back a task: its own, and those of tasks above it but for their own parts."""
+    theirs = {(by, on) for by, on in edges if by in over and on in lines and by not in lines[on]["above"]}
+    return theirs | {(by, on) for by, on in edges if by == task}
+
+
+def is_unmet(line: Line, first: Line) -> bool:
+    """Whether a task still waits for one that it depends on."""
+    return first["status"] != "completed" and not (line["on_failure"] == "ignore" and first["status"] in DEAD)
 
 
 def has_no_circle(edges: set[tuple[int, int]]) -> bool:

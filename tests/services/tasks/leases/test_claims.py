@@ -171,8 +171,8 @@ async def test_listing_available_tasks_claims_and_renews_nothing(
     until = (await given.claim(workbench, ada, held))["lease_expires_at"]
     clock.forward(20)
     for limit, ids in ((10, [high, low]), (1, [high])):
-        found = await workbench.dispatch(ada.caller, "get_available_tasks", {"limit": limit})
-        assert [task["id"] for task in found["tasks"]] == ids
+        page = await workbench.dispatch(ada.caller, "get_available_tasks", {"limit": limit})
+        assert [task["id"] for task in page["tasks"]] == ids
     assert (await given.task_now(workbench, held))["lease_expires_at"] == until
     assert (await kinds(workbench)).count("task.claimed") == 1
 

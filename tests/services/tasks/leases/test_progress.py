@@ -134,10 +134,11 @@ async def test_a_task_that_is_cancelled_by_the_end_of_another_lease_does_not_com
     """Both leases end in one look, as after a night in which nobody looked."""
     ada, bob = await enter(workbench, "ada"), await enter(workbench, "bob")
     first = await given.task(workbench, max_retries=0)
-    second = await given.task(workbench, dependencies=[first], on_failure="cancel")
+    second = await given.task(workbench, on_failure="cancel")
     below = await given.task(workbench, parent_task_id=second)
     await given.claim(workbench, ada, first)
     await given.claim(workbench, bob, below)
+    await workbench.call("add_dependency", task_id=second, depends_on=first)
     clock.forward(3600)
     assert await sweep(workbench) == 1
     assert [(await given.task_now(workbench, task))["status"] for task in (first, second, below)] == [

@@ -50,6 +50,7 @@ tasks:
     persona: tester
     description: text
     priority: 900
+    due: 2027-01-01
     worktree: lab
     run: ls
     max_retries: 9

@@ -21,9 +21,15 @@ NOTE = "Tasks 1, 3 have no command (run): only an LLM agent or a person can do t
 
 async def test_a_plan_becomes_tasks_in_an_order_they_can_be_done_in(workbench: Workbench, admit: Admit) -> None:
     planner = await admit("paula", role="planner")
-    made = await workbench.dispatch(planner.caller, "create_plan", {"text": TEXT})
-    assert made == {
-        **{"plan": "p", "tasks": {"first": 1, "middle": 2, "last": 3}, "worktrees": ["lab", "other"]},
+    plan = await workbench.dispatch(planner.caller, "create_plan", {"text": TEXT})
+    version = (await workbench.call("export_plan", plan="p"))["version"]
+    assert plan == {
+        **{
+            "plan": "p",
+            "version": version,
+            "tasks": {"first": 1, "middle": 2, "last": 3},
+            "worktrees": ["lab", "other"],
+        },
         **{"changed": True, "diff": UNCHANGED, "note": NOTE, "warnings": []},
     }
     first, middle, last = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3)]
@@ -38,7 +44,7 @@ async def test_a_plan_becomes_tasks_in_an_order_they_can_be_done_in(workbench: W
     assert (last["persona_id"], last["created_by"]) == ("reviewer", "paula")
     events = (await workbench.call("list_events", kinds=["plan.*", "task.*"]))["events"]
     assert [e["kind"] for e in events] == [*(["task.created"] * 3), "plan.created"]
-    assert events[-1]["data"] == {"tasks": made["tasks"]}
+    assert events[-1]["data"] == {"tasks": plan["tasks"]}
 
 
 NO_PLANS = [
@@ -64,14 +70,14 @@ async def test_a_plan_with_problems_creates_nothing_and_names_their_lines(workbe
 
 
 async def test_the_same_plan_again_changes_nothing_whatever_its_form(workbench: Workbench) -> None:
-    made = await workbench.call("create_plan", text=TEXT)
+    plan = await workbench.call("create_plan", text=TEXT)
     await workbench.call("set_priority", task_id=2, priority=8)
     last = (await workbench.call("list_events", after=None))["next_after"]
     form = f"# A comment\n{TEXT.replace('[first, middle, first]', '[middle, first]').replace('Reviewer', 'reviewer')}"
     for text in (TEXT, form):
         for how in ({}, {"update": True}, {"dry_run": True}):
             again = await workbench.call("create_plan", text=text, **how)
-            assert again == made | {"changed": False, "note": None}
+            assert again == plan | {"changed": False, "note": None}
     assert (await workbench.call("list_events", after=last))["events"] == []
     assert len(await listed(workbench)) == 3
 
@@ -111,8 +117,8 @@ async def test_a_ticked_item_becomes_no_task_and_no_dependency(workbench: Workbe
     ticked = CHECKLIST.replace("[ ] First", "[x] First")
     with pytest.raises(BadInput, match="PLAN_INVALID"):
         await workbench.call("create_plan", text=ticked, format="yaml")
-    made = await workbench.call("create_plan", text=ticked, format="markdown")
-    assert (made["plan"], made["tasks"]) == ("p", {"middle": 1, "part": 2, "last": 3})
+    plan = await workbench.call("create_plan", text=ticked, format="markdown")
+    assert (plan["plan"], plan["tasks"]) == ("p", {"middle": 1, "part": 2, "last": 3})
     part, last = [await given.task_now(workbench, n) for n in (2, 3)]
     assert (part["dependencies"], part["parent_task_id"], last["dependencies"]) == ([], 1, [1])
 
@@ -129,8 +135,8 @@ async def test_an_item_is_ticked_when_its_task_is_completed_or_no_longer_needed(
     with pytest.raises(Conflict, match="line 3: 'first' is claimed; cancel it before it is removed"):
         await workbench.call("create_plan", text=ticked, update=True)
     await given.done_by(workbench, ada, "complete_task", 1)
-    made = await workbench.call("create_plan", text=ticked)
-    assert (made["changed"], made["tasks"]) == (False, {"first": 1, "middle": 2, "part": 3, "last": 4})
+    plan = await workbench.call("create_plan", text=ticked)
+    assert (plan["changed"], plan["tasks"]) == (False, {"first": 1, "middle": 2, "part": 3, "last": 4})
     text = (await workbench.call("export_plan", plan="p", format="markdown", tick=True))["text"]
     assert "- [x] First" in text
     assert not (await workbench.call("create_plan", text=text))["changed"]
@@ -158,6 +164,6 @@ async def test_a_plan_and_its_tasks_may_hold_no_more_than_the_settings_say(
 
 async def test_the_plan_that_comes_with_workbench_is_accepted(workbench: Workbench) -> None:
     text = shipped("data", "penguins-plan.yaml").read_text("utf-8")
-    made = await workbench.call("create_plan", text=text)
+    plan = await workbench.call("create_plan", text=text)
     ready = [task["name"] for task in await listed(workbench) if not task["blocked"]]
-    assert (made["worktrees"], ready) == (["report", "bills", "mass"], ["clean"])
+    assert (plan["worktrees"], ready) == (["report", "bills", "mass"], ["clean"])

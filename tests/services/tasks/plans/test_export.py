@@ -13,7 +13,8 @@ EVERYTHING = """
 plan: all
 tasks:
   - {name: a, title: A, persona: implementer, session: night, max_retries: 3, priority: 500}
-  - {name: b, title: "B {b}", persona: Reviewer, parent: a, after: [a], on_failure: cancel, no_retry: [x.Y, "a, b"]}
+  - {name: b, title: "B {b}", persona: Reviewer, parent: a, after: [a], on_failure: cancel, no_retry: [x.Y, "a, b"],
+     due: 2027-01-01}
   - name: c
     title: C
     persona: tester

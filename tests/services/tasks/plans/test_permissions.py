@@ -41,8 +41,8 @@ async def test_a_planners_plan_is_its_sessions_and_says_so_to_others_only(workbe
     await workbench.call("update_agent", agent_id="paula", changes={"session_id": night["id"]})
     paula = await workbench.identify(token)
     await workbench.dispatch(paula, "create_plan", {"text": TEXT})
-    (made,) = (await workbench.call("list_events", kinds=["plan.created"]))["events"]
-    assert made["session"] == night["id"]
+    (event,) = (await workbench.call("list_events", kinds=["plan.created"]))["events"]
+    assert event["session"] == night["id"]
     own = (await workbench.dispatch(paula, "export_plan", {"plan": "p"}))["text"]
     assert ("session" in own, "session" in (await workbench.call("export_plan", plan="p"))["text"]) == (False, True)
 
@@ -60,12 +60,30 @@ async def test_a_task_that_goes_to_another_session_is_reserved_for_nobody_there(
 async def test_list_plans_counts_the_tasks_of_each_plan_by_outcome(workbench: Workbench, ada: Admitted) -> None:
     with pytest.raises(Refused, match="FORBIDDEN"):
         await workbench.dispatch(ada.caller, "create_plan", {"text": TEXT})
-    await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:"))
+    version = (await workbench.call("create_plan", text=TEXT.replace("worktree: other", "worktree:")))["version"]
     assert (await workbench.call("list_plans"))["plans"] == [
-        {"plan": "p", "tasks": 3, "completed": 0, "failed": 0, "cancelled": 0, "open": 3}
+        {
+            "plan": "p",
+            "tasks": 3,
+            "completed": 0,
+            "failed": 0,
+            "cancelled": 0,
+            "open": 3,
+            "blocked": 2,
+            "version": version,
+        }
     ]
     await given.end(workbench, ada, 1)
     await given.end(workbench, ada, 3, "cancelled")
     assert (await workbench.call("list_plans"))["plans"] == [
-        {"plan": "p", "tasks": 3, "completed": 1, "failed": 0, "cancelled": 1, "open": 1}
+        {
+            "plan": "p",
+            "tasks": 3,
+            "completed": 1,
+            "failed": 0,
+            "cancelled": 1,
+            "open": 1,
+            "blocked": 0,
+            "version": version,
+        }
     ]

@@ -7,7 +7,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-import yaml
 from hypothesis import HealthCheck
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from tests.rules.tasks.test_plan import documents
 from tests.services.tasks.plans.conftest import CHANGED, EXTRA, SET_CANCEL, TEXT, UNCHANGED, listed
 from workbench.app import Workbench
 from workbench.errors import Conflict
+from workbench.rules import yaml_text
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import Format, write
 
@@ -59,8 +59,8 @@ async def test_an_update_adds_changes_and_removes_in_one_go_and_tells(workbench:
     back = await workbench.call("create_plan", text=TEXT, update=True)
     assert back["tasks"] == {"first": 1, "last": 3, "middle": 5}
     fresh = await workbench.call("create_plan", text=TEXT, name="q")
-    told = [(await workbench.call("export_plan", plan=plan))["text"] for plan in ("p", "q")]
-    assert len({text.partition("tasks:")[2].count("\n") for text in told}) == len(fresh["diff"]["added"]) + 1
+    texts = [(await workbench.call("export_plan", plan=plan))["text"] for plan in ("p", "q")]
+    assert len({text.partition("tasks:")[2].count("\n") for text in texts}) == len(fresh["diff"]["added"]) + 1
 
 
 async def test_a_plan_update_that_changes_a_claimed_task_is_refused_whole(workbench: Workbench, ada: Admitted) -> None:
@@ -85,8 +85,8 @@ async def test_a_priority_set_by_hand_does_not_keep_a_plan_from_growing(workbenc
     await workbench.call("create_plan", text=EXTRA)
     await workbench.call("set_priority", task_id=1, priority=900)
     await given.claim(workbench, ada)
-    made = await workbench.call("create_plan", text=EXTRA + EXTRA.splitlines()[-1].replace("extra", "b"), update=True)
-    assert (made["diff"]["added"], made["diff"]["changed"]) == (["b"], {})
+    plan = await workbench.call("create_plan", text=EXTRA + EXTRA.splitlines()[-1].replace("extra", "b"), update=True)
+    assert (plan["diff"]["added"], plan["diff"]["changed"]) == (["b"], {})
     assert (await given.task_now(workbench, 1))["priority"] == 900
 
 
@@ -95,15 +95,38 @@ async def test_a_plan_update_may_drop_a_cancelled_task_and_reuse_its_name(workbe
     await workbench.call("cancel_task", task_id=3)
     with pytest.raises(Conflict, match="line 4: 'last' is cancelled; retry it before title can change"):
         await workbench.call("create_plan", text=TEXT.replace("title: Last", "title: Least"), update=True)
-    assert (await workbench.call("create_plan", text=EXTRA, update=True))["tasks"] == {"extra": 4}
+    extra = await workbench.call("create_plan", text=EXTRA, update=True)
+    assert extra["tasks"] == {"extra": 4}
     assert (await workbench.call("list_plans"))["plans"] == [
-        {"plan": "p", "tasks": 1, "completed": 0, "failed": 0, "cancelled": 0, "open": 1}
+        {
+            "plan": "p",
+            "tasks": 1,
+            "completed": 0,
+            "failed": 0,
+            "cancelled": 0,
+            "open": 1,
+            "blocked": 0,
+            "version": extra["version"],
+        }
     ]
     assert (await workbench.call("create_plan", text=TEXT, update=True))["tasks"] == {
         "first": 5,
         "middle": 6,
         "last": 7,
     }
+
+
+async def test_the_second_of_two_updates_of_one_version_is_refused(workbench: Workbench) -> None:
+    version = (await workbench.call("create_plan", text=TEXT))["version"]
+    assert (await workbench.call("export_plan", plan="p"))["version"] == version
+    mine, yours = (TEXT.replace("title: Last", f"title: {title}") for title in ("Mine", "Yours"))
+    updated = await workbench.call("create_plan", text=mine, update=True, based_on=version)
+    refused = await given.refuses(
+        "PLAN_CHANGED", workbench.call("create_plan", text=yours, update=True, based_on=version)
+    )
+    assert refused.details["diff"] == "~ last: title Mine → Yours"
+    assert not (await workbench.call("create_plan", text=mine, update=True, based_on=version))["changed"]
+    await workbench.call("create_plan", text=yours, update=True, based_on=updated["version"])
 
 
 FAILING = """\
@@ -123,17 +146,29 @@ async def test_a_corrected_line_of_a_failed_task_retries_it(workbench: Workbench
     await workbench.call("discard_worktree", worktree_name="lab", force=True)
     assert "~ a: " in (await workbench.call("create_plan", text=CORRECTED, dry_run=True))["diff"]["text"]
     assert (await workbench.call("get_task", task_id=1))["status"] == "failed"
-    same_place = FAILING.replace("exit 1", "exit 0")
-    with pytest.raises(Conflict, match="WORKTREE_CLOSED"):
-        await workbench.call("create_plan", text=same_place, update=True)
     more = CORRECTED + "- {name: c, title: C, persona: implementer, after: [a], on_failure: cancel}\n"
-    made = await workbench.call("create_plan", text=more, update=True)
-    assert (made["diff"]["changed"].keys(), made["diff"]["retried"]) == ({"a"}, ["a"])
-    assert made["diff"]["text"].splitlines() == ["+ c: C", "~ a: worktree lab → lab2; run exit 1 → exit 0; retried"]
+    plan = await workbench.call("create_plan", text=more, update=True)
+    assert (plan["diff"]["changed"].keys(), plan["diff"]["retried"]) == ({"a"}, ["a"])
+    assert plan["diff"]["text"].splitlines() == ["+ c: C", "~ a: worktree lab → lab2; run exit 1 → exit 0; retried"]
     first, second, third = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3)]
     assert (first["status"], first["run"], first["worktree"], first["retry_count"]) == ("pending", "exit 0", "lab2", 0)
     assert [second["blocked_by"], third["blocked_by"]] == [[1], [1]]
     assert not (await workbench.call("create_plan", text=more, update=True))["changed"]
+
+
+async def test_a_corrected_task_waits_for_its_closed_worktree_to_be_created_anew(
+    workbench: Workbench, settle: Admit
+) -> None:
+    await workbench.call("create_plan", text=FAILING)
+    ada = await settle("ada", "lab")
+    await given.claim(workbench, ada, 1)
+    await workbench.dispatch(ada.caller, "fail_task", {"task_id": 1, "error_message": "no"})
+    await workbench.call("discard_worktree", worktree_name="lab", force=True)
+    plan = await workbench.call("create_plan", text=FAILING.replace("exit 1", "exit 0"), update=True)
+    branch = (await workbench.call("list_closed_worktrees"))["worktrees"][0]["branch_name"]
+    assert plan["warnings"] == [f"a: the worktree lab is discarded: create it anew to go on, from its branch {branch}."]
+    assert (plan["diff"]["retried"], (await given.task_now(workbench, 1))["status"]) == (["a"], "pending")
+    await workbench.call("create_worktree", name="lab", branch_name=branch)
 
 
 async def test_removing_a_task_from_a_plan_cancels_it_for_its_dependants(workbench: Workbench) -> None:
@@ -141,8 +176,8 @@ async def test_removing_a_task_from_a_plan_cancels_it_for_its_dependants(workben
     await workbench.call("create_subtask", parent_task_id=2, title="Part")
     await workbench.call("create_task", title="Other", persona_id="tester", dependencies=[2], on_failure="cancel")
     text = TEXT.replace("[first, middle, first]", "[first]").replace("name: middle", "name: centre")
-    made = await workbench.call("create_plan", text=text, update=True)
-    assert made["tasks"] == {"first": 1, "last": 3, "centre": 6}
+    plan = await workbench.call("create_plan", text=text, update=True)
+    assert plan["tasks"] == {"first": 1, "last": 3, "centre": 6}
     assert [t["status"] for t in await listed(workbench)] == [
         *("pending", "cancelled", "pending", "cancelled", "cancelled", "pending"),
     ]
@@ -167,16 +202,22 @@ async def test_an_update_cannot_have_tasks_wait_for_each_other_by_way_of_others(
 async def test_an_update_turns_any_plan_into_any_other(
     workbench: Workbench, one: dict[str, Any], other: dict[str, Any], form: Format
 ) -> None:
-    old, new = (write(rules.parse(yaml.safe_dump(_here(said))), form) for said in (one, other))
+    old, new = (write(rules.parse(yaml_text.write(_here(said))), form) for said in (one, other))
     name = (await workbench.call("create_plan", text=old, number_if_taken=True))["plan"]
-    made = await workbench.call("create_plan", text=new, name=name, update=True)
-    assert made["tasks"].keys() == {task["name"] for task in other["tasks"]}
+    plan = await workbench.call("create_plan", text=new, name=name, update=True)
+    assert plan["tasks"].keys() == {task["name"] for task in other["tasks"]}
     text = (await workbench.call("export_plan", plan=name, format=form))["text"]
     for said in (new, text):
         assert (await workbench.call("create_plan", text=said, name=name, dry_run=True))["diff"] == UNCHANGED
     assert not (await workbench.call("create_plan", text=text, name=name))["changed"]
     ready = [task["name"] for task in await listed(workbench, plan=name) if not task["blocked"]]
-    assert set(ready) == {task["name"] for task in other["tasks"] if not task.get("after")}
+    assert set(ready) == {task["name"] for task in other["tasks"] if not _waits(other["tasks"], task)}
+
+
+def _waits(tasks: list[dict[str, Any]], task: dict[str, Any]) -> bool:
+    """Whether a task, or one that it is a part of, comes after another. (None comes after its own part here.)"""
+    above = [other for other in tasks if other["name"] == task.get("parent")]
+    return bool(task.get("after")) or any(_waits(tasks, other) for other in above)
 
 
 def _here(document: dict[str, Any]) -> dict[str, Any]:
@@ -234,5 +275,5 @@ async def test_an_old_dependency_on_a_dead_task_does_not_block_other_changes(
     await workbench.call("cancel_task", task_id=1)
     await workbench.store.write(lambda tx: tx.run(SET_CANCEL))
     doomed = blocking.replace("after: [first]", "after: [first], on_failure: cancel")
-    made = await workbench.call("create_plan", text=doomed.replace("Second", "Other"), update=True)
-    assert [change["field"] for change in made["diff"]["changed"]["second"]] == ["title"]
+    plan = await workbench.call("create_plan", text=doomed.replace("Second", "Other"), update=True)
+    assert [change["field"] for change in plan["diff"]["changed"]["second"]] == ["title"]

@@ -172,8 +172,8 @@ async def read(ctx: Context, params: ReadResourceRequestParams) -> Answer:
     if params.uri == f"{SCHEME}static-text":
         said = "This is the content of the static text resource."
         return {"contents": [resource(params.uri, said)["resource"]]}
-    if found := re.fullmatch(f"{SCHEME}template/(.+)/data", params.uri):
-        made = as_json({"id": found[1], "templateTest": True, "data": f"Data for ID: {found[1]}"})
+    if match := re.fullmatch(f"{SCHEME}template/(.+)/data", params.uri):
+        made = as_json({"id": match[1], "templateTest": True, "data": f"Data for ID: {match[1]}"})
         return {"contents": [resource(params.uri, made, "application/json")["resource"]]}
     return None
 

@@ -33,9 +33,9 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """How long questions of each kind waited, by who decided."""
-    shown, unit = charts.in_unit(frame[frame["by_person"] | (frame["pending"] > 0)].fillna({"total_s": 0}), "total_s")
+    rows, unit = charts.in_unit(frame[frame["by_person"] | (frame["pending"] > 0)].fillna({"total_s": 0}), "total_s")
     return charts.bars(
-        shown,
+        rows,
         "kind",
         "total_s",
         f"{unit} that questions waited together",

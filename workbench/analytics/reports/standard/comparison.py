@@ -30,14 +30,14 @@ def sentence(frame: pandas.DataFrame) -> str:
 def _left(frame: pandas.DataFrame) -> str:
     """The tasks of each group that are not counted, because they are not completed."""
     rows = [(row["compared"], others(row)) for row in frame.to_dict("records")]
-    left = [f"{name} ({counts})" for name, counts in rows if counts]
-    return f"; not counted: {enumerated(left)}" if left else ""
+    groups = [f"{name} ({counts})" for name, counts in rows if counts]
+    return f"; not counted: {enumerated(groups)}" if groups else ""
 
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """What the tasks of each group waited for, per task."""
-    shown = frame.rename(columns=WAITS)
-    long = shown.melt(["compared", "created"], list(WAITS.values()), "waits_for", "seconds")
+    renamed = frame.rename(columns=WAITS)
+    long = renamed.melt(["compared", "created"], list(WAITS.values()), "waits_for", "seconds")
     long, unit = charts.in_unit(long.assign(per_task=long["seconds"] / long["created"]), "per_task")
     return charts.bars(
         long,

@@ -34,8 +34,8 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
     """The steps of the plan that was completed last, one after another: waiting and work."""
     import altair as alt
 
-    found, unit = charts.in_unit(_last(frame), "start_s", "end_s", "wait_s")
-    last, order, note = charts.first(found, "task", "tasks", "that came first")
+    steps, unit = charts.in_unit(_last(frame), "start_s", "end_s", "wait_s")
+    last, order, note = charts.first(steps, "task", "tasks", "that came first")
     wait = last.assign(part="waiting", from_s=last["start_s"], to_s=last["start_s"] + last["wait_s"])
     work = last.assign(part="work", from_s=last["start_s"] + last["wait_s"], to_s=last["end_s"])
     rows = wait[["task", "part", "from_s", "to_s"]].to_dict("records") + work[

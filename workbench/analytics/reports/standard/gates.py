@@ -26,9 +26,9 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Runs of each gate, by outcome."""
     long = frame.melt("command", ["passed", "failed"], "outcome", "number")
-    shown = long[long["number"] > 0]
+    rows = long[long["number"] > 0]
     return charts.bars(
-        shown,
+        rows,
         "command",
         "number",
         "runs",

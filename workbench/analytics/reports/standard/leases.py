@@ -28,14 +28,14 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Attempts of each agent, by outcome."""
-    others = frame["made"] - frame["completed"] - frame["failed"] - frame["leases_lost"]
-    named = frame.rename(columns={"leases_lost": "lease lost"}).assign(other=others)
-    shown = named.melt("agent", list(COLOURS), "outcome", "attempts")
-    some = shown[shown["attempts"] > 0].sort_values(
+    other_ends = frame["made"] - frame["completed"] - frame["failed"] - frame["leases_lost"]
+    renamed = frame.rename(columns={"leases_lost": "lease lost"}).assign(other=other_ends)
+    outcomes = renamed.melt("agent", list(COLOURS), "outcome", "attempts")
+    rows = outcomes[outcomes["attempts"] > 0].sort_values(
         "agent", key=lambda agents: agents.map(_places(frame)), kind="stable"
     )
     return charts.bars(
-        some,
+        rows,
         "agent",
         "attempts",
         "attempts",

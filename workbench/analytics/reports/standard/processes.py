@@ -31,13 +31,13 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
 
     order = frame.groupby("name")["memory_mb"].max().sort_values(ascending=False, kind="stable").index.tolist()
     names = order[: len(charts.PALETTE)]
-    found, unit = charts.in_unit(frame[frame["name"].isin(names)], "from_s")
-    shown = found.tail(charts.MOST_MARKS)
+    samples, unit = charts.in_unit(frame[frame["name"].isin(names)], "from_s")
+    newest = samples.tail(charts.MOST_MARKS)
     note = charts.note_of(len(names), len(order), "names", "with most memory")
-    if len(shown) < len(found):
-        note = charts.note_of(len(shown), len(frame), "samples", "that are newest")
-    points = {"size": 12} if len(shown) > MOST_POINTS else {"size": 30}
-    base = alt.Chart(charts.rows_of(shown), width=charts.WIDTH, height=HEIGHT).mark_line(point=points)
+    if len(newest) < len(samples):
+        note = charts.note_of(len(newest), len(frame), "samples", "that are newest")
+    points = {"size": 12} if len(newest) > MOST_POINTS else {"size": 30}
+    base = alt.Chart(charts.rows_of(newest), width=charts.WIDTH, height=HEIGHT).mark_line(point=points)
     x = charts.axis_of_numbers("from_s", f"{unit} since the first sample", zero=False)
     colour = charts.colours("name", None, names)
     panes = [

@@ -26,19 +26,19 @@ def spread(frame: pandas.DataFrame) -> pandas.DataFrame:
     """A column for each parameter, such as `parameters.lr`, and for each metric, instead of the JSON of all."""
     import pandas
 
-    made = frame.drop(columns=["metrics", "parameters"])
+    spread_frame = frame.drop(columns=["metrics", "parameters"])
     for column in ("parameters", "metrics"):
         values = [_values(text) for text in frame[column]]
-        names = list(dict.fromkeys(name for one in values for name in one))
-        wide = {f"{column}.{name}": [one.get(name) for one in values] for name in names}
-        made = pandas.concat([made, pandas.DataFrame(wide, index=frame.index)], axis=1)
-    return made
+        names = list(dict.fromkeys(name for row in values for name in row))
+        wide = {f"{column}.{name}": [row.get(name) for row in values] for name in names}
+        spread_frame = pandas.concat([spread_frame, pandas.DataFrame(wide, index=frame.index)], axis=1)
+    return spread_frame
 
 
 def _values(text: Any) -> dict[str, Any]:
     """The values by name; numbers that were written as text are numbers."""
-    found = json.loads(text) if isinstance(text, str) else {}
-    return {name: _number(value) for name, value in found.items()}
+    values = json.loads(text) if isinstance(text, str) else {}
+    return {name: _number(value) for name, value in values.items()}
 
 
 def _number(value: Any) -> Any:
@@ -68,9 +68,9 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """How long each took."""
-    shown, unit = charts.in_unit(frame, "seconds")
+    rows, unit = charts.in_unit(frame, "seconds")
     return charts.bars(
-        shown, "compared", "seconds", unit, what="runs", which="that are oldest", colour="state", known=COLOURS
+        rows, "compared", "seconds", unit, what="runs", which="that are oldest", colour="state", known=COLOURS
     )
 
 

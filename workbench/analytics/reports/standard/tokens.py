@@ -31,8 +31,8 @@ def sentence(frame: pandas.DataFrame) -> str:
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """Tokens of each definition, input and output."""
     kinds = {"tokens_in": "input", "tokens_out": "output"}
-    shown = frame.groupby("definition", sort=False)[list(kinds)].sum().reset_index().rename(columns=kinds)
-    long = shown.melt("definition", list(kinds.values()), "direction", "tokens")
+    sums = frame.groupby("definition", sort=False)[list(kinds)].sum().reset_index().rename(columns=kinds)
+    long = sums.melt("definition", list(kinds.values()), "direction", "tokens")
     return charts.bars(
         long,
         "definition",

@@ -61,9 +61,9 @@ def picture(frame: pandas.DataFrame) -> altair.Chart:
 
 def picture_of_sources(frame: pandas.DataFrame) -> altair.Chart:
     """The median duration of each source."""
-    named = frame.assign(name=_names(frame)).dropna(subset="median_ms").sort_values("median_ms", ascending=False)
+    sources = frame.assign(name=_names(frame)).dropna(subset="median_ms").sort_values("median_ms", ascending=False)
     return charts.bars(
-        named, "name", "median_ms", "milliseconds on median", what="servers", which=SLOWEST, colour="source"
+        sources, "name", "median_ms", "milliseconds on median", what="servers", which=SLOWEST, colour="source"
     )
 
 

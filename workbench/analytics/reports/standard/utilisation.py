@@ -24,7 +24,7 @@ def sentence(frame: pandas.DataFrame) -> str:
     if len(agents) == 1:
         return f"{text} ({busiest['agent']})."
     most, least = (
-        f"{one['agent']} {word} ({percent(one['share'])})" for one, word in ((busiest, "most"), (idlest, "least"))
+        f"{row['agent']} {word} ({percent(row['share'])})" for row, word in ((busiest, "most"), (idlest, "least"))
     )
     return f"{text}: {most}, {least}."
 

@@ -30,9 +30,9 @@ def sentence(frame: pandas.DataFrame) -> str:
 
 def picture(frame: pandas.DataFrame) -> altair.Chart:
     """A bar for each reason."""
-    shown, unit = charts.in_unit(frame, "total_s")
+    rows, unit = charts.in_unit(frame, "total_s")
     return charts.bars(
-        shown, "waits_for", "total_s", f"{unit} waited by all tasks together", what="reasons", which="that took longest"
+        rows, "waits_for", "total_s", f"{unit} waited by all tasks together", what="reasons", which="that took longest"
     )
 
 

@@ -1,5 +1,5 @@
 CREATE VIEW runs AS
-SELECT id, key, name, sweep_id, sweep, notebook, state, error_code, error, tries, session_id, git_commit,
+SELECT id, key, name, sweep_id, sweep, parent_id, notebook, state, error_code, error, tries, session_id, git_commit,
     CAST(git_dirty AS BOOLEAN) AS git_dirty,
     output, created_by, notes,
     CASE WHEN tags IS NULL THEN [] ELSE string_split(tags, ' ') END AS tags,
@@ -18,6 +18,7 @@ COMMENT ON COLUMN runs.key IS 'What tells a run of a sweep from the others of it
 COMMENT ON COLUMN runs.name IS 'Its name.';
 COMMENT ON COLUMN runs.sweep_id IS 'The sweep that it is a run of.';
 COMMENT ON COLUMN runs.sweep IS 'Name of that sweep.';
+COMMENT ON COLUMN runs.parent_id IS 'The run within which it was started.';
 COMMENT ON COLUMN runs.notebook IS 'Path of its notebook.';
 COMMENT ON COLUMN runs.state IS 'running, completed, failed, cancelled or lost.';
 COMMENT ON COLUMN runs.error_code IS 'Why it did not complete, as a code.';

@@ -5,8 +5,9 @@ WITH RECURSIVE reached AS (
     UNION
     SELECT t.id, r.over_id, greatest(r.us, t.created_us), TRUE
     FROM reached r
-    JOIN raw_dependencies e ON e.depends_on = r.id
-    JOIN raw_tasks t ON t.id = e.task_id AND t.status = 'pending' AND t.on_failure <> 'ignore'
+    JOIN held_back h ON h.depends_on = r.id
+    JOIN raw_tasks o ON o.id = h.by_way_of AND (r.is_waiting OR o.on_failure <> 'ignore')
+    JOIN raw_tasks t ON t.id = h.task_id AND t.status = 'pending'
 )
 SELECT id AS task_id, make_timestamptz(min(us)) AS blocked_at, arg_min(over_id, us) AS needs
 FROM reached WHERE is_waiting GROUP BY id;
@@ -14,4 +15,4 @@ FROM reached WHERE is_waiting GROUP BY id;
 COMMENT ON VIEW blocked IS 'Tasks that cannot start unless a task is retried: they need one that failed for good or is cancelled.';
 COMMENT ON COLUMN blocked.task_id IS 'The task that cannot start.';
 COMMENT ON COLUMN blocked.blocked_at IS 'When what it needs failed or was cancelled.';
-COMMENT ON COLUMN blocked.needs IS 'The task that failed or is cancelled: a dependency, or one of a dependency.';
+COMMENT ON COLUMN blocked.needs IS 'The task that failed or is cancelled: a dependency, or one of a dependency or of a task above it.';

@@ -3,11 +3,11 @@ CREATE VIEW critical_path AS
 WITH RECURSIVE last_claim AS (
     SELECT task_id, max(claimed_us) AS claimed_us FROM raw_attempts GROUP BY task_id
 ), latest_need AS (
-    SELECT e.task_id, arg_max(d.id, d.completed_us) AS previous
-    FROM raw_dependencies e
-    JOIN raw_tasks d ON d.id = e.depends_on AND d.status = 'completed'
-    JOIN last_claim c ON c.task_id = e.task_id AND d.completed_us <= c.claimed_us
-    GROUP BY e.task_id
+    SELECT h.task_id, arg_max(d.id, d.completed_us) AS previous
+    FROM held_back h
+    JOIN raw_tasks d ON d.id = h.depends_on AND d.status = 'completed'
+    JOIN last_claim c ON c.task_id = h.task_id AND d.completed_us <= c.claimed_us
+    GROUP BY h.task_id
 ), path AS (
     SELECT plan, arg_max(id, completed_us) AS id, 1 AS back FROM raw_tasks WHERE status = 'completed' GROUP BY plan
     UNION ALL

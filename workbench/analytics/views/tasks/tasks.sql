@@ -7,11 +7,11 @@ WITH first_claim AS (
     SELECT t.id, greatest(t.created_us, coalesce(max(d.completed_us), 0)) AS ready_us
     FROM raw_tasks t
     LEFT JOIN first_claim c ON c.task_id = t.id
-    LEFT JOIN raw_dependencies e ON e.task_id = t.id
-    LEFT JOIN raw_tasks d ON d.id = e.depends_on AND (c.claimed_us IS NULL OR d.completed_us <= c.claimed_us)
+    LEFT JOIN held_back h ON h.task_id = t.id
+    LEFT JOIN raw_tasks d ON d.id = h.depends_on AND (c.claimed_us IS NULL OR d.completed_us <= c.claimed_us)
     GROUP BY t.id, t.created_us
 )
-SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, t.status, a.agent,
+SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, CAST(t.due AS DATE) AS due, t.status, a.agent,
     t.attempt AS attempts, t.retry_count AS retries, t.progress,
     s.name AS session, p.name AS project, t.created_by,
     make_timestamptz(t.created_us) AS created_at,
@@ -40,6 +40,7 @@ COMMENT ON COLUMN tasks.persona IS 'The persona that may take it.';
 COMMENT ON COLUMN tasks.worktree IS 'The worktree that it is to be done in.';
 COMMENT ON COLUMN tasks.parent_id IS 'The task that it is a part of.';
 COMMENT ON COLUMN tasks.priority IS 'Tasks with a higher priority are claimed first.';
+COMMENT ON COLUMN tasks.due IS 'The day by which it is to be done.';
 COMMENT ON COLUMN tasks.status IS 'pending, claimed, in_progress, completed, failed or cancelled.';
 COMMENT ON COLUMN tasks.agent IS 'The agent that holds it, or held it last.';
 COMMENT ON COLUMN tasks.attempts IS 'How often it was claimed.';
@@ -49,7 +50,7 @@ COMMENT ON COLUMN tasks.session IS 'Name of its session; null: agents of every s
 COMMENT ON COLUMN tasks.project IS 'Name of the session''s project.';
 COMMENT ON COLUMN tasks.created_by IS 'Who created it.';
 COMMENT ON COLUMN tasks.created_at IS 'When it was created.';
-COMMENT ON COLUMN tasks.ready_at IS 'When it was created and the dependencies that it had then were completed.';
+COMMENT ON COLUMN tasks.ready_at IS 'When it was created and what held it back then was completed.';
 COMMENT ON COLUMN tasks.claimed_at IS 'When it was first claimed.';
 COMMENT ON COLUMN tasks.completed_at IS 'When it was completed, failed or cancelled; null: it is open.';
 COMMENT ON COLUMN tasks.wait_seconds IS 'Seconds from ready_at to the first claim; the view waits has all waits.';

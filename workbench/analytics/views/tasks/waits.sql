@@ -41,12 +41,12 @@ WITH latest AS (
         max(d.completed_us) FILTER (WHERE is_met AND d.completed_us <= coalesce(w.until_us, d.completed_us)) AS met_us,
         bool_or(NOT is_met OR d.completed_us > w.until_us) AS is_unmet
     FROM windows w
-    JOIN raw_tasks t ON t.id = w.task_id
-    JOIN raw_dependencies e ON e.task_id = w.task_id
+    JOIN held_back h ON h.task_id = w.task_id
+    JOIN raw_tasks o ON o.id = h.by_way_of
     JOIN (
         SELECT *, status = 'completed' AS is_completed, status IN ('completed', 'failed', 'cancelled') AS is_over FROM raw_tasks
-    ) d ON d.id = e.depends_on
-    CROSS JOIN LATERAL (SELECT CASE WHEN t.on_failure = 'ignore' THEN d.is_over ELSE d.is_completed END AS is_met)
+    ) d ON d.id = h.depends_on
+    CROSS JOIN LATERAL (SELECT CASE WHEN o.on_failure = 'ignore' THEN d.is_over ELSE d.is_completed END AS is_met)
     GROUP BY w.task_id, w.attempt, w.end_us
 ), registrations AS (
     SELECT p.id AS approval_id, a.id AS uid, a.persona, p.status, p.created_us, p.decided_us

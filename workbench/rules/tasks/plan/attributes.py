@@ -14,7 +14,7 @@ from workbench.rules.tasks.plan.draft import KEYS, LISTS, Problems, unknown_key
 from workbench.rules.tasks.plan.yaml import load
 from workbench.rules.wire import json_safety
 
-_NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "context_ref", "session", "parent"})
+_NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "context_ref", "session", "parent", "due"})
 
 _QUOTES = ("'", '"')
 _WORD = re.compile(r"[A-Za-z0-9._/@:+-]+")

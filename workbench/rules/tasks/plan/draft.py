@@ -65,7 +65,14 @@ class Problems:
         for one in found:
             place = ".".join(map(str, one["loc"]))
             is_no_list = one["type"] == "list_type" and place in LISTS
-            self.add(line, f"{place}: {'must be a list of names, like [first, second]' if is_no_list else reason(one)}")
+            why = "must be a list of names, like [first, second]" if is_no_list else reason(one)
+            if place in ("run.str", "run.list[str]") and one["type"] in ("string_type", "list_type"):
+                place, why = (
+                    "run",
+                    "must be a command, or a list of words; put what YAML takes for something else in quotes",
+                )
+            if f"{place}: {why}" not in [problem["reason"] for problem in self.found if problem["line"] == line]:
+                self.add(line, f"{place}: {why}")
         return {one["loc"][0] for one in found}
 
     def raise_if_any(self) -> None:
@@ -78,7 +85,9 @@ class Problems:
             return
         self.found.sort(key=lambda p: (p["line"], p["reason"]))
         listed = "\n".join(f"  line {p['line']}: {p['reason']}" for p in self.found[:20])
-        raise BadInput("PLAN_INVALID", f"The plan has problems; nothing was created.\n{listed}", problems=self.found)
+        raise BadInput(
+            "PLAN_INVALID", f"The plan has problems; nothing was created or changed.\n{listed}", problems=self.found
+        )
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,32 @@ def _check_parents(tasks: Sequence[PlannedTask], names: Collection[str], problem
             problems.add(task.line, f"{_called(task)} is part of {task.parent!r}, which is not in the plan")
     edges = {task.name: [task.parent] for task in reversed(tasks) if task.parent and task.name not in ("", task.parent)}
     if not _check_cycle(tasks, edges, "the tasks are parts of each other", problems):
-        _check_depth(tasks, {name: above for name, (above,) in edges.items()}, problems)
+        above = {name: parent for name, (parent,) in edges.items()}
+        _check_depth(tasks, above, problems)
+        _check_held_back(tasks, above, problems)
+
+
+def _check_held_back(tasks: Sequence[PlannedTask], above: Mapping[str, str], problems: Problems) -> None:
+    """A subtask waits for what the tasks above it come after, but for their own subtasks: that may not be a cycle."""
+
+    def chain(name: str) -> list[str]:
+        names = [name]
+        while names[-1] in above and len(names) <= TREE_DEPTH:
+            names.append(above[names[-1]])
+        return names
+
+    after = {task.name: [on for on in task.after if on != task.name] for task in reversed(tasks) if task.name}
+    if find_cycle(after) is not None:
+        return
+    chains = {name: chain(name) for name in after}
+    edges = {
+        name: [
+            *after[name],
+            *(on for over in names[1:] for on in after.get(over, ()) if over not in chains.get(on, ())),
+        ]
+        for name, names in chains.items()
+    }
+    _check_cycle(tasks, edges, "the tasks wait for each other, as a subtask waits for what its parent does", problems)
 
 
 def _check_cycle(

@@ -22,6 +22,7 @@ _BOX = rf"{_MARKER}[ \t]*\[(?:[^\]\n]?|[ \t]*+(?:[xX][ \t]*+)?)\](?!\()"
 _NEARLY = re.compile(_BOX)
 _ANY = re.compile(rf"^{_BOX}", re.MULTILINE)
 _BULLET = re.compile(rf"{_MARKER}[ \t]")
+_QUOTED = re.compile(rf">[> \t]*{_BOX}")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
@@ -161,6 +162,8 @@ class ItemReader:
 
     def _prose(self, number: int, line: str) -> None:
         """Parse a line that is neither indented nor an item; it ends the list."""
+        if _QUOTED.match(line):
+            self.problems.add(number, "a quoted task is nobody's; write it without `>`, or without its box")
         heading = _HEADING.fullmatch(line)
         if heading is None and _BULLET.match(line):
             self.problems.add(number, "an item without a box; write `- [ ] ` for a task, or indent it below one")

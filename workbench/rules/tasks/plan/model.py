@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from workbench.model import SECOND, OnFailure
+from workbench.model import SECOND, Day, OnFailure
 from workbench.rules.secrets.executed import as_given, with_masks
 from workbench.rules.secrets.forms import MASK
 from workbench.rules.wire import json_safety
@@ -33,6 +33,7 @@ class PlannedTask(BaseModel):
     description: str = Field("", max_length=100_000)
     parent: Name | None = None
     priority: int = Field(500, ge=-1_000_000, le=1_000_000)
+    due: Day | None = None
     worktree: str | None = Field(None, max_length=50)
     session: str | None = Field(None, min_length=1, max_length=200)
     after: list[Name] = Field([], max_length=1_000)

@@ -8,6 +8,7 @@ tasks:
     persona: implementer
     description: …         # optional, as is everything below
     priority: 900
+    due: 2026-12-31        # the day by which it is to be done
     worktree: report
     session: …             # id or name
     run: python clean.py   # a string for /bin/sh -c, or a list

@@ -1,4 +1,4 @@
-"""What a definition consists of, section by section: read and changed by name."""
+"""The sections of a definition: each is read and changed by name."""
 
 from workbench.services.definitions.sections import (
     configuration,

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workbench.model import Int64, Json
-from workbench.ops import Ctx
+from workbench.ops import Command, Ctx
 from workbench.rules.definitions.composition import system_prompt
 from workbench.rules.definitions.model import Definition, DefinitionMetadata, MetadataChanges, ModelSettings, Prompt
+from workbench.rules.naming import similar
 from workbench.services.definitions import changes
 from workbench.services.definitions.changes import updated
 from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
@@ -47,13 +48,13 @@ class FoundMetadata(DefinitionAnswer):
     metadata: DefinitionMetadata
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command=Command("define settings AGENT", help="Show the settings of a definition."))
 async def agent_get_settings(ctx: Ctx, agentTarget: AgentTarget) -> FoundSettings:
     """Get the settings of an agent definition."""
     return FoundSettings(settings=(await changes.without_secrets(ctx, agentTarget)).settings)
 
 
-@definition_op()
+@definition_op(command="define set")
 async def agent_set_setting(ctx: Ctx, agentTarget: AgentTarget, key: Key, value: Value) -> DefinitionChanged:
     """Change a setting of an agent definition."""
 
@@ -61,10 +62,16 @@ async def agent_set_setting(ctx: Ctx, agentTarget: AgentTarget, key: Key, value:
         settings = definition.settings.model_dump(by_alias=True, exclude_defaults=True)
         return updated(definition, settings=_without_none({**settings, _alias(key): value}))
 
-    return await changes.change(ctx, agentTarget, edit, f"setting {key} {'removed' if value is None else 'changed'}")
+    what = f"setting {key} {'removed' if value is None else 'changed'}"
+    changed = await changes.change(ctx, agentTarget, edit, what)
+    known = [field.alias or name for name, field in ModelSettings.model_fields.items()]
+    if value is None or _alias(key) in known or not (meant := similar(key, known)):
+        return changed
+    warning = f"{key} is no setting that a program or provider is known to take. Did you mean {meant}?"
+    return changed.model_copy(update={"warnings": [*changed.warnings, warning]})
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define prompt")
 async def agent_get_system_prompt(
     ctx: Ctx,
     agentTarget: AgentTarget,
@@ -75,7 +82,7 @@ async def agent_get_system_prompt(
     return FoundPrompt(prompt=system_prompt(definition, offers=True) if composed else definition.prompt)
 
 
-@definition_op()
+@definition_op(command="define prompt")
 async def agent_set_system_prompt(
     ctx: Ctx, agentTarget: AgentTarget, prompt: Annotated[Prompt, Field(description="The new system prompt.")]
 ) -> DefinitionChanged:
@@ -87,13 +94,13 @@ async def agent_set_system_prompt(
     return await changes.change(ctx, agentTarget, edit, "system prompt changed")
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command="define describe")
 async def agent_get_metadata(ctx: Ctx, agentTarget: AgentTarget) -> FoundMetadata:
     """Get the metadata of an agent definition."""
     return FoundMetadata(metadata=(await changes.without_secrets(ctx, agentTarget)).metadata)
 
 
-@definition_op()
+@definition_op(command="define describe")
 async def agent_update_metadata(
     ctx: Ctx,
     agentTarget: AgentTarget,

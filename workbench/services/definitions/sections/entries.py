@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from workbench.errors import Conflict, NotFound
-from workbench.rules.definitions.model import Definition
+from workbench.rules.definitions.model import Definition, EntryChanges, PromptEntry
 from workbench.services.definitions.changes import updated
 
 Section = Literal["rules", "references", "tools"]
 Edit = Callable[[Definition], Definition]
+NewEntry = Annotated[PromptEntry, Field(description="Name, text, description, priorityLevel and include.")]
+EntryUpdate = Annotated[EntryChanges, Field(description="What is to be changed; all else stays.")]
 
 
 class Named(Protocol):
@@ -78,11 +80,11 @@ def require(section: Section, items: Sequence[Any], name: str) -> Any:
     Raises:
         NotFound: ``NOT_FOUND``.
     """
-    found = find(items, name)
-    if found is None:
+    item = find(items, name)
+    if item is None:
         names = ", ".join(item.name for item in items) or "none"
         raise NotFound("NOT_FOUND", f"There is no {_noun(section)} {name!r}. Its {section}: {names}.")
-    return found
+    return item
 
 
 def _require_free(section: Section, items: Sequence[Any], name: str) -> None:

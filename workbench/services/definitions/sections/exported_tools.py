@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workbench.errors import Conflict
-from workbench.ops import Ctx
+from workbench.errors import Conflict, Hint
+from workbench.ops import Command, Ctx
 from workbench.rules.definitions.model import AgentToolChanges, Definition, ExportedTool, Mode
 from workbench.services.definitions import changes
 from workbench.services.definitions.operation import AgentTarget, DefinitionAnswer, DefinitionChanged, definition_op
@@ -32,27 +32,29 @@ class ExportedToolFound(DefinitionAnswer):
     tool: ExportedTool | None
 
 
-@definition_op(reads=True)
+@definition_op(reads=True, command=Command("define tools list AGENT", help="List the tools that a definition exports."))
 async def agent_list_tools(ctx: Ctx, agentTarget: AgentTarget) -> ExportedTools:
     """List the tools that an agent definition exports; they are offered while its mode is tools."""
     tools = (await changes.without_secrets(ctx, agentTarget)).tools
     return ExportedTools(tools=tools, count=len(tools))
 
 
-@definition_op(reads=True)
+@definition_op(
+    reads=True, command=Command("define tools show AGENT NAME", help="Print a tool as YAML, which `update` reads.")
+)
 async def agent_get_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> ExportedToolFound:
     """Get an exported tool of an agent definition by name; null if it has no such tool."""
     return ExportedToolFound(tool=entries.find((await changes.without_secrets(ctx, agentTarget)).tools, toolName))
 
 
-@definition_op()
+@definition_op(command="define tools add")
 async def agent_add_tool(ctx: Ctx, agentTarget: AgentTarget, tool: NewTool) -> DefinitionChanged:
     """Add an exported tool to an agent definition in mode tools."""
     edit = _in_mode_tools(entries.adding("tools", tool))
     return await changes.change(ctx, agentTarget, edit, f"tool {tool.name} added")
 
 
-@definition_op()
+@definition_op(command="define tools update")
 async def agent_update_tool(
     ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName, tool: ToolChanges
 ) -> DefinitionChanged:
@@ -61,7 +63,7 @@ async def agent_update_tool(
     return await changes.change(ctx, agentTarget, edit, f"tool {toolName} changed")
 
 
-@definition_op(destructive=True)
+@definition_op(destructive=True, command=Command("define tools delete AGENT NAME", help="Delete a tool."))
 async def agent_delete_tool(ctx: Ctx, agentTarget: AgentTarget, toolName: ToolName) -> DefinitionChanged:
     """Delete an exported tool from an agent definition, in any mode."""
     return await changes.change(ctx, agentTarget, entries.deleting("tools", toolName), f"tool {toolName} deleted")
@@ -75,8 +77,8 @@ def _in_mode_tools(edit: Edit) -> Edit:
         if mode is not Mode.TOOLS:
             raise Conflict(
                 "WRONG_MODE",
-                f"{name} is in mode {mode}, and only agents in mode tools export tools. Change its mode with "
-                "agent_update_metadata first.",
+                f"{name} is in mode {mode}, and only agents in mode tools export tools.",
+                Hint("agent_update_metadata", "Change its mode with {} first."),
                 mode=mode,
             )
         return edit(definition)

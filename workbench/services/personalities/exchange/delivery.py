@@ -31,18 +31,18 @@ async def deliver(ctx: Ctx, peer: KoiPeer) -> None:
     while waiting := await ctx.read(lambda tx: outbox.first(tx, str(peer.rid), limit)):
         batch = list(_within(waiting, ctx.settings.max_koi_batch_bytes))
         await _send(ctx, peer, batch)
-        sent = [one.id for one in batch]
-        await ctx.write(lambda tx: outbox.remove(tx, sent))  # noqa: B023 (it runs before the next round)
+        event_ids = [event.id for event in batch]
+        await ctx.write(lambda tx: outbox.remove(tx, event_ids))  # noqa: B023 (it runs before the next round)
 
 
 def _within(waiting: Sequence[WaitingEvent], largest: int) -> Iterator[WaitingEvent]:
     """The first events, up to a size together; at least one."""
     size = 0
-    for one in waiting:
-        size += one.size
-        if size > largest and size > one.size:
+    for event in waiting:
+        size += event.size
+        if size > largest and size > event.size:
             return
-        yield one
+        yield event
 
 
 async def _send(ctx: Ctx, peer: KoiPeer, batch: Sequence[WaitingEvent]) -> None:

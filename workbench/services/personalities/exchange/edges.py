@@ -28,8 +28,8 @@ PROVIDED = frozenset({rids.PERSONALITY, rids.NODE, rids.EDGE})
 
 async def settle(ctx: Ctx, me: KoiNetNode) -> None:
     """Propose the edges that this node wants, and decide about those that others propose."""
-    wanted, proposed = await ctx.read(lambda tx: (list(_wanted(tx, me)), proposals(tx, me)))
-    for source, types in wanted:
+    sources, proposed = await ctx.read(lambda tx: (list(_sources(tx, me)), proposals(tx, me)))
+    for source, types in sources:
         await propose(ctx, me, source, types, partial(_is_wanted, me, source, types))
     for proposal in proposed:
         await decide(ctx, me, proposal)
@@ -82,37 +82,48 @@ async def decide(ctx: Ctx, me: KoiNetNode, proposal: Row) -> None:
     def is_still_proposed(tx: Tx) -> bool:
         is_so = proposal in proposals(tx, me)
         if is_so and is_possible:
-            known = set(json.loads(proposal["rid_types"])) - {rids.EDGE}
-            outbox.put_known(tx, proposal["target"], known, me=str(me), everything=True)
+            types = set(json.loads(proposal["rid_types"])) - {rids.EDGE}
+            outbox.put_known(tx, proposal["target"], types, me=str(me), everything=True)
         return is_so
 
     approved = {**json.loads(proposal["contents"]), "status": EdgeStatus.APPROVED}
     event_type, contents = (EventType.UPDATE, approved) if is_possible else (EventType.FORGET, None)
     await run.handle(ctx, [KoiEvent(rid=rid, event_type=event_type, contents=contents)], None, is_still_proposed)
+    if ctx.node.presence is not None:
+        ctx.node.presence.compared.pop(proposal["target"], None)  # it may have forgotten what it is sent
 
 
 def _is_wanted(me: KoiNetNode, source: KoiNetNode, types: list[str], tx: Reader) -> bool:
-    return (source, types) in _wanted(tx, me)
+    return (source, types) in _sources(tx, me)
 
 
 def _types_of(tx: Reader, me: KoiNetNode, source: KoiNetNode) -> list[str]:
     """What is wanted of a node; nothing if it is not known, or is blocked."""
-    return next((_types(row) for row in tx.all(SQL.sources, me=str(me)) if row["rid"] == str(source)), [])
+    return next((_types(row) for row in _direct(tx, me) if row["rid"] == str(source)), [])
 
 
-def _wanted(tx: Reader, me: KoiNetNode) -> Iterator[tuple[KoiNetNode, list[str]]]:
+def _sources(tx: Reader, me: KoiNetNode) -> Iterator[tuple[KoiNetNode, list[str]]]:
     """The nodes to get events from, with the types, unless there is such an edge already."""
-    for row in tx.all(SQL.sources, me=str(me)):
+    for row in _direct(tx, me):
         source, types = rids.parse_node(row["rid"]), _types(row)
         is_there = row["rid_types"] is not None and set(json.loads(row["rid_types"])) == set(types)
         if types and not is_there and not _was_refused(tx, source, me, row["changed_at"]):
             yield source, types
 
 
+def _direct(tx: Reader, me: KoiNetNode) -> list[Row]:
+    """The nodes whose personalities come from themselves: not those that the first contact knows, if it passes on
+    personalities. A coordinator of koi-net passes on nodes only."""
+    sources = tx.all(SQL.sources, me=str(me))
+    if any(row["is_relay"] and rids.PERSONALITY in _types(row) for row in sources):
+        return [row for row in sources if row["is_relay"] or row["origin"] == row["rid"]]
+    return sources
+
+
 def _types(row: Row) -> list[str]:
     """What a node sends of what is wanted of it: personalities, and of the first contact also nodes."""
-    wanted = {rids.PERSONALITY, rids.NODE} if row["is_relay"] else {rids.PERSONALITY}
-    return sorted(wanted & set(NodeProfile.model_validate_json(row["contents"]).provides.event))
+    types = {rids.PERSONALITY, rids.NODE} if row["is_relay"] else {rids.PERSONALITY}
+    return sorted(types & set(NodeProfile.model_validate_json(row["contents"]).provides.event))
 
 
 def _was_refused(tx: Reader, source: KoiNetNode, me: KoiNetNode, changed_at: int) -> bool:

@@ -1,8 +1,8 @@
 -- name: sources
-SELECT n.rid, n.is_relay, b.contents, b.changed_at, e.rid_types
+SELECT n.rid, n.is_relay, b.origin, b.contents, b.changed_at, e.rid_types
 FROM koi_nodes n JOIN koi_bundles b ON b.rid = n.rid
     LEFT JOIN koi_edges e ON e.source = n.rid AND e.target = :me
-WHERE n.blocked_at IS NULL AND n.node_type = 'FULL' AND n.rid <> :me AND (n.is_relay = 1 OR b.origin = n.rid)
+WHERE n.blocked_at IS NULL AND n.node_type = 'FULL' AND n.rid <> :me
 ORDER BY n.rid;
 
 -- name: refused_at

@@ -1,4 +1,4 @@
-"""Takes leave of the peers: what this node has published is withdrawn there."""
+"""Takes leave of the peers: withdraws there what this node has published."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ async def say(ctx: Ctx, presence: Presence) -> None:
     """Forget this node, its edges and its personalities, and tell the neighbours, as far as they answer in time."""
     await presence.tasks.close()
     me = presence.identity.rid
-    known = await ctx.read(lambda tx: network.neighbours(tx, str(me)).all)
+    neighbours = await ctx.read(lambda tx: network.neighbours(tx, str(me)).all)
     await run.handle(ctx, [KoiEvent(rid=me, event_type=EventType.FORGET)], None)
-    peers = await ctx.write(lambda tx: _queue(tx, me, sorted(known)))
+    peers = await ctx.write(lambda tx: _queue(tx, me, sorted(neighbours)))
     with suppress(TimeoutError):
         async with asyncio.timeout(ctx.settings.koi_leave_seconds):
             await asyncio.gather(*(_deliver(ctx, peer) for peer in peers))
@@ -34,8 +34,8 @@ def _queue(tx: Tx, me: KoiNetNode, nodes: list[str]) -> list[KoiPeer]:
     """Also for those whose edges have just been forgotten."""
     for node in nodes:
         outbox.put(tx, node, me, EventType.FORGET)
-    found = (rows.find(tx, node) for node in nodes)
-    return [peer for row in found if row is not None and (peer := rows.address(row)) is not None]
+    peer_rows = (rows.find(tx, node) for node in nodes)
+    return [peer for row in peer_rows if row is not None and (peer := rows.address(row)) is not None]
 
 
 async def _deliver(ctx: Ctx, peer: KoiPeer) -> None:

@@ -40,10 +40,10 @@ async def identify(ctx: Ctx, base_url: str) -> KoiNetNode:
 
 
 async def _meet(ctx: Ctx, presence: Presence, row: Row) -> None:
-    url, known, settings = row["first_contact_url"], row["first_contact_rid"], ctx.settings
+    url, rid, settings = row["first_contact_url"], row["first_contact_rid"], ctx.settings
     meeting = presence.meeting
     try:
-        await handshake.meet(ctx, url, rids.parse_node(known) if known else await identify(ctx, url))
+        await handshake.meet(ctx, url, rids.parse_node(rid) if rid else await identify(ctx, url))
     except (Refused, Unavailable) as error:
         if not error.code.startswith("KOI_"):
             raise
@@ -52,3 +52,5 @@ async def _meet(ctx: Ctx, presence: Presence, row: Row) -> None:
         meeting.failures, meeting.error = meeting.failures + 1, error.message
     else:
         meeting.failures, meeting.error = 0, None
+    finally:
+        meeting.tried.set()

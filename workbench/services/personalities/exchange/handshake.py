@@ -49,7 +49,7 @@ async def ask(ctx: Ctx, peer: KoiPeer, path: str, payload: Payload) -> Payload |
         if not _is_unknown(refusal):
             raise
     await greet(ctx, peer)
-    return await _known(lambda: client.ask(peer, path, payload))
+    return await _ask_greeted(lambda: client.ask(peer, path, payload))
 
 
 async def greet(ctx: Ctx, peer: KoiPeer) -> None:
@@ -60,6 +60,7 @@ async def greet(ctx: Ctx, peer: KoiPeer) -> None:
     presence, me = present(ctx), str(present(ctx).identity.rid)
     await _introduce(ctx, peer, forget=False)
     presence.compared.pop(str(peer.rid), None)
+    presence.forgotten[str(peer.rid)] = ctx.store.now()
 
     def queue(tx: Tx) -> None:
         rejections.clear(tx, str(peer.rid))
@@ -74,12 +75,17 @@ async def greet(ctx: Ctx, peer: KoiPeer) -> None:
 async def answer(ctx: Ctx, node: KoiNetNode) -> None:
     """Introduce this node to one that has introduced itself, and propose the edge from it."""
     me = present(ctx).identity.rid
+    present(ctx).forgotten[str(node)] = ctx.store.now()
 
-    def queue(tx: Tx) -> None:
+    def queue(tx: Tx) -> bool:
+        if rows.find(tx, node) is None:
+            return False  # it has left, or made room for others
         rejections.clear(tx, str(node))
         outbox.put(tx, str(node), me, EventType.NEW)
+        return True
 
-    await ctx.write(queue)
+    if not await ctx.write(queue):
+        return
     await edges.renew(ctx, me, node)
     ctx.node.has_mail.set()
 
@@ -92,7 +98,7 @@ async def meet(ctx: Ctx, base_url: str, rid: KoiNetNode) -> None:
     presence, me = present(ctx), str(present(ctx).identity.rid)
     try:
         await _introduce(ctx, KoiPeer(rid, base_url, ""), forget=True)
-        found = await _known(lambda: presence.client.meet(rid, base_url))
+        bundle = await _ask_greeted(lambda: presence.client.meet(rid, base_url))
     except Refused as refusal:
         if refusal.details.get("error") != ErrorType.INVALID_TARGET:
             raise
@@ -101,7 +107,7 @@ async def meet(ctx: Ctx, base_url: str, rid: KoiNetNode) -> None:
             f"The node at {base_url} is not {rid}, which was the first contact. If it is meant, leave the network and "
             "join again.",
         ) from None
-    event = KoiEvent(rid=rid, event_type=EventType.NEW, manifest=found.manifest, contents=found.contents)
+    event = KoiEvent(rid=rid, event_type=EventType.NEW, manifest=bundle.manifest, contents=bundle.contents)
     await run.handle(ctx, [event], rid)
 
     def queue(tx: Tx) -> None:
@@ -124,12 +130,12 @@ async def _introduce(ctx: Ctx, peer: KoiPeer, *, forget: bool) -> None:
     own = await ctx.read(lambda tx: bundles.find(tx, me))
     if own is None:
         raise Unavailable("KOI_NOT_JOINED", "This node has just left the network.")
-    new = KoiEvent(rid=me, event_type=EventType.NEW, manifest=own.bundle.manifest, contents=own.bundle.contents)
+    event = KoiEvent(rid=me, event_type=EventType.NEW, manifest=own.bundle.manifest, contents=own.bundle.contents)
     before = [KoiEvent(rid=me, event_type=EventType.FORGET)] if forget else []
-    await presence.client.ask(peer, BROADCAST, EventsPayload(events=[*before, new]))
+    await presence.client.ask(peer, BROADCAST, EventsPayload(events=[*before, event]))
 
 
-async def _known(request: Callable[[], Awaitable[T]]) -> T:
+async def _ask_greeted(request: Callable[[], Awaitable[T]]) -> T:
     """The result of a request to a node that was just greeted."""
     for pause in PAUSES:
         try:

@@ -22,13 +22,13 @@ async def answer(ctx: Ctx, node: KoiNetNode, limit: int) -> list[KoiEvent]:
         limit: most events; 0: as many as one request may have.
     """
     most = ctx.settings.max_koi_batch_events
-    known = handshake.present(ctx).answered
+    answered = handshake.present(ctx).answered
     waiting = await ctx.read(lambda tx: outbox.first(tx, str(node), min(limit, most) if limit > 0 else most))
-    ids, before = {one.id for one in waiting}, known.get(str(node), set())
-    known[str(node)] = ids - before
+    ids, before = {event.id for event in waiting}, answered.get(str(node), set())
+    answered[str(node)] = ids - before
     if again := ids & before:
         await ctx.write(lambda tx: outbox.remove(tx, again))
-    return [one.event for one in waiting if one.event is not None]
+    return [event.event for event in waiting if event.event is not None]
 
 
 async def poll(ctx: Ctx, peer: KoiPeer) -> None:
@@ -38,8 +38,8 @@ async def poll(ctx: Ctx, peer: KoiPeer) -> None:
     """
     most = ctx.settings.max_koi_batch_events
     while True:
-        answered = await handshake.ask(ctx, peer, POLL, PollEvents(limit=most))
-        events = answered.events if isinstance(answered, EventsPayload) else []
+        payload = await handshake.ask(ctx, peer, POLL, PollEvents(limit=most))
+        events = payload.events if isinstance(payload, EventsPayload) else []
         await run.handle(ctx, events, peer.rid)
         if len(events) < most:
             return

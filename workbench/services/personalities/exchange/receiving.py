@@ -17,7 +17,7 @@ from workbench.koi.envelope import Envelope, signed
 from workbench.koi.identity import COORDINATE, belongs
 from workbench.koi.incoming import Incoming, received
 from workbench.koi.node import Presence
-from workbench.koi.nodes import NodeProfile
+from workbench.koi.nodes import NodeProfile, NodeType
 from workbench.koi.payloads import (
     BundlesPayload,
     ErrorResponse,
@@ -35,12 +35,12 @@ from workbench.koi.payloads import (
 from workbench.koi.requests import BROADCAST, BUNDLES, MANIFESTS, POLL, RIDS
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles, refusals
-from workbench.services.personalities.exchange import polling, rounds
+from workbench.services.personalities.exchange import polling, rounds, same_key
 from workbench.services.personalities.pipeline import run
-from workbench.services.personalities.pipeline.rid import is_handshake
+from workbench.services.personalities.pipeline.checks import is_handshake
 from workbench.services.personalities.refusals import RefusalReason
 from workbench.services.personalities.refusals import RefusedEvent as Counted
-from workbench.store.base import Reader
+from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -55,6 +55,10 @@ _PROTOCOL: Mapping[str, ErrorType] = {
     RefusalReason.INVALID_SIGNATURE: ErrorType.INVALID_SIGNATURE,
     RefusalReason.INVALID_TARGET: ErrorType.INVALID_TARGET,
 }
+
+
+_UNPROVEN = frozenset({RefusalReason.UNKNOWN_NODE, RefusalReason.INVALID_KEY, RefusalReason.INVALID_SIGNATURE})
+"""Reasons for which an envelope may be from anybody, and counts for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +81,26 @@ async def answer(ctx: Ctx, path: str, raw: bytes) -> tuple[int, bytes]:
         BadInput: ``KOI_MALFORMED``. Refused: ``KOI_BLOCKED``, ``KOI_REPLAYED``. Unavailable: ``KOI_NOT_JOINED``.
     """
     try:
-        incoming = await _admitted(ctx, path, raw)
-        return OK, await _answered(ctx, path, incoming)
+        incoming = await _admit(ctx, path, raw)
+        return OK, await _answer(ctx, path, incoming)
     except _Turned as turned:
-        return turned.status, turned.body
+        return BAD_REQUEST, turned.body
 
 
 class _Turned(Exception):
     """An envelope is refused with an error of the protocol."""
 
-    def __init__(self, error: ErrorType) -> None:
-        super().__init__(error)
-        self.status = BAD_REQUEST
-        self.body = ErrorResponse(error=error).model_dump_json().encode()
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self.body = body
 
 
-def protocol_error(error: WorkbenchError) -> ErrorType | None:
-    """What the protocol calls a reason of `check`, if it has a name for it."""
-    return _PROTOCOL.get(error.code)
+def protocol_error(error: WorkbenchError) -> bytes | None:
+    """The answer to an envelope that `check` refuses, if the protocol has a name for the reason."""
+    if (name := _PROTOCOL.get(error.code)) is None:
+        return None
+    answer = ErrorResponse(error=name, code=error.details.get("cause", error.code), message=error.message)
+    return answer.model_dump_json().encode()
 
 
 async def check(ctx: Ctx, incoming: Incoming) -> None:
@@ -108,8 +114,8 @@ async def check(ctx: Ctx, incoming: Incoming) -> None:
     """
     presence, envelope = _presence(ctx), incoming.envelope
     row = await ctx.store.read_inline(lambda tx: tx.one(SQL.sender, rid=str(envelope.source_node)))
-    known = bool(row and row["is_known"])
-    key = row["public_key"] if row and known else _introduced_key(incoming)
+    is_known = bool(row and row["is_known"])
+    key = row["public_key"] if row and is_known else _own_key(presence, incoming) or _introduced_key(incoming)
     code = None
     if key is None:
         code, reason = RefusalReason.UNKNOWN_NODE, "the sender is not known"
@@ -124,8 +130,19 @@ async def check(ctx: Ctx, incoming: Incoming) -> None:
     if code is None:
         if row and row["retry_at"] is not None:
             await rounds.hurry(ctx, presence, envelope.source_node)
+        if row and row["node_type"] == NodeType.PARTIAL:  # which cannot be asked
+            await rounds.heard(ctx, row)
         return
-    await _count(ctx, str(envelope.source_node) if row else refusals.UNKNOWN, code, reason)
+    sender = str(envelope.source_node)
+    if code in _UNPROVEN:
+        introduction = await ctx.read(lambda tx: refusals.of_node(tx, sender)) if key is None else []
+        await _count(ctx, refusals.UNKNOWN, code, f"{reason}; it says that it is {sender}")
+        if introduction:
+            cause = introduction[0]
+            why = f"{reason}, because it was refused when it introduced itself: {cause['last_reason']}"
+            raise Refused(str(code), f"The message is refused: {why}.", cause=cause["code"])
+    else:
+        await _count(ctx, sender, code, reason)
     raise Refused(str(code), f"The message is refused: {reason}.")
 
 
@@ -133,6 +150,13 @@ def _presence(ctx: Ctx) -> Presence:
     if ctx.node.presence is None:
         raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network. Join one first.")
     return ctx.node.presence
+
+
+def _own_key(presence: Presence, incoming: Incoming) -> str | None:
+    """The public key of this node, if the sender has the same one and may tell so: see `same_key`."""
+    is_same = incoming.envelope.source_node == presence.identity.rid
+    is_telling = isinstance(incoming.envelope.payload, FetchBundles | EventsPayload)
+    return presence.identity.public_key if is_same and is_telling else None
 
 
 def _introduced_key(incoming: Incoming) -> str | None:
@@ -149,7 +173,7 @@ def _introduced_key(incoming: Incoming) -> str | None:
     return None
 
 
-async def _admitted(ctx: Ctx, path: str, raw: bytes) -> Incoming:
+async def _admit(ctx: Ctx, path: str, raw: bytes) -> Incoming:
     _presence(ctx)
     try:
         incoming = await received(raw)
@@ -161,16 +185,17 @@ async def _admitted(ctx: Ctx, path: str, raw: bytes) -> Incoming:
     try:
         await check(ctx, incoming)
     except Refused as error:
-        if (protocol := protocol_error(error)) is not None:
-            raise _Turned(protocol) from None
+        if (refusal := protocol_error(error)) is not None:
+            raise _Turned(refusal) from None
         raise
     if await is_replayed(ctx, incoming.envelope):
+        await rounds.compare_again(ctx, incoming.envelope.source_node)  # some nodes sign the same message alike
         await _count(ctx, str(incoming.envelope.source_node), RefusalReason.REPLAYED, "it was received before")
         raise Refused(str(RefusalReason.REPLAYED), "The message is refused: it was received before.")
     return incoming
 
 
-async def _answered(ctx: Ctx, path: str, incoming: Incoming) -> bytes:
+async def _answer(ctx: Ctx, path: str, incoming: Incoming) -> bytes:
     presence, envelope = _presence(ctx), incoming.envelope
     for part in incoming.malformed:
         await _count(ctx, str(envelope.source_node), RefusalReason.MALFORMED, part.reason)
@@ -180,7 +205,11 @@ async def _answered(ctx: Ctx, path: str, incoming: Incoming) -> bytes:
 
 async def _broadcast(received: Received, payload: Payload) -> None:
     assert isinstance(payload, EventsPayload)
-    await run.handle(received.ctx, payload.events, received.source)
+    presence = _presence(received.ctx)
+    if received.source == presence.identity.rid:
+        same_key.note(received.ctx, presence, payload.events)
+    else:
+        await run.handle(received.ctx, payload.events, received.source)
 
 
 async def _poll(received: Received, payload: Payload) -> EventsPayload:
@@ -210,18 +239,18 @@ async def _fetch_bundles(received: Received, payload: Payload) -> BundlesPayload
 
 
 def _bundles(tx: Reader, request: FetchBundles) -> BundlesPayload:
-    found = BundlesPayload(bundles=[])
+    payload = BundlesPayload(bundles=[])
     size = 0
     for rid in dict.fromkeys(request.rids):
-        known = bundles.find(tx, rid)
-        if known is None:
-            found.not_found.append(rid)
-        elif size and size + len(known.contents) > MOST_BYTES:
-            found.deferred.append(rid)
+        bundle = bundles.find(tx, rid)
+        if bundle is None:
+            payload.not_found.append(rid)
+        elif size and size + len(bundle.contents) > MOST_BYTES:
+            payload.deferred.append(rid)
         else:
-            size += len(known.contents)
-            found.bundles.append(known.bundle)
-    return found
+            size += len(bundle.contents)
+            payload.bundles.append(bundle.bundle)
+    return payload
 
 
 async def _count(ctx: Ctx, node: str, code: RefusalReason, reason: str) -> None:
@@ -246,10 +275,19 @@ _ANSWERS: Mapping[str, Callable[[Received, Payload], Awaitable[Payload | None]]]
 
 async def is_replayed(ctx: Ctx, envelope: Envelope) -> bool:
     """Whether an envelope, whose signature was checked, was received before. It is noted if that matters."""
-    if not _is_undated(envelope):
+    payload, source = envelope.payload, envelope.source_node
+    introduces = isinstance(payload, EventsPayload) and is_handshake(payload.events, source)
+    if not introduces and not _is_undated(envelope):
         return False
-    values = {"node": str(envelope.source_node), "mark": _mark(envelope.signature)}
-    return not await ctx.write(lambda tx: tx.run(SQL.use, values, now=tx.now))
+    values = {"node": str(source), "mark": _mark(envelope.signature)}
+
+    def use(tx: Tx) -> bool:
+        is_new = tx.run(SQL.use, values, now=tx.now)
+        if not introduces or is_new or _is_undated(envelope):
+            return not is_new
+        return bundles.find(tx, source) is None  # it has left: whoever recorded its handshake does not bring it back
+
+    return await ctx.write(use)
 
 
 def _is_undated(envelope: Envelope) -> bool:

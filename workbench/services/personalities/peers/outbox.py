@@ -63,7 +63,7 @@ def has(tx: Reader, node: str, rid: RID) -> bool:
 
 def remove(tx: Tx, ids: Iterable[int]) -> None:
     """Remove events that have arrived."""
-    tx.many(SQL.remove, [{"id": one} for one in ids])
+    tx.many(SQL.remove, [{"id": event_id} for event_id in ids])
 
 
 def empty(tx: Tx, node: str) -> None:
@@ -87,10 +87,10 @@ def _waiting(row: Row) -> WaitingEvent:
     is_forget = event_type is EventType.FORGET
     if row["manifest"] is None:
         return WaitingEvent(row["id"], _forget(rid, row["forgotten_at"]) if is_forget else None, 0)
-    made = KoiEvent(
+    event = KoiEvent(
         rid=rid,
         event_type=EventType.NEW if is_forget else event_type,
         manifest=Manifest.model_validate_json(row["manifest"]),
         contents=json.loads(row["contents"]),
     )
-    return WaitingEvent(row["id"], made, len(row["contents"]))
+    return WaitingEvent(row["id"], event, len(row["contents"]))

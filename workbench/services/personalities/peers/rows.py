@@ -38,6 +38,11 @@ def find(tx: Reader, rid: KoiNetNode | str) -> Row | None:
     return tx.one(SQL.get, rid=str(rid))
 
 
+def known(tx: Reader) -> set[str]:
+    """The RIDs of all nodes that are known."""
+    return {rid for (rid,) in tx.tuples(SQL.known)}
+
+
 def address(row: Row) -> KoiPeer | None:
     """How to reach a node; None if it cannot be reached: it only polls, or is blocked."""
     if row["node_type"] != NodeType.FULL or not row["base_url"] or row["blocked_at"] is not None:

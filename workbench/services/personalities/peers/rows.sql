@@ -15,6 +15,9 @@ SELECT rid, name, node_type, base_url, public_key, is_relay, first_seen, last_se
     blocked_at, blocked_by
 FROM koi_nodes WHERE rid = :rid;
 
+-- name: known
+SELECT rid FROM koi_nodes;
+
 -- name: due
 -- has_mail: something is to be sent; what is for a node whose edge has the type POLL waits until it is fetched.
 SELECT n.rid, n.node_type, n.base_url, n.public_key, n.last_seen, n.failures, n.blocked_at,
@@ -30,6 +33,9 @@ ORDER BY n.rid;
 
 -- name: reached
 UPDATE koi_nodes SET last_seen = :now, failures = 0, retry_at = NULL, last_error = NULL WHERE rid = :rid;
+
+-- name: heard
+UPDATE koi_nodes SET last_seen = :now WHERE rid = :rid;
 
 -- name: failed
 UPDATE koi_nodes SET failures = failures + 1, retry_at = :retry_at, last_error = :error WHERE rid = :rid;

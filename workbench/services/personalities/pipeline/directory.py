@@ -27,7 +27,7 @@ SUBJECT = "personality:"
 @prepares
 async def fill(ctx: Ctx) -> None:
     """Read all personalities from the store."""
-    ctx.node.directory.replace(await _known(ctx, await ctx.read(lambda tx: tx.all(SQL.personalities))))
+    ctx.node.directory.replace(await _personalities(ctx, await ctx.read(lambda tx: tx.all(SQL.personalities))))
 
 
 @on_foreign
@@ -48,25 +48,25 @@ async def refresh(ctx: Ctx) -> None:
 
 async def _refresh(ctx: Ctx, references: frozenset[str]) -> None:
     rids = json.dumps([f"{PERSONALITY}:{reference}" for reference in references])
-    known = await _known(ctx, await ctx.read(lambda tx: tx.all(SQL.some, rids=rids)))
-    for gone in references - {one.profile.rid.reference for one in known}:
-        ctx.node.directory.remove(*gone.split("/", 1))
-    for one in known:
-        ctx.node.directory.put(one)
+    personalities = await _personalities(ctx, await ctx.read(lambda tx: tx.all(SQL.some, rids=rids)))
+    for missing in references - {personality.profile.rid.reference for personality in personalities}:
+        ctx.node.directory.remove(*missing.split("/", 1))
+    for personality in personalities:
+        ctx.node.directory.put(personality)
 
 
-def apply(known: PersonalityDirectory, me: KoiNetNode, changes: Iterable[ItemChange]) -> None:
+def apply(personalities: PersonalityDirectory, me: KoiNetNode, changes: Iterable[ItemChange]) -> None:
     """Note changes that have been committed."""
     for change in changes:
         if not isinstance(change.rid, AgentPersonality):
             continue
         if change.event_type is EventType.FORGET:
-            known.remove(change.rid.name, change.rid.version)
+            personalities.remove(change.rid.name, change.rid.version)
         elif isinstance(change.profile, PersonalityProfile):
-            known.put(KnownPersonality(change.profile, change.manifest_at, change.owner == str(me)))
+            personalities.put(KnownPersonality(change.profile, change.manifest_at, change.owner == str(me)))
 
 
-async def _known(ctx: Ctx, rows: Sequence[Row]) -> list[KnownPersonality]:
+async def _personalities(ctx: Ctx, rows: Sequence[Row]) -> list[KnownPersonality]:
     me = await _own_hash(ctx) if rows else None
     return [
         KnownPersonality(

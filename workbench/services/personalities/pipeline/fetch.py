@@ -1,4 +1,4 @@
-"""What a batch lacks is fetched from its sender: manifests first, then the bundles that are new here."""
+"""Fetches from the sender of a batch what it lacks: manifests first, then the bundles that are new here."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from workbench.koi.payloads import (
     Payload,
 )
 from workbench.koi.requests import BUNDLES, MANIFESTS, KoiPeer
+from workbench.koi.rids import ForeignRid
 from workbench.ops import Ctx
 from workbench.services.personalities import bundles
 from workbench.services.personalities.peers import rows
@@ -28,7 +29,7 @@ from workbench.services.personalities.peers import rows
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What the sender provided.
+    """Manifests and bundles from the sender.
 
     Args:
         problem: why it did not provide the rest.
@@ -47,7 +48,9 @@ async def missing(ctx: Ctx, source: KoiNetNode, events: Sequence[KoiEvent]) -> F
     incomplete = [
         event
         for event in events
-        if event.event_type is not EventType.FORGET and (event.manifest is None or event.contents is None)
+        if event.event_type is not EventType.FORGET
+        and not isinstance(event.rid, ForeignRid)
+        and (event.manifest is None or event.contents is None)
     ]
     if not incomplete:
         return Fetched({}, {})
@@ -56,36 +59,36 @@ async def missing(ctx: Ctx, source: KoiNetNode, events: Sequence[KoiEvent]) -> F
     if peer is None:
         return Fetched({}, {}, "the sender cannot be asked for it")
     try:
-        return await _fetched(ctx, peer, incomplete)
+        return await _fetch(ctx, peer, incomplete)
     except (Refused, Unavailable) as error:
         return Fetched({}, {}, f"the sender did not provide it ({error.code})")
 
 
-async def _fetched(ctx: Ctx, peer: KoiPeer, events: Sequence[KoiEvent]) -> Fetched:
+async def _fetch(ctx: Ctx, peer: KoiPeer, events: Sequence[KoiEvent]) -> Fetched:
     without = [event.rid for event in events if event.manifest is None]
     manifests = await _manifests(ctx, peer, without) if without else {}
     stated = {event.rid: event.manifest for event in events if event.manifest is not None} | manifests
     unknown = [event.rid for event in events if event.rid in stated and event.contents is None]
-    wanted = await _wanted(ctx, {rid: stated[rid] for rid in unknown})
-    return Fetched(manifests, await _bundles(ctx, peer, wanted) if wanted else {})
+    unknown_rids = await _unknown(ctx, {rid: stated[rid] for rid in unknown})
+    return Fetched(manifests, await _bundles(ctx, peer, unknown_rids) if unknown_rids else {})
 
 
-async def _wanted(ctx: Ctx, stated: Mapping[RID, Manifest]) -> list[RID]:
+async def _unknown(ctx: Ctx, stated: Mapping[RID, Manifest]) -> list[RID]:
     """The RIDs whose contents differ from those that are known."""
-    known = await ctx.read(lambda tx: {one.rid: one.sha256 for one in bundles.find_all(tx, stated)})
-    return [rid for rid, manifest in stated.items() if known.get(str(rid)) != manifest.sha256_hash]
+    hashes = await ctx.read(lambda tx: {bundle.rid: bundle.sha256 for bundle in bundles.find_all(tx, stated)})
+    return [rid for rid, manifest in stated.items() if hashes.get(str(rid)) != manifest.sha256_hash]
 
 
 async def _manifests(ctx: Ctx, peer: KoiPeer, rids: list[RID]) -> dict[RID, Manifest]:
     answer = await _ask(ctx, peer, MANIFESTS, FetchManifests(rids=rids))
-    found = answer.manifests if isinstance(answer, ManifestsPayload) else []
-    return {one.rid: one for one in found if one.rid in rids}
+    manifests = answer.manifests if isinstance(answer, ManifestsPayload) else []
+    return {manifest.rid: manifest for manifest in manifests if manifest.rid in rids}
 
 
 async def _bundles(ctx: Ctx, peer: KoiPeer, rids: list[RID]) -> dict[RID, Bundle]:
     answer = await _ask(ctx, peer, BUNDLES, FetchBundles(rids=rids))
-    found = answer.bundles if isinstance(answer, BundlesPayload) else []
-    return {one.manifest.rid: one for one in found if one.manifest.rid in rids}
+    fetched = answer.bundles if isinstance(answer, BundlesPayload) else []
+    return {bundle.manifest.rid: bundle for bundle in fetched if bundle.manifest.rid in rids}
 
 
 async def _ask(ctx: Ctx, peer: KoiPeer, path: str, payload: Payload) -> Payload | None:

@@ -1,4 +1,4 @@
-"""The Final stage: what is derived from bundles (personalities, nodes, edges), their history, and their events."""
+"""The Final stage: derives personalities, nodes and edges from bundles, with their history and their events."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def stored(tx: Tx, batch: Batch, rid: RID, event_type: EventType, bundle: Stored
     """Derive what follows from a bundle that is new or has changed."""
     if isinstance(profile, PersonalityProfile):
         owners.pin(tx, profile.rid.name, bundle.owner)
+        tools_changed = event_type is not EventType.UPDATE or _have_tools_changed(tx, profile)
         _put_personality(tx, profile, bundle)
-        _note(tx, batch, profile.rid, event_type, bundle)
+        _note(tx, batch, profile.rid, event_type, bundle, tools_changed=tools_changed)
     elif isinstance(profile, NodeProfile):
         if rid != batch.me and isinstance(rid, KoiNetNode):
             _put_node(tx, rid, event_type, profile)
@@ -63,8 +64,22 @@ def _put_personality(tx: Tx, profile: PersonalityProfile, bundle: Stored) -> Non
     tx.run(SQL.set_latest, name=rid.name)
 
 
-def _note(tx: Tx, batch: Batch, rid: AgentPersonality, event_type: EventType, bundle: Stored) -> None:
-    """Add to the history of a name, and announce the change."""
+def _have_tools_changed(tx: Tx, profile: PersonalityProfile) -> bool:
+    """Whether other tools can be called after an update than before, as far as the history tells."""
+    row = tx.one(SQL.before, rid=str(profile.rid))
+    if row is None or not row["is_latest"] or row["contents"] is None:
+        return True
+    return PersonalityProfile.model_validate_json(row["contents"]).tools != profile.tools
+
+
+def _note(
+    tx: Tx, batch: Batch, rid: AgentPersonality, event_type: EventType, bundle: Stored, *, tools_changed: bool = True
+) -> None:
+    """Add to the history of a name, and announce the change.
+
+    Args:
+        tools_changed: its callable traits are others than before.
+    """
     tx.run(
         SQL.add_history,
         rid=str(rid),
@@ -84,7 +99,7 @@ def _note(tx: Tx, batch: Batch, rid: AgentPersonality, event_type: EventType, bu
         case EventType.NEW:
             tx.emit("personality.published", subject, **about)
         case EventType.UPDATE:
-            tx.emit("personality.updated", subject, **about)
+            tx.emit("personality.updated", subject, **about, tools_changed=tools_changed)
         case EventType.FORGET:
             tx.emit("personality.forgotten", subject, **about)
 

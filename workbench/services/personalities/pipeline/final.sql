@@ -13,6 +13,10 @@ WHERE name = :name AND is_latest <> CASE WHEN rid = (
     SELECT p.rid FROM personalities p JOIN koi_bundles b ON b.rid = p.rid WHERE p.name = :name
     ORDER BY b.manifest_at DESC, p.version DESC LIMIT 1) THEN 1 ELSE 0 END;
 
+-- name: before
+SELECT p.is_latest, h.contents FROM personalities p JOIN personality_history h ON h.rid = p.rid
+WHERE p.rid = :rid ORDER BY h.id DESC LIMIT 1;
+
 -- name: add_history
 INSERT INTO personality_history (rid, name, event_type, sha256, contents, bytes, origin, manifest_at, at)
 VALUES (:rid, :name, :event_type, CAST(:sha256 AS TEXT), CAST(:contents AS TEXT), :bytes, :origin,

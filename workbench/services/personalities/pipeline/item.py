@@ -35,7 +35,7 @@ class Dropped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the events of a batch have in common.
+    """The common part of the events of a batch.
 
     Args:
         me: this node.
@@ -70,7 +70,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class PipelineItem:
-    """An event, with what is known about it so far.
+    """An event, as far as the stages have checked it.
 
     Args:
         manifest: None for this node's own, which get one when they are stored, and for a FORGET without one.
@@ -85,7 +85,7 @@ class PipelineItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What an event has changed.
+    """A change that an event has made.
 
     Args:
         event_type: as seen from here: NEW if it was not known, UPDATE if it was.

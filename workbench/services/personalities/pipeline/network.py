@@ -1,4 +1,4 @@
-"""The Network stage: which nodes learn of a change. What they are to be sent is put into the outbox."""
+"""The Network stage: which nodes learn of a change. Their events are put into the outbox."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def neighbours(tx: Reader, me: str) -> Neighbours:
 
 
 def recipients(batch: Batch, nodes: Neighbours, change: ItemChange) -> set[str]:
-    """Who learns of a change: of this node's own all neighbours, of an edge its other end, of others' subscribers."""
-    found, not_to = nodes.of(str(type(change.rid))), {batch.origin, str(batch.me)}
+    """Recipients of a change: all neighbours for our own, the other end for an edge, subscribers for anyone else's."""
+    to, not_to = nodes.of(str(type(change.rid))), {batch.origin, str(batch.me)}
     if isinstance(change.profile, EdgeProfile):
         if batch.source is None:
-            found |= {str(change.profile.source), str(change.profile.target)}
-        return found - not_to
+            to |= {str(change.profile.source), str(change.profile.target)}
+        return to - not_to
     if change.owner == str(batch.me):
-        found |= nodes.all
-    return found - not_to - {change.owner}
+        to |= nodes.all
+    return to - not_to - {change.owner}

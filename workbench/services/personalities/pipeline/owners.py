@@ -11,6 +11,7 @@ from workbench.koi.rids import EDGE, NODE, PERSONALITY
 from workbench.rules.personalities.profile import PersonalityProfile
 from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities.bundles import Stored
+from workbench.services.personalities.pipeline import room
 from workbench.services.personalities.pipeline.item import Batch, Dropped, Profile
 from workbench.services.personalities.refusals import RefusalReason
 from workbench.services.personalities.self_node import hash_of
@@ -69,17 +70,22 @@ def authorise(tx: Reader, trust: SenderTrust, rid: RID, profile: Profile) -> str
     return owner
 
 
-def authorise_forget(tx: Reader, trust: SenderTrust, rid: RID, known: Stored | None) -> str | None:
+def authorise_forget(tx: Reader, trust: SenderTrust, rid: RID, stored: Stored | None) -> str | None:
     """The owner of what is to be forgotten, if the sender may do that; None if nobody is known to own it.
 
     Raises:
         Dropped: `NOT_THE_OWNER`, `OWN_RID`.
     """
-    if known is not None and known.rid_type == EDGE:
-        return _edge_owner(tx, trust, EdgeProfile.model_validate_json(known.contents))
-    owner = known.owner if known else owner_of(tx, rid.name) if isinstance(rid, AgentPersonality) else None
+    if stored is not None and stored.rid_type == EDGE:
+        return _edge_owner(tx, trust, EdgeProfile.model_validate_json(stored.contents))
+    owner = stored.owner if stored else owner_of(tx, rid.name) if isinstance(rid, AgentPersonality) else None
     if owner is not None and trust.batch.source is not None:
-        _require(tx, trust, owner)
+        try:
+            _require(tx, trust, owner)
+        except Dropped as dropped:
+            if stored is not None or dropped.code is not RefusalReason.NOT_THE_OWNER:
+                raise
+            return None  # it passes on what is known already
     return owner
 
 
@@ -99,8 +105,9 @@ def pin(tx: Tx, name: str, owner: str) -> None:
     tx.run(SQL.pin, name=name, owner=owner, now=tx.now)
 
 
-def limit(tx: Reader, batch: Batch, rid: RID, owner: str) -> None:
-    """Refuse what is new if there is too much already. This node's own is not limited.
+def limit(tx: Tx, batch: Batch, rid: RID, owner: str, profile: Profile) -> None:
+    """Refuse what is new if there is too much already. This node's own is not limited, and neither are edges with it:
+    there are two for each node. A node that is new may take the place of one that is silent; see `room`.
 
     Raises:
         Dropped: `TOO_MANY`.
@@ -116,11 +123,13 @@ def limit(tx: Reader, batch: Batch, rid: RID, owner: str) -> None:
         largest = settings.max_koi_personalities
     else:
         largest = settings.max_koi_nodes * (1 if kind == NODE else EDGES_PER_NODE)
-    if _count(tx, kind, None) >= largest:
+    if isinstance(profile, EdgeProfile) and batch.me in (profile.source, profile.target):
+        return
+    if _count(tx, kind, None) >= largest and not (kind == NODE and room.make(tx, batch)):
         raise Dropped(RefusalReason.TOO_MANY, f"there are {largest:,} of {kind}")
 
 
-def require_room(tx: Reader, batch: Batch, rid: RID, owner: str, contents: str, known: Stored | None) -> None:
+def require_room(tx: Reader, batch: Batch, rid: RID, owner: str, contents: str, stored: Stored | None) -> None:
     """Refuse what would make all that is kept of a node too large. This node's own is not limited.
 
     An edge counts for the node that has sent it: it may name any other one as its source.
@@ -136,13 +145,13 @@ def require_room(tx: Reader, batch: Batch, rid: RID, owner: str, contents: str, 
     node = batch.origin if is_edge else owner
     if batch.source is None or is_same(node, str(batch.me)):
         return
-    is_its_own = known is not None and node == (known.origin if is_edge else known.owner)
-    more = len(contents.encode()) - (len(known.contents.encode()) if known and is_its_own else 0)
-    if more <= 0:
+    is_its_own = stored is not None and node == (stored.origin if is_edge else stored.owner)
+    added = len(contents.encode()) - (len(stored.contents.encode()) if stored and is_its_own else 0)
+    if added <= 0:
         return
     row, most = tx.one(SQL.bytes_of, node=node), batch.settings.max_koi_bytes_per_node
     assert row is not None
-    if (total := row["n"] + more) > most:
+    if (total := row["n"] + added) > most:
         raise Dropped(RefusalReason.QUOTA_EXCEEDED, f"all of {node} would have {total:,} bytes, and may have {most:,}")
 
 

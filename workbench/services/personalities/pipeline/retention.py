@@ -1,4 +1,4 @@
-"""What is kept about other nodes, and how much of it: nothing grows without bound."""
+"""Limits what is kept about other nodes: nothing grows without bound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_STRANGERS = 1_000
 
 @duty("pruning what other nodes sent", 600.0)
 async def prune(ctx: Ctx) -> None:
-    """Delete the oldest of what there is too much of."""
+    """Delete the oldest rows beyond each limit."""
     most_bytes = ctx.settings.max_koi_bytes_per_node
     await ctx.store.write(lambda tx: _prune(tx, most_bytes), actor=SYSTEM.name)
 

@@ -20,7 +20,7 @@ from workbench.rules.personalities.rid import AgentPersonality
 from workbench.services.personalities import bundles, refusals
 from workbench.services.personalities.bundles import Stored
 from workbench.services.personalities.peers import outbox
-from workbench.services.personalities.pipeline import bundle, directory, fetch, final, manifest, network, owners, rid
+from workbench.services.personalities.pipeline import checks, directory, fetch, final, network, owners
 from workbench.services.personalities.pipeline.fetch import Fetched
 from workbench.services.personalities.pipeline.item import (
     Batch,
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Handled:
-    """What has become of a batch. What is in neither list changed nothing.
+    """The outcome of a batch. An event in neither list changed nothing.
 
     Args:
         introduced: the sender has introduced itself, by a handshake or for the first time.
@@ -80,20 +80,20 @@ async def handle(
     if ctx.node.presence is None:
         raise Unavailable("KOI_NOT_JOINED", "This project takes no part in a KOI network. Join one first.")
     batch = Batch(ctx.node.presence.identity.rid, source, ctx.settings, only_if)
-    handshake = source is not None and rid.is_handshake(events, source)
+    handshake = source is not None and checks.is_handshake(events, source)
     if handshake:
         events = [event for event in events if event.rid != source or event.event_type is not EventType.FORGET]
     fetched = await fetch.missing(ctx, source, events) if source else Fetched({}, {})
-    items, refused = await _checked(events, fetched, batch, ctx.store.now())
+    items, refused = await _check(events, fetched, batch, ctx.store.now())
     # A cancelled wait does not undo the commit, so what follows from it is done in any case.
-    return await asyncio.shield(asyncio.create_task(_committed(ctx, batch, items, refused, handshake)))
+    return await asyncio.shield(asyncio.create_task(_commit(ctx, batch, items, refused, handshake)))
 
 
-async def _committed(
+async def _commit(
     ctx: Ctx, batch: Batch, items: Sequence[PipelineItem], refused: list[RefusedEvent], handshake: bool
 ) -> Handled:
     """Run the other stages, and note in memory what they have changed."""
-    handled = await _stored(ctx, batch, items, refused)
+    handled = await _store_all(ctx, batch, items, refused)
     handled.introduced = handshake or any(
         change.rid == batch.source and change.event_type is EventType.NEW for change in handled.changes
     )
@@ -105,7 +105,7 @@ async def _committed(
     return handled
 
 
-async def _checked(
+async def _check(
     events: Sequence[KoiEvent], fetched: Fetched, batch: Batch, now: int
 ) -> tuple[list[PipelineItem], list[RefusedEvent]]:
     """The events that pass all checks that need no store."""
@@ -117,7 +117,7 @@ async def _checked(
         try:
             items.append(_item(event, fetched, batch, now))
         except Dropped as dropped:
-            refused.append(_refused(event.rid, dropped))
+            refused.append(_refusal(event.rid, dropped))
         except Exception:
             log.exception("an event about %s could not be checked", event.rid)
             refused.append(RefusedEvent(str(event.rid), RefusalReason.FAILED, "it could not be checked"))
@@ -125,7 +125,7 @@ async def _checked(
 
 
 def _item(event: KoiEvent, fetched: Fetched, batch: Batch, now: int) -> PipelineItem:
-    rid.check(event.rid, batch)
+    checks.check_rid(event.rid, batch)
     stated = event.manifest or fetched.manifests.get(event.rid)
     contents = event.contents
     if event.rid in fetched.bundles:
@@ -133,16 +133,16 @@ def _item(event: KoiEvent, fetched: Fetched, batch: Batch, now: int) -> Pipeline
     if batch.source is None:
         stated = None
     elif stated is not None:
-        manifest.check(event.rid, stated, batch, now)
+        checks.check_manifest(event.rid, stated, batch, now)
     if event.event_type is EventType.FORGET:
         return PipelineItem(event.rid, event.event_type, stated)
     if stated is None and batch.source is not None:
         raise Dropped(RefusalReason.NO_MANIFEST, fetched.problem)
-    read = None if contents is None else bundle.read(event.rid, stated, contents, batch)
+    read = None if contents is None else checks.read(event.rid, stated, contents, batch)
     return PipelineItem(event.rid, event.event_type, stated, read)
 
 
-async def _stored(ctx: Ctx, batch: Batch, items: Sequence[PipelineItem], refused: list[RefusedEvent]) -> Handled:
+async def _store_all(ctx: Ctx, batch: Batch, items: Sequence[PipelineItem], refused: list[RefusedEvent]) -> Handled:
     """Run the other stages, all items in one transaction. If one fails, each gets one of its own."""
     actor = f"peer:{node_label(str(batch.source))}" if batch.source else ctx.caller.name
     try:
@@ -176,7 +176,7 @@ def _run(batch: Batch, items: Sequence[PipelineItem], refused: Sequence[RefusedE
     return handled
 
 
-def _refused(rid: RID, dropped: Dropped) -> RefusedEvent:
+def _refusal(rid: RID, dropped: Dropped) -> RefusedEvent:
     return RefusedEvent(str(rid), dropped.code, dropped.reason)
 
 
@@ -198,28 +198,34 @@ class _Run:
                 else:
                     self._take(trust, item)
             except Dropped as dropped:
-                self._handled.refused.append(_refused(item.rid, dropped))
+                self._handled.refused.append(_refusal(item.rid, dropped))
 
     def _take(self, trust: SenderTrust, item: PipelineItem) -> None:
         """Take in a bundle that is NEW or an UPDATE."""
-        known = bundles.find(self._tx, item.rid)
+        stored = bundles.find(self._tx, item.rid)
         if item.contents is None:
-            self._require_known(item, known)
+            self._require_known(item, stored)
             return
-        stated = item.manifest or self._own_manifest(item.rid, item.contents, known)
-        if known is not None and known.sha256 == item.contents.sha256 and known.owner == str(self._batch.me):
+        stated = item.manifest or self._own_manifest(item.rid, item.contents, stored)
+        if stored is not None and stored.sha256 == item.contents.sha256 and stored.owner == str(self._batch.me):
             return  # this node's own, or as it was before, came back
-        owner = owners.authorise(self._tx, trust, item.rid, item.contents.profile)
+        try:
+            owner = owners.authorise(self._tx, trust, item.rid, item.contents.profile)
+        except Dropped as dropped:
+            is_known = stored is not None and stored.sha256 == item.contents.sha256
+            if is_known and dropped.code is RefusalReason.NOT_THE_OWNER:
+                return  # it passes on what is known already
+            raise
         forgotten = (
-            bundles.forgotten_at(self._tx, item.rid) if known is None and item.rid != trust.batch.source else None
+            bundles.forgotten_at(self._tx, item.rid) if stored is None and item.rid != trust.batch.source else None
         )
-        event_type = manifest.compare(item.contents.sha256, stated.at, known, forgotten)
+        event_type = checks.compare(item.contents.sha256, stated.at, stored, forgotten)
         if event_type is None:
             self._touch(item.rid, stated, item.contents, owner)
         else:
             if event_type is EventType.NEW:
-                owners.limit(self._tx, self._batch, item.rid, owner)
-            owners.require_room(self._tx, self._batch, item.rid, owner, item.contents.text, known)
+                owners.limit(self._tx, self._batch, item.rid, owner, item.contents.profile)
+            owners.require_room(self._tx, self._batch, item.rid, owner, item.contents.text, stored)
             self._store(item.rid, event_type, stated, item.contents, owner)
 
     def _touch(self, rid: RID, stated: Manifest, contents: Contents, owner: str) -> None:
@@ -228,18 +234,18 @@ class _Run:
             final.dated(self._tx, rid)
             self._handled.noted.append(ItemChange(rid, EventType.UPDATE, stated.at, owner, contents.profile))
 
-    def _require_known(self, item: PipelineItem, known: Stored | None) -> None:
+    def _require_known(self, item: PipelineItem, stored: Stored | None) -> None:
         """Refuse an event without contents, unless those that its manifest states are known."""
-        if known is None or item.manifest is None or known.sha256 != item.manifest.sha256_hash:
+        if stored is None or item.manifest is None or stored.sha256 != item.manifest.sha256_hash:
             raise Dropped(RefusalReason.NO_CONTENTS, "the sender does not provide them")
 
-    def _own_manifest(self, rid: RID, contents: Contents, known: Stored | None) -> Manifest:
+    def _own_manifest(self, rid: RID, contents: Contents, stored: Stored | None) -> Manifest:
         """A manifest that is newer than all that was known of a RID."""
-        before = known.manifest_at if known else bundles.forgotten_at(self._tx, rid) or 0
+        before = stored.manifest_at if stored else bundles.forgotten_at(self._tx, rid) or 0
         return bundles.manifest_of(rid, max(self._tx.now, before + 1), contents.sha256)
 
     def _store(self, rid: RID, event_type: EventType, stated: Manifest, contents: Contents, owner: str) -> None:
-        made = Stored(
+        bundle = Stored(
             rid=str(rid),
             rid_type=str(type(rid)),
             manifest=stated.model_dump_json(exclude_none=True),
@@ -249,19 +255,19 @@ class _Run:
             owner=owner,
             origin=self._batch.origin,
         )
-        bundles.put(self._tx, made)
-        final.stored(self._tx, self._batch, rid, event_type, made, contents.profile)
-        self._changed(ItemChange(rid, event_type, made.manifest_at, owner, contents.profile))
+        bundles.put(self._tx, bundle)
+        final.stored(self._tx, self._batch, rid, event_type, bundle, contents.profile)
+        self._tell_neighbours(ItemChange(rid, event_type, bundle.manifest_at, owner, contents.profile))
 
     def _forget(self, trust: SenderTrust, item: PipelineItem) -> None:
-        known = bundles.find(self._tx, item.rid)
-        owner = owners.authorise_forget(self._tx, trust, item.rid, known)
+        stored = bundles.find(self._tx, item.rid)
+        owner = owners.authorise_forget(self._tx, trust, item.rid, stored)
         at = item.manifest.at if item.manifest else None
-        if known is None:
+        if stored is None:
             if owner is not None and at is not None:
                 bundles.bury(self._tx, str(item.rid), str(type(item.rid)), owner, at)
             return
-        if at is not None and at < known.manifest_at:
+        if at is not None and at < stored.manifest_at:
             raise Dropped(RefusalReason.OUTDATED, "what is known is newer")
         if isinstance(item.rid, KoiNetNode):
             if item.rid != self._batch.source and self._has_edge(item.rid):
@@ -269,7 +275,7 @@ class _Run:
             before = self._neighbours()
             self._leave(item.rid)
             self._nodes = before
-        self._remove(item.rid, known, at)
+        self._remove(item.rid, stored, at)
 
     def _has_edge(self, node: KoiNetNode) -> bool:
         """Whether this node shares an edge with another one."""
@@ -281,24 +287,24 @@ class _Run:
         A relay may only have lost sight of it; it passes on what became of the personalities as well.
         """
         if node in (self._batch.source, self._batch.me):
-            for one in bundles.of_owner(self._tx, str(node), PERSONALITY):
-                self._remove(parse(one.rid), one, None)
+            for bundle in bundles.of_owner(self._tx, str(node), PERSONALITY):
+                self._remove(parse(bundle.rid), bundle, None)
         for row in self._tx.all(SQL.edges_of, node=str(node)):
             edge = bundles.find(self._tx, row["rid"])
             if edge is not None:
                 self._remove(parse(edge.rid), edge, None)
 
-    def _remove(self, rid: RID, known: Stored, at: int | None) -> None:
+    def _remove(self, rid: RID, stored: Stored, at: int | None) -> None:
         """Forget a bundle, up to a time or up to what is known; this node's own up to now."""
-        until = max(known.manifest_at, at or 0)
-        if known.owner == str(self._batch.me) and known.rid_type != EDGE:  # only this node dates it
+        until = max(stored.manifest_at, at or 0)
+        if stored.owner == str(self._batch.me) and stored.rid_type != EDGE:  # only this node dates it
             until = max(until, self._tx.now)
-        profile = final.forgotten(self._tx, self._batch, rid, known)
-        self._changed(ItemChange(rid, EventType.FORGET, until, known.owner, profile))
-        bundles.forget(self._tx, known, until)
+        profile = final.forgotten(self._tx, self._batch, rid, stored)
+        self._tell_neighbours(ItemChange(rid, EventType.FORGET, until, stored.owner, profile))
+        bundles.forget(self._tx, stored, until)
 
-    def _changed(self, change: ItemChange) -> None:
-        """Tell the neighbours."""
+    def _tell_neighbours(self, change: ItemChange) -> None:
+        """Note a change, and put it into the outbox for the neighbours that learn of it."""
         to = network.recipients(self._batch, self._neighbours(), change)
         for node in sorted(to):
             outbox.put(self._tx, node, change.rid, change.event_type)

@@ -10,10 +10,10 @@ from workbench.ops import Ctx
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks import dependencies as graph
-from workbench.services.tasks.changes import require_possible, revive
+from workbench.services.tasks.changes import closed_worktree, require_alive, revive
 from workbench.services.tasks.creation import add_task, note_on_missing
-from workbench.services.tasks.plans.proposal import PlanMade, Proposal
-from workbench.services.tasks.rows import require_row
+from workbench.services.tasks.plans.proposal import PlanMade, Proposal, version_of
+from workbench.services.tasks.rows import recount, require_row
 from workbench.services.tasks.task import TaskToCreate, bounded_json, warnings_of
 from workbench.store.base import Tx
 from workbench.store.queries import beside
@@ -23,47 +23,60 @@ SQL = beside(__file__)
 
 def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
     """Apply a proposal in the caller's transaction, and emit the events."""
-    plan, found, diff = proposal.plan, proposal.found, proposal.diff
-    if found.sha256 == proposal.sha256:
+    plan, standing, diff = proposal.plan, proposal.standing, proposal.diff
+    if standing.sha256 == proposal.sha256:
         return proposal.answer()
-    if found.exists:
+    if standing.exists:
         tx.run(SQL.remember, name=plan.plan, sha256=proposal.sha256, now=tx.now)
     else:
         tx.run(SQL.add, name=plan.plan, sha256=proposal.sha256, by=tx.actor, now=tx.now)
     for name in diff.retried:  # before all else: ended tasks take no dependencies
-        revive(tx, require_row(tx, found.ids[name]), f"corrected in the plan {plan.plan}")
-    ids = _added(tx, ctx, proposal)
-    _changed(tx, ctx, proposal, ids)
+        revive(tx, require_row(tx, standing.ids[name]), f"corrected in the plan {plan.plan}")
+    ids = _add_tasks(tx, ctx, proposal)
+    _change_tasks(tx, ctx, proposal, ids)
     for name in diff.retried:
-        require_possible(tx, require_row(tx, ids[name]))
-    _removed(tx, proposal)
+        require_alive(tx, require_row(tx, ids[name]))
+    _cancel_removed(tx, proposal)
     sessions = {task.session for task in plan.tasks}
     session = sessions.pop() if len(sessions) == 1 else None
     touched = {name: ids[name] for name in [*diff.added, *diff.changed, *diff.removed]}
-    if not found.exists:
+    if not standing.exists:
         tx.emit("plan.created", f"plan:{plan.plan}", session=session, tasks=touched)
     elif diff.text:
         data = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed, "retried": diff.retried}
         tx.emit("plan.updated", f"plan:{plan.plan}", session=session, tasks=touched, **data)
     return PlanMade(
         plan=plan.plan,
+        version=version_of(proposal.sha256),
         tasks={name: task_id for name, task_id in ids.items() if name not in diff.removed},
         worktrees=plan.worktrees,
-        changed=bool(diff.text) or not found.exists,
-        diff=diff if found.exists else PlanDiff(),
+        changed=bool(diff.text) or not standing.exists,
+        diff=diff if standing.exists else PlanDiff(),
         warnings=[
             warning
             for task in plan.tasks
             if task.name in diff.added or task.name in diff.changed
-            for warning in warnings_of(_new(ctx, plan.plan, task, ids), task.name)
+            for warning in (
+                *warnings_of(_new(ctx, plan.plan, task, ids), task.name),
+                *_warning_of_closed_worktree(tx, task, standing.exists),
+            )
         ],
         note=note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
     )
 
 
-def _added(tx: Tx, ctx: Ctx, proposal: Proposal) -> dict[str, int]:
+def _warning_of_closed_worktree(tx: Tx, task: rules.PlannedTask, is_update: bool) -> list[str]:
+    """What to do for a task of an updated plan whose worktree was closed; it waits for a new one of that name."""
+    closed = closed_worktree(tx, task.worktree) if is_update else None
+    if closed is None:
+        return []
+    again = f"create it anew to go on, from its branch {closed['branch_name']}"
+    return [f"{task.name}: the worktree {task.worktree} is {closed['status']}: {again}."]
+
+
+def _add_tasks(tx: Tx, ctx: Ctx, proposal: Proposal) -> dict[str, int]:
     """Create the new tasks, dependencies first; return the ids of all tasks, old and new, by name."""
-    ids, added = proposal.found.ids, set(proposal.diff.added)
+    ids, added = proposal.standing.ids, set(proposal.diff.added)
     parent_later = []
     for task in rules.in_order(proposal.plan):
         if task.name in added:
@@ -72,6 +85,8 @@ def _added(tx: Tx, ctx: Ctx, proposal: Proposal) -> dict[str, int]:
             ids[task.name] = add_task(tx, ctx, _new(ctx, proposal.plan.plan, task, ids))
     for task in parent_later:
         tx.run(SQL.set_parent, id=ids[task.name], parent=ids[task.parent or ""])
+    for task in parent_later:
+        recount(tx, ids[task.name])
     return ids
 
 
@@ -81,6 +96,7 @@ def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -
         description=task.description,
         persona_id=task.persona,
         priority=task.priority,
+        due=task.due,
         dependencies=[ids[other] for other in task.after],
         parent_task_id=ids.get(task.parent) if task.parent else None,
         target_worktree=task.worktree,
@@ -97,7 +113,7 @@ def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -
     )
 
 
-def _changed(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
+def _change_tasks(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
     """Change pending tasks, and failed ones, which are retried.
 
     Old dependencies are removed before new ones are added, so that an edge may be reversed.
@@ -105,12 +121,12 @@ def _changed(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> No
     new = {task.name: task for task in proposal.plan.tasks if task.name in proposal.diff.changed}
     for name, task in new.items():
         _set(tx, ctx, ids[name], task, ids)
-    waited = {task.name: set(task.after) for task in proposal.found.tasks}
+    waited = {task.name: set(task.after) for task in proposal.standing.tasks}
     for name, task in new.items():
         for other in sorted(waited[name] - set(task.after)):
             tx.run(graph.SQL.remove, task_id=ids[name], on=ids[other])
     for name, task in new.items():
-        tx.run(graph.SQL.recount, task_id=ids[name])
+        recount(tx, ids[name])
         for other in dict.fromkeys(task.after):
             if other not in waited[name]:
                 graph.add(tx, require_row(tx, ids[name]), ids[other])
@@ -136,15 +152,16 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
         session=task.session,
         on_failure=task.on_failure,
         no_retry=json.dumps(task.no_retry),
+        due=task.due,
     )
     worktree, session = task.worktree or "", task.session or ""
     tx.run(SQL.set_status, id=task_id, persona=persona, worktree=worktree, session=session, priority=task.priority)
     tx.run(SQL.set_parent, id=task_id, parent=ids[task.parent] if task.parent else None)
 
 
-def _removed(tx: Tx, proposal: Proposal) -> None:
+def _cancel_removed(tx: Tx, proposal: Proposal) -> None:
     """Cancel the tasks that the plan no longer has, and detach them, so that their names are free again."""
-    ids = [proposal.found.rows[name]["id"] for name in proposal.diff.removed]
+    ids = [proposal.standing.rows[name]["id"] for name in proposal.diff.removed]
     for task_id in ids:
         tx.run(SQL.detach, id=task_id)
     graph.cancel(tx, [(task_id, f"removed from the plan {proposal.plan.plan}") for task_id in ids])

@@ -10,18 +10,20 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, NotFound
+from workbench.errors import BadInput, Conflict, Hint
 from workbench.model import Level, TaskState, Wire
 from workbench.ops import Columns, Command, Ctx, op
 from workbench.rules.tasks import plan as rules
+from workbench.services.tasks.board import no_plan
 from workbench.services.tasks.plans.apply import apply_proposal
 from workbench.services.tasks.plans.proposal import (
     PlanMade,
     Proposal,
-    already_exists,
     propose,
     require_changeable,
     require_own,
+    require_version,
+    version_of,
 )
 from workbench.services.tasks.plans.standing import PlanStanding, defaults_of, numbered, read_standing, without_defaults
 from workbench.services.tasks.rows import task_scope
@@ -32,15 +34,19 @@ SQL = beside(__file__)
 
 
 class PlanText(Wire):
-    """A plan as text."""
+    """A plan as text, and the version that it was exported from; see `create_plan`."""
 
     plan: str
+    version: str
     format: rules.Format
     text: str
 
 
 class PlanSummary(Wire):
-    """The progress of a plan: `tasks` are all of them, and each is in one of the other counts."""
+    """The progress of a plan: `tasks` are all of them, and each is completed, failed, cancelled or open.
+
+    `blocked` are those of the open ones that wait for others.
+    """
 
     plan: str
     tasks: int
@@ -48,19 +54,23 @@ class PlanSummary(Wire):
     failed: int
     cancelled: int
     open: int
+    blocked: int
+    version: str
 
 
 class PlanPage(Wire):
     """Plans, oldest first."""
 
     SHOWN: ClassVar = Columns(
-        "plans", "plan tasks completed failed cancelled open", "There are no plans. `workbench plan FILE` creates one."
+        "plans",
+        "plan tasks completed failed cancelled open blocked version",
+        "There are no plans. `workbench plan FILE` creates one.",
     )
 
     plans: list[PlanSummary]
 
 
-@op(allow=Level.PLANNER)
+@op(allow=Level.PLANNER, command="plan")
 async def create_plan(
     ctx: Ctx,
     text: Annotated[
@@ -79,6 +89,10 @@ async def create_plan(
     ] = "auto",
     update: Annotated[bool, Field(description="If the plan exists, change it to match the text.")] = False,
     dry_run: Annotated[bool, Field(description="Change nothing; only report in `diff` what would change.")] = False,
+    based_on: Annotated[
+        str | None,
+        Field(max_length=64, description="Refuse an update if the plan has another version than this by now."),
+    ] = None,
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
@@ -94,8 +108,18 @@ async def create_plan(
 
     def make_proposal(tx: Reader) -> Proposal:
         proposal = propose(tx, ctx, numbered(tx, plan) if number_if_taken else plan, defaults)
-        if proposal.found.exists and proposal.diff.text and not (update or dry_run):
-            raise already_exists(f"Another plan {plan.plan!r}", ", or call with update=true to change that plan")
+        require_version(proposal, based_on)
+        if proposal.standing.exists and proposal.diff.text and not (update or dry_run):
+            raise Conflict(
+                "PLAN_EXISTS",
+                f"Another plan {plan.plan!r} already exists.",
+                Hint(
+                    "",
+                    "Give this one another name, or call with {} to change that plan.",
+                    "Give this one another name, or give {} to change that plan.",
+                    update=True,
+                ),
+            )
         require_own(tx, ctx.caller, proposal)
         require_changeable(proposal)
         return proposal
@@ -135,11 +159,11 @@ async def export_plan(
         task_scope(tx, ctx.caller)
         return read_standing(tx, ctx.caller, plan), defaults_of(tx, ctx)
 
-    found, defaults = await ctx.read(query)
-    if not found.exists or not found.visible:
-        raise NotFound("PLAN_NOT_FOUND", f"There is no plan {plan!r}. list_plans lists the plans.")
-    tasks = [without_defaults(rules.without_secrets(task), ctx.caller, defaults) for task in found.tasks]
+    standing, defaults = await ctx.read(query)
+    if not standing.exists or not standing.visible:
+        raise no_plan(plan)
+    tasks = [without_defaults(rules.without_secrets(task), ctx.caller, defaults) for task in standing.tasks]
     exported = rules.Plan(plan=plan, tasks=tasks)
-    done = {name for name, row in found.rows.items() if tick and row["status"] == TaskState.COMPLETED}
+    done = {name for name, row in standing.rows.items() if tick and row["status"] == TaskState.COMPLETED}
     text = await asyncio.to_thread(rules.write, exported, format, completed=done)
-    return PlanText(plan=plan, format=format, text=text)
+    return PlanText(plan=plan, version=version_of(standing.sha256), format=format, text=text)

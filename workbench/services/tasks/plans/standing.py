@@ -49,11 +49,11 @@ def read_standing(tx: Reader, caller: Caller, name: str) -> PlanStanding:
         created_by=plan["created_by"] if plan else "",
         visible=caller.level is Level.OPERATOR or all(row["session_id"] in board for row in rows),
         rows={row["name"]: row for row in rows},
-        tasks=[_planned(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
+        tasks=[_task_of(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
     )
 
 
-def _planned(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTask:
+def _task_of(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTask:
     return rules.PlannedTask(
         name=row["name"],
         title=row["title"],
@@ -61,6 +61,7 @@ def _planned(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTas
         description=row["description"],
         parent=parent,
         priority=row["priority"],
+        due=row["due"],
         worktree=row["target_worktree"],
         session=row["session_id"],
         after=after,

@@ -16,18 +16,25 @@ from workbench.definition_files import Snapshot
 from workbench.ops import SYSTEM, Ctx
 from workbench.ops.duties import duty
 from workbench.rules.definitions.mcp_servers import HttpServer
+from workbench.rules.definitions.model import Definition, DefinitionMetadata
 from workbench.rules.definitions.trust import Need
+from workbench.rules.tools.servers import ServerList
 from workbench.services.definitions import secrets, trust
 from workbench.services.processes import sandbox, server_programs
-from workbench.services.tools.servers import project
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
+from workbench.upstream.client import Target
 from workbench.upstream.connection import Connect, Handlers, Upstream, UpstreamLimits
 from workbench.upstream.connections import Key, Knowledge
-from workbench.upstream.target import ServerAddress, Target
+from workbench.upstream.http_transport import ServerAddress
 
 if TYPE_CHECKING:
     from mcp.client import Client
+
+OWNER = ""
+"""The owner of the project's servers in `workbench.upstream.connections.Key`."""
+_IDENTITY = {"id": ":project", "name": "The project's MCP servers"}
+"""That of the project's servers as a definition. No file can give itself such an id."""
 
 log = logging.getLogger(__name__)
 
@@ -47,18 +54,40 @@ class Trusted:
     approval_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectServers:
+    """The servers of the project as the file lists them, and as a definition, so that trust and secrets work alike."""
+
+    listed: ServerList
+    snapshot: Snapshot
+
+
+async def read_project(ctx: Ctx) -> ProjectServers:
+    """The servers of the project as the file has them now."""
+    listed = await to_thread(ctx.upstreams.file.read)
+    return ProjectServers(listed, snapshot_of(ctx, listed))
+
+
+def snapshot_of(ctx: Ctx, listed: ServerList) -> Snapshot:
+    """The servers that are not switched off, as a definition."""
+    metadata = DefinitionMetadata(id="project", name="project").model_copy(update=_IDENTITY)
+    servers = {name: server for name, server in listed.servers.items() if name not in listed.disabled}
+    definition = Definition(metadata=metadata, mcp_servers=servers)
+    return Snapshot(ctx.upstreams.file.path, definition, "", (), True)
+
+
 @duty("connecting MCP servers", 0.5, share=0.05)
 async def sync(ctx: Ctx) -> None:
     """Connect to the project's servers as the file lists them now, and disconnect from what is not used any more."""
     async with ctx.upstreams.starting:
         if not ctx.upstreams.is_open:
             return
-        found = await project.read(ctx)
-        wanted = await trusted(ctx, found.snapshot, asks=True)
-        for name in ctx.upstreams.all(project.OWNER).keys() - wanted.fingerprints.keys():
-            ctx.upstreams.stop(Key(project.OWNER, name))
-        for name, fingerprint in wanted.fingerprints.items():
-            _start(ctx, Key(project.OWNER, name), found.snapshot, fingerprint)
+        servers = await read_project(ctx)
+        trust_state = await trusted(ctx, servers.snapshot, asks=True)
+        for name in ctx.upstreams.all(OWNER).keys() - trust_state.fingerprints.keys():
+            ctx.upstreams.stop(Key(OWNER, name))
+        for name, fingerprint in trust_state.fingerprints.items():
+            _start(ctx, Key(OWNER, name), servers.snapshot, fingerprint)
         ctx.upstreams.stop_idle(ctx.settings.tool_server_idle_seconds)
 
 
@@ -68,10 +97,10 @@ async def of_definition(ctx: Ctx, snapshot: Snapshot) -> Mapping[str, Upstream]:
     async with ctx.upstreams.starting:
         if not ctx.upstreams.is_open:
             return {}
-        found = await trusted(ctx, snapshot, asks=True)
+        trust_state = await trusted(ctx, snapshot, asks=True)
         started = {
             name: _start(ctx, Key(owner, name), snapshot, fingerprint)
-            for name, fingerprint in found.fingerprints.items()
+            for name, fingerprint in trust_state.fingerprints.items()
         }
     for upstream in started.values():
         await upstream.settled()
@@ -130,7 +159,7 @@ async def announce(ctx: Ctx) -> None:
 
 
 def _start(ctx: Ctx, key: Key, snapshot: Snapshot, fingerprint: str) -> Upstream:
-    return ctx.upstreams.start(key, fingerprint, _connecting(ctx, key.name, snapshot), _limits(ctx.settings))
+    return ctx.upstreams.start(key, fingerprint, _connector(ctx, key.name, snapshot), _limits(ctx.settings))
 
 
 def _limits(settings: Settings) -> UpstreamLimits:
@@ -141,7 +170,7 @@ def _limits(settings: Settings) -> UpstreamLimits:
     )
 
 
-def _connecting(ctx: Ctx, name: str, snapshot: Snapshot) -> Callable[[Knowledge], Connect]:
+def _connector(ctx: Ctx, name: str, snapshot: Snapshot) -> Callable[[Knowledge], Connect]:
     """How to connect to a trusted server. Its secrets are read each time, so a new one counts after a restart."""
 
     def connecting(knowledge: Knowledge) -> Connect:
@@ -169,12 +198,18 @@ async def _target(ctx: Ctx, name: str, snapshot: Snapshot, knowledge: Knowledge)
     Raises:
         Unavailable: ``SECRET_UNRESOLVED``, ``CONFINEMENT_UNAVAILABLE``, ``PROJECT_UNWRITABLE``.
     """
-    known = await secrets.resolved(ctx, snapshot.definition, providers=(), servers=(name,))
-    knowledge.secrets = known.values
-    server = known.mcp_servers[name]
+    resolved = await secrets.resolved(ctx, snapshot.definition, providers=(), servers=(name,))
+    knowledge.secrets = resolved.values
+    server = resolved.mcp_servers[name]
     if isinstance(server, HttpServer):
-        yield ServerAddress(server.url, server.headers, server.type == "sse")
+
+        def note(tokens: frozenset[str]) -> None:
+            knowledge.secrets |= tokens
+
+        yield ServerAddress(server.url, server.headers, server.type == "sse", note)
         return
     knowledge.confined = sandbox.confinement_of(ctx.settings).enforced
     async with server_programs.scratch(ctx) as place:
-        yield await to_thread(server_programs.boxed, ctx.settings, server, place / "home")
+        boxed = await to_thread(server_programs.boxed, ctx.settings, server, place / "home")
+        knowledge.explain = boxed.explain
+        yield boxed.program

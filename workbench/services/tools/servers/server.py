@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from workbench.definition_files import Snapshot
-from workbench.errors import Conflict, NotFound
+from workbench.errors import Conflict, Hint, NotFound
 from workbench.model import Level, Wire
 from workbench.ops import Command, Ctx, op, problems_of
 from workbench.ops.operation import invalid_arguments
@@ -23,9 +23,8 @@ from workbench.rules.naming import similar
 from workbench.rules.tools import servers as rules
 from workbench.rules.tools.servers import ServerList
 from workbench.services.definitions import tool_names, trust
-from workbench.services.tools.servers import connections, project
-from workbench.services.tools.servers.connections import Trusted
-from workbench.services.tools.servers.project import OWNER
+from workbench.services.tools.servers import connections
+from workbench.services.tools.servers.connections import OWNER, Trusted
 from workbench.upstream.connections import Key, Knowledge
 
 Name = Annotated[str, Field(min_length=1, max_length=100, description="The server's name; see list_tool_servers.")]
@@ -36,11 +35,10 @@ Config = Annotated[
         "sse). Secrets as references: env://NAME, file://path, op://vault/item/field, keyring://service/name."
     ),
 ]
-SHOWN_LINE = 300
 _TEXTS = ("args", "env", "url", "headers")
 State = Literal["ready", "starting", "failed", "stopped", "disabled", "untrusted", "refused", "invalid"]
 SERVERS = {"name": "tool_servers"}
-"""What completion offers for the name of a server."""
+"""The completion of a server's name."""
 
 
 class ToolServer(Wire):
@@ -83,23 +81,30 @@ class RemovedToolServer(Wire):
     name: str
 
 
-@op(allow=Level.OPERATOR, reads=True)
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    command=Command(
+        "tools servers list", help="List the servers: their state, their tools, and what is wrong with them."
+    ),
+    refreshed_by="tool_server approval clock",
+)
 async def list_tool_servers(ctx: Ctx) -> ToolServers:
     """List the MCP servers whose tools the project uses, with their state and what is wrong with them."""
-    found = await project.read(ctx)
-    known = await connections.trusted(ctx, found.snapshot)
-    names = sorted({*found.listed.servers, *found.listed.problems} - {""})
+    servers = await connections.read_project(ctx)
+    trust_state = await connections.trusted(ctx, servers.snapshot)
+    names = sorted({*servers.listed.servers, *servers.listed.problems} - {""})
     return ToolServers(
-        servers=[_shown(ctx, found.listed, known, name) for name in names],
+        servers=[_describe(ctx, servers.listed, trust_state, name) for name in names],
         path=str(ctx.upstreams.file.path),
-        problem=found.listed.problems.get(""),
+        problem=servers.listed.problems.get(""),
     )
 
 
 @op(allow=Level.OPERATOR)
 async def add_tool_server(ctx: Ctx, name: Name, config: Config) -> ToolServer:
     """Use the tools of another MCP server: a program that is started, or a server at a URL."""
-    _validated("add_tool_server", config)
+    _validate("add_tool_server", config)
     await tool_names.require_unlike_definitions(ctx, name, of_project=True)
 
     def add(entries: dict[str, Any]) -> None:
@@ -139,13 +144,13 @@ async def update_tool_server(
 ) -> ToolServer:
     """Change the configuration of an MCP server, or switch it off and on."""
     if config is not None:
-        _validated("update_tool_server", config)
+        _validate("update_tool_server", config)
 
     def update(entries: dict[str, Any]) -> None:
         entry = _require(entries, name)
         switched_off = entry.get("disabled") is True if enabled is None else not enabled
-        given = entry if config is None else _unmasked(config, entry)
-        kept = {key: value for key, value in given.items() if key != "disabled"}
+        changed = entry if config is None else _unmask(config, entry)
+        kept = {key: value for key, value in changed.items() if key != "disabled"}
         entries[name] = kept | ({"disabled": True} if switched_off else {})
 
     return await _change(ctx, name, update, rewrites=config is not None)
@@ -171,8 +176,8 @@ async def remove_tool_server(ctx: Ctx, name: Name) -> RemovedToolServer:
 @op(allow=Level.OPERATOR, needs_server=True, command=Command("tools servers restart NAME", offers=SERVERS))
 async def restart_tool_server(ctx: Ctx, name: Name) -> ToolServer:
     """Disconnect from an MCP server and connect again; its program is ended and started, with its secrets read anew."""
-    found = await project.read(ctx)
-    _require(found.listed.servers, name)
+    servers = await connections.read_project(ctx)
+    _require(servers.listed.servers, name)
     ctx.upstreams.stop(Key(OWNER, name))
     await ctx.upstreams.stopped()
     return await _settle(ctx, name)
@@ -180,7 +185,7 @@ async def restart_tool_server(ctx: Ctx, name: Name) -> ToolServer:
 
 async def _change(ctx: Ctx, name: str, edit: Callable[[dict[str, Any]], None], *, rewrites: bool = True) -> ToolServer:
     """Change the file. The operator's own words are trusted before they are in it, so that nothing is asked for."""
-    before = await project.read(ctx)
+    before = await connections.read_project(ctx)
     if rewrites:
         await _trust(ctx, before.snapshot, name, await to_thread(ctx.upstreams.file.preview, edit))
     await to_thread(ctx.upstreams.file.change, edit)
@@ -192,8 +197,8 @@ async def _trust(ctx: Ctx, before: Snapshot, name: str, after: ServerList) -> No
     others = {key: server for key, server in before.definition.mcp_servers.items() if key != name}
     was = before.definition.model_copy(update={"mcp_servers": others})
     enabled = ServerList(after.servers)
-    made = await trust.writing(ctx, was, project.snapshot_of(ctx, enabled))
-    await ctx.write(lambda tx: trust.record_written(tx, ctx.caller, made))
+    revision = await trust.writing(ctx, was, connections.snapshot_of(ctx, enabled))
+    await ctx.write(lambda tx: trust.record_written(tx, ctx.caller, revision))
 
 
 async def _settle(ctx: Ctx, name: str) -> ToolServer:
@@ -205,15 +210,15 @@ async def _settle(ctx: Ctx, name: str) -> ToolServer:
         if (upstream := ctx.upstreams.get(Key(OWNER, name))) is not None:
             await upstream.settled()
     await connections.announce(ctx)
-    found = await project.read(ctx)
-    return _shown(ctx, found.listed, await connections.trusted(ctx, found.snapshot), name)
+    servers = await connections.read_project(ctx)
+    return _describe(ctx, servers.listed, await connections.trusted(ctx, servers.snapshot), name)
 
 
-def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServer:
+def _describe(ctx: Ctx, listed: ServerList, trust_state: Trusted, name: str) -> ToolServer:
     server = listed.servers.get(name)
     upstream, knowledge = ctx.upstreams.get(Key(OWNER, name)), ctx.upstreams.knowledge(Key(OWNER, name))
-    redacted = _redacted(ctx, knowledge)
-    state, problem = _state(ctx, listed, known, name)
+    redacted = _redactor(ctx, knowledge)
+    state, problem = _state(ctx, listed, trust_state, name)
     shown = masked_server(server) if server else None
     return ToolServer(
         name=inert(name),
@@ -222,10 +227,10 @@ def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServe
         config=shown.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"type"}) if shown else {},
         state=state,
         problem=inert(redacted(problem)) if problem else None,
-        approval_id=known.approval_id if state == "untrusted" else None,
+        approval_id=trust_state.approval_id if state == "untrusted" else None,
         tools=list(upstream.offers.names) if upstream else [],
         left_out=upstream.offers.left_out if upstream else 0,
-        tool_problems=[inert(redacted(one)) for one in upstream.offers.problems] if upstream else [],
+        tool_problems=[inert(redacted(text)) for text in upstream.offers.problems] if upstream else [],
         about=inert(redacted(upstream.about)) if upstream else "",
         restarts=upstream.restarts if upstream else 0,
         confined=knowledge.confined,
@@ -234,35 +239,29 @@ def _shown(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> ToolServe
     )
 
 
-def _redacted(ctx: Ctx, knowledge: Knowledge) -> Callable[[str], str]:
+def _redactor(ctx: Ctx, knowledge: Knowledge) -> Callable[[str], str]:
     """Masks secrets in a text that a server wrote: its own, and those that the project knows."""
     return lambda text: str(ctx.secrets.masked(knowledge.redacted(text)))
 
 
-def _state(ctx: Ctx, listed: ServerList, known: Trusted, name: str) -> tuple[State, str | None]:
+def _state(ctx: Ctx, listed: ServerList, trust_state: Trusted, name: str) -> tuple[State, str | None]:
     """Where a server stands, and why it cannot be used."""
     upstream = ctx.upstreams.get(Key(OWNER, name))
     if name in listed.problems:
         return "invalid", listed.problems[name]
     if name in listed.disabled:
         return "disabled", None
-    if name in known.refusals:
-        return "refused", f"the operator refused it: {known.refusals[name] or 'no reason was given'}"
-    if name not in known.fingerprints:
+    if name in trust_state.refusals:
+        return "refused", f"the operator refused it: {trust_state.refusals[name] or 'no reason was given'}"
+    if name not in trust_state.fingerprints:
         return "untrusted", "its configuration was not written here, so the operator has to trust it"
     if upstream is None:
         return "stopped", None
-    return upstream.state.value, _with_last_line(upstream.problem, ctx.upstreams.knowledge(Key(OWNER, name)).tail.text)
+    knowledge = ctx.upstreams.knowledge(Key(OWNER, name))
+    return upstream.state.value, knowledge.reason(upstream.problem) if upstream.problem else None
 
 
-def _with_last_line(problem: str | None, log: str) -> str | None:
-    """Why a program cannot be used, with the end of what it wrote to its standard error, which often says why."""
-    lines = log.split("\n") if problem else []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"{problem}; the program wrote: {last[:SHOWN_LINE]}" if last else problem
-
-
-def _unmasked(config: Mapping[str, Any], stored: Any) -> dict[str, Any]:
+def _unmask(config: Mapping[str, Any], stored: Any) -> dict[str, Any]:
     """A configuration with the stored secrets in place of masks."""
     before = None
     with suppress(ValueError):
@@ -275,16 +274,19 @@ def _target(server: StdioServer | HttpServer) -> str:
     return server.url if isinstance(server, HttpServer) else " ".join((server.command, *server.args))
 
 
-def _validated(operation: str, config: Mapping[str, Any]) -> None:
+def _validate(operation: str, config: Mapping[str, Any]) -> None:
     try:
         rules.server(config)
     except ValidationError as error:
         raise invalid_arguments(operation, problems_of(error, "config")) from None
+    except ValueError as error:
+        raise invalid_arguments(operation, [{"field": "config", "reason": str(error)}]) from None
 
 
 def _require(entries: Mapping[str, Any], name: str) -> Any:
     if name in entries:
         return entries[name]
-    meant = similar(name, entries)
-    question = f" Did you mean {meant}?" if meant else " list_tool_servers lists those that there are."
-    raise NotFound("TOOL_SERVER_NOT_FOUND", f"There is no MCP server {name}.{question}")
+    text = f"There is no MCP server {name}."
+    if meant := similar(name, entries):
+        raise NotFound("TOOL_SERVER_NOT_FOUND", f"{text} Did you mean {meant}?")
+    raise NotFound("TOOL_SERVER_NOT_FOUND", text, Hint("list_tool_servers", "{} lists those that there are."))

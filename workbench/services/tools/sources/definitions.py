@@ -40,17 +40,18 @@ async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     definitions, or of a definition and an MCP server, that are called the same cannot be called."""
     if scope.caller.level is not Level.OPERATOR and not scope.caller.tools:
         return []
-    exporting = await to_thread(_exporting, ctx.definitions)
+    exporting = await to_thread(_read_exporting, ctx.definitions)
     servers = {name.lower(): name for name in upstream.server_names(ctx, scope)}
-    found: dict[str, ToolInfo] = {}
+    tools_by_name: dict[str, ToolInfo] = {}
     for place, alike in groupby(sorted(exporting, key=_place), _place):
         first, *others = alike
-        paths = ", ".join(ctx.definitions.display_path(one.path) for one in (first, *others))
+        paths = ", ".join(ctx.definitions.display_path(snapshot.path) for snapshot in (first, *others))
         problem = f"the definitions {paths} are called the same" if others else None
         if place in servers:
             problem = f"an MCP server is named {servers[place]}, too"
-        found |= {made.name: made for made in (_tool(first, tool, problem) for tool in first.definition.tools)}
-    return list(found.values())
+        exported = (_tool(first, tool, problem) for tool in first.definition.tools)
+        tools_by_name |= {tool.name: tool for tool in exported}
+    return list(tools_by_name.values())
 
 
 async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
@@ -60,7 +61,7 @@ async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     return next((tool for tool in await tools(ctx, scope) if tool.name == name), None)
 
 
-def _exporting(registry: Registry) -> list[Snapshot]:
+def _read_exporting(registry: Registry) -> list[Snapshot]:
     """The definitions that export tools, sorted by path; those that cannot be read are left out. Blocks."""
 
     def readable() -> Iterator[Snapshot]:
@@ -103,7 +104,7 @@ async def _run(path: str, name: str, ctx: Ctx, call: ToolInvocation) -> ToolOutc
     """
     snapshot = await changes.read(ctx, path)
     definition = snapshot.definition
-    tool = next((one for one in definition.tools if one.name == name), None)
+    tool = next((exported for exported in definition.tools if exported.name == name), None)
     if tool is None:
         raise NotFound("UNKNOWN_TOOL", f"The definition {definition.metadata.name} has no tool {name!r} any more.")
     ready = await models.ready(ctx, snapshot)
@@ -115,7 +116,7 @@ async def _run(path: str, name: str, ctx: Ctx, call: ToolInvocation) -> ToolOutc
     try:
         return _outcome([frame async for frame in answer(ready.choice, question, NoTools())][-1])
     except WorkbenchError as error:
-        error.message = ready.redacted(error.message)
+        error.mask(ready.redacted)
         raise
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from workbench.functions.hosts import Found, HostedCall
 from workbench.ops import Ctx
-from workbench.rules.tools.returned import ReturnedValue
+from workbench.rules.tools.returned import Form, ReturnedValue
 from workbench.services.tools.tool import (
     Hints,
     Offerer,
@@ -23,17 +23,17 @@ from workbench.services.tools.tool import (
 
 async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The functions that processes offer."""
-    return [_tool(found) for found in ctx.tool_hosts.tools()]
+    return [_tool(function) for function in ctx.tool_hosts.tools()]
 
 
 async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The function with a name."""
-    found = ctx.tool_hosts.find(name)
-    return _tool(found) if found else None
+    function = ctx.tool_hosts.find(name)
+    return _tool(function) if function else None
 
 
-def _tool(found: Found) -> ToolInfo:
-    offered = found.tool
+def _tool(function: Found) -> ToolInfo:
+    offered = function.tool
     return ToolInfo(
         name=offered.name,
         title=offered.title or offered.name.replace("_", " ").capitalize(),
@@ -44,18 +44,18 @@ def _tool(found: Found) -> ToolInfo:
         kind=ToolKind.FUNCTION,
         hints=Hints(read_only=offered.read_only, destructive=not offered.read_only),
         version=offered.version or None,
-        problem=found.problem,
-        run=partial(run, found),
-        offered_by=Offerer(OffererKind.NOTEBOOK, name=found.host),
+        problem=function.problem,
+        run=partial(run, function),
+        offered_by=Offerer(OffererKind.NOTEBOOK, name=function.host),
     )
 
 
-async def run(found: Found, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+async def run(function: Found, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """Run a function in the process that offers it.
 
     Raises:
         Unavailable: ``TOOL_HOST_GONE``. WorkbenchError: what the process answered.
     """
-    hosted = HostedCall(call_id=call.id, tool=found.tool.name, arguments=dict(call.arguments))
-    answer = cast(ReturnedValue, await ctx.tool_hosts.run(found.host_id, hosted, call.surroundings.progress))
-    return ToolOutcome(answer.content, answer.structured)
+    hosted = HostedCall(call_id=call.id, tool=function.tool.name, arguments=dict(call.arguments))
+    answer = cast(ReturnedValue, await ctx.tool_hosts.run(function.host_id, hosted, call.surroundings.progress))
+    return ToolOutcome(answer.content, answer.structured, is_wrapped=answer.form is Form.WRAPPED)

@@ -36,6 +36,8 @@ from workbench.services.tools.tool import (
 from workbench.store.base import Row
 
 VERSION_LENGTH = 12
+A_VALUE = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
+"""A call of a trait without a function returns its value, whatever the trait says of itself."""
 NAMES = 20_000
 """Traits whose names as tools are kept."""
 ANYTHING: Mapping[str, Any] = {"type": "object"}
@@ -46,26 +48,26 @@ async def tools(ctx: Ctx, scope: ToolScope) -> list[ToolInfo]:
     """The traits of the latest versions of all personalities; for a call of another node, this node's own."""
     nodes = {row["rid"]: row for row in await ctx.read(lambda tx: tx.all(peers.SQL.nodes))}
     taken = upstream.server_names(ctx, scope)
-    found: dict[str, ToolInfo] = {}
-    for known, trait in _callable(ctx, scope):
-        made = _tool(ctx, known, trait, nodes.get(str(known.profile.node_rid)), taken)
-        found.setdefault(made.name, made)
-    return list(found.values())
+    tools_by_name: dict[str, ToolInfo] = {}
+    for personality, trait in _callable(ctx, scope):
+        tool = _tool(ctx, personality, trait, nodes.get(str(personality.profile.node_rid)), taken)
+        tools_by_name.setdefault(tool.name, tool)
+    return list(tools_by_name.values())
 
 
 async def find(ctx: Ctx, scope: ToolScope, name: str) -> ToolInfo | None:
     """The trait with this name as a tool."""
     if SEPARATOR not in name and "-" not in name:
         return None
-    for known, trait in _callable(ctx, scope):
-        if _name(known.profile.rid.name, trait.name) == name:
-            node = None if known.is_own else await peers.node(ctx, known.profile.node_rid)
-            return _tool(ctx, known, trait, node, upstream.server_names(ctx, scope))
+    for personality, trait in _callable(ctx, scope):
+        if _name(personality.profile.rid.name, trait.name) == name:
+            node = None if personality.is_own else await peers.node(ctx, personality.profile.node_rid)
+            return _tool(ctx, personality, trait, node, upstream.server_names(ctx, scope))
     return None
 
 
 def _callable(ctx: Ctx, scope: ToolScope) -> Iterator[tuple[KnownPersonality, PersonalityTrait]]:
-    return (found for found in ctx.node.directory.callable() if scope.origin is None or found[0].is_own)
+    return (pair for pair in ctx.node.directory.callable() if scope.origin is None or pair[0].is_own)
 
 
 @lru_cache(NAMES)
@@ -74,35 +76,37 @@ def _name(agent: str, trait: str) -> str:
 
 
 def _tool(
-    ctx: Ctx, known: KnownPersonality, trait: PersonalityTrait, node: Row | None, taken: Container[str]
+    ctx: Ctx, personality: KnownPersonality, trait: PersonalityTrait, node: Row | None, taken: Container[str]
 ) -> ToolInfo:
-    made = _own(ctx, known, trait) if known.is_own else _others(ctx, known, trait, node)
-    agent = known.profile.rid.name
-    return replace(made, problem=f"an MCP server is named {agent}, too", is_tried=False) if agent in taken else made
+    tool = _own(ctx, personality, trait) if personality.is_own else _others(ctx, personality, trait, node)
+    agent = personality.profile.rid.name
+    return replace(tool, problem=f"an MCP server is named {agent}, too", is_tried=False) if agent in taken else tool
 
 
-def _own(ctx: Ctx, known: KnownPersonality, trait: PersonalityTrait) -> ToolInfo:
+def _own(ctx: Ctx, personality: KnownPersonality, trait: PersonalityTrait) -> ToolInfo:
     """A trait of this node: of a function if there is one, or of its value.
 
     A trait with a version had a function, so it has no value to return without it.
     """
-    agent = known.profile.rid.name
-    bound = _bound(ctx, agent, trait.name)
+    agent = personality.profile.rid.name
+    bound = _find_function(ctx, agent, trait.name)
     if bound is None:
         problem = None if trait.version is None else "no running process offers its function"
-        made = _described(
-            agent, trait, ToolPlace.LOCAL, problem, partial(_valued, trait.value), Offerer(OffererKind.PROJECT)
+        tool = _describe(
+            agent, trait, ToolPlace.LOCAL, problem, partial(_return_value, trait.value), Offerer(OffererKind.PROJECT)
         )
-        return replace(made, version=trait.version or _identified(trait.value))
+        tool = replace(tool, version=trait.version or _fingerprint(trait.value))
+        return tool if trait.version is not None else replace(tool, hints=A_VALUE)
     offerer = Offerer(OffererKind.NOTEBOOK, name=bound.host)
     now = _current(trait, bound.tool)
-    return _described(agent, now, ToolPlace.LOCAL, bound.problem, partial(functions.run, bound), offerer)
+    return _describe(agent, now, ToolPlace.LOCAL, bound.problem, partial(functions.run, bound), offerer)
 
 
-def _bound(ctx: Ctx, agent: str, trait: str) -> Found | None:
+def _find_function(ctx: Ctx, agent: str, trait: str) -> Found | None:
     presence = ctx.node.presence
     is_default = presence is not None and presence.identity.rid.name == agent
-    return next((one for one in ctx.tool_hosts.traits(agent, is_default=is_default) if one.tool.name == trait), None)
+    candidates = ctx.tool_hosts.traits(agent, is_default=is_default)
+    return next((function for function in candidates if function.tool.name == trait), None)
 
 
 def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait:
@@ -117,19 +121,20 @@ def _current(trait: PersonalityTrait, function: OfferedTool) -> PersonalityTrait
     return trait.model_copy(update=now)
 
 
-def _others(ctx: Ctx, known: KnownPersonality, trait: PersonalityTrait, node: Row | None) -> ToolInfo:
-    run = partial(peers.call_trait, known.profile, trait.name)
-    rid = known.profile.node_rid
+def _others(ctx: Ctx, personality: KnownPersonality, trait: PersonalityTrait, node: Row | None) -> ToolInfo:
+    run = partial(peers.call_trait, personality.profile, trait.name)
+    rid = personality.profile.node_rid
     offerer = Offerer(OffererKind.NODE, str(rid), addresses.node_label(str(rid)))
-    made = _described(
-        known.profile.rid.name, trait, ToolPlace.MCP, peers.problem(ctx, known.profile, node), run, offerer
+    tool = _describe(
+        personality.profile.rid.name, trait, ToolPlace.MCP, peers.problem(ctx, personality.profile, node), run, offerer
     )
-    doubt = None if made.problem else peers.doubt(ctx, node)
-    made = replace(made, hints=replace(made.hints, read_only=False))  # a stranger's word spares nobody a question
-    return replace(made, problem=doubt, is_tried=True) if doubt else made
+    doubt = None if tool.problem else peers.doubt(ctx, node)
+    # What another node says of its tool is no reason not to ask.
+    tool = replace(tool, hints=replace(tool.hints, read_only=False))
+    return replace(tool, problem=doubt, is_tried=True) if doubt else tool
 
 
-def _described(
+def _describe(
     agent: str, trait: PersonalityTrait, source: ToolPlace, problem: str | None, run: Any, offerer: Offerer
 ) -> ToolInfo:
     schema = trait.output_schema
@@ -151,12 +156,12 @@ def _described(
     )
 
 
-def _identified(value: Any) -> str:
+def _fingerprint(value: Any) -> str:
     """Identifies the value of a trait, which has no function with a version."""
     return hashlib.sha256(as_json(value).encode()).hexdigest()[:VERSION_LENGTH]
 
 
-async def _valued(value: Any, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
+async def _return_value(value: Any, ctx: Ctx, call: ToolInvocation) -> ToolOutcome:
     """The value of a trait that has no function (spec 5, 4.9)."""
     text = value if isinstance(value, str) else as_json(value)
-    return ToolOutcome([{"type": "text", "text": text}], value if isinstance(value, dict) else None)
+    return ToolOutcome([{"type": "text", "text": text}], None if isinstance(value, str) else value)

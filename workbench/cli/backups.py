@@ -1,0 +1,82 @@
+"""Backups of the project's store: `backup` makes one, `restore` puts one in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.global_options import root
+from workbench.cli.output import Note, Shown, confirmed, pass_client
+from workbench.errors import BadInput, NotFound, WorkbenchError
+from workbench.model import wall_clock
+from workbench.state.settings import Settings
+from workbench.trust import state_directory
+
+
+@root.command()
+@pass_client
+def backup(client: OperatorClient) -> Shown:
+    """Copy the store of the project to .aiswarm/backups; a server may run meanwhile."""
+    from workbench.store.backups import back_up
+    from workbench.store.examination import require_whole
+
+    client.require_operator("backup")
+    state_directory.require(client.settings)
+    require_whole(client.settings.database)
+    path = back_up(client.settings.database, wall_clock())
+    return Note(f"The store is backed up to {path}.", {"backup": str(path)})
+
+
+@root.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--as-it-is", is_flag=True, help="Go on with the store that is there, whatever it lacks.")
+@click.option("--empty", is_flag=True, help="Go on with an empty store.")
+@click.option("--yes", is_flag=True, help="Replace a store that is whole without a question.")
+@pass_client
+def restore(client: OperatorClient, file: Path | None, as_it_is: bool, empty: bool, yes: bool) -> Shown:
+    """Put a backup in the place of the store, by default the newest. What was there is kept aside."""
+    from workbench.store.backups import accept, replace
+
+    client.require_operator("restore")
+    settings = client.settings
+    state_directory.check(settings.project)
+    if sum((file is not None, as_it_is, empty)) > 1:
+        raise BadInput("CONFLICTING_OPTIONS", "Give one of a file, --as-it-is and --empty.")
+    if not settings.home.is_dir():
+        raise NotFound("NO_PROJECT", f"{settings.project} is no project yet. Run `workbench init` there.")
+    if as_it_is:
+        aside, sentence = accept(settings.database, wall_clock()), "The store is used as it is."
+        return _note(aside, sentence, None)
+    source = None if empty else file or _newest(settings)
+    if _is_whole(settings):
+        confirmed(f"The store is whole. {f'{source} takes' if source else 'An empty one takes'} its place.", yes)
+    aside = replace(settings.database, source, wall_clock())
+    return _note(aside, f"{source} is the store now." if source else "The next command begins an empty store.", source)
+
+
+def _note(aside: Path, sentence: str, source: Path | None) -> Note:
+    data = {"backup": str(source) if source else None, "aside": str(aside)}
+    return Note(f"{sentence} What was there before is in {aside}.", data)
+
+
+def _newest(settings: Settings) -> Path:
+    from workbench.store.backups import newest_backup
+
+    if (backup := newest_backup(settings.database)) is None:
+        raise NotFound(
+            "NO_BACKUP",
+            f"There is no backup in {settings.home / 'backups'}. Name one, or go on with --as-it-is or --empty.",
+        )
+    return backup
+
+
+def _is_whole(settings: Settings) -> bool:
+    from workbench.store.examination import require_there, require_whole
+
+    try:
+        require_whole(settings.database)
+        return require_there(settings.database)
+    except WorkbenchError:
+        return False
