@@ -105,12 +105,20 @@ def test_a_name_is_refused_unless_all_its_addresses_are_public_or_opened() -> No
         "pypi.org:443 cannot be reached, because it has the address 127.0.0.1, which is not public: "
         'the setting private opens it, with "pypi.org:443".'
     )
-    assert why(rules, "pypi.org", 443) == "pypi.org:443 cannot be reached, because its name has no address."
+    assert "because its name has no address: check how it is written" in why(rules, "pypi.org", 443)
     assert "the setting network opens it" in why(rules, "evil.org", 443, "8.8.8.8")
     assert why(rules, "db.lab", 5432, "192.168.0.9") == ""
     assert why(rules, "www.lab", 80, "10.0.0.9") == ""
     assert why(rules, "10.0.0.9", 80, "10.0.0.9") == ""
     assert "192.168.0.9" in why(rules, "www.lab", 80, "10.0.0.9", "192.168.0.9")
+
+
+def test_a_private_host_without_a_port_counts_for_the_hosts_of_the_network_and_opens_nothing_itself() -> None:
+    rules = HostRules.parse(["db.lab:5432", "10.0.0.7:22"], ["10.0.0.0/8"])
+    assert rules.ports == {5432, 22}
+    assert why(rules, "db.lab", 5432, "10.0.0.9") == why(rules, "10.0.0.7", 22, "10.0.0.7") == ""
+    assert "not among the hosts" in why(rules, "10.0.0.9", 5432, "10.0.0.9")
+    assert "which is not public" in why(rules, "db.lab", 5432, "192.168.0.9")
 
 
 def test_a_port_is_open_on_every_host_but_where_a_machine_in_a_cloud_finds_its_keys() -> None:
@@ -123,7 +131,8 @@ def test_a_port_is_open_on_every_host_but_where_a_machine_in_a_cloud_finds_its_k
 
 
 def test_a_name_leaves_this_machine_only_if_a_pattern_has_it_or_a_port_is_open() -> None:
-    rules = HostRules.parse(["*.org"], ["10.0.0.0/8"])
+    rules = HostRules.parse(["*.org"], ["10.0.0.0/8", "db.lab"])
+    assert rules.refuse_name("db.lab") is not None
     assert rules.refuse_name("secret.evil.com") is not None
     assert rules.refuse_name("pypi.org") is None
     assert HostRules.parse([], [], connect=[443]).refuse_name("secret.evil.com") is None

@@ -92,9 +92,9 @@ class Box:
     `HostRules`. Without `enforce` the command runs unconfined, with the same environment. `untrusted` names settings of
     the project's file that are not trusted, so not used.
 
-    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and a network
-    of its own: it serves ports that nobody else sees, reaches others through its `gate` only, what it may not write is
-    read-only, and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside`
+    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and a
+    network of its own: it serves ports that nobody else sees, reaches others by its `gate` only, what it may not write
+    is read-only, and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside`
     translate. Without a gate, a command that may `connect` shares the machine's network.
 
     Args:

@@ -8,10 +8,9 @@ an address of its own in the box. So programs need not know of it. Without one, 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -20,13 +19,13 @@ from workbench.confinement.name_server import NameServer
 from workbench.confinement.outside import Outside, Resolver, Streams
 from workbench.confinement.proxy import Proxy
 from workbench.rules.hosts import HostRefusal, HostRules
+from workbench.system.loop_thread import LoopThread
 
 WATCHED_PORTS = frozenset((22, 80, 443))
 """Listened on even if no host may be reached there, to tell what was refused. No command in a box could serve them."""
 _HANDED_OVER = 250
 """The most open files of one message."""
-
-log = logging.getLogger(__name__)
+_STOP_SECONDS = 5.0
 
 
 class Gate:
@@ -51,6 +50,34 @@ class Gate:
         self._opening: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
 
+    @classmethod
+    @contextmanager
+    def beside(cls, box: Box, resolve: Resolver | None = None) -> Iterator[Self]:
+        """An open gate for programs without an event loop: it works in a thread."""
+        gate = cls(box, resolve)
+        if not gate.is_needed:
+            yield gate
+            return
+
+        async def main(opened: Callable[[None], None]) -> None:
+            async with gate:
+                opened(None)
+                await asyncio.Event().wait()
+
+        thread = LoopThread("workbench-gate", main, lambda: RuntimeError("the gate is closed"))
+        thread.start(_STOP_SECONDS)
+        try:
+            yield gate
+        finally:
+            thread.stop(_STOP_SECONDS)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the box reaches anything by it."""
+        if self._box.has_own_network:
+            return bool(self._outside.rules.ports)
+        return self._box.enforce and bool(self._box.hosts or self._box.private)
+
     @property
     def pass_fds(self) -> tuple[int, ...]:
         """The files that the command's launcher needs besides the usual three."""
@@ -64,10 +91,9 @@ class Gate:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._outside.close)
-            if self._box.has_own_network:
-                if self._outside.rules.ports:
-                    self._open(stack)
-            elif self._box.enforce and (self._box.hosts or self._box.private):
+            if self.is_needed and self._box.has_own_network:
+                self._open(stack)
+            elif self.is_needed:
                 await self._start_proxy(stack)
             self._stack = stack.pop_all()
         return self

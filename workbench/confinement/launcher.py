@@ -19,8 +19,8 @@ that on to the kernel. ORDERS are arguments, in any order:
                                   or not if that fails (o); in this order. A mount point that is missing is made
     state=DIRECTORY               an empty directory for the mounts beneath it, after the first mount
     hide=PATH                     is covered, if it is there
-    gate=NUMBER                   the open file by which a process outside gets listeners of this network: one for names,
-                                  and those of listen=PORT, for what is sent to that port of any address
+    gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
+                                  and for each listen=PORT, which receives what is sent to that port of any address
     guard=SECONDS                 a process outside the box waits for the command, ends all processes that it left,
                                   and then ends as the command did; after SIGTERM the command has this long to end
                                   (Linux)

@@ -1,4 +1,4 @@
-"""Answers lookups of names that are made in a box, from outside: an address that stands for the name, or "no such name".
+"""Answers lookups of names in a box, from outside: by an address that stands for the name, or by "no such name".
 
 The box has no other server of names: whichever its programs ask, the question comes here, and a name that may not be
 reached never leaves this machine. Source: RFC 1035.
@@ -12,6 +12,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from ipaddress import IPv4Address
+from typing import Any
 
 FIRST = int(IPv4Address("198.18.0.1"))
 MOST_NAMES = 10_000
@@ -121,7 +122,7 @@ class NameServer:
             task.add_done_callback(self._waiting.discard)
 
     async def _reply(
-        self, server: socket.socket, question: Question, client: object, sender: list[tuple[int, int, bytes]]
+        self, server: socket.socket, question: Question, client: Any, sender: list[tuple[int, int, bytes]]
     ) -> None:
         packet = question.answer(await self.address_of(question.name.lower()))
         with suppress(OSError):  # who asked has gone

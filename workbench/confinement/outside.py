@@ -1,4 +1,4 @@
-"""The way to hosts outside of a box: a name is resolved here, its addresses are checked, and one of those is dialled."""
+"""The way to hosts outside of a box: a name is resolved here, its addresses are checked, and one of them is dialled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import ip_address
 
-from workbench.rules.hosts import HostRefusal, HostRules, as_name
+from workbench.rules.hosts import LOOPBACK, NO_ADDRESS, HostRefusal, HostRules, as_name
 
 KEPT_SECONDS = 60.0
 """How long the addresses of a name are used."""
@@ -22,7 +22,6 @@ MOST_REFUSALS = 100
 """The refusals that are kept of one command."""
 CHUNK = 1 << 16
 _THREADS, _MOST_LOOKUPS, _MOST_KEPT = 4, 64, 1_000
-_LOOPBACK = ("127.0.0.1", "::1")
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name; none if it has none."""
@@ -73,7 +72,7 @@ class Outside:
             return False
         if await self.addresses(name):
             return True
-        log.info("%s was looked up: it has no address", name)
+        self._keep(HostRefusal(name, None, NO_ADDRESS))
         return False
 
     async def addresses(self, name: str) -> Sequence[str]:
@@ -154,7 +153,9 @@ class Outside:
         raise Unreached(HostRefusal(host, port, why))
 
     def _keep(self, refusal: HostRefusal) -> None:
-        if refusal not in self.refused and len(self.refused) < MOST_REFUSALS:
+        # Programs look up a name that they did not find with the domains of this machine at its end, too.
+        is_longer = refusal.port is None and any(refusal.host.startswith(f"{other.host}.") for other in self.refused)
+        if refusal not in self.refused and not is_longer and len(self.refused) < MOST_REFUSALS:
             self.refused[refusal] = None
             log.warning("%s", refusal)
 
@@ -185,7 +186,9 @@ class Outside:
         task = asyncio.current_task()
         assert task is not None
         if len(self._connections) >= MOST_CONNECTIONS:
-            self._keep(HostRefusal("another host", None, f"a command has at most {MOST_CONNECTIONS} connections at a time"))
+            self._keep(
+                HostRefusal("another host", None, f"a command has at most {MOST_CONNECTIONS} connections at a time")
+            )
             inner.reset()
             return
         self._connections.add(task)
@@ -226,4 +229,4 @@ def _as_address(host: str) -> str | None:
 
 def _with_other_loopback(host: str) -> Sequence[str]:
     """An address of loopback, and the one of the other version, where its server may listen; for others none."""
-    return tuple(dict.fromkeys((host, *_LOOPBACK))) if host in _LOOPBACK else ()
+    return tuple(dict.fromkeys((host, *LOOPBACK))) if host in LOOPBACK else ()

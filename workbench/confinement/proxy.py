@@ -44,7 +44,7 @@ class Proxy:
     def environment(self, port: int) -> Mapping[str, str]:
         """The variables by which programs find the proxy; they reach loopback without it."""
         url = f"http://{_USER}:{self._password}@127.0.0.1:{port}"
-        both = {name: url for name in _VARIABLES} | {"NO_PROXY": _LOCAL}
+        both = dict.fromkeys(_VARIABLES, url) | {"NO_PROXY": _LOCAL}
         return both | {name.lower(): value for name, value in both.items()} | {"NODE_USE_ENV_PROXY": "1"}
 
     def close(self) -> None:

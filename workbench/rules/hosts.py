@@ -15,9 +15,12 @@ from typing import Self
 from workbench.errors import BadInput
 
 DEFAULT_PORT = 443
-"""The port of a pattern that names none."""
+"""The port of a pattern of `network` that names none."""
 MOST_PORTS = 64
 """The most ports that the patterns of one box may have: each is listened on."""
+
+LOOPBACK = ("127.0.0.1", "::1")
+NO_ADDRESS = "its name has no address"
 
 IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network
@@ -38,24 +41,26 @@ class HostPattern:
 
     Args:
         text: as it was written.
+        port: None: whichever.
         name: a name in lower case; with `below`, all names that end with it and a dot. Empty for addresses.
         addresses: a network, of one address or more, in place of a name.
     """
 
     text: str
-    port: int
+    port: int | None
     name: str = ""
     below: bool = False
     addresses: IPNetwork | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """The pattern that a text is.
+    def parse(cls, text: str, port: int | None = DEFAULT_PORT) -> Self:
+        """The pattern that a text is, with `port` if it names none.
 
         Raises:
             BadInput: ``BAD_HOST_PATTERN``.
         """
-        host, port = _split(text.strip(), text)
+        host, named_port = _split(text.strip(), text)
+        port = named_port or port
         if network := _network(host):
             return cls(text, port, addresses=network)
         below = host.startswith("*.")
@@ -63,7 +68,7 @@ class HostPattern:
 
     def names(self, host: str, port: int) -> bool:
         """Whether it names a host, a name or an address, at a port."""
-        if port != self.port:
+        if self.port not in (None, port):
             return False
         if self.addresses is not None:
             address = _address(host)
@@ -98,11 +103,22 @@ class HostRefusal:
     why: str
     opens: str | None = None
 
+    @property
+    def what(self) -> str:
+        """What was refused, and why, as a sentence without its end."""
+        place = self.host if self.port is None else _joined(self.host, self.port)
+        return f"{place} cannot be reached, because {self.why}"
+
+    @property
+    def remedy(self) -> str:
+        """What opens it, or else what to look at."""
+        if self.opens is None:
+            return "check how it is written, and whether this machine reaches it"
+        return f'the setting {self.opens} opens it, with "{_joined(self.host, self.port or DEFAULT_PORT)}"'
+
     def __str__(self) -> str:
         """What was refused, why, and what opens it, in one sentence."""
-        place = self.host if self.port is None else _joined(self.host, self.port)
-        opens = f': the setting {self.opens} opens it, with "{_joined(self.host, self.port or DEFAULT_PORT)}"'
-        return f"{place} cannot be reached, because {self.why}{opens if self.opens else ''}."
+        return f"{self.what}: {self.remedy}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +127,8 @@ class HostRules:
 
     Args:
         network: public hosts.
-        private: hosts and addresses that may be reached although they are not public.
+        private: hosts and addresses that may be reached although they are not public: at a port, or, without one,
+            wherever `network` has them.
         connect: ports that are open on every host, on this machine, too; not at link-local addresses, where machines
             in a cloud find their keys.
         forward: ports of this machine.
@@ -121,10 +138,10 @@ class HostRules:
     private: tuple[HostPattern, ...] = ()
     connect: frozenset[int] = frozenset()
     forward: frozenset[int] = frozenset()
-    _all: tuple[HostPattern, ...] = field(init=False)
+    _open: tuple[HostPattern, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_all", (*self.network, *self.private))
+        object.__setattr__(self, "_open", (*self.network, *(pattern for pattern in self.private if pattern.port)))
 
     @classmethod
     def parse(
@@ -135,7 +152,12 @@ class HostRules:
         Raises:
             BadInput: ``BAD_HOST_PATTERN``.
         """
-        rules = cls(parse_all(network), parse_all(private), frozenset(connect), frozenset(forward))
+        rules = cls(
+            tuple(map(HostPattern.parse, dict.fromkeys(network))),
+            tuple(HostPattern.parse(text, None) for text in dict.fromkeys(private)),
+            frozenset(connect),
+            frozenset(forward),
+        )
         if len(rules.ports) > MOST_PORTS + len(rules.connect) + len(rules.forward):
             raise BadInput(
                 "BAD_HOST_PATTERN",
@@ -147,19 +169,19 @@ class HostRules:
     @property
     def ports(self) -> frozenset[int]:
         """All ports at which something may be reached."""
-        return self.connect | self.forward | {pattern.port for pattern in self._all}
+        return self.connect | self.forward | {pattern.port for pattern in self._open if pattern.port}
 
     def permits_name(self, name: str) -> bool:
         """Whether a name may be looked up: no other leaves this machine."""
-        return bool(self.connect) or any(pattern.resembles(name) for pattern in self._all)
+        return bool(self.connect) or any(pattern.resembles(name) for pattern in self._open)
 
     def permits(self, host: str, port: int) -> bool:
         """Whether a host, as it was named, may be reached at a port; its addresses are to be checked."""
-        return port in self.connect or any(pattern.names(host, port) for pattern in self._all)
+        return port in self.connect or any(pattern.names(host, port) for pattern in self._open)
 
     def names_at(self, port: int) -> list[str]:
         """The names, but no suffixes, that may be reached at a port."""
-        return [pattern.name for pattern in self._all if pattern.port == port and pattern.name and not pattern.below]
+        return [pattern.name for pattern in self._open if pattern.port == port and pattern.name and not pattern.below]
 
     def refuse(self, host: str, port: int, addresses: Sequence[str]) -> HostRefusal | None:
         """Why a host may not be reached at a port; None if each of its addresses may be dialled.
@@ -171,7 +193,7 @@ class HostRules:
         if not self.permits(host, port):
             return HostRefusal(host, port, "it is not among the hosts of the box", "network")
         if not addresses:
-            return HostRefusal(host, port, "its name has no address")
+            return HostRefusal(host, port, NO_ADDRESS)
         closed = [address for address in addresses if not self._may_dial(host, port, ip_address(address))]
         if not closed:
             return None
@@ -189,22 +211,13 @@ class HostRules:
 
     def _may_dial(self, host: str, port: int, address: IPAddress) -> bool:
         if any(
-            pattern.names(host, port) or (pattern.port == port and pattern.includes(address))
+            pattern.port in (None, port) and (pattern.resembles(host) or pattern.includes(address))
             for pattern in self.private
         ):
             return True
         if port in self.connect:
             return not any(step.is_link_local for step in _unwrapped(address))
         return public(address)
-
-
-def parse_all(texts: Iterable[str]) -> tuple[HostPattern, ...]:
-    """The patterns that texts are, each once.
-
-    Raises:
-        BadInput: ``BAD_HOST_PATTERN``.
-    """
-    return tuple(HostPattern.parse(text) for text in dict.fromkeys(texts))
 
 
 def public(address: IPAddress) -> bool:
@@ -238,7 +251,7 @@ def as_name(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
-def _split(text: str, written: str) -> tuple[str, int]:
+def _split(text: str, written: str) -> tuple[str, int | None]:
     """Host and port of a pattern."""
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
@@ -252,7 +265,7 @@ def _split(text: str, written: str) -> tuple[str, int]:
         raise _bad(written, "it is an address of a page" if "://" in text else "it has no host")
     if port and not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65_536):
         raise _bad(written, "its port is no number from 1 to 65535")
-    return host, int(port or DEFAULT_PORT)
+    return host, int(port) if port else None
 
 
 def _network(host: str) -> IPNetwork | None:

@@ -100,12 +100,17 @@ def box(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    network: Iterable[str] = (),
+    private: Iterable[str] = (),
+    forward: Iterable[int] = (),
     project: Path | None = None,
     mounts: Iterable[Mount] = (),
 ) -> Box:
     """What a command in a worktree may access, including what the settings allow to all commands.
 
     Args:
+        network, private: hosts, see `HostRules`.
+        forward: ports of this machine.
         project: the top of the person's checkout, at whose path the worktree stands inside.
         mounts: what the worktree has besides its own files.
 
@@ -120,6 +125,9 @@ def box(
         read=(*read, *_paths(settings.confinement_read)),
         write=(*write, *_paths(settings.confinement_write)),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
+        hosts=network,
+        private=private,
+        forward=forward,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
         project=project,
