@@ -93,7 +93,7 @@ class Workplace:
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` reads it."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        return as_json({one.name: getattr(self, one.name) for one in fields(self)})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -190,6 +190,11 @@ def size(text: str) -> int:
     if (match := _SIZE.fullmatch(text.strip())) is None:
         raise ValueError("must be a number of bytes, such as 512M or 2G")
     return int(match[1]) * _UNITS[match[2]]
+
+
+def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a level as plain data; `parse` reads them."""
+    return {key: _plain(value) for key, value in values.items()}
 
 
 def _bad(where: str, key: str, why: str) -> BadInput:
@@ -353,3 +358,16 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     }
 )
 KEYS = tuple(_CHECKS)
+
+_LIST = {"type": "array", "items": {"type": "string"}}
+SCHEMA: Mapping[str, Any] = {
+    **dict.fromkeys(_LISTS, _LIST),
+    "environment": {"type": "string"},
+    "setup": {"type": "string"},
+    "setup_seconds": {"type": "number", "minimum": 1},
+    "submodules": {"type": "boolean"},
+    "env": {"type": "object", "additionalProperties": {"type": "string"}},
+    "shm": {"type": ["string", "integer"]},
+    "gpu": {"type": "integer", "minimum": 0, "maximum": MOST_GPUS},
+}
+"""The JSON Schema of each key, in files."""
