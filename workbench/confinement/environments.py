@@ -58,7 +58,7 @@ def find(place: Path) -> ProgramEnvironment:
     """The environment in a directory. Blocks.
 
     Raises:
-        NotFound: ``ENVIRONMENT_NOT_FOUND``: there is none. Unavailable: ``ENVIRONMENT_BROKEN``: its interpreter is gone.
+        NotFound: ``ENVIRONMENT_NOT_FOUND``. Unavailable: ``ENVIRONMENT_BROKEN``: its interpreter is gone.
     """
     directory = Path(os.path.realpath(place))
     is_conda = (directory / _CONDA).is_dir()
@@ -85,9 +85,9 @@ def find(place: Path) -> ProgramEnvironment:
 
 def stamp(directory: Path) -> str:
     """What changes when an environment changes: the digest of its configuration and of the times of its packages."""
-    parts = [_read(directory / _CONFIGURATION)]
-    for packages in sorted(path for pattern in _PACKAGES for path in directory.glob(pattern)):
-        parts.append(f"{packages} {packages.stat().st_mtime_ns}".encode())
+    packages = sorted(path for pattern in _PACKAGES for path in directory.glob(pattern))
+    times = (f"{path} {path.stat().st_mtime_ns}".encode() for path in packages)
+    parts = [_read(directory / _CONFIGURATION), *times]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -55,8 +55,8 @@ def choose(gpus: Collection[Gpu], taken: Collection[str]) -> Gpu:
     if not gpus:
         raise Unavailable(
             "GPU_UNAVAILABLE",
-            "This machine has no GPU: there is neither /dev/nvidia0 nor /dev/kfd. Its driver may not be loaded. Without "
-            "gpu = 1 in the workplace, commands run on the processor.",
+            "This machine has no GPU: there is neither /dev/nvidia0 nor /dev/kfd. Its driver may not be loaded. "
+            "Without gpu = 1 in the workplace, commands run on the processor.",
         )
     if free := next((gpu for gpu in gpus if gpu.name not in taken), None):
         return free

@@ -68,8 +68,8 @@ def _check(root: Path, path: str) -> Iterator[IncludedFile]:
     except FileNotFoundError:
         return
     if stat.S_ISLNK(facts.st_mode):
-        target = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(root / path)))  # noqa: PTH118, PTH120
-        if os.path.isabs(target) or target.split(os.sep)[0] == os.pardir:
+        target = Path(os.path.normpath(Path(path).parent / (root / path).readlink()))
+        if target.is_absolute() or ".." in target.parts:
             raise _refused(path, "is a link that leads out of the project. Name what it leads to in read")
         yield IncludedFile(path, 0)
     elif stat.S_ISREG(facts.st_mode):
@@ -98,8 +98,8 @@ def copy(source: Path, target: Path, files: Sequence[IncludedFile]) -> list[str]
         except (NotADirectoryError, FileExistsError):
             raise Conflict(
                 "INCLUDE_IN_THE_WAY",
-                f"{displayed(os.fsencode(file.path))} cannot be brought into the worktree: its branch has a file or link "
-                "where a directory is wanted. Remove that from the branch, or the pattern from include.",
+                f"{displayed(os.fsencode(file.path))} cannot be brought into the worktree: its branch has a file or "
+                "link where a directory is wanted. Remove that from the branch, or the pattern from include.",
                 path=file.path,
             ) from None
         except OSError as error:

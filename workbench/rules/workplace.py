@@ -102,6 +102,14 @@ class Workplace:
         return cls(**values)
 
     @property
+    def opened(self) -> list[str]:
+        """Each key that opens something, with its value and the level that set it; a variable without its value."""
+        before = Workplace()
+        keys = [key for key in OPENING if opens(key, getattr(before, key), getattr(self, key))]
+        values = {key: tuple(self.env) if key == "env" else getattr(self, key) for key in keys}
+        return [f"{key}: {shown(value)} ({self.sources[key]})" for key, value in values.items()]
+
+    @property
     def warnings(self) -> list[str]:
         """A sentence about each key that was withheld."""
         return [
@@ -114,6 +122,13 @@ _REMEDY = {
     "persona": " `workbench trust` shows and trusts it.",
     "plan": " Apply the plan with --trust-workplace, or set it in settings.toml.",
 }
+
+
+def shown(value: Any) -> str:
+    """The value of a key in one line."""
+    if isinstance(value, Mapping):
+        value = [f"{name}={text}" for name, text in value.items()]
+    return ", ".join(value) if isinstance(value, tuple | list) else str(value)
 
 
 def opens(key: str, before: Any, after: Any) -> bool:

@@ -77,7 +77,7 @@ class Plan(BaseModel):
     plan: Name
     tasks: list[PlannedTask]
     ticked: list[Ticked] = []
-    workplace: dict[str, Any] | None = None
+    workplace: dict[str, Any] | None = {}
     """The keys of a workplace for the agents of its tasks; None: the text, a checklist, cannot state them."""
 
     @property

@@ -80,8 +80,8 @@ def _warnings_of_workplace(proposal: Proposal, trusted: bool) -> list[str]:
     if trusted or not names:
         return []
     return [
-        f"The workplace of the plan ({names}) opens no more than your settings do, because it is not trusted: apply the "
-        "plan with --trust-workplace (trust_workplace=true)."
+        f"The workplace of the plan ({names}) opens no more than your settings do, because it is not trusted: apply "
+        "the plan with --trust-workplace (trust_workplace=true)."
     ]
 
 
