@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -95,7 +95,8 @@ class Box:
     With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and a
     network of its own: it serves ports that nobody else sees, reaches others by its `gate` only, what it may not write
     is read-only, and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside`
-    translate. Without a gate, a command that may `connect` shares the machine's network.
+    translate. Without a gate, a command that may `connect` shares the machine's network. Without namespaces, the
+    worktree has links in the place of `mounts`.
 
     Args:
         project: the top of the person's checkout.
@@ -104,6 +105,8 @@ class Box:
         hide: what cannot be read, although something around it can be.
         shm_bytes: the size of its own /dev/shm.
         devices: that it may use.
+        programs: directories that come first in PATH.
+        variables: of its commands, besides those that it always sets.
     """
 
     write: tuple[Path, ...]
@@ -123,6 +126,8 @@ class Box:
     shm_bytes: int = SHM_BYTES
     devices: tuple[Path, ...] = surroundings.DEVICES
     namespaces: frozenset[str] = frozenset()
+    programs: tuple[Path, ...] = ()
+    variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def argv(
         self,
@@ -161,6 +166,7 @@ class Box:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
         yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
+        yield from (f"link={self._own_worktree / name}:{source}" for name, source in self._links.items())
         if self.enforce:
             yield from self._confinement_orders(way_out)
 
@@ -196,7 +202,8 @@ class Box:
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
-        yield from (f"hide={self.inside(path)}" for path in self.hide)
+        # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
+        yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
 
     @property
     def has_own_network(self) -> bool:
@@ -237,7 +244,7 @@ class Box:
 
     def _is_free(self, path: Path) -> bool:
         """Whether nothing of the worktree's own is at a path of the project."""
-        if not self.stands or not path.is_relative_to(self._own_project):
+        if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
         return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
 
@@ -257,7 +264,7 @@ class Box:
             Conflict: ``MOUNT_POINT_TAKEN``.
         """
         for mount in self.mounts:
-            if self.stands and not self._is_free(mount.at):
+            if not self._is_free(mount.at) and not self._is_linked(mount):
                 name = self._relative(mount.at)
                 raise Conflict(
                     "MOUNT_POINT_TAKEN",
@@ -269,10 +276,24 @@ class Box:
                 )
 
     @property
+    def _links(self) -> dict[Path, Path]:
+        """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
+        if self._has_own_files or self.worktree is None or self.project is None:
+            return {}
+        within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
+        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        return {self._relative(mount.at): mount.source for mount in within}
+
+    def _is_linked(self, mount: Mount) -> bool:
+        source = self._links.get(self._relative(mount.at))
+        place = self._own_worktree / self._relative(mount.at)
+        return source is not None and place.is_symlink() and place.readlink() == source
+
+    @property
     def mount_points(self) -> tuple[str, ...]:
-        """The paths in the worktree at which something else is mounted."""
+        """The paths in the worktree at which something else is mounted, or has a link."""
         if not self.stands:
-            return ()
+            return tuple(map(str, self._links))
         within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
         return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
 
@@ -314,7 +335,8 @@ class Box:
         return tuple(path for path in (*self.write, self.scratch) if not (self._has_own_files and path == _SHM))
 
     def _readable_paths(self) -> tuple[Path, ...]:
-        return (*surroundings.shared((*self.write, self.scratch)), *self.read)
+        mounted = () if self._has_own_files else (mount.source for mount in self.mounts)
+        return (*surroundings.shared((*self.write, self.scratch)), *self.read, *mounted)
 
     @property
     def _site(self) -> Path:
@@ -331,7 +353,9 @@ class Box:
         variables = {
             "HOME": str(self.scratch),
             "TMPDIR": str(self.scratch),
-            "PATH": surroundings.search_path(base.get("PATH", ""), readable),
+            "PATH": os.pathsep.join(
+                (*map(str, self.programs), surroundings.search_path(base.get("PATH", ""), readable))
+            ),
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
@@ -341,7 +365,7 @@ class Box:
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
             variables["VIRTUAL_ENV"] = sys.prefix
-        return surroundings.inherited(base, names) | variables | self._git_settings()
+        return surroundings.inherited(base, names) | variables | dict(self.variables) | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [
@@ -366,10 +390,11 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices")}
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
+        values["variables"] = tuple((name, value) for name, value in data["variables"])
         return cls(**values | {"namespaces": frozenset(data["namespaces"])})
 
 
@@ -439,6 +464,9 @@ def box_for_worktree(
     hide: Iterable[Path] = (),
     shm_bytes: int = SHM_BYTES,
     namespaces: frozenset[str] | None = None,
+    devices: Iterable[Path] = (),
+    programs: Iterable[Path] = (),
+    variables: Mapping[str, str] = {},
 ) -> Box:
     """A box that may write a worktree and its own repository, and read the object directories it borrows from.
 
@@ -447,6 +475,7 @@ def box_for_worktree(
     Args:
         project: the directory at whose path the worktree stands inside, where that is possible.
         namespaces: those that are used; None: all that this system allows.
+        devices: those besides what every command has.
 
     Raises:
         Conflict: ``MOUNT_POINT_TAKEN``.
@@ -469,6 +498,9 @@ def box_for_worktree(
         mounts=(*(Mount(path, at) for path, at in names.items()), *mounts),
         hide=_resolve(hide),
         shm_bytes=shm_bytes,
+        devices=(*surroundings.DEVICES, *devices),
+        programs=tuple(programs),
+        variables=tuple(variables.items()),
         namespaces=abilities().namespaces if namespaces is None else namespaces,
     )
     box.require_free()

@@ -488,6 +488,8 @@ def _create_links(orders: dict[str, list[str]]) -> None:
         link, _, target = order.partition(":")
         try:
             os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
+            if os.path.isdir(link) and not os.path.islink(link):
+                os.rmdir(link)  # an empty one is a mount point of a box that had mounts
             os.symlink(target, link)
         except OSError:  # it is there already, or something of the worker's is
             continue

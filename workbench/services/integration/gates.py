@@ -24,7 +24,9 @@ from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.hosts import HostRefusal
 from workbench.rules.integration import GateState
-from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of
+from workbench.services.access import secret_marks
+from workbench.services.processes.workplaces import of_settings, secrets_of
+from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, find_included
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -85,8 +87,10 @@ async def run(
 async def _make(ctx: Ctx, place: WorktreeLocation, commit: str) -> Box:
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, place)
-        await to_thread(add_files, ctx.settings, repository, place, None, commit)
+        files = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
+        await to_thread(add_files, ctx.settings, repository, place, None, commit, include=files)
         box = await to_thread(box_of, ctx.settings, repository, place)
+    await secret_marks.learn(ctx, list(secrets_of(of_settings(ctx.settings), dict(box.variables))))
     await to_thread(require_own_files, box, ctx.settings.project, _environment(box)["PATH"])
     return box
 
