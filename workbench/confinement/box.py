@@ -73,7 +73,7 @@ class WayOut:
     listen: tuple[int, ...] = ()
     proxy: int | None = None
 
-    def orders(self) -> Iterator[str]:
+    def arguments(self) -> Iterator[str]:
         """The launcher's orders."""
         if self.hand_over is not None:
             yield f"gate={self.hand_over}"
@@ -179,7 +179,7 @@ class Box:
             yield from self._mount_orders()
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
-        yield from way_out.orders()
+        yield from way_out.arguments()
         for access, paths in (
             (landlock.READ, (*self._readable_paths(), *(mount.at for mount in self._views(writable=False)))),
             (landlock.WRITE, (*self._writable_paths(), *(mount.at for mount in self._views(writable=True)))),
