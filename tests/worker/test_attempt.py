@@ -360,7 +360,7 @@ async def test_a_command_that_its_box_refused_a_host_is_told_which_one_and_the_s
         pytest.skip(abilities().summary)
     run.confined, run.hosts = True, ("good.example",)
     outcome = await run("curl -sSf http://evil.test/ > /dev/null")
-    assert "- evil.test" in outcome.error
+    assert "- HOST_NOT_ALLOWED: evil.test" in outcome.error
     assert "by its rules for hosts: the setting network opens it, with" in outcome.error
     assert "confinement_connect" not in outcome.error
     assert (await run("echo done")).ok

@@ -113,7 +113,7 @@ async def test_a_gate_reaches_the_hosts_of_the_settings_and_is_told_of_others(
             first, second = (await approval(workbench, question))["payload"]["gates"]
     assert (first["state"], first["output"]) == ("passed", GREETING)
     assert second["state"] == "failed"
-    assert "- evil.test" in second["output"]
+    assert "- HOST_NOT_ALLOWED: evil.test" in second["output"]
     assert "it is not among the hosts of the box, by its rules for hosts: the setting network opens" in second["output"]
 
 
