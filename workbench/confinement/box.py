@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from workbench.confinement import landlock, namespaces, surroundings, syscalls
+from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
@@ -110,7 +110,7 @@ class Box:
             sys.executable,
             "-I",
             "-S",
-            str(namespaces.LAUNCHER),
+            str(compiled.launcher()),
             *guard,
             *self._orders(limits or BoxLimits()),
             "--",
