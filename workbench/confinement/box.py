@@ -60,18 +60,43 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class WayOut:
+    """What a command's launcher needs for the gate of its box, see `gate`; of a box without a gate, nothing.
+
+    Args:
+        hand_over: the number of the open file by which listeners are handed over.
+        listen: their ports.
+        proxy: the port of a proxy, where the box has no network of its own.
+    """
+
+    hand_over: int | None = None
+    listen: tuple[int, ...] = ()
+    proxy: int | None = None
+
+    def orders(self) -> Iterator[str]:
+        """The launcher's orders."""
+        if self.hand_over is not None:
+            yield f"gate={self.hand_over}"
+            yield from (f"listen={port}" for port in self.listen)
+        if self.proxy is not None:
+            yield f"connect={self.proxy}"
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
     """Paths and ports that a command and all it starts may touch; everything else is refused.
 
     Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
     `scratch`, can also be changed. A path that contains a symbolic link is ignored. `scratch` is HOME and TMPDIR.
-    `connect` are TCP ports of any machine. Without `enforce` the command runs unconfined, with the same environment.
-    `untrusted` names settings of the project's file that are not trusted, so not used.
+    `connect` are TCP ports of any machine, `forward` those of this one; `hosts` and `private` are patterns, see
+    `HostRules`. Without `enforce` the command runs unconfined, with the same environment. `untrusted` names settings of
+    the project's file that are not trusted, so not used.
 
-    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and, unless
-    it may `connect`, a network of its own: it serves ports that nobody else sees, what it may not write is read-only,
-    and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside` translate.
-    Without, the worktree has links in the place of `mounts`.
+    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and a
+    network of its own: it serves ports that nobody else sees, reaches others by its `gate` only, what it may not write
+    is read-only, and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside`
+    translate. Without a gate, a command that may `connect` shares the machine's network. Without namespaces, the
+    worktree has links in the place of `mounts`.
 
     Args:
         project: the top of the person's checkout.
@@ -88,6 +113,9 @@ class Box:
     read: tuple[Path, ...]
     scratch: Path
     connect: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    forward: tuple[int, ...] = ()
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
     worktree: Path | None = None
@@ -101,7 +129,14 @@ class Box:
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    def argv(self, command: Sequence[str], limits: BoxLimits | None = None, *, guarded: bool = False) -> list[str]:
+    def argv(
+        self,
+        command: Sequence[str],
+        limits: BoxLimits | None = None,
+        *,
+        guarded: bool = False,
+        way_out: WayOut = WayOut(),
+    ) -> list[str]:
         """The command with the launcher in front of it, which passes on only the file descriptors 0 to 2.
 
         Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
@@ -109,6 +144,7 @@ class Box:
 
         Args:
             guarded: no process that the command starts outlives it (Linux).
+            way_out: that of its gate, which is open until the command has ended.
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [
@@ -117,7 +153,7 @@ class Box:
             "-S",
             str(compiled.launcher()),
             *guard,
-            *self._orders(limits or BoxLimits()),
+            *self._orders(limits or BoxLimits(), way_out),
             "--",
             *command,
         ]
@@ -126,22 +162,24 @@ class Box:
         """Like `argv`; no process that the command starts outlives it (Linux)."""
         return self.argv(command, guarded=True)
 
-    def _orders(self, limits: BoxLimits) -> Iterator[str]:
+    def _orders(self, limits: BoxLimits, way_out: WayOut) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
         yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
         yield from (f"link={self._own_worktree / name}:{source}" for name, source in self._links.items())
         if self.enforce:
-            yield from self._confinement_orders()
+            yield from self._confinement_orders(way_out)
 
-    def _confinement_orders(self) -> Iterator[str]:
+    def _confinement_orders(self, way_out: WayOut) -> Iterator[str]:
+        own_network = self.has_own_network and (way_out.hand_over is not None or not self.connect)
         fs, net, scope = landlock.handled(landlock.version())
         if self._has_own_files:
-            yield f"unshare={namespaces.flags(self.namespaces, network=self.has_own_network):x}"
+            yield f"unshare={namespaces.flags(self.namespaces, network=own_network):x}"
             yield f"shm={self.shm_bytes}"
             yield from self._mount_orders()
-        yield from (f"fs={fs:x}", f"net={0 if self.has_own_network else net:x}", f"scope={scope:x}")
-        yield from (f"connect={port}" for port in self.connect)
+        yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
+        yield from (f"connect={port}" for port in (*self.connect, *self.forward))
+        yield from way_out.orders()
         for access, paths in (
             (landlock.READ, (*self._readable_paths(), *(mount.at for mount in self._views(writable=False)))),
             (landlock.WRITE, (*self._writable_paths(), *(mount.at for mount in self._views(writable=True)))),
@@ -152,7 +190,7 @@ class Box:
             program = syscalls.program(
                 names=bool(self.connect),
                 setgid=self._has_shared_directory(),
-                own_network=self.has_own_network,
+                own_network=own_network,
                 own_memory=self._has_own_files,
             )
             yield f"filter={program.hex()}"
@@ -169,8 +207,8 @@ class Box:
 
     @property
     def has_own_network(self) -> bool:
-        """Whether its ports are its own: what it serves nobody else reaches, and it reaches nobody else."""
-        return self._has_own_files and not self.connect
+        """Whether its ports are its own: what it serves nobody else reaches, and it reaches others by its gate only."""
+        return self._has_own_files
 
     @property
     def stands(self) -> bool:
@@ -354,7 +392,7 @@ class Box:
         values: dict[str, Any] = dict(data)
         values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
-        values |= {name: tuple(data[name]) for name in ("connect", "untrusted")}
+        values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
         values["variables"] = tuple((name, value) for name, value in data["variables"])
         return cls(**values | {"namespaces": frozenset(data["namespaces"])})
@@ -416,6 +454,9 @@ def box_for_worktree(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    hosts: Iterable[str] = (),
+    private: Iterable[str] = (),
+    forward: Iterable[int] = (),
     enforce: bool = True,
     untrusted: Iterable[str] = (),
     project: Path | None = None,
@@ -446,6 +487,9 @@ def box_for_worktree(
         read=_resolve((*borrowed, *read)),
         scratch=scratch.resolve(),
         connect=tuple(connect),
+        hosts=tuple(hosts),
+        private=tuple(private),
+        forward=tuple(forward),
         enforce=enforce,
         untrusted=tuple(untrusted),
         worktree=worktree.resolve(),

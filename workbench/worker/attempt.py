@@ -189,7 +189,7 @@ async def _run(
             return _fail_to_start(error)
         if result.status == 0 and result.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
-        refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), attempt_command.cwd)
+        refusals = explanation(telling.lines, attempt_command.box, attempt_command.cwd, result.refused)
     return _failure(result, tail, refusals)
 
 
@@ -248,7 +248,9 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
         words, box = definition.limited(words, config.definition, profile, box)
         argv = [*words, *added.arguments]
     return WorkerCommand(
-        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
+        argv=["/bin/sh", "-c", argv] if isinstance(argv, str) else argv,
+        box=box,
+        backstop=_backstop(config.limits),
         cwd=cwd,
         environment=_environment(worker, task, box, values, added),
         stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),

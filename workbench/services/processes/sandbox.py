@@ -104,6 +104,9 @@ def box(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    network: Iterable[str] = (),
+    private: Iterable[str] = (),
+    forward: Iterable[int] = (),
     project: Path | None = None,
     workplace: Workplace = Workplace(),
     gpu: Gpu | None = None,
@@ -111,6 +114,8 @@ def box(
     """What a command in a worktree may access, including what the settings allow to all commands.
 
     Args:
+        network, private: hosts, see `HostRules`.
+        forward: ports of this machine.
         project: the top of the person's checkout, at whose path the worktree stands inside.
         workplace: what else the commands find and reach.
         gpu: the one that they may use.
@@ -128,6 +133,9 @@ def box(
         read=(*read, *opened.read, *_paths(settings.confinement_read)),
         write=(*write, *_paths(settings.confinement_write)),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
+        hosts=network,
+        private=private,
+        forward=forward,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
         project=project,

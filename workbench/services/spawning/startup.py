@@ -14,6 +14,7 @@ from workbench.drivers import AgentSetup
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.hosts import LOOPBACK
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
 from workbench.services.access import secret_marks
@@ -103,7 +104,8 @@ def _box(
     the operator trusts those."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
-    own_port = urlsplit(ctx.server.url).port or 0
+    own = urlsplit(ctx.server.url)
+    to_server = "server" in profile.connect
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [
@@ -121,7 +123,9 @@ def _box(
         objects=repository.object_directories() if repository else (),
         scratch=start.scratch,
         read=read,
-        connect=[*(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
+        connect=[*(port for port in profile.connect if port != "server"), *_ports(servers)],
+        private=[own.netloc] if to_server and own.hostname not in LOOPBACK else (),
+        forward=[own.port or 0] if to_server else (),
         project=repository.root if repository else None,
         workplace=start.workplace,
         gpu=start.gpu,
