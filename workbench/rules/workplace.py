@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from workbench.errors import BadInput
+from workbench.rules.hosts import DEFAULT_PORT, HostPattern
 from workbench.rules.profile import RESERVED
 
 MOST_ITEMS = 100
@@ -27,8 +28,6 @@ OPENING = ("include", "read", "environment", "setup", "env", "gpu", "network", "
 """Keys that give a command more than a commit's files; `hide` opens when it loses a path."""
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d{1,15})([kMG]?)i?B?")
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
-_ADDRESS = re.compile(r"\[?[0-9A-Fa-f:.]+\]?(/\d{1,3})?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN = (".git", ".aiswarm")
 
@@ -291,28 +290,21 @@ def _variables(value: Any) -> dict[str, str]:
 
 
 def _hosts(value: Any) -> tuple[str, ...]:
-    hosts = _texts(value)
-    for host in hosts:
-        name, colon, port = host.partition(":")
-        if not _HOST.fullmatch(name) or (colon and not _is_port(port)):
-            raise ValueError(
-                f"{host!r} is no host, such as pypi.org:443 or *.example.org:443, without a scheme or path"
-            )
-    return hosts
+    return _patterns_of_hosts(value, DEFAULT_PORT)
 
 
-def _places(value: Any) -> tuple[str, ...]:
-    places = _texts(value)
-    for place in places:
-        name, colon, port = place.partition(":")
-        is_host = _HOST.fullmatch(name) and (not colon or _is_port(port))
-        if not is_host and not _ADDRESS.fullmatch(place):
-            raise ValueError(f"{place!r} is no host, address or network, such as 10.0.0.0/8 or nas.local:445")
-    return places
+def _private_hosts(value: Any) -> tuple[str, ...]:
+    return _patterns_of_hosts(value, None)
 
 
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65_536
+def _patterns_of_hosts(value: Any, port: int | None) -> tuple[str, ...]:
+    patterns = _texts(value)
+    for pattern in patterns:
+        try:
+            HostPattern.parse(pattern, port)
+        except BadInput as error:
+            raise ValueError(error.message.rstrip(".")) from None
+    return patterns
 
 
 def _number(least: float, most: float, kind: type[int] | type[float]) -> Callable[[Any], Any]:
@@ -368,7 +360,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "shm": _bytes,
         "gpu": _number(0, MOST_GPUS, int),
         "network": _hosts,
-        "private": _places,
+        "private": _private_hosts,
         "hide": _paths,
     }
 )

@@ -269,7 +269,7 @@ async def test_a_definition_that_opens_something_asks_for_trust(settings: Settin
 
 
 async def test_an_agents_agent_gets_no_more_than_the_settings_open(served: Served, admit: Admit) -> None:
-    planner = await admit("planner")
+    planner = await admit("paula", "planner")
     keys = {"workplace": {"read": ["/etc"], "setup_seconds": 5}, "new_worktree": True}
     refusal = await given.refuses("FORBIDDEN", spawn(served, planner, **keys))
     assert "may open no more than the operator's settings do: read." in refusal.message
