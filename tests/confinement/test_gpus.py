@@ -1,0 +1,65 @@
+"""Which GPU a box has, and what is opened for it, on a directory that stands in for a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.given import refused
+from workbench.confinement.gpus import choose, find
+
+INFORMATION = """\
+Model: \t\t NVIDIA A100-SXM4-40GB
+GPU UUID: \t GPU-{identity}
+Device Minor: \t {number}
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A machine with three GPUs of NVIDIA whose numbers are not in the order of their addresses, and parts of one."""
+    for name in ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-caps/nvidia-cap21", "null"):
+        device = tmp_path / "dev" / name
+        device.parent.mkdir(parents=True, exist_ok=True)
+        device.touch()
+    for address, number in (("0000:07:00.0", 1), ("0000:0f:00.0", 0)):
+        directory = tmp_path / "proc/driver/nvidia/gpus" / address
+        directory.mkdir(parents=True)
+        (directory / "information").write_text(INFORMATION.format(identity=f"of-{number}", number=number))
+    (tmp_path / "sys/devices").mkdir(parents=True)
+    return tmp_path
+
+
+def test_a_gpu_is_one_device_with_what_all_share_and_is_named_by_its_identity(machine: Path) -> None:
+    gpus = find(machine)
+    assert [gpu.name for gpu in gpus] == ["nvidia0", "nvidia1", "nvidia10"]
+    first, _, last = gpus
+    assert [str(path.relative_to(machine / "dev")) for path in first.devices] == [
+        "nvidia0",
+        "nvidiactl",
+        "nvidia-uvm",
+        "nvidia-caps/nvidia-cap21",
+    ]
+    assert set(first.read) == {machine / "proc/driver/nvidia", machine / "sys/devices"}
+    assert dict(first.variables)["CUDA_VISIBLE_DEVICES"] == "GPU-of-0"
+    assert dict(last.variables)["CUDA_VISIBLE_DEVICES"] == "10", "its driver says nothing about it"
+
+
+def test_a_gpu_of_amd_is_the_kernels_device_and_its_own_node(tmp_path: Path) -> None:
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    for name in ("kfd", "dri/card0", "dri/renderD128", "dri/renderD129"):
+        (tmp_path / "dev" / name).touch()
+    _, second = find(tmp_path)
+    assert second.devices == (tmp_path / "dev/kfd", tmp_path / "dev/dri/renderD129")
+    assert dict(second.variables)["ROCR_VISIBLE_DEVICES"] == "1"
+
+
+def test_two_agents_never_get_the_same_gpu(machine: Path) -> None:
+    gpus = find(machine)[:2]
+    assert choose(gpus, {"nvidia0"}).name == "nvidia1"
+    assert "belongs to a running agent" in refused("GPU_UNAVAILABLE", choose, gpus, {"nvidia0", "nvidia1"}).message
+
+
+def test_without_a_gpu_the_box_is_refused_instead_of_a_run_on_the_processor(tmp_path: Path) -> None:
+    assert "This machine has no GPU" in refused("GPU_UNAVAILABLE", choose, find(tmp_path), ()).message
