@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.given import refused
+from workbench.confinement import Box, abilities
 from workbench.confinement.gpus import choose, find
+from workbench.confinement.surroundings import DEVICES
 
 INFORMATION = """\
 Model: \t\t NVIDIA A100-SXM4-40GB
@@ -63,3 +68,27 @@ def test_two_agents_never_get_the_same_gpu(machine: Path) -> None:
 
 def test_without_a_gpu_the_box_is_refused_instead_of_a_run_on_the_processor(tmp_path: Path) -> None:
     assert "This machine has no GPU" in refused("GPU_UNAVAILABLE", choose, find(tmp_path), ()).message
+
+
+NAME_THREAD = "import threading; open(f'/proc/self/task/{threading.get_native_id()}/comm', 'w').write('worker')"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not abilities().abi, reason="only root makes device files")
+@pytest.mark.parametrize("mode", ["mounts", "no mounts"])
+def test_a_box_opens_its_own_gpu_and_no_other_and_may_name_its_threads(tmp_path: Path, mode: str) -> None:
+    own, other, scratch = tmp_path / "nvidia0", tmp_path / "nvidia1", tmp_path / "scratch"
+    for device in (own, other):
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    namespaces = abilities().namespaces if mode == "mounts" else frozenset()
+    with_gpu = Box((), (), scratch, devices=(*DEVICES, own), namespaces=namespaces)
+    without = Box((), (), scratch, namespaces=namespaces)
+
+    def status(box: Box, *command: str) -> int:
+        return subprocess.run(
+            box.argv(command), cwd=tmp_path, env=box.environment(os.environ), capture_output=True, check=False
+        ).returncode
+
+    assert status(with_gpu, "/bin/sh", "-c", f"echo x > {own} && ! echo x > {other}") == 0
+    assert status(with_gpu, "/usr/bin/env", "python", "-c", NAME_THREAD) == 0
+    assert status(with_gpu, "/bin/sh", "-c", "echo 1 > /proc/sys/vm/drop_caches") != 0
+    assert status(without, "/bin/sh", "-c", f"echo x > {own}") != 0

@@ -179,6 +179,8 @@ class Box:
             yield from self._mount_orders()
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
+        if self._has_gpu:
+            yield f"threads={landlock.DEVICE & ~landlock.Fs.IOCTL_DEV:x}"
         yield from way_out.orders()
         for access, paths in (
             (landlock.READ, (*self._readable_paths(), *(mount.at for mount in self._views(writable=False)))),
@@ -195,6 +197,11 @@ class Box:
             )
             yield f"filter={program.hex()}"
 
+    @property
+    def _has_gpu(self) -> bool:
+        """Whether it has more devices than others: a driver of GPUs fails if it may not name its threads."""
+        return set(self.devices) > set(surroundings.DEVICES)
+
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
@@ -202,6 +209,8 @@ class Box:
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
+        if self._has_gpu:  # the names of threads are written there
+            yield _mount_order(Mount(Path("/proc"), Path("/proc"), True), "o")
         # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
         yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
 
