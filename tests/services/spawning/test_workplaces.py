@@ -88,6 +88,46 @@ async def test_a_worktree_has_the_data_and_the_environment_where_the_project_has
     assert git("ls-tree", "-r", "--name-only", "wb/lab/main", cwd=project).split() == [".gitignore", "README.md"]
 
 
+@pytest.mark.parametrize("form", ["path", "finder"])
+@pytest.mark.parametrize("layout", ["src", "."])
+@pytest.mark.parametrize("mode", MODES)
+async def test_with_an_editable_environment_the_worktrees_code_is_tried(
+    settings: Settings, project: Path, mode: str, layout: str, form: str
+) -> None:
+    code = project / layout / "lab_code"
+    code.mkdir(parents=True)
+    (code / "__init__.py").write_text("WHERE = 'checkout'\n")
+    git("add", "-A", cwd=project)
+    git("commit", "-qm", "Code", cwd=project)
+    (packages,) = project.glob(".venv/lib/python3*/site-packages")
+    if form == "path":
+        (packages / "lab.pth").write_text(f"{code.parent}\n")
+    else:
+        (packages / "__editable___lab_finder.py").write_text(FINDER.replace("PLACE", str(code)))
+        (packages / "lab.pth").write_text("import __editable___lab_finder as f; f.install()\n")
+    async with in_lab(settings, environment=".venv", confinement_namespaces=mode) as served:
+        place = directory_of(served) / layout / "lab_code" / "__init__.py"
+        place.write_text("WHERE = 'worktree'\n")
+        await spawn(served, assigned_worktree="lab")
+        task, lines = await outcome(served, "cd / && python -c 'import lab_code; print(lab_code.WHERE)'")
+        assert (task["status"], lines[-1]) == ("completed", "worktree")
+
+
+FINDER = """\
+import importlib.util, os, sys
+MAPPING = {'lab_code': 'PLACE'}
+
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name in MAPPING:
+            return importlib.util.spec_from_file_location(name, os.path.join(MAPPING[name], "__init__.py"))
+
+def install():
+    sys.meta_path.append(Finder)
+"""
+
+
 @pytest.mark.skipif(not abilities().namespaces, reason="the system allows no mounts")
 async def test_a_hidden_path_cannot_be_read_by_any_name(settings: Settings, project: Path) -> None:
     async with in_lab(settings, read=["data"], hide=["data/private.csv"]) as served:
