@@ -72,6 +72,7 @@ def test_what_is_withheld_is_said_with_what_to_do() -> None:
         ({"gpu": 2}, "must be a whole number from 0 to 1"),
         ({"setup_seconds": 0}, "must be a number from 1"),
         ({"network": ["https://pypi.org"]}, "is no pattern of hosts"),
+        ({"network": ["pypi.org:99999"]}, "is no pattern of hosts"),
         ({"private": ["10.0.0.0/8/8"]}, "is no pattern of hosts"),
         ({"reads": ["data"]}, "there is no such key"),
     ],

@@ -105,7 +105,7 @@ class Workplace:
         before = Workplace()
         keys = [key for key in OPENING if opens(key, getattr(before, key), getattr(self, key))]
         values = {key: tuple(self.env) if key == "env" else getattr(self, key) for key in keys}
-        return [f"{key}: {shown(value)} ({self.sources[key]})" for key, value in values.items()]
+        return [f"{key}: {as_line(value)} ({self.sources[key]})" for key, value in values.items()]
 
     @property
     def warnings(self) -> list[str]:
@@ -122,7 +122,7 @@ _REMEDY = {
 }
 
 
-def shown(value: Any) -> str:
+def as_line(value: Any) -> str:
     """The value of a key in one line."""
     if isinstance(value, Mapping):
         value = [f"{name}={text}" for name, text in value.items()]
