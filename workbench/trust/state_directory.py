@@ -9,6 +9,7 @@ come with a repository.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ _GITIGNORE = ".gitignore"
 _ORIGIN = "origin"
 _LINK = "120000"
 _NAMES_SHOWN = 10
+_OBJECTS = re.compile(r"objects(-\d+)?")
 _MAY_BE_LINKS = (*SHARED, "allowlist.txt")
 
 
@@ -274,10 +276,17 @@ def _read_secret(home: Path) -> str | None:
 
 
 def _find_links(home: Path) -> list[str]:
-    """The links among the state, by path below it; a person may link shared entries, and the allowlist."""
+    """The links among the state, by path below it; a person may link shared entries, and the allowlist.
+
+    Those to the repository's objects are Workbench's own: they are led there anew whenever a worktree is used.
+    """
     places = (home, home / "worktrees", home / "repositories")
     entries = (entry for place in places if place.is_dir() for entry in place.iterdir() if entry.is_symlink())
-    return sorted(str(path.relative_to(home)) for path in entries if path.name not in _MAY_BE_LINKS)
+    return sorted(
+        str(path.relative_to(home))
+        for path in entries
+        if path.name not in _MAY_BE_LINKS and not (path.parent == home and _OBJECTS.fullmatch(path.name))
+    )
 
 
 def _is_harmless(name: str) -> bool:

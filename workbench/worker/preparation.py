@@ -127,7 +127,9 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
         box = replace(config.box, scratch=home)
         result = await command.run(
             WorkerCommand(
-                argv=box.argv(["/bin/sh", "-c", preparation.setup]),
+                argv=["/bin/sh", "-c", preparation.setup],
+                box=box,
+                backstop=BoxLimits(),
                 cwd=cwd,
                 environment=box.environment(os.environ) | dict(config.environment),
                 stdin="",
@@ -137,7 +139,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
             grace=config.grace_seconds,
             adopts_orphans=worker.adopts_orphans,
         )
-        return result, explanation(telling.lines, box, cwd), last[:300]
+        return result, explanation(telling.lines, box, cwd, result.refused), last[:300]
 
 
 def _key(setup: str, worktree: Path) -> str:
