@@ -132,10 +132,17 @@ async def run(
     except OSError as error:
         return _fail_to_start(error)
     outcome = await _run(worker, task, cwd, on_line, mask)
+    outcome = replace(outcome, artifacts=[_outside(worker.config.box, name) for name in outcome.artifacts])
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
+
+
+def _outside(box: Box, artifact: str) -> str:
+    """An artifact as it is named outside of the box."""
+    path = Path(artifact)
+    return str(box.outside(path)) if path.is_absolute() else artifact
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
@@ -282,7 +289,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "system_prompt": config.definition.system_prompt if config.definition else "",
         "system_prompt_file": str(scratch_dir / definition.SYSTEM_PROMPT),
         "scratch": str(scratch_dir),
-        "worktree": str(cwd),
+        "worktree": str(config.box.inside(cwd.resolve())),
         "project": str(config.project),
         "agent_id": worker.agent_id,
         "function": config.function or "",
