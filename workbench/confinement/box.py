@@ -100,7 +100,7 @@ class Box:
 
     Args:
         project: the top of the person's checkout.
-        state: the state directory, of which the box has what it names.
+        state: the state directory, of which the box has what its repository needs.
         mounts: what the worktree has besides its own files. Mount points are made, and are empty: see `require_free`.
         hide: what cannot be read, although something around it can be.
         shm_bytes: the size of its own /dev/shm.
@@ -199,7 +199,6 @@ class Box:
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
-            yield from (f"state={self.state}" for _ in self._covered_state)
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
@@ -251,13 +250,10 @@ class Box:
         """Whether nothing of the worktree's own is at a path of the project."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
-        return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
+        return self._is_state(path) or not _taken(self._own_worktree, self._relative(path))
 
-    @property
-    def _covered_state(self) -> tuple[Path, ...]:
-        """The state directory, if the worktree that stands there covers it."""
-        within = self.state is not None and self.state.is_relative_to(self._own_project)
-        return (self.state,) if self.state is not None and within else ()
+    def _is_state(self, path: Path) -> bool:
+        return self.state is not None and path.is_relative_to(self.state)
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._own_project)
@@ -286,7 +282,7 @@ class Box:
         if self._has_own_files or self.worktree is None or self.project is None:
             return {}
         within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
-        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        within = (mount for mount in within if not self._is_state(mount.at))
         return {self._relative(mount.at): mount.source for mount in within}
 
     def _is_linked(self, mount: Mount) -> bool:
@@ -300,7 +296,7 @@ class Box:
         if not self.stands:
             return tuple(map(str, self._links))
         within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
-        return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
+        return tuple(str(self._relative(at)) for at in within)
 
     def inside(self, path: Path) -> Path:
         """The path by which a command in the box finds a path of this side."""
@@ -311,7 +307,6 @@ class Box:
         """The path on this side of a path in the box."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
         if self.stands:
-            pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
 
