@@ -180,6 +180,11 @@ class Settings(BaseSettings):
     integration_fast_forward: bool = Field(
         False, description="Fast-forward the target branch where possible, instead of making a merge commit."
     )
+    integration_large_bytes: int = Field(
+        5_000_000,
+        ge=0,
+        description="Files that are larger are named in the question about a merge, as binary ones are.",
+    )
     max_import_bytes: int = Field(
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
