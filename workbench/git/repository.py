@@ -337,10 +337,14 @@ class Repository(Plumbing):
         """
         return worktrees.add(self, path, git_dir, branch, start, existing)
 
-    def anchor_worktree(self, path: Path, git_dir: Path) -> None:
-        """Update the paths in a worktree whose project was moved or copied: to itself, its own repository,
-        this repository, and git's record of it here. What a worker wrote there is not trusted."""
-        worktrees.anchor(self, path, git_dir)
+    def anchor_worktree(self, path: Path, git_dir: Path, ignored: Iterable[str] = ()) -> None:
+        """Update the paths in a worktree that an earlier version made, or whose project was moved or copied: to its own
+        repository, this repository, and git's record of it here. What a worker wrote there is not trusted.
+
+        Args:
+            ignored: paths in the worktree that git ignores from now on, besides the state directory.
+        """
+        worktrees.anchor(self, path, git_dir, ignored)
 
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
         """Delete the worktree at `path` with all its files, and its own repository; its branch stays.

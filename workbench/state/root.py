@@ -123,3 +123,17 @@ def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
 def _is_own_directory(path: Path) -> bool:
     # os.path.isdir does not raise where a directory above may not be entered.
     return os.path.isdir(path) and owner(path) == os.geteuid()  # noqa: PTH112
+
+
+def state_around(path: Path) -> Path | None:
+    """The state directory that an absolute path is in."""
+    return next((parent for parent in path.parents if parent.name == STATE), None)
+
+
+def shared_objects(borrowed: Iterable[Path], top: Path, state: Path) -> dict[Path, Path]:
+    """The second path of each object directory within a checkout, by which the repositories of worktrees name it.
+
+    Where a worktree stands at the checkout's path, that has another `.git`.
+    """
+    within = (path for path in borrowed if path.is_relative_to(top))
+    return {path: state / f"objects{f'-{number}' if number else ''}" for number, path in enumerate(within)}

@@ -194,6 +194,11 @@ class Settings(BaseSettings):
         description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "
         "otherwise; off: never.",
     )
+    confinement_namespaces: Literal["auto", "off"] = Field(
+        "auto",
+        description="Whether workers have files, shared memory and a network of their own: their worktree stands at "
+        "the project's path, and they serve ports on loopback. auto: if the system allows it; off: never.",
+    )
     confinement_read: str = Field(
         "", description="Additional paths that workers may read and execute, separated by ':', or as a list."
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from workbench.confinement import Box, abilities, box_for_worktree
+from workbench.confinement import Box, Mount, abilities, box_for_worktree
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
@@ -100,11 +100,17 @@ def box(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    project: Path | None = None,
+    mounts: Iterable[Mount] = (),
 ) -> Box:
     """What a command in a worktree may access, including what the settings allow to all commands.
 
+    Args:
+        project: the top of the person's checkout, at whose path the worktree stands inside.
+        mounts: what the worktree has besides its own files.
+
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``. Conflict: ``MOUNT_POINT_TAKEN``.
     """
     return box_for_worktree(
         worktree=worktree,
@@ -116,6 +122,9 @@ def box(
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
+        project=project,
+        mounts=mounts,
+        namespaces=abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset(),
     )
 
 

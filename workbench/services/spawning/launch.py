@@ -58,9 +58,9 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
     scratch = await asyncio.to_thread(_new_scratch, ctx)
     try:
-        borrowed = await startup.borrowed(ctx, place)
+        repository = await startup.repository_of(ctx, place)
         start = WorkerStart(token, scratch, environment, confinement, definition)
-        config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
+        config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
         await _record(ctx, agent_uid, request, ref, start)
     except (WorkbenchError, OSError) as error:

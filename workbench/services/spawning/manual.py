@@ -84,7 +84,7 @@ async def enlist_worker(
     if setup is not None:
         await ctx.write(lambda tx: definitions.record(tx, require_agent(tx, agent_id)["id"], setup))
     place = await ctx.read(lambda tx: workplace.place(tx, ctx, who.worktree))
-    borrowed = await startup.borrowed(ctx, place)
+    repository = await startup.repository_of(ctx, place)
     start = WorkerStart(token, Path(scratch), environment, confinement_of(ctx.settings), setup)
-    config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
+    config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
     return Enlisted(agent_id=agent_id, config=config.as_json(), unused=list(who.unused))

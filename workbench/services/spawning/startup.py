@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, BoxLimits
 from workbench.drivers import AgentSetup
+from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.profile import Profile
@@ -39,7 +39,7 @@ class WorkerStart:
 
 
 def worker_config(
-    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart
+    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
 ) -> WorkerConfig:
     """Build the configuration of a worker. Blocks."""
     assert ctx.server is not None, "it needs the server"
@@ -48,7 +48,7 @@ def worker_config(
         url=ctx.server.url,
         token=start.token,
         scratch=start.scratch,
-        box=_box(ctx, profile, place, borrowed, start),
+        box=_box(ctx, profile, place, repository, start),
         project=settings.project,
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
@@ -70,16 +70,14 @@ def worker_config(
     )
 
 
-async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
-    """The object directories that a worktree's repository borrows from, wherever the project is now."""
-    if place is None:
-        return ()
-    repository = await ctx.repositories.open()
-    await asyncio.to_thread(repository.anchor_worktree, place.path, place.git_dir)
-    return await asyncio.to_thread(repository.object_directories)
+async def repository_of(ctx: Ctx, place: WorktreePlace | None) -> Repository | None:
+    """The person's repository, from which that of a worktree borrows objects; None without a worktree."""
+    return await ctx.repositories.open() if place else None
 
 
-def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart) -> Box:
+def _box(
+    ctx: Ctx, profile: Profile, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
+) -> Box:
     """The box of an agent's commands. Without a worktree, they can write only to their scratch directory, and read the
     project except its entries that begin with a dot. The programs and ports of its definition's MCP servers are added:
     the operator trusts those."""
@@ -96,15 +94,19 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
     ]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
-    return sandbox.box(
+    box = sandbox.box(
         settings,
         worktree=place.path if place else start.scratch,
         git_dir=place.git_dir if place else start.scratch,
-        objects=borrowed,
+        objects=repository.object_directories() if repository else (),
         scratch=start.scratch,
         read=read,
         connect=[*(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
+        project=repository.root if repository else None,
     )
+    if place and repository:
+        repository.anchor_worktree(place.path, place.git_dir, box.mount_points)
+    return box
 
 
 def _ports(servers: Iterable[StdioServer | HttpServer]) -> Iterator[int]:

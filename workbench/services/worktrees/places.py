@@ -98,13 +98,16 @@ def box_of(settings: Settings, repository: Repository, place: WorktreeLocation) 
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
     """
     place.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return sandbox.box(
+    box = sandbox.box(
         settings,
         worktree=place.path,
         git_dir=place.git_dir,
         objects=repository.object_directories(),
         scratch=place.scratch,
+        project=repository.root,
     )
+    repository.anchor_worktree(place.path, place.git_dir, box.mount_points)
+    return box
 
 
 def checkout_of(
@@ -119,7 +122,6 @@ def checkout_of(
         Unavailable: ``REPOSITORY_DAMAGED``, ``CONFINEMENT_UNAVAILABLE``.
     """
     unverified.require_sound(place.git_dir)
-    repository.anchor_worktree(place.path, place.git_dir)
     box = box_of(settings, repository, place)
     return Checkout(
         place.path,
@@ -127,6 +129,7 @@ def checkout_of(
         wrap=box.guarded,
         environment=box.environment(os.environ),
         limit=limit or repository.limit,
+        seen_at=box.inside(place.path),
     )
 
 
