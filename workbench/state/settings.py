@@ -35,7 +35,7 @@ from pydantic_settings import (
 )
 
 from workbench.errors import BadInput
-from workbench.state import settings_file, user_files
+from workbench.state import outside, settings_file, user_files
 from workbench.state.home import expanded
 from workbench.state.root import STATE, find_project, require_own
 
@@ -460,6 +460,23 @@ class Settings(BaseSettings):
     def worktrees(self) -> Path:
         """Git worktrees, one directory each."""
         return self.home / "worktrees"
+
+    def worktree(self, name: str) -> Path:
+        """The files of a worktree: in `worktrees`, or outside of the project if there is a link to it.
+
+        The link is for people; where it leads is not followed.
+        """
+        path = self.worktrees / name
+        return self.outer_worktree(name) if path.is_symlink() else path
+
+    def outer_worktree(self, name: str) -> Path:
+        """Where the files of a worktree are that must not lie in the project's tree."""
+        return outside.of(self.home) / "worktrees" / name
+
+    @property
+    def outer_gates(self) -> Path:
+        """Where the merge results of gates are that must not lie in the project's tree."""
+        return outside.of(self.home) / "gates"
 
     @property
     def repositories(self) -> Path:

@@ -22,7 +22,7 @@ from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.integration import GateState
-from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of
+from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, paths_of_gates
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -74,31 +74,32 @@ async def run(
     """
     place = WorktreeLocation.of_gates(ctx.settings, approval_id)
     try:
-        box = await ctx.repositories.shielded(_make(ctx, place, commit))
+        box = await ctx.repositories.shielded(_make(ctx, approval_id, place, commit))
         return await _run_all(ctx, place, box, [GateResult(command) for command in commands], report)
     finally:
-        await ctx.repositories.shielded(remove(ctx, place))
+        await ctx.repositories.shielded(remove(ctx, approval_id))
 
 
-async def _make(ctx: Ctx, place: WorktreeLocation, commit: str) -> Box:
+async def _make(ctx: Ctx, approval_id: int, place: WorktreeLocation, commit: str) -> Box:
     async with ctx.repositories.exclusive() as repository:
-        await _clear(ctx, place)
+        await _clear(ctx, approval_id)
         await to_thread(add_files, ctx.settings, repository, place, None, commit)
         box = await to_thread(box_of, ctx.settings, repository, place)
     await to_thread(require_own_files, box, ctx.settings.project, _environment(box)["PATH"])
     return box
 
 
-async def remove(ctx: Ctx, place: WorktreeLocation) -> None:
-    """Remove those parts of a temporary worktree that exist."""
+async def remove(ctx: Ctx, approval_id: int) -> None:
+    """Remove those parts of the temporary worktree of an integration that exist."""
     async with ctx.repositories.exclusive():
-        await _clear(ctx, place)
+        await _clear(ctx, approval_id)
 
 
-async def _clear(ctx: Ctx, place: WorktreeLocation) -> None:
+async def _clear(ctx: Ctx, approval_id: int) -> None:
     repository = await ctx.repositories.open()
-    await to_thread(repository.remove_worktree, place.path, place.git_dir)
-    await to_thread(remove_tree, place.path.parent)
+    for path in paths_of_gates(ctx.settings, approval_id):
+        await to_thread(repository.remove_worktree, path, ctx.settings.gates / str(approval_id) / "repository")
+        await to_thread(remove_tree, path.parent)
 
 
 async def _run_all(
@@ -123,7 +124,7 @@ async def _run_one(
     ctx: Ctx, place: WorktreeLocation, box: Box, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
 ) -> GateResult | None:
     """Run one command until all its processes have ended; None if the run was cancelled."""
-    output = place.path.parent / "output"
+    output = place.git_dir.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
     argv = box.argv(["/bin/sh", "-c", gate.command], BoxLimits(wall_seconds=limit + 60), guarded=True)

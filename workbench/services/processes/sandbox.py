@@ -124,8 +124,21 @@ def box(
         untrusted=untrusted_settings(settings.project),
         project=project,
         mounts=mounts,
-        namespaces=abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset(),
+        namespaces=_namespaces(settings),
     )
+
+
+def worktrees_stand(settings: Settings) -> bool:
+    """Whether worktrees stand at the project's path in the boxes of their commands.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+    """
+    return confinement_of(settings).enforced and bool(_namespaces(settings))
+
+
+def _namespaces(settings: Settings) -> frozenset[str]:
+    return abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset()
 
 
 def _paths(setting: str) -> tuple[Path, ...]:

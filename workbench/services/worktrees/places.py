@@ -14,6 +14,7 @@ from workbench.errors import Unavailable
 from workbench.git import Checkout, CommitIdentity, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
 from workbench.services.processes import sandbox
+from workbench.state import outside
 from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
@@ -36,13 +37,33 @@ class WorktreeLocation:
     @classmethod
     def of(cls, settings: Settings, name: str) -> WorktreeLocation:
         """The place of the worktree `name`."""
-        return cls(name, settings.worktrees / name, settings.repositories / name, settings.scratch / name)
+        return cls(name, settings.worktree(name), settings.repositories / name, settings.scratch / name)
+
+    @classmethod
+    def of_new(cls, settings: Settings, name: str) -> WorktreeLocation:
+        """The place of a worktree that is to be created: outside of the project if it cannot stand at its path.
+
+        Raises:
+            Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        """
+        place = cls.of(settings, name)
+        return place if sandbox.worktrees_stand(settings) else replace(place, path=settings.outer_worktree(name))
 
     @classmethod
     def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
-        """Where the gates of an integration run."""
-        home = settings.gates / str(approval_id)
-        return cls(f"gates-{approval_id}", home / "files", home / "repository", home / "scratch")
+        """Where the gates of an integration run.
+
+        Raises:
+            Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        """
+        inner, outer = paths_of_gates(settings, approval_id)
+        home, path = inner.parent, inner if sandbox.worktrees_stand(settings) else outer
+        return cls(f"gates-{approval_id}", path, home / "repository", home / "scratch")
+
+
+def paths_of_gates(settings: Settings, approval_id: int) -> tuple[Path, Path]:
+    """Where the files for the gates of an integration may be: in the project, and outside of it."""
+    return settings.gates / str(approval_id) / "files", settings.outer_gates / str(approval_id) / "files"
 
 
 @contextmanager
@@ -149,6 +170,7 @@ def add_files(
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
     """
+    make_way(settings, place)
     repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
         checkout = replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
@@ -156,6 +178,30 @@ def add_files(
             checkout.apply_filters(names)
         except Unavailable as error:
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
+
+
+def make_way(settings: Settings, place: WorktreeLocation) -> None:
+    """For a worktree that lies outside of the project, make the directories around it and a link to it.
+
+    Raises:
+        Unavailable: ``WORKTREE_PATH_UNUSABLE``, ``PROJECT_UNWRITABLE``.
+    """
+    if place.path.is_relative_to(settings.home):
+        return
+    link = settings.worktrees / place.name
+    try:
+        outside.make_around(place.path, settings.home)
+        if place.path == settings.outer_worktree(place.name) and not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(place.path)
+    except OSError as error:
+        raise Unavailable("WORKTREE_PATH_UNUSABLE", f"Cannot create a worktree at {place.path}: {error}.") from error
+
+
+def remove_link(settings: Settings, place: WorktreeLocation) -> None:
+    """Remove the link to a worktree whose files were outside of the project."""
+    if (link := settings.worktrees / place.name).is_symlink():
+        link.unlink()
 
 
 def is_there(place: WorktreeLocation) -> bool:
