@@ -227,7 +227,7 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
-    from workbench.confinement.editable import require_own_files
+    from workbench.confinement.editable import own_path, preceded
     from workbench.git import Repository
     from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
     from workbench.services.worktrees.update import learn_target
@@ -243,9 +243,10 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     box = box_of(client.settings, repository, place)
     if commit := repository.resolve(worktree["integration_target"]):
         learn_target(checkout_of(client.settings, repository, place), worktree, commit)
-    require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
+    environment = box.environment(os.environ)
+    environment = preceded(environment, own_path(box, client.settings.project, place.path, environment))
     words = command[1:] if command[0] == "--" else command
-    with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
+    with subprocess.Popen(box.guarded(words), cwd=place.path, env=environment) as process:
         code = _wait(process)
     ctx.exit(code if code >= 0 else 128 - code)
 

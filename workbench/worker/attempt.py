@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.drivers import Configuration
 from workbench.git import CommitIdentity
@@ -105,6 +106,8 @@ class Worker:
     """See `ProcessTree`."""
     token: str | None = field(default=None, repr=False)
     """The command's own token, valid for the attempt, if its profile passes one on."""
+    python_path: str = ""
+    """What stands first in its PYTHONPATH; see `own_path`."""
 
 
 def author(agent_id: str) -> CommitIdentity:
@@ -320,7 +323,7 @@ def _environment(
         | dict(added.environment)
         | dict(config.environment)
     )
-    return box.environment(os.environ) | of_agent | contract | of_profile
+    return preceded(box.environment(os.environ) | of_agent | contract | of_profile, worker.python_path)
 
 
 def _copy(profile: rules.Profile, scratch_dir: Path) -> None:

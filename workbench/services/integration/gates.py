@@ -10,13 +10,13 @@ import logging
 import os
 import time
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
-from workbench.confinement.editable import require_own_files
+from workbench.confinement.editable import own_path, preceded
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
@@ -59,6 +59,15 @@ class GateResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where the gates of an integration run: a temporary worktree, the box of their commands, and their variables."""
+
+    place: WorktreeLocation
+    box: Box
+    environment: Mapping[str, str]
+
+
 Report = Callable[[Sequence[GateResult]], Awaitable[bool]]
 """Called with the states of the gates; returns False to cancel the run."""
 
@@ -72,21 +81,22 @@ async def run(
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
-    place = WorktreeLocation.of_gates(ctx.settings, approval_id)
     try:
-        box = await ctx.repositories.shielded(_make(ctx, approval_id, place, commit))
-        return await _run_all(ctx, place, box, [GateResult(command) for command in commands], report)
+        room = await ctx.repositories.shielded(_make(ctx, approval_id, commit))
+        return await _run_all(ctx, room, [GateResult(command) for command in commands], report)
     finally:
         await ctx.repositories.shielded(remove(ctx, approval_id))
 
 
-async def _make(ctx: Ctx, approval_id: int, place: WorktreeLocation, commit: str) -> Box:
+async def _make(ctx: Ctx, approval_id: int, commit: str) -> _Room:
+    place = WorktreeLocation.of_gates(ctx.settings, approval_id)
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, approval_id)
         await to_thread(add_files, ctx.settings, repository, place, None, commit)
         box = await to_thread(box_of, ctx.settings, repository, place)
-    await to_thread(require_own_files, box, ctx.settings.project, _environment(box)["PATH"])
-    return box
+    environment = _environment(box)
+    path = await to_thread(own_path, box, ctx.settings.project, place.path, environment)
+    return _Room(place, box, preceded(environment, path))
 
 
 async def remove(ctx: Ctx, approval_id: int) -> None:
@@ -102,16 +112,14 @@ async def _clear(ctx: Ctx, approval_id: int) -> None:
         await to_thread(remove_tree, path.parent)
 
 
-async def _run_all(
-    ctx: Ctx, place: WorktreeLocation, box: Box, gates: list[GateResult], report: Report
-) -> list[GateResult] | None:
+async def _run_all(ctx: Ctx, room: _Room, gates: list[GateResult], report: Report) -> list[GateResult] | None:
     for number, gate in enumerate(gates):
 
         async def progress(now: GateResult, number: int = number) -> bool:
             gates[number] = now
             return await report(gates)
 
-        ended = await _run_one(ctx, place, box, gate, progress)
+        ended = await _run_one(ctx, room, gate, progress)
         if ended is None:
             return None
         gates[number] = ended
@@ -121,14 +129,14 @@ async def _run_all(
 
 
 async def _run_one(
-    ctx: Ctx, place: WorktreeLocation, box: Box, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
+    ctx: Ctx, room: _Room, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
 ) -> GateResult | None:
     """Run one command until all its processes have ended; None if the run was cancelled."""
-    output = place.git_dir.parent / "output"
+    output = room.place.git_dir.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
-    argv = box.argv(["/bin/sh", "-c", gate.command], BoxLimits(wall_seconds=limit + 60), guarded=True)
-    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
+    argv = room.box.argv(["/bin/sh", "-c", gate.command], BoxLimits(wall_seconds=limit + 60), guarded=True)
+    ref = await to_thread(ctx.processes.start, argv, cwd=room.place.path, env=room.environment, log=output)
     began = time.monotonic()
     reported, gate = began, replace(gate, state=GateState.RUNNING)
     is_needed = await progress(gate)
@@ -148,7 +156,7 @@ async def _run_one(
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
         ended = _result(ctx, gate, state, code, time.monotonic() - began, output)
-        return ended if code == 0 else replace(ended, output=_explain(ended.output, box, place.path))
+        return ended if code == 0 else replace(ended, output=_explain(ended.output, room.box, room.place.path))
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
 
