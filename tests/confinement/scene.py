@@ -94,13 +94,14 @@ class Scene:
 
     def wrap(self, command: Sequence[str], box: Box | None = None, limits: BoxLimits | None = None) -> list[str]:
         """The command in its box, by whoever works here."""
-        return self._by_the_worker((box or self.box).argv(command, limits))
+        return self.by_the_worker((box or self.box).argv(command, limits))
 
     def guard(self, command: Sequence[str]) -> list[str]:
         """The command in its box, by whoever works here; nothing that it starts outlives it."""
-        return self._by_the_worker(self.box.guarded(command))
+        return self.by_the_worker(self.box.guarded(command))
 
-    def _by_the_worker(self, boxed: list[str]) -> list[str]:
+    def by_the_worker(self, boxed: list[str]) -> list[str]:
+        """A boxed command, by whoever works here."""
         return (
             boxed
             if self.user is None

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,17 +60,43 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class WayOut:
+    """What a command's launcher needs for the gate of its box, see `gate`; of a box without a gate, nothing.
+
+    Args:
+        hand_over: the number of the open file by which listeners are handed over.
+        listen: their ports.
+        proxy: the port of a proxy, where the box has no network of its own.
+    """
+
+    hand_over: int | None = None
+    listen: tuple[int, ...] = ()
+    proxy: int | None = None
+
+    def orders(self) -> Iterator[str]:
+        """The launcher's orders."""
+        if self.hand_over is not None:
+            yield f"gate={self.hand_over}"
+            yield from (f"listen={port}" for port in self.listen)
+        if self.proxy is not None:
+            yield f"connect={self.proxy}"
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
     """Paths and ports that a command and all it starts may touch; everything else is refused.
 
     Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
     `scratch`, can also be changed. A path that contains a symbolic link is ignored. `scratch` is HOME and TMPDIR.
-    `connect` are TCP ports of any machine. Without `enforce` the command runs unconfined, with the same environment.
-    `untrusted` names settings of the project's file that are not trusted, so not used.
+    `connect` are TCP ports of any machine, `forward` those of this one; `hosts` and `private` are patterns, see
+    `HostRules`. Without `enforce` the command runs unconfined, with the same environment. `untrusted` names settings of
+    the project's file that are not trusted, so not used.
 
-    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and, unless
-    it may `connect`, a network of its own: it serves ports that nobody else sees, what it may not write is read-only,
-    and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside` translate.
+    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and a
+    network of its own: it serves ports that nobody else sees, reaches others by its `gate` only, what it may not write
+    is read-only, and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside`
+    translate. Without a gate, a command that may `connect` shares the machine's network. Without namespaces, the
+    worktree has links in the place of `mounts`.
 
     Args:
         project: the top of the person's checkout.
@@ -79,12 +105,17 @@ class Box:
         hide: what cannot be read, although something around it can be.
         shm_bytes: the size of its own /dev/shm.
         devices: that it may use.
+        programs: directories that come first in PATH.
+        variables: of its commands, besides those that it always sets.
     """
 
     write: tuple[Path, ...]
     read: tuple[Path, ...]
     scratch: Path
     connect: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    forward: tuple[int, ...] = ()
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
     worktree: Path | None = None
@@ -95,8 +126,17 @@ class Box:
     shm_bytes: int = SHM_BYTES
     devices: tuple[Path, ...] = surroundings.DEVICES
     namespaces: frozenset[str] = frozenset()
+    programs: tuple[Path, ...] = ()
+    variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    def argv(self, command: Sequence[str], limits: BoxLimits | None = None, *, guarded: bool = False) -> list[str]:
+    def argv(
+        self,
+        command: Sequence[str],
+        limits: BoxLimits | None = None,
+        *,
+        guarded: bool = False,
+        way_out: WayOut = WayOut(),
+    ) -> list[str]:
         """The command with the launcher in front of it, which passes on only the file descriptors 0 to 2.
 
         Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
@@ -104,6 +144,7 @@ class Box:
 
         Args:
             guarded: no process that the command starts outlives it (Linux).
+            way_out: that of its gate, which is open until the command has ended.
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [
@@ -112,7 +153,7 @@ class Box:
             "-S",
             str(compiled.launcher()),
             *guard,
-            *self._orders(limits or BoxLimits()),
+            *self._orders(limits or BoxLimits(), way_out),
             "--",
             *command,
         ]
@@ -121,21 +162,24 @@ class Box:
         """Like `argv`; no process that the command starts outlives it (Linux)."""
         return self.argv(command, guarded=True)
 
-    def _orders(self, limits: BoxLimits) -> Iterator[str]:
+    def _orders(self, limits: BoxLimits, way_out: WayOut) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
         yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
+        yield from (f"link={self._own_worktree / name}:{source}" for name, source in self._links.items())
         if self.enforce:
-            yield from self._confinement_orders()
+            yield from self._confinement_orders(way_out)
 
-    def _confinement_orders(self) -> Iterator[str]:
+    def _confinement_orders(self, way_out: WayOut) -> Iterator[str]:
+        own_network = self.has_own_network and (way_out.hand_over is not None or not self.connect)
         fs, net, scope = landlock.handled(landlock.version())
         if self._has_own_files:
-            yield f"unshare={namespaces.flags(self.namespaces, network=self.has_own_network):x}"
+            yield f"unshare={namespaces.flags(self.namespaces, network=own_network):x}"
             yield f"shm={self.shm_bytes}"
             yield from self._mount_orders()
-        yield from (f"fs={fs:x}", f"net={0 if self.has_own_network else net:x}", f"scope={scope:x}")
-        yield from (f"connect={port}" for port in self.connect)
+        yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
+        yield from (f"connect={port}" for port in (*self.connect, *self.forward))
+        yield from way_out.orders()
         for access, paths in (
             (landlock.READ, (*self._readable_paths(), *(mount.at for mount in self._views(writable=False)))),
             (landlock.WRITE, (*self._writable_paths(), *(mount.at for mount in self._views(writable=True)))),
@@ -146,7 +190,7 @@ class Box:
             program = syscalls.program(
                 names=bool(self.connect),
                 setgid=self._has_shared_directory(),
-                own_network=self.has_own_network,
+                own_network=own_network,
                 own_memory=self._has_own_files,
             )
             yield f"filter={program.hex()}"
@@ -158,12 +202,13 @@ class Box:
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
-        yield from (f"hide={self.inside(path)}" for path in self.hide)
+        # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
+        yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
 
     @property
     def has_own_network(self) -> bool:
-        """Whether its ports are its own: what it serves nobody else reaches, and it reaches nobody else."""
-        return self._has_own_files and not self.connect
+        """Whether its ports are its own: what it serves nobody else reaches, and it reaches others by its gate only."""
+        return self._has_own_files
 
     @property
     def stands(self) -> bool:
@@ -199,7 +244,7 @@ class Box:
 
     def _is_free(self, path: Path) -> bool:
         """Whether nothing of the worktree's own is at a path of the project."""
-        if not self.stands or not path.is_relative_to(self._own_project):
+        if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
         return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
 
@@ -219,7 +264,7 @@ class Box:
             Conflict: ``MOUNT_POINT_TAKEN``.
         """
         for mount in self.mounts:
-            if self.stands and not self._is_free(mount.at):
+            if not self._is_free(mount.at) and not self._is_linked(mount):
                 name = self._relative(mount.at)
                 raise Conflict(
                     "MOUNT_POINT_TAKEN",
@@ -231,10 +276,24 @@ class Box:
                 )
 
     @property
+    def _links(self) -> dict[Path, Path]:
+        """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
+        if self._has_own_files or self.worktree is None or self.project is None:
+            return {}
+        within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
+        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        return {self._relative(mount.at): mount.source for mount in within}
+
+    def _is_linked(self, mount: Mount) -> bool:
+        source = self._links.get(self._relative(mount.at))
+        place = self._own_worktree / self._relative(mount.at)
+        return source is not None and place.is_symlink() and place.readlink() == source
+
+    @property
     def mount_points(self) -> tuple[str, ...]:
-        """The paths in the worktree at which something else is mounted."""
+        """The paths in the worktree at which something else is mounted, or has a link."""
         if not self.stands:
-            return ()
+            return tuple(map(str, self._links))
         within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
         return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
 
@@ -276,7 +335,8 @@ class Box:
         return tuple(path for path in (*self.write, self.scratch) if not (self._has_own_files and path == _SHM))
 
     def _readable_paths(self) -> tuple[Path, ...]:
-        return (*surroundings.shared((*self.write, self.scratch)), *self.read)
+        mounted = () if self._has_own_files else (mount.source for mount in self.mounts)
+        return (*surroundings.shared((*self.write, self.scratch)), *self.read, *mounted)
 
     @property
     def _site(self) -> Path:
@@ -293,7 +353,9 @@ class Box:
         variables = {
             "HOME": str(self.scratch),
             "TMPDIR": str(self.scratch),
-            "PATH": surroundings.search_path(base.get("PATH", ""), readable),
+            "PATH": os.pathsep.join(
+                (*map(str, self.programs), surroundings.search_path(base.get("PATH", ""), readable))
+            ),
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
@@ -303,7 +365,7 @@ class Box:
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
             variables["VIRTUAL_ENV"] = sys.prefix
-        return surroundings.inherited(base, names) | variables | self._git_settings()
+        return surroundings.inherited(base, names) | variables | dict(self.variables) | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [
@@ -328,10 +390,11 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices")}
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
-        values |= {name: tuple(data[name]) for name in ("connect", "untrusted")}
+        values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
+        values["variables"] = tuple((name, value) for name, value in data["variables"])
         return cls(**values | {"namespaces": frozenset(data["namespaces"])})
 
 
@@ -391,6 +454,9 @@ def box_for_worktree(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    hosts: Iterable[str] = (),
+    private: Iterable[str] = (),
+    forward: Iterable[int] = (),
     enforce: bool = True,
     untrusted: Iterable[str] = (),
     project: Path | None = None,
@@ -398,6 +464,9 @@ def box_for_worktree(
     hide: Iterable[Path] = (),
     shm_bytes: int = SHM_BYTES,
     namespaces: frozenset[str] | None = None,
+    devices: Iterable[Path] = (),
+    programs: Iterable[Path] = (),
+    variables: Mapping[str, str] = {},
 ) -> Box:
     """A box that may write a worktree and its own repository, and read the object directories it borrows from.
 
@@ -406,6 +475,7 @@ def box_for_worktree(
     Args:
         project: the directory at whose path the worktree stands inside, where that is possible.
         namespaces: those that are used; None: all that this system allows.
+        devices: those besides what every command has.
 
     Raises:
         Conflict: ``MOUNT_POINT_TAKEN``.
@@ -417,6 +487,9 @@ def box_for_worktree(
         read=_resolve((*borrowed, *read)),
         scratch=scratch.resolve(),
         connect=tuple(connect),
+        hosts=tuple(hosts),
+        private=tuple(private),
+        forward=tuple(forward),
         enforce=enforce,
         untrusted=tuple(untrusted),
         worktree=worktree.resolve(),
@@ -425,6 +498,9 @@ def box_for_worktree(
         mounts=(*(Mount(path, at) for path, at in names.items()), *mounts),
         hide=_resolve(hide),
         shm_bytes=shm_bytes,
+        devices=(*surroundings.DEVICES, *devices),
+        programs=tuple(programs),
+        variables=tuple(variables.items()),
         namespaces=abilities().namespaces if namespaces is None else namespaces,
     )
     box.require_free()

@@ -19,6 +19,8 @@ that on to the kernel. ORDERS are arguments, in any order:
                                   or not if that fails (o); in this order. A mount point that is missing is made
     state=DIRECTORY               an empty directory for the mounts beneath it, after the first mount
     hide=PATH                     is covered, if it is there
+    gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
+                                  and for each listen=PORT, which receives what is sent to that port of any address
     guard=SECONDS                 a process outside the box waits for the command, ends all processes that it left,
                                   and then ends as the command did; after SIGTERM the command has this long to end
                                   (Linux)
@@ -37,6 +39,10 @@ import resource
 import stat
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _OPENAT2, _CLOSE_RANGE = 437, 436
@@ -60,6 +66,7 @@ _O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _IGNORED_BY_PYTHON = (13, 25)
 """SIGPIPE and SIGXFSZ, on all systems."""
+_NAMES_PORT, _BACKLOG, _HANDED_OVER = 53, 128, 250
 _WAITED_FOR = (_signal.SIGTERM, _signal.SIGCHLD, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGHUP)
 """A terminal sends its signals to the command too, which handles them; the guard ends when the command does."""
 _NEVER = float("inf")
@@ -313,13 +320,78 @@ def _prctl(option: int, *values: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _close_all() -> None:
+def _open_gate(orders: dict[str, list[str]]) -> None:
+    """Lead what is sent to any address to listeners in this network, and hand those over."""
+    for number in orders.get("gate", ()):
+        # Not `socket`, whose import takes longer than all of this program.
+        import _socket
+
+        _route_here(_socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, 0))
+        listeners = _listen(_socket.SOCK_DGRAM, _NAMES_PORT)
+        for port in orders.get("listen", ()):
+            listeners += _listen(_socket.SOCK_STREAM, int(port))
+        numbers = [listener.fileno().to_bytes(4, sys.byteorder) for listener in listeners]
+        gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, int(number))
+        for start in range(0, len(numbers), _HANDED_OVER):
+            files = b"".join(numbers[start : start + _HANDED_OVER])
+            gate.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+        gate.close()
+
+
+def _route_here(netlink: Any) -> None:
+    """Make all addresses local ones, of IPv4 and, if this system has it, of IPv6."""
+    for family, missing in ((2, ()), (10, (errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.ENODEV, errno.EACCES))):
+        # To all addresses, in the table of local routes (255), set at start (3), on this host (254), local (2) …
+        route = bytes((family, 0, 0, 0, 255, 3, 254, 2)) + bytes(4)
+        # … by the interface 1, which is loopback. A new route (24) is asked for (1), made (0x400), and answered (4).
+        parts = [(8, 2), (4, 2), (1, 4)]
+        body = route + b"".join(value.to_bytes(size, sys.byteorder) for value, size in parts)
+        head = [(16 + len(body), 4), (24, 2), (0x405, 2), (1, 4), (0, 4)]
+        netlink.send(b"".join(value.to_bytes(size, sys.byteorder) for value, size in head) + body)
+        code = -int.from_bytes(netlink.recv(4_096)[16:20], sys.byteorder, signed=True)
+        if code and code not in missing:
+            raise OSError(code, f"no route to loopback ({os.strerror(code)})")
+    netlink.close()
+
+
+def _listen(kind: int, port: int) -> list[Any]:
+    """Listeners at a port of all addresses, of IPv4 and, if this system has it, of IPv6."""
+    import _socket
+
+    listeners = []
+    for family, address in ((_socket.AF_INET, "0.0.0.0"), (_socket.AF_INET6, "::")):
+        try:
+            listener = _socket.socket(family, kind, 0)
+            if family == _socket.AF_INET6:
+                listener.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
+            listener.bind((address, port))
+        except OSError:
+            if family == _socket.AF_INET:
+                raise
+            continue
+        if kind == _socket.SOCK_STREAM:
+            listener.listen(_BACKLOG)
+        listeners.append(listener)
+    return listeners
+
+
+def _close_all(*retained: str) -> None:
+    """Close all files but the first three and those that are `retained`."""
+    first = 3
+    for last in (*sorted(int(number) for number in retained), 1 << 32):
+        _close(first, last - 1)
+        first = last + 1
+
+
+def _close(first: int, last: int) -> None:
+    if last < first:
+        return
     try:
         if sys.platform != "linux":
             raise OSError
-        _call(_CLOSE_RANGE, ctypes.c_uint(3), ctypes.c_uint(0xFFFFFFFF), 0)
+        _call(_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), 0)
     except OSError:  # Linux before 5.9 has no such call
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(first, min(last + 1, os.sysconf("SC_OPEN_MAX")))
 
 
 def _limit(orders: dict[str, list[str]]) -> None:
@@ -416,6 +488,8 @@ def _create_links(orders: dict[str, list[str]]) -> None:
         link, _, target = order.partition(":")
         try:
             os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
+            if os.path.isdir(link) and not os.path.islink(link):
+                os.rmdir(link)  # an empty one is a mount point of a box that had mounts
             os.symlink(target, link)
         except OSError:  # it is there already, or something of the worker's is
             continue
@@ -453,12 +527,13 @@ def main(arguments: list[str]) -> int:
     try:
         for home in orders.get("home", ()):
             os.makedirs(home, 0o700, exist_ok=True)
-        _close_all()
+        _close_all(*orders.get("gate", ()))
         for seconds in orders.get("guard", ()):
             _guard(int(seconds))
         _limit(orders)
         for flags in orders.get("unshare", ()):
             _leave(orders, int(flags, 16))
+            _open_gate(orders)
         if "fs" in orders:
             _confine(orders)
         _create_links(orders)

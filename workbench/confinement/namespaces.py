@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
+from workbench.confinement import compiled
 
 MOUNT, IPC, NETWORK = 0x0002_0000, 0x0800_0000, 0x4000_0000
 """``CLONE_NEW…`` of Linux."""
@@ -48,7 +48,7 @@ def available() -> frozenset[str]:
         script = f"echo > '{project}/made' && ! echo 2> /dev/null > '{place}/made'"
         try:
             tried = subprocess.run(
-                [sys.executable, "-I", "-S", str(LAUNCHER), *orders, "--", "/bin/sh", "-c", script],
+                [sys.executable, "-I", "-S", str(compiled.launcher()), *orders, "--", "/bin/sh", "-c", script],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

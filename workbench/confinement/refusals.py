@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from workbench.confinement.box import Box
+from workbench.rules.hosts import HostRefusal
 from workbench.state.home import home
 from workbench.state.root import STATE
 from workbench.state.settings_file import NOT_TRUSTED
@@ -69,6 +70,7 @@ class Wall(StrEnum):
 
     FILES = "rules for files"
     NETWORK = "rules for the network"
+    HOSTS = "rules for hosts"
     SYSTEM_CALLS = "filter of system calls"
 
 
@@ -104,14 +106,18 @@ class TellingLines:
             self.lines.append(start)
 
 
-def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
+def explanation(lines: Iterable[str], box: Box, cwd: Path, hosts: Iterable[HostRefusal] = ()) -> str:
     """A text about the box's likely refusals, with the setting that allows each; empty without a sign of one.
 
     Args:
         lines: the output of a command that has failed.
         cwd: the directory it ran in.
+        hosts: those that its gate refused; then its output need not tell of connections.
     """
-    refusals = found_in_output(lines, box, cwd)
+    refused_hosts = [Refusal(host.what, Wall.HOSTS, host.remedy, host.opens) for host in hosts]
+    refusals = refused_hosts + [
+        refusal for refusal in found_in_output(lines, box, cwd) if not (refused_hosts and refusal.wall is Wall.NETWORK)
+    ]
     if not refusals:
         return ""
     more = [f"- and {len(refusals) - SHOWN} more"] if len(refusals) > SHOWN else []

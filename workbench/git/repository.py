@@ -15,6 +15,7 @@ from workbench.git import (
     commits,
     diff,
     imports,
+    included,
     integration,
     opening,
     predict,
@@ -26,6 +27,7 @@ from workbench.git import (
 from workbench.git.checkout import Checkout
 from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
+from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
@@ -299,7 +301,23 @@ class Repository(Plumbing):
         options = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
         return [displayed(row).rstrip("/") for row in self.read("ls-files", *options).fields]
 
+    def find_included(self, patterns: Sequence[str], most_bytes: int) -> list[IncludedFile]:
+        """The ignored files of the person's checkout that patterns as in ``.gitignore`` select.
+
+        Raises:
+            BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``.
+        """
+        return included.find(self, patterns, most_bytes)
+
     # -- changing
+
+    def copy_included(self, path: Path, files: Sequence[IncludedFile]) -> list[str]:
+        """Copy such files into the worktree at `path`, where it has nothing; the paths of the copies.
+
+        Raises:
+            Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
+        """
+        return included.copy(self.root, path, files)
 
     @contextmanager
     def lock(self, limit: float | None = None) -> Iterator[None]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.gpus import Gpu
 from workbench.drivers import AgentSetup
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.hosts import LOOPBACK
 from workbench.rules.profile import Profile
-from workbench.services.processes import profiles, sandbox
+from workbench.rules.workplace import Workplace
+from workbench.services.access import secret_marks
+from workbench.services.processes import profiles, sandbox, workplaces
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.home import expanded
-from workbench.worker.startup import WorkerConfig, WorktreePlace
+from workbench.worker.startup import Preparation, WorkerConfig, WorktreePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class WorkerStart:
         scratch: its scratch directory.
         environment: variables for its commands.
         definition: its definition as it is now.
+        workplace: what its commands find in its worktree.
+        gpu: the one that they may use.
     """
 
     token: str = field(repr=False)
@@ -36,6 +43,19 @@ class WorkerStart:
     environment: Mapping[str, str] = field(repr=False)
     confinement: Confinement
     definition: AgentSetup | None
+    workplace: Workplace = field(default_factory=Workplace)
+    gpu: Gpu | None = None
+
+
+async def variables(ctx: Ctx, workplace: Workplace) -> dict[str, str]:
+    """The variables of a workplace; what is secret of them is masked from now on.
+
+    Raises:
+        Unavailable: ``SECRET_UNRESOLVED``.
+    """
+    values = await asyncio.to_thread(workplaces.variables, ctx.settings, workplace)
+    await secret_marks.learn(ctx, list(workplaces.secrets_of(workplace, values)))
+    return values
 
 
 def worker_config(
@@ -58,7 +78,8 @@ def worker_config(
         task_id=request.task_id,
         limits=BoxLimits(**request.limits.model_dump()),
         environment=start.environment,
-        secret_variables=request.secret,
+        secret_variables=(*request.secret, *workplaces.secret_variables(start.workplace)),
+        preparation=_preparation(ctx, place, start.workplace),
         missing=start.confinement.missing,
         mcp_url=ctx.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,
@@ -83,7 +104,8 @@ def _box(
     the operator trusts those."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
-    own_port = urlsplit(ctx.server.url).port or 0
+    own = urlsplit(ctx.server.url)
+    to_server = "server" in profile.connect
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [
@@ -101,12 +123,31 @@ def _box(
         objects=repository.object_directories() if repository else (),
         scratch=start.scratch,
         read=read,
-        connect=[*(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
+        connect=[*(port for port in profile.connect if port != "server"), *_ports(servers)],
+        private=[own.netloc] if to_server and own.hostname not in LOOPBACK else (),
+        forward=[own.port or 0] if to_server else (),
         project=repository.root if repository else None,
+        workplace=start.workplace,
+        gpu=start.gpu,
     )
     if place and repository:
         repository.anchor_worktree(place.path, place.git_dir, box.mount_points)
     return box
+
+
+def _preparation(ctx: Ctx, place: WorktreePlace | None, workplace: Workplace) -> Preparation:
+    """What a worker does before each attempt. Blocks."""
+    settings = ctx.settings
+    environment = workplaces.environment_of(settings, workplace)
+    name = place.name if place and workplace.setup else None
+    return Preparation(
+        setup=workplace.setup if name else "",
+        seconds=workplace.setup_seconds,
+        log=settings.logs / f"setup-{name}.log" if name else None,
+        record=settings.setups / name if name else None,
+        environment=environment.directory if environment else None,
+        stamp=environment.stamp if environment else "",
+    )
 
 
 def _ports(servers: Iterable[StdioServer | HttpServer]) -> Iterator[int]:
