@@ -120,7 +120,7 @@ async def run(
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
-    Secrets are masked in everything that the command writes; see `secrets_of`.
+    Secrets are masked in everything that the command writes, see `secrets_of`, and its paths are those outside its box.
 
     Args:
         task: the task as the server gave it.
@@ -134,11 +134,18 @@ async def run(
         mask = Mask(set(secrets_of(worker)))
     except OSError as error:
         return _fail_to_start(error)
-    outcome = await _run(worker, task, cwd, on_line, mask)
+    outcome = _tell(await _run(worker, task, cwd, on_line, mask), worker.config.box)
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
+
+
+def _tell(outcome: AttemptOutcome, box: Box) -> AttemptOutcome:
+    """An outcome with the paths in what the command made as they are outside its box; its error has them already."""
+    translation = box.translation
+    made = tuple(map(translation.text, outcome.artifacts))
+    return replace(outcome, result=translation.data(outcome.result), artifacts=made)
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
@@ -175,9 +182,10 @@ async def _run(
     if worker.config.profile.command is None and not task["run"]:
         return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
+    translation = worker.config.box.translation
 
     def keep(line: str) -> None:
-        line = masked(line)
+        line = translation.text(masked(line))
         tail.add(line)
         telling.add(line)
         on_line(line)
@@ -285,7 +293,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "system_prompt": config.definition.system_prompt if config.definition else "",
         "system_prompt_file": str(scratch_dir / definition.SYSTEM_PROMPT),
         "scratch": str(scratch_dir),
-        "worktree": str(cwd),
+        "worktree": str(config.box.inside(cwd.resolve())),
         "project": str(config.project),
         "agent_id": worker.agent_id,
         "function": config.function or "",

@@ -108,6 +108,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
     """Run the set-up; how it ended, what its box may have refused, and its last line."""
     config = worker.config
     mask, telling = LineMask(Mask(set(secrets_of(worker))).text), TellingLines()
+    translation = config.box.translation
     last, written = "", 0
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -118,7 +119,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
 
         def keep(line: str) -> None:
             nonlocal last, written
-            line = mask(line)
+            line = translation.text(mask(line))
             telling.add(line)
             last = line.strip() or last
             written += len(line)

@@ -161,18 +161,18 @@ async def _run_boxed(
         while is_needed and ctx.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
-                return _result(ctx, gate, GateState.TIMEOUT, None, now - began, output)
+                return _result(ctx, room, gate, GateState.TIMEOUT, None, now - began, output)
             if output.stat().st_size > MAX_OUTPUT_BYTES:
-                return _result(ctx, gate, GateState.FAILED, None, now - began, output)
+                return _result(ctx, room, gate, GateState.FAILED, None, now - began, output)
             if now - reported >= REPORT_SECONDS:
-                reported, gate = now, replace(gate, seconds=now - began, output=_tail(ctx, output))
+                reported, gate = now, replace(gate, seconds=now - began, output=_tail(ctx, room, output))
                 is_needed = await progress(gate)
             await asyncio.sleep(POLL_SECONDS)
         if not is_needed:
             return None
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
-        ended = _result(ctx, gate, state, code, time.monotonic() - began, output)
+        ended = _result(ctx, room, gate, state, code, time.monotonic() - began, output)
         told = _explain(ended.output, room.box, room.place.path, way_out.refused)
         return ended if code == 0 else replace(ended, output=told)
     finally:
@@ -194,8 +194,10 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _result(ctx: Ctx, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path) -> GateResult:
-    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, output))
+def _result(
+    ctx: Ctx, room: _Room, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path
+) -> GateResult:
+    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, room, output))
 
 
 def _explain(output: str, box: Box, cwd: Path, refused: Sequence[HostRefusal]) -> str:
@@ -204,8 +206,13 @@ def _explain(output: str, box: Box, cwd: Path, refused: Sequence[HostRefusal]) -
     return "\n".join(filter(None, (output.rstrip("\n"), refusals))) if refusals else output
 
 
-def _tail(ctx: Ctx, output: Path) -> str:
-    """The end of a gate's output, starting at a whole line, as text that is safe in JSON, without secrets."""
+def _tail(ctx: Ctx, room: _Room, output: Path) -> str:
+    """The end of a gate's output, starting at a whole line, as text that is safe in JSON, without secrets.
+
+    The worktree is removed, so paths in it are told relative to it.
+    """
     is_cut = output.stat().st_size > TAIL_BYTES
     text = atomic_file.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return str(ctx.secrets.masked(text.partition("\n")[2] or text if is_cut else text))
+    return room.box.translation_to(Path()).text(
+        str(ctx.secrets.masked(text.partition("\n")[2] or text if is_cut else text))
+    )

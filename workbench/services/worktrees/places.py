@@ -168,6 +168,7 @@ def checkout_of(
         environment=box.environment(os.environ),
         limit=limit or repository.limit,
         seen_at=box.inside(place.path),
+        told=box.told,
     )
 
 
