@@ -124,9 +124,7 @@ def test_an_allowed_host_answers_every_program(way: Way, program: str, scheme: s
     for name in ("good.example", "deep.sub.good.example"):
         if scheme == "https" and name != "good.example":
             continue
-        done = way.run(
-            [*PROGRAMS[program], f"{scheme}://{name}:{port}/hi"], NODE_EXTRA_CA_CERTS=str(way.scene.worktree / "ca.pem")
-        )
+        done = way.run([*PROGRAMS[program], f"{scheme}://{name}:{port}/hi"], NODE_EXTRA_CA_CERTS="ca.pem")
         assert (done.output, done.refused) == (GREETING, [])
 
 

@@ -181,9 +181,10 @@ class Box:
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
         yield from way_out.orders()
+        own_memory = [_SHM] if self._has_own_files else []
         for access, paths in (
-            (landlock.READ, (*self._readable_paths(), *(mount.at for mount in self._views(writable=False)))),
-            (landlock.WRITE, (*self._writable_paths(), *(mount.at for mount in self._views(writable=True)))),
+            (landlock.READ, (*map(self.inside, self._readable_paths()), *self._mounted(writable=False))),
+            (landlock.WRITE, (*map(self.inside, self._writable_paths()), *self._mounted(writable=True), *own_memory)),
             (landlock.DEVICE, self.devices),
         ):
             yield from (f"allow={access:x}:{path}" for path in dict.fromkeys(paths))
@@ -230,18 +231,22 @@ class Box:
         assert self.project is not None
         return self.project
 
-    def _views(self, *, writable: bool | None = None) -> tuple[Mount, ...]:
+    def _mounted(self, *, writable: bool) -> list[Path]:
+        return [mount.at for mount in self._views() if mount.writable is writable]
+
+    def _views(self) -> tuple[Mount, ...]:
         """All mounts but that of the worktree at the project's path, outer ones first: what may be written, and what
         would otherwise be covered by a mount."""
         if not self._has_own_files:
             return ()
-        own = [Mount(path, path, True) for path in self._writable_paths()]
+        # Not the worktree by its other path, if that is within the project: programs would find its files twice.
+        double = self.worktree if self.stands and self._own_worktree.is_relative_to(self._own_project) else None
+        own = [Mount(path, path, True) for path in self._writable_paths() if path != double]
         covered = ([self._own_project] if self.stands else []) + [_SHM]
         named = {mount.source for mount in self.mounts}
-        read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in named]
+        read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in (*named, double)]
         own += [Mount(path, path) for path in read if self._is_free(path)]
-        mounts = sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts))
-        return tuple(mount for mount in mounts if writable is None or mount.writable is writable)
+        return tuple(sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts)))
 
     def _is_free(self, path: Path) -> bool:
         """Whether nothing of the worktree's own is at a path of the project."""

@@ -72,6 +72,8 @@ def own_path(box: Box, project: Path, worktree: Path, environment: Mapping[str, 
     Mostly nothing. Blocks: where an environment has an editable install of the project, its Python is asked, in the
     box, unless what is installed cannot be read there.
 
+    If the worktree stands at the project's path, those are its files.
+
     Args:
         box: of the command.
         project: its checkout in the project, at whose path the worktree may stand.

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from secrets import token_hex
 
+from workbench.errors import Unavailable
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, GitResult, run
 from workbench.state.home import home
@@ -161,8 +162,12 @@ def link_objects(borrowed: Sequence[Path], top: Path, state: Path | None) -> dic
         if not link.is_symlink():  # a copy of the project by a program that follows links
             remove_tree(link)
         temporary = link.with_name(f".{link.name}.{token_hex(8)}.tmp")
-        temporary.symlink_to(target)
-        temporary.replace(link)
+        try:
+            link.parent.mkdir(exist_ok=True)
+            temporary.symlink_to(target)
+            temporary.replace(link)
+        except OSError as error:
+            raise Unavailable("WORKTREE_PATH_UNUSABLE", f"Cannot make the link {link}: {error}.") from error
     return names
 
 

@@ -138,4 +138,4 @@ def shared_objects(borrowed: Iterable[Path], top: Path, state: Path) -> dict[Pat
     Where a worktree stands at the checkout's path, that has another `.git`.
     """
     within = (path for path in borrowed if path.is_relative_to(top))
-    return {path: state / f"objects{f'-{number}' if number else ''}" for number, path in enumerate(within)}
+    return {path: state / "objects" / str(number) for number, path in enumerate(within)}

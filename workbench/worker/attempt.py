@@ -143,9 +143,8 @@ async def run(
 
 def _tell(outcome: AttemptOutcome, box: Box) -> AttemptOutcome:
     """An outcome with the paths in what the command made as they are outside its box; its error has them already."""
-    translation = box.translation
-    made = tuple(map(translation.text, outcome.artifacts))
-    return replace(outcome, result=translation.data(outcome.result), artifacts=made)
+    made = [str(box.outside(Path(name))) if name.startswith("/") else name for name in outcome.artifacts]
+    return replace(outcome, result=box.translation.data(outcome.result), artifacts=made)
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
