@@ -29,13 +29,14 @@ class Translation:
         self._outside = {str(inside): str(outside) for inside, outside in pairs}
         nearest_first = sorted(self._outside, key=len, reverse=True)
         names = "|".join(map(re.escape, nearest_first))
-        self._is_idle = all(inside == outside for inside, outside in self._outside.items())
+        self.is_idle = all(inside == outside for inside, outside in self._outside.items())
+        """Whether it changes nothing."""
         self._pattern = re.compile(f"{_BEFORE}(?:{names}){_AFTER}")
         self._longest = max(map(len, self._outside), default=0)
 
     def text(self, text: str, start: int = 0) -> str:
         """A text with the paths outside, from `start` on: what stands before is only looked at."""
-        if self._is_idle:
+        if self.is_idle:
             return text[start:]
         parts = []
         for match in self._pattern.finditer(text, start):
@@ -56,7 +57,7 @@ class Translation:
 
     def split(self, text: str) -> int:
         """How much of an output that goes on can be translated: the rest may be the beginning of a path."""
-        if self._is_idle:
+        if self.is_idle:
             return len(text)
         for start in range(max(len(text) - self._longest - 1, 0), len(text)):
             rest = text[start:]
@@ -71,6 +72,11 @@ class Stream:
     def __init__(self, translation: Translation) -> None:
         self._translation = translation
         self._before = self._waiting = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is held back."""
+        return bool(self._waiting)
 
     def add(self, piece: str) -> str:
         """What can be shown after one more piece of the output."""
