@@ -217,6 +217,8 @@ class SupervisedAttempt:
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
+        if paths := self.config.box.translation.changes:
+            facts["paths"] = paths
         await self.api.call("finish_attempt", outcome=outcome, key=self._key, **facts, **self.claim.attempt)
 
     async def _give_back(self) -> None:
