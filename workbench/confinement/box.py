@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
 
@@ -329,6 +330,25 @@ class Box:
             pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
+
+    @property
+    def translation(self) -> Translation:
+        """What translates the paths in a command's output and results to those of this side."""
+        return self.translation_to(self.worktree) if self.worktree else Translation()
+
+    def translation_to(self, place: Path) -> Translation:
+        """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
+        pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands:
+            pairs += [(state, state) for state in self._covered_state]
+        if self.worktree is not None:
+            pairs.append((self.inside(self.worktree), place))
+        moved = [inside for inside, outside in pairs if inside != outside]
+        return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
+
+    def told(self, text: str) -> str:
+        """A command's text as a person reads it: with the paths of this side."""
+        return self.translation.text(text)
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""

@@ -161,8 +161,12 @@ def namespaces_of(settings: Settings) -> frozenset[str]:
     return abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset()
 
 
-def may_hide(settings: Settings) -> bool:
-    """Whether a box can cover a path below one that is open."""
+def has_own_files(settings: Settings) -> bool:
+    """Whether a box has mounts of its own: a worktree stands at the project's path, and what is hidden is covered.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+    """
     return confinement_of(settings).enforced and bool(namespaces_of(settings))
 
 
