@@ -80,7 +80,8 @@ def test_what_is_withheld_is_said_with_what_to_do() -> None:
 def test_a_wrong_value_is_refused_with_its_key_and_the_reason(values: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadInput, match=reason) as caught:
         parse(values, "The plan")
-    assert caught.value.code == "BAD_WORKPLACE"
+    is_of_hosts = {"network", "private"} & set(values)
+    assert caught.value.code == ("BAD_HOST_PATTERN" if is_of_hosts else "BAD_WORKPLACE")
     assert caught.value.details["key"] == next(iter(values))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
 
@@ -73,7 +74,7 @@ class WayOut:
     listen: tuple[int, ...] = ()
     proxy: int | None = None
 
-    def orders(self) -> Iterator[str]:
+    def arguments(self) -> Iterator[str]:
         """The launcher's orders."""
         if self.hand_over is not None:
             yield f"gate={self.hand_over}"
@@ -183,10 +184,11 @@ class Box:
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
         if self._has_gpu:
             yield f"threads={landlock.DEVICE & ~landlock.Fs.IOCTL_DEV:x}"
-        yield from way_out.orders()
+        yield from way_out.arguments()
+        own_memory = [_SHM] if self._has_own_files else []
         for access, paths in (
-            (landlock.READ, (*self._readable_paths(), *(mount.at for mount in self._views(writable=False)))),
-            (landlock.WRITE, (*self._writable_paths(), *(mount.at for mount in self._views(writable=True)))),
+            (landlock.READ, (*map(self.inside, self._readable_paths()), *self._mounted(writable=False))),
+            (landlock.WRITE, (*map(self.inside, self._writable_paths()), *self._mounted(writable=True), *own_memory)),
             (landlock.DEVICE, self.devices),
         ):
             yield from (f"allow={access:x}:{path}" for path in dict.fromkeys(paths))
@@ -240,18 +242,22 @@ class Box:
         assert self.project is not None
         return self.project
 
-    def _views(self, *, writable: bool | None = None) -> tuple[Mount, ...]:
+    def _mounted(self, *, writable: bool) -> list[Path]:
+        return [mount.at for mount in self._views() if mount.writable is writable]
+
+    def _views(self) -> tuple[Mount, ...]:
         """All mounts but that of the worktree at the project's path, outer ones first: what may be written, and what
         would otherwise be covered by a mount."""
         if not self._has_own_files:
             return ()
-        own = [Mount(path, path, True) for path in self._writable_paths()]
+        # Not the worktree by its other path, if that is within the project: programs would find its files twice.
+        double = self.worktree if self.stands and self._own_worktree.is_relative_to(self._own_project) else None
+        own = [Mount(path, path, True) for path in self._writable_paths() if path != double]
         covered = ([self._own_project] if self.stands else []) + [_SHM]
         named = {mount.source for mount in self.mounts}
-        read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in named]
+        read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in (*named, double)]
         own += [Mount(path, path) for path in read if self._is_free(path)]
-        mounts = sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts))
-        return tuple(mount for mount in mounts if writable is None or mount.writable is writable)
+        return tuple(sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts)))
 
     def _is_free(self, path: Path) -> bool:
         """Whether nothing of the worktree's own is at a path of the project."""
@@ -324,6 +330,25 @@ class Box:
             pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
+
+    @property
+    def translation(self) -> Translation:
+        """What translates the paths in a command's output and results to those of this side."""
+        return self.translation_to(self.worktree) if self.worktree else Translation()
+
+    def translation_to(self, place: Path) -> Translation:
+        """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
+        pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands:
+            pairs += [(state, state) for state in self._covered_state]
+        if self.worktree is not None:
+            pairs.append((self.inside(self.worktree), place))
+        moved = [inside for inside, outside in pairs if inside != outside]
+        return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
+
+    def told(self, text: str) -> str:
+        """A command's text as a person reads it: with the paths of this side."""
+        return self.translation.text(text)
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from workbench.errors import BadInput
-from workbench.rules.hosts import DEFAULT_PORT, HostPattern
+from workbench.rules.hosts import HostPattern
 from workbench.rules.profile import RESERVED
 
 MOST_ITEMS = 100
@@ -46,8 +46,7 @@ class Workplace:
         env: variables of commands; a value may be a reference to a secret, such as ``env://NAME``.
         shm: the size of ``/dev/shm`` in bytes.
         gpu: how many GPUs commands may use.
-        network: hosts by name, such as ``pypi.org:443`` or ``*.example.org:443``.
-        private: hosts and networks that may be reached although their addresses are not public.
+        network, private: hosts by name, such as ``pypi.org:443`` or ``*.example.org:443``; see `HostRules`.
         hide: paths that no command may read, even below one that is open.
         sources: by key, the level that set it; a key that is not here has its default.
         withheld: by key, the level that asked for more than was trusted.
@@ -159,7 +158,7 @@ def parse(values: Mapping[str, Any], where: str) -> dict[str, Any]:
         where: names the level in errors, such as ``The definition``.
 
     Raises:
-        BadInput: ``BAD_WORKPLACE``: names the key, and says what is wrong.
+        BadInput: ``BAD_WORKPLACE``, ``BAD_HOST_PATTERN``: names the key, and says what is wrong.
     """
     checked: dict[str, Any] = {}
     for key, value in values.items():
@@ -171,6 +170,8 @@ def parse(values: Mapping[str, Any], where: str) -> dict[str, Any]:
             checked[key] = _CHECKS[key](value)
         except ValueError as error:
             raise _bad(where, key, str(error)) from None
+        except BadInput as error:
+            raise error.with_message(f"{where}: {key}: {error.message}", key=key) from None
     return checked
 
 
@@ -290,21 +291,10 @@ def _variables(value: Any) -> dict[str, str]:
 
 
 def _hosts(value: Any) -> tuple[str, ...]:
-    return _patterns_of_hosts(value, DEFAULT_PORT)
-
-
-def _private_hosts(value: Any) -> tuple[str, ...]:
-    return _patterns_of_hosts(value, None)
-
-
-def _patterns_of_hosts(value: Any, port: int | None) -> tuple[str, ...]:
-    patterns = _texts(value)
-    for pattern in patterns:
-        try:
-            HostPattern.parse(pattern, port)
-        except BadInput as error:
-            raise ValueError(error.message.rstrip(".")) from None
-    return patterns
+    hosts = _texts(value)
+    for host in hosts:
+        HostPattern.parse(host)
+    return hosts
 
 
 def _number(least: float, most: float, kind: type[int] | type[float]) -> Callable[[Any], Any]:
@@ -360,7 +350,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "shm": _bytes,
         "gpu": _number(0, MOST_GPUS, int),
         "network": _hosts,
-        "private": _private_hosts,
+        "private": _hosts,
         "hide": _paths,
     }
 )
