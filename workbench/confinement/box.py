@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
 
@@ -73,7 +74,7 @@ class WayOut:
     listen: tuple[int, ...] = ()
     proxy: int | None = None
 
-    def orders(self) -> Iterator[str]:
+    def arguments(self) -> Iterator[str]:
         """The launcher's orders."""
         if self.hand_over is not None:
             yield f"gate={self.hand_over}"
@@ -107,6 +108,7 @@ class Box:
         devices: that it may use.
         programs: directories that come first in PATH.
         variables: of its commands, besides those that it always sets.
+        imports: directories that Python imports from first.
     """
 
     write: tuple[Path, ...]
@@ -128,6 +130,7 @@ class Box:
     namespaces: frozenset[str] = frozenset()
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    imports: tuple[Path, ...] = ()
 
     def argv(
         self,
@@ -179,7 +182,9 @@ class Box:
             yield from self._mount_orders()
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
-        yield from way_out.orders()
+        if self._has_gpu:
+            yield f"threads={landlock.DEVICE & ~landlock.Fs.IOCTL_DEV:x}"
+        yield from way_out.arguments()
         own_memory = [_SHM] if self._has_own_files else []
         for access, paths in (
             (landlock.READ, (*map(self.inside, self._readable_paths()), *self._mounted(writable=False))),
@@ -196,12 +201,19 @@ class Box:
             )
             yield f"filter={program.hex()}"
 
+    @property
+    def _has_gpu(self) -> bool:
+        """Whether it has more devices than others: a driver of GPUs fails if it may not name its threads."""
+        return set(self.devices) > set(surroundings.DEVICES)
+
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
+        if self._has_gpu:  # the names of threads are written there
+            yield _mount_order(Mount(Path("/proc"), Path("/proc"), True), "o")
         # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
         yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
 
@@ -276,6 +288,10 @@ class Box:
                     worktree=str(self._own_worktree),
                 )
 
+    def worktree_path(self, path: Path) -> Path:
+        """The path in the worktree of a path in the project."""
+        return self._own_worktree / self._relative(path)
+
     @property
     def _links(self) -> dict[Path, Path]:
         """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
@@ -309,6 +325,25 @@ class Box:
         if self.stands:
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
+
+    @property
+    def translation(self) -> Translation:
+        """What translates the paths in a command's output and results to those of this side."""
+        return self.translation_to(self.worktree) if self.worktree else Translation()
+
+    def translation_to(self, place: Path) -> Translation:
+        """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
+        pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands:
+            pairs += [(state, state) for state in self._covered_state]
+        if self.worktree is not None:
+            pairs.append((self.inside(self.worktree), place))
+        moved = [inside for inside, outside in pairs if inside != outside]
+        return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
+
+    def told(self, text: str) -> str:
+        """A command's text as a person reads it: with the paths of this side."""
+        return self.translation.text(text)
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""
@@ -359,8 +394,8 @@ class Box:
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if surroundings.package():
-            variables["PYTHONPATH"] = str(self._site)
+        if imports := (*self.imports, *((self._site,) if surroundings.package() else ())):
+            variables["PYTHONPATH"] = os.pathsep.join(map(str, imports))
         if base_directory := surroundings.user_packages():
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
@@ -390,7 +425,9 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
+        values |= {
+            name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs", "imports")
+        }
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])

@@ -36,7 +36,7 @@ from pydantic_settings import (
 )
 
 from workbench.errors import BadInput
-from workbench.state import settings_file, user_files
+from workbench.state import outside, settings_file, user_files
 from workbench.state.home import expanded
 from workbench.state.root import STATE, find_project, require_own
 
@@ -184,6 +184,11 @@ class Settings(BaseSettings):
     integration_fast_forward: bool = Field(
         False, description="Fast-forward the target branch where possible, instead of making a merge commit."
     )
+    integration_large_bytes: int = Field(
+        5_000_000,
+        ge=0,
+        description="Files that are larger are named in the question about a merge, as binary ones are.",
+    )
     max_import_bytes: int = Field(
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
@@ -234,10 +239,14 @@ class Settings(BaseSettings):
     )
     gpu: int = Field(0, ge=0, le=1, description="How many GPUs the commands of an agent may use.")
     network: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts that commands may reach, such as pypi.org:443 or *.example.org:443."
+        (),
+        description="Public hosts that commands may reach, such as pypi.org or *.example.org:8443; the port is 443 "
+        "unless it is named.",
     )
     private: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts and networks that commands may reach although their addresses are not public."
+        (),
+        description="Hosts, addresses and networks that commands may reach although they are not public, such as "
+        "db.lab:5432 or 10.0.0.0/8; without a port, as far as network has them.",
     )
     hide: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Paths that no command in a worktree may read, even below one that is open."
@@ -501,6 +510,23 @@ class Settings(BaseSettings):
     def worktrees(self) -> Path:
         """Git worktrees, one directory each."""
         return self.home / "worktrees"
+
+    def worktree(self, name: str) -> Path:
+        """The files of a worktree: in `worktrees`, or outside of the project if there is a link to it.
+
+        The link is for people; where it leads is not followed.
+        """
+        path = self.worktrees / name
+        return self.outer_worktree(name) if path.is_symlink() else path
+
+    def outer_worktree(self, name: str) -> Path:
+        """Where the files of a worktree are that must not lie in the project's tree."""
+        return outside.of(self.home) / "worktrees" / name
+
+    @property
+    def outer_gates(self) -> Path:
+        """Where the merge results of gates are that must not lie in the project's tree."""
+        return outside.of(self.home) / "gates"
 
     @property
     def repositories(self) -> Path:
