@@ -155,7 +155,7 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
 def _workplace(place: dict[str, Any]) -> Shown:
     where = "the project's path" if place["mounts"] else "its own path, with links to what it reads in the project"
     note = "\n".join((f"In its box, the worktree stands at {where}.", *place["problems"]))
-    return Table.of(place["keys"], {"key": "key", "shown": "value", "source": "from"}, "", place, note)
+    return Table.of(place["keys"], {"key": "key", "text": "value", "source": "from"}, "", place, note)
 
 
 @root.command()

@@ -74,7 +74,7 @@ class WayOut:
     listen: tuple[int, ...] = ()
     proxy: int | None = None
 
-    def orders(self) -> Iterator[str]:
+    def arguments(self) -> Iterator[str]:
         """The launcher's orders."""
         if self.hand_over is not None:
             yield f"gate={self.hand_over}"
@@ -108,6 +108,7 @@ class Box:
         devices: that it may use.
         programs: directories that come first in PATH.
         variables: of its commands, besides those that it always sets.
+        imports: directories that Python imports from first.
     """
 
     write: tuple[Path, ...]
@@ -129,6 +130,7 @@ class Box:
     namespaces: frozenset[str] = frozenset()
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    imports: tuple[Path, ...] = ()
 
     def argv(
         self,
@@ -180,7 +182,9 @@ class Box:
             yield from self._mount_orders()
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
-        yield from way_out.orders()
+        if self._has_gpu:
+            yield f"threads={landlock.DEVICE & ~landlock.Fs.IOCTL_DEV:x}"
+        yield from way_out.arguments()
         own_memory = [_SHM] if self._has_own_files else []
         for access, paths in (
             (landlock.READ, (*map(self.inside, self._readable_paths()), *self._mounted(writable=False))),
@@ -197,6 +201,11 @@ class Box:
             )
             yield f"filter={program.hex()}"
 
+    @property
+    def _has_gpu(self) -> bool:
+        """Whether it has more devices than others: a driver of GPUs fails if it may not name its threads."""
+        return set(self.devices) > set(surroundings.DEVICES)
+
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
@@ -204,6 +213,8 @@ class Box:
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
+        if self._has_gpu:  # the names of threads are written there
+            yield _mount_order(Mount(Path("/proc"), Path("/proc"), True), "o")
         # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
         yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
 
@@ -280,6 +291,10 @@ class Box:
                     path=str(name),
                     worktree=str(self._own_worktree),
                 )
+
+    def worktree_path(self, path: Path) -> Path:
+        """The path in the worktree of a path in the project."""
+        return self._own_worktree / self._relative(path)
 
     @property
     def _links(self) -> dict[Path, Path]:
@@ -384,8 +399,8 @@ class Box:
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if surroundings.package():
-            variables["PYTHONPATH"] = str(self._site)
+        if imports := (*self.imports, *((self._site,) if surroundings.package() else ())):
+            variables["PYTHONPATH"] = os.pathsep.join(map(str, imports))
         if base_directory := surroundings.user_packages():
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
@@ -415,7 +430,9 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
+        values |= {
+            name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs", "imports")
+        }
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])

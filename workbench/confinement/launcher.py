@@ -19,6 +19,7 @@ that on to the kernel. ORDERS are arguments, in any order:
                                   or not if that fails (o); in this order. A mount point that is missing is made
     state=DIRECTORY               an empty directory for the mounts beneath it, after the first mount
     hide=PATH                     is covered, if it is there
+    threads=MASK                  rights on what the system tells of the command's own threads
     gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
                                   and for each listen=PORT, which receives what is sent to that port of any address
     guard=SECONDS                 a process outside the box waits for the command, ends all processes that it left,
@@ -289,6 +290,8 @@ def _confine(orders: dict[str, list[str]]) -> None:
     for rule in orders.get("allow", ()):
         _allow(ruleset, rule, fs)
     _allow(ruleset, f"{_RIGHT_TO_READ:x}:/proc/{os.getpid()}", fs)
+    for right in orders.get("threads", ()):
+        _allow(ruleset, f"{right}:/proc/{os.getpid()}/task", fs)
     for port in orders.get("connect", ()) if net else ():
         _call(_ADD_RULE, ctypes.c_int(ruleset), _RULE_PORT, ctypes.byref(_Port(_RIGHT_TO_CONNECT, int(port))), 0)
     _prctl(_NO_NEW_PRIVS, 1)

@@ -239,10 +239,14 @@ class Settings(BaseSettings):
     )
     gpu: int = Field(0, ge=0, le=1, description="How many GPUs the commands of an agent may use.")
     network: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts that commands may reach, such as pypi.org:443 or *.example.org:443."
+        (),
+        description="Public hosts that commands may reach, such as pypi.org or *.example.org:8443; the port is 443 "
+        "unless it is named.",
     )
     private: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts and networks that commands may reach although their addresses are not public."
+        (),
+        description="Hosts, addresses and networks that commands may reach although they are not public, such as "
+        "db.lab:5432 or 10.0.0.0/8; without a port, as far as network has them.",
     )
     hide: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Paths that no command in a worktree may read, even below one that is open."

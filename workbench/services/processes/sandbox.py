@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.confinement import Box, abilities, box_for_worktree
+from workbench.confinement.editable import import_directories
 from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.rules.hosts import HostRules
 from workbench.rules.workplace import Workplace
 from workbench.services.processes.workplaces import open_places
 from workbench.state.home import expanded
@@ -104,7 +106,6 @@ def box(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
-    network: Iterable[str] = (),
     private: Iterable[str] = (),
     forward: Iterable[int] = (),
     project: Path | None = None,
@@ -114,15 +115,14 @@ def box(
     """What a command in a worktree may access, including what the settings allow to all commands.
 
     Args:
-        network, private: hosts, see `HostRules`.
-        forward: ports of this machine.
+        private, forward: further hosts that are not public, and ports of this machine; see `HostRules`.
         project: the top of the person's checkout, at whose path the worktree stands inside.
         workplace: what else the commands find and reach.
         gpu: the one that they may use.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``HIDE_UNAVAILABLE``. Conflict: ``MOUNT_POINT_TAKEN``.
-        WorkbenchError: see `open_places`.
+        BadInput: ``BAD_HOST_PATTERN``. WorkbenchError: see `open_places`.
     """
     opened = open_places(settings, workplace, gpu)
     made = box_for_worktree(
@@ -133,8 +133,8 @@ def box(
         read=(*read, *opened.read, *_paths(settings.confinement_read)),
         write=(*write, *_paths(settings.confinement_write)),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
-        hosts=network,
-        private=private,
+        hosts=workplace.network,
+        private=(*private, *workplace.private),
         forward=forward,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
@@ -148,7 +148,12 @@ def box(
         namespaces=namespaces_of(settings),
     )
     _require_hidden(made)
-    return made
+    HostRules.parse(made.hosts, made.private)
+    if made.stands or project is None or opened.environment is None:
+        return made
+    # Where the worktree stands at its own path, an editable install names the checkout, which the box cannot read.
+    found = import_directories(opened.environment, made.project or project)
+    return replace(made, imports=tuple(dict.fromkeys(made.worktree_path(path) for path in found)))
 
 
 def namespaces_of(settings: Settings) -> frozenset[str]:
