@@ -108,7 +108,6 @@ class Box:
         devices: that it may use.
         programs: directories that come first in PATH.
         variables: of its commands, besides those that it always sets.
-        imports: directories that Python imports from first.
     """
 
     write: tuple[Path, ...]
@@ -130,7 +129,6 @@ class Box:
     namespaces: frozenset[str] = frozenset()
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    imports: tuple[Path, ...] = ()
 
     def argv(
         self,
@@ -288,10 +286,6 @@ class Box:
                     worktree=str(self._own_worktree),
                 )
 
-    def worktree_path(self, path: Path) -> Path:
-        """The path in the worktree of a path in the project."""
-        return self._own_worktree / self._relative(path)
-
     @property
     def _links(self) -> dict[Path, Path]:
         """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
@@ -394,8 +388,8 @@ class Box:
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if imports := (*self.imports, *((self._site,) if surroundings.package() else ())):
-            variables["PYTHONPATH"] = os.pathsep.join(map(str, imports))
+        if surroundings.package():
+            variables["PYTHONPATH"] = str(self._site)
         if base_directory := surroundings.user_packages():
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
@@ -425,9 +419,7 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {
-            name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs", "imports")
-        }
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
