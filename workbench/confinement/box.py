@@ -25,6 +25,8 @@ GUARD_SECONDS = 3
 SHM_BYTES = 1 << 30
 """How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
 _SHM = Path("/dev/shm")
+CONNECTIONS = 200
+"""How many connections a command has by its gate at a time, unless the box says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Box:
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
     forward: tuple[int, ...] = ()
+    connections: int = CONNECTIONS
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
     worktree: Path | None = None
@@ -486,6 +489,7 @@ def box_for_worktree(
     hosts: Iterable[str] = (),
     private: Iterable[str] = (),
     forward: Iterable[int] = (),
+    connections: int = CONNECTIONS,
     enforce: bool = True,
     untrusted: Iterable[str] = (),
     project: Path | None = None,
@@ -519,6 +523,7 @@ def box_for_worktree(
         hosts=tuple(hosts),
         private=tuple(private),
         forward=tuple(forward),
+        connections=connections,
         enforce=enforce,
         untrusted=tuple(untrusted),
         worktree=worktree.resolve(),

@@ -209,6 +209,9 @@ class Settings(BaseSettings):
     confinement_write: str = Field(
         "", description="Additional paths that workers may change, such as /dev/shm, separated by ':', or as a list."
     )
+    confinement_connections: int = Field(
+        200, ge=1, le=10_000, description="How many connections a command in a box has to hosts at a time."
+    )
     confinement_connect: str = Field(
         "",
         pattern=r"^(\d{1,5}(,\d{1,5})*)?$",

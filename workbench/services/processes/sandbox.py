@@ -135,6 +135,7 @@ def box(
         hosts=workplace.network,
         private=(*private, *workplace.private),
         forward=forward,
+        connections=settings.confinement_connections,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
         project=project,
