@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
 
@@ -102,14 +103,13 @@ class Box:
 
     Args:
         project: the top of the person's checkout.
-        state: the state directory, of which the box has what it names.
+        state: the state directory, of which the box has what its repository needs.
         mounts: what the worktree has besides its own files. Mount points are made, and are empty: see `require_free`.
         hide: what cannot be read, although something around it can be.
         shm_bytes: the size of its own /dev/shm.
         devices: that it may use.
         programs: directories that come first in PATH.
         variables: of its commands, besides those that it always sets.
-        imports: directories that Python imports from first.
     """
 
     write: tuple[Path, ...]
@@ -132,7 +132,6 @@ class Box:
     namespaces: frozenset[str] = frozenset()
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    imports: tuple[Path, ...] = ()
 
     def argv(
         self,
@@ -211,7 +210,6 @@ class Box:
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
-            yield from (f"state={self.state}" for _ in self._covered_state)
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
@@ -265,13 +263,10 @@ class Box:
         """Whether nothing of the worktree's own is at a path of the project."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
-        return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
+        return self._is_state(path) or not _taken(self._own_worktree, self._relative(path))
 
-    @property
-    def _covered_state(self) -> tuple[Path, ...]:
-        """The state directory, if the worktree that stands there covers it."""
-        within = self.state is not None and self.state.is_relative_to(self._own_project)
-        return (self.state,) if self.state is not None and within else ()
+    def _is_state(self, path: Path) -> bool:
+        return self.state is not None and path.is_relative_to(self.state)
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._own_project)
@@ -294,17 +289,13 @@ class Box:
                     worktree=str(self._own_worktree),
                 )
 
-    def worktree_path(self, path: Path) -> Path:
-        """The path in the worktree of a path in the project."""
-        return self._own_worktree / self._relative(path)
-
     @property
     def _links(self) -> dict[Path, Path]:
         """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
         if self._has_own_files or self.worktree is None or self.project is None:
             return {}
         within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
-        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        within = (mount for mount in within if not self._is_state(mount.at))
         return {self._relative(mount.at): mount.source for mount in within}
 
     def _is_linked(self, mount: Mount) -> bool:
@@ -318,7 +309,7 @@ class Box:
         if not self.stands:
             return tuple(map(str, self._links))
         within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
-        return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
+        return tuple(str(self._relative(at)) for at in within)
 
     def inside(self, path: Path) -> Path:
         """The path by which a command in the box finds a path of this side."""
@@ -329,9 +320,27 @@ class Box:
         """The path on this side of a path in the box."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
         if self.stands:
-            pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
+
+    @property
+    def translation(self) -> Translation:
+        """What translates the paths in a command's output and results to those of this side."""
+        return self.translation_to(self.worktree) if self.worktree else Translation()
+
+    def translation_to(self, place: Path) -> Translation:
+        """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
+        pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands:
+            pairs += [(state, state) for state in self._covered_state]
+        if self.worktree is not None:
+            pairs.append((self.inside(self.worktree), place))
+        moved = [inside for inside, outside in pairs if inside != outside]
+        return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
+
+    def told(self, text: str) -> str:
+        """A command's text as a person reads it: with the paths of this side."""
+        return self.translation.text(text)
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""
@@ -382,8 +391,8 @@ class Box:
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if imports := (*self.imports, *((self._site,) if surroundings.package() else ())):
-            variables["PYTHONPATH"] = os.pathsep.join(map(str, imports))
+        if surroundings.package():
+            variables["PYTHONPATH"] = str(self._site)
         if base_directory := surroundings.user_packages():
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
@@ -413,9 +422,7 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {
-            name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs", "imports")
-        }
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])

@@ -36,7 +36,7 @@ from pydantic_settings import (
 )
 
 from workbench.errors import BadInput
-from workbench.state import settings_file, user_files
+from workbench.state import outside, settings_file, user_files
 from workbench.state.home import expanded
 from workbench.state.root import STATE, find_project, require_own
 
@@ -183,6 +183,11 @@ class Settings(BaseSettings):
     gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
     integration_fast_forward: bool = Field(
         False, description="Fast-forward the target branch where possible, instead of making a merge commit."
+    )
+    integration_large_bytes: int = Field(
+        5_000_000,
+        ge=0,
+        description="Files that are larger are named in the question about a merge, as binary ones are.",
     )
     max_import_bytes: int = Field(
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
@@ -508,6 +513,23 @@ class Settings(BaseSettings):
     def worktrees(self) -> Path:
         """Git worktrees, one directory each."""
         return self.home / "worktrees"
+
+    def worktree(self, name: str) -> Path:
+        """The files of a worktree: in `worktrees`, or outside of the project if there is a link to it.
+
+        The link is for people; where it leads is not followed.
+        """
+        path = self.worktrees / name
+        return self.outer_worktree(name) if path.is_symlink() else path
+
+    def outer_worktree(self, name: str) -> Path:
+        """Where the files of a worktree are that must not lie in the project's tree."""
+        return outside.of(self.home) / "worktrees" / name
+
+    @property
+    def outer_gates(self) -> Path:
+        """Where the merge results of gates are that must not lie in the project's tree."""
+        return outside.of(self.home) / "gates"
 
     @property
     def repositories(self) -> Path:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.drivers import Configuration
 from workbench.git import CommitIdentity
@@ -105,6 +106,8 @@ class Worker:
     """See `ProcessTree`."""
     token: str | None = field(default=None, repr=False)
     """The command's own token, valid for the attempt, if its profile passes one on."""
+    python_path: str = ""
+    """What stands first in its PYTHONPATH; see `own_path`."""
 
 
 def author(agent_id: str) -> CommitIdentity:
@@ -117,7 +120,7 @@ async def run(
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
-    Secrets are masked in everything that the command writes; see `secrets_of`.
+    Secrets are masked in everything that the command writes, see `secrets_of`, and its paths are those outside its box.
 
     Args:
         task: the task as the server gave it.
@@ -131,18 +134,17 @@ async def run(
         mask = Mask(set(secrets_of(worker)))
     except OSError as error:
         return _fail_to_start(error)
-    outcome = await _run(worker, task, cwd, on_line, mask)
-    outcome = replace(outcome, artifacts=[_outside(worker.config.box, name) for name in outcome.artifacts])
+    outcome = _tell(await _run(worker, task, cwd, on_line, mask), worker.config.box)
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
 
 
-def _outside(box: Box, artifact: str) -> str:
-    """An artifact as it is named outside of the box."""
-    path = Path(artifact)
-    return str(box.outside(path)) if path.is_absolute() else artifact
+def _tell(outcome: AttemptOutcome, box: Box) -> AttemptOutcome:
+    """An outcome with the paths in what the command made as they are outside its box; its error has them already."""
+    made = [str(box.outside(Path(name))) if name.startswith("/") else name for name in outcome.artifacts]
+    return replace(outcome, result=box.translation.data(outcome.result), artifacts=made)
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
@@ -179,9 +181,10 @@ async def _run(
     if worker.config.profile.command is None and not task["run"]:
         return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
+    translation = worker.config.box.translation
 
     def keep(line: str) -> None:
-        line = masked(line)
+        line = translation.text(masked(line))
         tail.add(line)
         telling.add(line)
         on_line(line)
@@ -329,7 +332,7 @@ def _environment(
         | dict(added.environment)
         | dict(config.environment)
     )
-    return box.environment(os.environ) | of_agent | contract | of_profile
+    return preceded(box.environment(os.environ) | of_agent | contract | of_profile, worker.python_path)
 
 
 def _copy(profile: rules.Profile, scratch_dir: Path) -> None:

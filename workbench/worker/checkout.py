@@ -79,7 +79,7 @@ class WorkerCheckout:
             repository, place = self._repository(), self._worktree.path
             paths = repository.submodules(self._base) if self._base else ()
             submodules = [path for path in paths if not os.path.lexists(place / path / ".git")]
-            ignored = surroundings.named(repository.ignored(), output, str(self._config.box.inside(place.resolve())))
+            ignored = surroundings.named(repository.ignored(), output, str(place.resolve()))
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)
             return ""
@@ -106,6 +106,5 @@ class WorkerCheckout:
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
             environment, place = box.environment(os.environ) | inherited_mark(), self._worktree.path
-            return work(
-                Checkout(place, self._worktree.git_dir, box.guarded, environment, seen_at=box.inside(place.resolve()))
-            )
+            checkout = Checkout(place, self._worktree.git_dir, box.guarded, environment)
+            return work(replace(checkout, seen_at=box.inside(place.resolve()), told=box.told))

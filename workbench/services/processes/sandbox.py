@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.confinement import Box, abilities, box_for_worktree
-from workbench.confinement.editable import import_directories
 from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
@@ -150,11 +149,7 @@ def box(
     )
     _require_hidden(made)
     HostRules.parse(made.hosts, made.private)
-    if made.stands or project is None or opened.environment is None:
-        return made
-    # Where the worktree stands at its own path, an editable install names the checkout, which the box cannot read.
-    found = import_directories(opened.environment, made.project or project)
-    return replace(made, imports=tuple(dict.fromkeys(made.worktree_path(path) for path in found)))
+    return made
 
 
 def namespaces_of(settings: Settings) -> frozenset[str]:
@@ -162,8 +157,12 @@ def namespaces_of(settings: Settings) -> frozenset[str]:
     return abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset()
 
 
-def may_hide(settings: Settings) -> bool:
-    """Whether a box can cover a path below one that is open."""
+def has_own_files(settings: Settings) -> bool:
+    """Whether a box has mounts of its own: a worktree stands at the project's path, and what is hidden is covered.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+    """
     return confinement_of(settings).enforced and bool(namespaces_of(settings))
 
 

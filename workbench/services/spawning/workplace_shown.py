@@ -16,7 +16,7 @@ from workbench.rules.workplace import KEYS, Workplace, as_json, as_line
 from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes.processes import require_spawn
-from workbench.services.processes.sandbox import may_hide
+from workbench.services.processes.sandbox import has_own_files
 from workbench.services.spawning.definition import snapshot_of
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.services.spawning.workplace import WorkplaceLevels, check_usable, levels_of, resolve
@@ -72,7 +72,7 @@ async def get_workplace(
     workplace = await resolve(ctx, levels)
     return WorkplaceInfo(
         keys=[_of_key(workplace, key) for key in KEYS],
-        mounts=may_hide(ctx.settings),
+        mounts=has_own_files(ctx.settings),
         problems=[*workplace.warnings, *await asyncio.to_thread(_problems, ctx, workplace)],
     )
 
