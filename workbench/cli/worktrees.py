@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
 
 from workbench.cli.approvals import decider, requester
+from workbench.cli.box import boxed_directory, wait_for
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -18,7 +18,7 @@ from workbench.cli.integration import requested_changes
 from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.present.tables import Table, TablePage
-from workbench.rules.integration import OPEN, WorktreeState, not_now
+from workbench.rules.integration import OPEN, WorktreeState
 from workbench.rules.wire.patch import patch_text
 
 COLUMNS = {
@@ -227,34 +227,12 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
-    from workbench.confinement.editable import require_own_files
-    from workbench.git import Repository
-    from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
-    from workbench.services.worktrees.update import learn_target
-
-    client: OperatorClient = ctx.obj
-    (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    if worktree["status"] not in OPEN:
-        raise not_now(worktree["name"], worktree["status"])
-    place = WorktreeLocation.of(client.settings, worktree["name"])
-    if not is_there(place):
-        raise worktree_gone(place)
-    repository = Repository.open(client.settings.project)
-    box = box_of(client.settings, repository, place)
-    if commit := repository.resolve(worktree["integration_target"]):
-        learn_target(checkout_of(client.settings, repository, place), worktree, commit)
-    require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
     words = command[1:] if command[0] == "--" else command
-    with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
-        code = _wait(process)
+    with boxed_directory(ctx.obj, name) as boxed:
+        environment = boxed.box.environment(os.environ)
+        with subprocess.Popen(boxed.box.guarded(words), cwd=boxed.path, env=environment) as process:
+            code = wait_for(process)
     ctx.exit(code if code >= 0 else 128 - code)
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
-    while True:
-        with suppress(KeyboardInterrupt):
-            return process.wait()
 
 
 worktrees.add_command(requested_changes)

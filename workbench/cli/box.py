@@ -1,0 +1,234 @@
+"""The box of commands in a worktree: `box check` and `box explain` run a command there and tell what it is refused."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING, Any, TextIO
+
+import click
+
+from workbench.cli.client import OperatorClient
+from workbench.cli.completion import offers
+from workbench.cli.global_options import JSON, root
+from workbench.cli.output import write_out
+from workbench.errors import Conflict
+from workbench.present.inert import inert
+from workbench.present.tables import Table
+from workbench.rules.integration import OPEN, not_now
+
+if TYPE_CHECKING:
+    from workbench.confinement import Box
+    from workbench.confinement.refusals import Refusal, TellingLines
+
+COLUMNS = {"what": "refused", "wall": "by its", "remedy": "what opens it"}
+NOTHING = "No refusal was seen."
+WORDS = f"{__name__}.words"
+NO_APPROVAL = 0
+"""Where the files for a command at HEAD are: beside those of the gates of approvals, which are cleared as these are."""
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class BoxedDirectory:
+    """A directory, and the box of commands that run there."""
+
+    path: Path
+    box: Box
+
+
+class BoxedCommand(click.Command):
+    """A command whose arguments end with `-- COMMAND…`, which is passed on as it is in `ctx.meta`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta[WORDS] = args[end + 1 :]
+        return super().parse_args(ctx, args[:end])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """See `click.Command.collect_usage_pieces`."""
+        return [*super().collect_usage_pieces(ctx), "--", "COMMAND..."]
+
+
+@root.group()
+def box() -> None:
+    """The box of commands in a worktree: what they are refused, and which setting opens it."""
+
+
+@box.command(cls=BoxedCommand)
+@click.argument("name", metavar="[WORKTREE]", required=False, shell_complete=offers.worktrees)
+@click.pass_context
+def check(ctx: click.Context, name: str | None) -> None:
+    """Run a command in a worktree's box, and tell what its output shows of refusals: `box check lab -- pytest`.
+
+    Without a worktree it runs on the files of HEAD, in a worktree that exists only as long. The exit status is the
+    command's.
+    """
+    _run(ctx, name, traced=False)
+
+
+@box.command(cls=BoxedCommand)
+@click.argument("name", metavar="[WORKTREE]", required=False, shell_complete=offers.worktrees)
+@click.pass_context
+def explain(ctx: click.Context, name: str | None) -> None:
+    """Like `check`, but find all refusals, also those that no program prints: with `strace`, if it is installed.
+
+    The command runs more slowly.
+    """
+    _run(ctx, name, traced=True)
+
+
+@contextmanager
+def boxed_directory(client: OperatorClient, name: str | None) -> Iterator[BoxedDirectory]:
+    """A worktree and the box of its commands, with its target as it is now; None: one at HEAD, removed at the end.
+
+    Raises:
+        Conflict: ``WORKTREE_CLOSED``, ``EDITABLE_ENVIRONMENT``, ``BOX_CHECK_RUNNING``.
+        Unavailable: ``WORKTREE_GONE``, ``CONFINEMENT_UNAVAILABLE``, ….
+    """
+    from workbench.confinement.editable import require_own_files
+    from workbench.git import Repository
+
+    repository = Repository.open(client.settings.project)
+    with _at_head(client, repository) if name is None else _of_worktree(client, repository, name) as boxed:
+        require_own_files(boxed.box, client.settings.project, boxed.box.environment(os.environ)["PATH"])
+        yield boxed
+
+
+@contextmanager
+def _of_worktree(client: OperatorClient, repository: Any, name: str) -> Iterator[BoxedDirectory]:
+    from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
+    from workbench.services.worktrees.update import learn_target
+
+    (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
+    if worktree["status"] not in OPEN:
+        raise not_now(worktree["name"], worktree["status"])
+    place = WorktreeLocation.of(client.settings, worktree["name"])
+    if not is_there(place):
+        raise worktree_gone(place)
+    if commit := repository.resolve(worktree["integration_target"]):
+        learn_target(checkout_of(client.settings, repository, place), worktree, commit)
+    yield BoxedDirectory(place.path, box_of(client.settings, repository, place))
+
+
+@contextmanager
+def _at_head(client: OperatorClient, repository: Any) -> Iterator[BoxedDirectory]:
+    from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, gates_held
+    from workbench.system.tree_removal import remove_tree
+
+    place = WorktreeLocation.of_gates(client.settings, NO_APPROVAL)
+
+    def remove() -> None:
+        with repository.lock():
+            repository.remove_worktree(place.path, place.git_dir)
+        remove_tree(place.path.parent)
+
+    with gates_held(client.settings, NO_APPROVAL) as is_held:
+        if not is_held:
+            raise Conflict("BOX_CHECK_RUNNING", "Another command is checked at HEAD. Name a worktree, or try again.")
+        try:
+            remove()
+            with repository.lock():
+                add_files(client.settings, repository, place, None, "HEAD")
+            yield BoxedDirectory(place.path, box_of(client.settings, repository, place))
+        finally:
+            remove()
+
+
+def _run(ctx: click.Context, name: str | None, *, traced: bool) -> None:
+    words: list[str] = ctx.meta[WORDS]
+    if not words:
+        raise click.UsageError("Put the command behind two hyphens, such as `-- pytest`.", ctx)
+    as_json = bool(ctx.meta.get(JSON))
+    with boxed_directory(ctx.obj, name) as boxed:
+        code, refusals, note = _find_refusals(boxed, words, traced=traced, to_stderr=as_json)
+    table = Table.of([_row(refusal) for refusal in refusals], COLUMNS, NOTHING, note=note)
+    if as_json:
+        write_out(json.dumps({"exit_status": code, "refusals": table.data, "note": note}, indent=2))
+    else:
+        click.echo(inert(f"\nThe command ended with status {code}.\n{table!r}"), err=True)
+    ctx.exit(code)
+
+
+def _row(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "what": refusal.what,
+        "wall": refusal.wall.value,
+        "remedy": refusal.remedy.removeprefix("the setting "),
+        "setting": refusal.setting,
+    }
+
+
+def _find_refusals(
+    boxed: BoxedDirectory, words: Sequence[str], *, traced: bool, to_stderr: bool
+) -> tuple[int, list[Refusal], str]:
+    """The exit status of a command in its box, what it was refused, and a note about that."""
+    from workbench.confinement import traces
+    from workbench.confinement.refusals import found_in_output, untrusted_note
+
+    with TemporaryDirectory(prefix="workbench-trace-") as directory:
+        output = Path(directory) / "trace"
+        tracer = traces.tracer(output) if traced else []
+        code, lines = _run_boxed(boxed, [*tracer, *boxed.box.guarded(words)], to_stderr=to_stderr)
+        refusals: list[Refusal] = []
+        if output.exists():
+            with output.open(encoding="utf-8", errors="surrogateescape") as trace:
+                refusals = traces.found_in_trace(trace, boxed.box, boxed.path)
+    if code or not traced:
+        refusals += found_in_output(lines.lines, boxed.box, boxed.path)
+    refusals = list(dict.fromkeys(refusals))
+    notes = [untrusted_note(refusals, boxed.box), traces.INSTALL if traced and not tracer else ""]
+    return code, refusals, " ".join(filter(None, notes))
+
+
+def _run_boxed(boxed: BoxedDirectory, argv: Sequence[str], *, to_stderr: bool) -> tuple[int, TellingLines]:
+    """Run a command, pass on its output, and keep the lines that may tell of a refusal."""
+    from workbench.confinement.refusals import TellingLines
+
+    telling, pipe = TellingLines(), subprocess.PIPE
+    environment = boxed.box.environment(os.environ)
+    with subprocess.Popen(argv, cwd=boxed.path, env=environment, stdout=pipe, stderr=pipe) as process:
+        targets = ((process.stdout, sys.stderr if to_stderr else sys.stdout), (process.stderr, sys.stderr))
+        readers = [
+            threading.Thread(target=_pass_on, args=(stream, target, telling.add))
+            for stream, target in targets
+            if stream is not None
+        ]
+        for reader in readers:
+            reader.start()
+        code = wait_for(process)
+        for reader in readers:
+            reader.join()
+    return code if code >= 0 else 128 - code, telling
+
+
+def _pass_on(source: IO[bytes], target: TextIO, on_line: Callable[[str], None]) -> None:
+    """Pass on what a program writes as it comes, also to `on_line`, by lines."""
+    decoder, line = codecs.getincrementaldecoder("utf-8")("replace"), ""
+    while chunk := os.read(source.fileno(), _CHUNK):
+        text = decoder.decode(chunk)
+        with suppress(OSError):  # the reader of a pipe has enough
+            target.write(text)
+            target.flush()
+        *lines, rest = (line + text).split("\n")
+        line = rest[:_CHUNK]
+        for whole in lines:
+            on_line(whole)
+    on_line(line)
+
+
+def wait_for(process: subprocess.Popen[bytes]) -> int:
+    """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
+    while True:
+        with suppress(KeyboardInterrupt):
+            return process.wait()
