@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +28,12 @@ from workbench.rules.integration import OPEN, not_now
 
 if TYPE_CHECKING:
     from workbench.confinement import Box
+    from workbench.confinement.gate import Gate
     from workbench.confinement.refusals import Refusal, TellingLines
+    from workbench.confinement.told import Translation
+    from workbench.git import Repository
+    from workbench.services.worktrees.places import WorktreeLocation
+    from workbench.state.settings import Settings
 
 COLUMNS = {"what": "refused", "wall": "by its", "remedy": "what opens it"}
 NOTHING = "No refusal was seen."
@@ -40,10 +45,17 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class BoxedDirectory:
-    """A directory, and the box of commands that run there."""
+    """A directory, the box of commands that run there, and their variables."""
 
     path: Path
     box: Box
+    environment: Mapping[str, str]
+
+    def way_out(self) -> AbstractContextManager[Gate]:
+        """The gate of one command."""
+        from workbench.confinement.gate import Gate
+
+        return Gate.beside(self.box)
 
 
 class BoxedCommand(click.Command):
@@ -96,18 +108,21 @@ def boxed_directory(client: OperatorClient, name: str | None) -> Iterator[BoxedD
         Conflict: ``WORKTREE_CLOSED``, ``EDITABLE_ENVIRONMENT``, ``BOX_CHECK_RUNNING``.
         Unavailable: ``WORKTREE_GONE``, ``CONFINEMENT_UNAVAILABLE``, ….
     """
-    from workbench.confinement.editable import require_own_files
+    from workbench.confinement.editable import own_path, preceded
     from workbench.git import Repository
+    from workbench.services.worktrees.places import box_of
 
-    repository = Repository.open(client.settings.project)
-    with _at_head(client, repository) if name is None else _of_worktree(client, repository, name) as boxed:
-        require_own_files(boxed.box, client.settings.project, boxed.box.environment(os.environ)["PATH"])
-        yield boxed
+    settings, repository = client.settings, Repository.open(client.settings.project)
+    with _at_head(settings, repository) if name is None else nullcontext(_place(client, repository, name)) as place:
+        box = box_of(settings, repository, place)
+        environment = box.environment(os.environ)
+        environment = preceded(environment, own_path(box, settings.project, place.path, environment))
+        yield BoxedDirectory(place.path, box, environment)
 
 
-@contextmanager
-def _of_worktree(client: OperatorClient, repository: Any, name: str) -> Iterator[BoxedDirectory]:
-    from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
+def _place(client: OperatorClient, repository: Repository, name: str) -> WorktreeLocation:
+    """Where an open worktree is, once it knows its target as it is now."""
+    from workbench.services.worktrees.places import WorktreeLocation, checkout_of, is_there, worktree_gone
     from workbench.services.worktrees.update import learn_target
 
     (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
@@ -118,29 +133,29 @@ def _of_worktree(client: OperatorClient, repository: Any, name: str) -> Iterator
         raise worktree_gone(place)
     if commit := repository.resolve(worktree["integration_target"]):
         learn_target(checkout_of(client.settings, repository, place), worktree, commit)
-    yield BoxedDirectory(place.path, box_of(client.settings, repository, place))
+    return place
 
 
 @contextmanager
-def _at_head(client: OperatorClient, repository: Any) -> Iterator[BoxedDirectory]:
-    from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, gates_held
+def _at_head(settings: Settings, repository: Repository) -> Iterator[WorktreeLocation]:
+    from workbench.services.worktrees.places import WorktreeLocation, add_files, gates_held
     from workbench.system.tree_removal import remove_tree
 
-    place = WorktreeLocation.of_gates(client.settings, NO_APPROVAL)
+    place = WorktreeLocation.of_gates(settings, NO_APPROVAL)
 
     def remove() -> None:
         with repository.lock():
             repository.remove_worktree(place.path, place.git_dir)
         remove_tree(place.path.parent)
 
-    with gates_held(client.settings, NO_APPROVAL) as is_held:
+    with gates_held(settings, NO_APPROVAL) as is_held:
         if not is_held:
             raise Conflict("BOX_CHECK_RUNNING", "Another command is checked at HEAD. Name a worktree, or try again.")
         try:
             remove()
             with repository.lock():
-                add_files(client.settings, repository, place, None, "HEAD")
-            yield BoxedDirectory(place.path, box_of(client.settings, repository, place))
+                add_files(settings, repository, place, None, "HEAD")
+            yield place
         finally:
             remove()
 
@@ -174,16 +189,17 @@ def _find_refusals(
 ) -> tuple[int, list[Refusal], str]:
     """The exit status of a command in its box, what it was refused, and a note about that."""
     from workbench.confinement import traces
-    from workbench.confinement.refusals import found_in_output, untrusted_note
+    from workbench.confinement.refusals import found_in_output, of_hosts, untrusted_note
 
-    with TemporaryDirectory(prefix="workbench-trace-") as directory:
+    with TemporaryDirectory(prefix="workbench-trace-") as directory, boxed.way_out() as gate:
         output = Path(directory) / "trace"
         tracer = traces.tracer(output) if traced else []
-        code, lines = _run_boxed(boxed, [*tracer, *boxed.box.guarded(words)], to_stderr=to_stderr)
-        refusals: list[Refusal] = []
+        argv = [*tracer, *boxed.box.argv(words, guarded=True, way_out=gate.way_out)]
+        code, lines = _run_boxed(boxed, argv, gate, to_stderr=to_stderr)
+        refusals = of_hosts(gate.refused)
         if output.exists():
             with output.open(encoding="utf-8", errors="surrogateescape") as trace:
-                refusals = traces.found_in_trace(trace, boxed.box, boxed.path)
+                refusals += traces.found_in_trace(trace, boxed.box, boxed.path)
     if code or not traced:
         refusals += found_in_output(lines.lines, boxed.box, boxed.path)
     refusals = list(dict.fromkeys(refusals))
@@ -191,43 +207,52 @@ def _find_refusals(
     return code, refusals, " ".join(filter(None, notes))
 
 
-def _run_boxed(boxed: BoxedDirectory, argv: Sequence[str], *, to_stderr: bool) -> tuple[int, TellingLines]:
+def _run_boxed(boxed: BoxedDirectory, argv: Sequence[str], gate: Gate, *, to_stderr: bool) -> tuple[int, TellingLines]:
     """Run a command, pass on its output, and keep the lines that may tell of a refusal."""
     from workbench.confinement.refusals import TellingLines
 
     telling, pipe = TellingLines(), subprocess.PIPE
-    environment = boxed.box.environment(os.environ)
-    with subprocess.Popen(argv, cwd=boxed.path, env=environment, stdout=pipe, stderr=pipe) as process:
+    environment = {**boxed.environment, **gate.environment}
+    with subprocess.Popen(
+        argv, cwd=boxed.path, env=environment, stdout=pipe, stderr=pipe, pass_fds=gate.pass_fds
+    ) as process:
         targets = ((process.stdout, sys.stderr if to_stderr else sys.stdout), (process.stderr, sys.stderr))
         readers = [
-            threading.Thread(target=_pass_on, args=(stream, target, telling.add))
+            threading.Thread(target=_pass_on, args=(stream, target, boxed.box.translation, telling.add))
             for stream, target in targets
             if stream is not None
         ]
         for reader in readers:
             reader.start()
-        code = wait_for(process)
+        code = _wait_for(process)
         for reader in readers:
             reader.join()
     return code if code >= 0 else 128 - code, telling
 
 
-def _pass_on(source: IO[bytes], target: TextIO, on_line: Callable[[str], None]) -> None:
-    """Pass on what a program writes as it comes, also to `on_line`, by lines."""
-    decoder, line = codecs.getincrementaldecoder("utf-8")("replace"), ""
+def _pass_on(source: IO[bytes], target: TextIO, translation: Translation, on_line: Callable[[str], None]) -> None:
+    """Pass on what a program writes as it comes, with the paths of this side; its lines, as they are, to `on_line`."""
+    from workbench.confinement.told import Stream
+
+    decoder, line, told = codecs.getincrementaldecoder("utf-8")("replace"), "", Stream(translation)
     while chunk := os.read(source.fileno(), _CHUNK):
         text = decoder.decode(chunk)
-        with suppress(OSError):  # the reader of a pipe has enough
-            target.write(text)
-            target.flush()
+        _write(target, told.add(text))
         *lines, rest = (line + text).split("\n")
         line = rest[:_CHUNK]
         for whole in lines:
             on_line(whole)
+    _write(target, told.flush())
     on_line(line)
 
 
-def wait_for(process: subprocess.Popen[bytes]) -> int:
+def _write(target: TextIO, text: str) -> None:
+    with suppress(OSError):  # the reader of a pipe has enough
+        target.write(text)
+        target.flush()
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> int:
     """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
     while True:
         with suppress(KeyboardInterrupt):

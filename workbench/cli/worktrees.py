@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from workbench.cli.approvals import decider, requester
-from workbench.cli.box import boxed_directory, wait_for
+from workbench.cli.box import boxed_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -227,11 +225,15 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
+    from workbench.cli import told_output
+
     words = command[1:] if command[0] == "--" else command
-    with boxed_directory(ctx.obj, name) as boxed:
-        environment = boxed.box.environment(os.environ)
-        with subprocess.Popen(boxed.box.guarded(words), cwd=boxed.path, env=environment) as process:
-            code = wait_for(process)
+    with boxed_directory(ctx.obj, name) as boxed, boxed.way_out() as gate:
+        argv = boxed.box.argv(words, guarded=True, way_out=gate.way_out)
+        environment = {**boxed.environment, **gate.environment}
+        code = told_output.run(argv, boxed.box.translation, boxed.path, environment, gate.pass_fds)
+    for refusal in gate.refused:
+        click.echo(f"workbench: {refusal}", err=True)
     ctx.exit(code if code >= 0 else 128 - code)
 
 

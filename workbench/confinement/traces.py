@@ -84,7 +84,7 @@ def _explain(call: str, arguments: str, box: Box, cwd: Path) -> Iterator[Refusal
         yield Refusal(_OTHERS[call], refusals.Wall.SYSTEM_CALLS)
     else:
         writes = call not in _READ_BY and (call not in _OPENED_BY or bool(_FOR_WRITING.search(arguments)))
-        for path in _paths(call, arguments, cwd):
+        for path in _paths(call, arguments, box.inside(cwd)):
             if path.parent == refusals.SHARED_MEMORY and not box.may_write(path):
                 yield refusals.LOCKING
             elif refusal := refusals.of_path(path, box, writes=writes):
