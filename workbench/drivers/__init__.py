@@ -1,6 +1,7 @@
-"""The programs of LLM agents: how each is given a definition's system prompt, model, provider and MCP servers.
+"""The programs of LLM agents, one module each: how it is given a definition's system prompt, model, provider and MCP
+servers, how it is started and resumed, what its output says, and how it ended.
 
-Pure: texts of files, arguments and variables. No file is written here.
+Pure: texts of files, arguments, variables and lines of output. No file is written here.
 """
 
 from __future__ import annotations
@@ -12,8 +13,20 @@ from types import MappingProxyType
 from workbench.drivers import claude, codex, gemini
 from workbench.drivers.fit import AgentProgram, Fit, fit
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage
 
-__all__ = ["PROGRAMS", "AgentProgram", "AgentSetup", "Configuration", "Fit", "ServerSetup", "fit"]
+__all__ = [
+    "PROGRAMS",
+    "AgentProgram",
+    "AgentSetup",
+    "Configuration",
+    "Fit",
+    "ProgramFailure",
+    "ProgramStream",
+    "ProgramUsage",
+    "ServerSetup",
+    "fit",
+]
 
 PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
     {
@@ -27,6 +40,10 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=lambda limits: False,
             withheld=claude.withheld,
             configure=claude.configure,
+            streaming=claude.streaming,
+            stream=claude.ClaudeStream,
+            session_files=claude.session_files,
+            resumed=claude.resumed,
         ),
         "codex": AgentProgram(
             providers=("openai",),
@@ -38,6 +55,11 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=codex.is_read_only,
             withheld=codex.withheld,
             configure=codex.configure,
+            streaming=codex.streaming,
+            stream=codex.CodexStream,
+            session_files=codex.session_files,
+            resumed=codex.resumed,
+            limit_of_session=codex.limit_of_session,
         ),
         "gemini": AgentProgram(
             providers=("gemini",),
@@ -49,6 +71,10 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=lambda limits: False,
             withheld=gemini.withheld,
             configure=gemini.configure,
+            streaming=gemini.streaming,
+            stream=gemini.GeminiStream,
+            session_files=gemini.session_files,
+            resumed=gemini.resumed,
         ),
     }
 )

@@ -167,6 +167,16 @@ class Settings(BaseSettings):
     finish_grace_seconds: float = Field(
         60.0, ge=0, description="How long a command may run on after it completed or failed its task itself."
     )
+    agent_silence_seconds: float = Field(
+        1_800.0,
+        gt=0,
+        description="How long an agent's program may say nothing, while none of its tools runs, before it is ended.",
+    )
+    max_agent_session_bytes: int = Field(
+        50_000_000,
+        ge=0,
+        description="Largest conversation of an agent's program that is kept for the next attempt; 0: none is kept.",
+    )
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
@@ -460,6 +470,11 @@ class Settings(BaseSettings):
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"
+
+    @property
+    def agent_sessions(self) -> Path:
+        """Conversations of agents' programs, a directory for each task. Only supervisors write there."""
+        return self.home / "agent_sessions"
 
     @property
     def writers(self) -> Path:

@@ -3,9 +3,10 @@
 - `supervised`: an attempt begins at a recorded commit, alone in its worktree, and ends when its command has ended
 - `work`: what an attempt made, which `workbench.services.worktrees.kept_work` keeps
 - `adopt`: merging it into a worktree after all
+- `calls`: the calls of tools that an agent's program makes itself
 - `artifacts`: what the files contain that completed tasks name
 """
 
-from workbench.services.attempts import adopt, artifacts, supervised, work
+from workbench.services.attempts import adopt, artifacts, calls, supervised, work
 
-__all__ = ["adopt", "artifacts", "supervised", "work"]
+__all__ = ["adopt", "artifacts", "calls", "supervised", "work"]

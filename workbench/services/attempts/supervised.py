@@ -18,9 +18,10 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.process import Writer
 from workbench.rules import integration
+from workbench.rules.failures import FailureKind
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.tasks import attempts, progress
-from workbench.services.tasks.attempts import AttemptEnding, Key
+from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
 from workbench.services.tasks.task import TaskSummary
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import close, put_away, writer_lock
@@ -202,6 +203,9 @@ async def finish_attempt(
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[str | None, Field(max_length=200, description="Error class, such as ValueError.")] = None,
     still_running: Annotated[bool, Field(description="Something of it could not be ended.")] = False,
+    failure: Annotated[FailureKind | None, Field(description="How the program of the agent failed.")] = None,
+    until: Annotated[float | None, Field(description="When its provider allows more, in seconds since 1970.")] = None,
+    usage: Annotated[ToldUsage | None, Field(description="What its program says that it has used.")] = None,
 ) -> TaskSummary:
     """End an attempt as its supervisor, when its command has ended and, if it is completed, its work is committed.
 
@@ -215,6 +219,9 @@ async def finish_attempt(
         reason=reason,
         retryable=retryable,
         error_class=error_class,
+        failure=failure,
+        until=None if until is None else int(until * SECOND),
+        usage=usage,
     ).masked(ctx.secrets)
     ending = ending.with_request(attempts.requested_end(work))
     if outcome == "completed":

@@ -67,6 +67,10 @@ def worker_config(
         grace_seconds=settings.terminate_grace_seconds / 4,
         finish_grace_seconds=settings.finish_grace_seconds,
         import_bytes=settings.max_import_bytes,
+        sessions=settings.agent_sessions,
+        session_bytes=settings.max_agent_session_bytes,
+        silence_seconds=settings.agent_silence_seconds,
+        result_bytes=settings.max_result_bytes,
     )
 
 

@@ -15,8 +15,9 @@ from pydantic import Field
 from pydantic_core import from_json, to_json
 
 from workbench.errors import Conflict
-from workbench.model import TaskState, Wire
+from workbench.model import Int64, Micros, TaskState, Wire
 from workbench.rules import access
+from workbench.rules.failures import FailureKind
 from workbench.rules.tasks import lifecycle
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.rows import end_attempt, reserve
@@ -29,11 +30,26 @@ SQL = beside(__file__)
 
 EVER = 2**63 - 1
 
+Count = Annotated[Int64 | None, Field(ge=0, description="Tokens.")]
 Key = Annotated[str, Field(min_length=32, max_length=200, description="The supervisor's own key of the attempt.")]
 
 
+class ToldUsage(Wire):
+    """What the program of an attempt says that it has used; null: it does not say. `input_tokens` includes
+    `cached_tokens`."""
+
+    input_tokens: Count = None
+    cached_tokens: Count = None
+    output_tokens: Count = None
+    cost_usd: Annotated[float | None, Field(ge=0, le=1e9, description="In US dollars.")] = None
+
+
 class AttemptEnding(Wire):
-    """How an attempt is to end. `artifacts` are for a completed one, the last three for a failed one."""
+    """How an attempt is to end.
+
+    `artifacts` are for a completed one, the next three for a failed one. Only its supervisor tells `failure`, how the
+    agent's program failed, `until`, when its provider allows more, and `usage`.
+    """
 
     outcome: Literal["completed", "failed", "released"]
     result_data: Any = None
@@ -41,6 +57,9 @@ class AttemptEnding(Wire):
     reason: str = ""
     retryable: bool = True
     error_class: str | None = None
+    failure: FailureKind | None = None
+    until: Micros | None = None
+    usage: ToldUsage | None = None
 
     def masked(self, secrets: KnownSecrets) -> AttemptEnding:
         """This ending without secrets: programs and models wrote it."""
@@ -57,9 +76,10 @@ class AttemptEnding(Wire):
         """This ending, as the supervisor reports it, with what its command has reported about the same ending."""
         if request is None or request.outcome != self.outcome:
             return self
+        told = {"failure": self.failure, "until": self.until, "usage": self.usage}
         artifacts = tuple(dict.fromkeys((*request.artifacts, *self.artifacts)))
         result = self.result_data if request.result_data is None else request.result_data
-        return request.model_copy(update={"artifacts": artifacts, "result_data": result})
+        return request.model_copy(update={"artifacts": artifacts, "result_data": result, **told})
 
 
 def held_by(tx: Reader, agent: str) -> list[Row]:

@@ -153,6 +153,8 @@ def end(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
         Conflict: ``WRONG_STATE``, ``DEPENDENCIES_OPEN``. BadInput: ``TOO_LARGE``.
     """
     lifecycle.step(row["status"], _ACTIONS[ending.outcome])
+    if ending.usage is not None:
+        tx.run(SQL.note_usage, ending.usage.model_dump(), task_id=row["id"], attempt=row["attempt"])
     if ending.outcome == "completed":
         return _complete(tx, ctx, row, ending)
     if ending.outcome == "failed":
