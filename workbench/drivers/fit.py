@@ -30,6 +30,7 @@ class AgentProgram:
         transports: the types of MCP servers that it can use.
         expands: matches what it replaces by variables of its environment, in its configuration of servers.
         key: the variable that holds its provider's key.
+        credentials: the variables that may hold a key or a login, the first of which that is set counts.
         limit: from the command of a profile, and limits of the program's own tools, to the command that keeps them.
         is_read_only: whether it keeps limits only if it can write nothing but its scratch directory.
         withheld: what of allowed tools it cannot give, because it cannot keep the limits otherwise.
@@ -47,6 +48,7 @@ class AgentProgram:
     transports: frozenset[str]
     expands: Pattern[str] | None
     key: str
+    credentials: tuple[str, ...]
     limit: Callable[[Sequence[str], ToolLimits], list[str]]
     is_read_only: Callable[[ToolLimits], bool]
     withheld: Callable[[ToolLimits], Iterable[str]]

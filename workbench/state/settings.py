@@ -167,6 +167,22 @@ class Settings(BaseSettings):
     finish_grace_seconds: float = Field(
         60.0, ge=0, description="How long a command may run on after it completed or failed its task itself."
     )
+    breaker_failures: int = Field(
+        3,
+        ge=0,
+        description="After how many same failures in a row, over several tasks, the agents of a key, a profile or one "
+        "agent claim no more and you are asked; 0: never.",
+    )
+    hold_base_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="How long agents wait whose provider is limited or overloaded and does not say until when; it "
+        "doubles each time.",
+    )
+    hold_cap_seconds: float = Field(3_600.0, gt=0, description="Longest such wait.")
+    hold_longest_seconds: float = Field(
+        691_200.0, gt=0, description="Longest wait for a limit's end that a provider has told."
+    )
     agent_silence_seconds: float = Field(
         1_800.0,
         gt=0,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from workbench.drivers import PROGRAMS
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import secrets_in, secrets_in_file
 from workbench.state.home import home
@@ -37,3 +39,19 @@ def secrets(profile: Profile, environment: Mapping[str, str], outright: Collecti
         yield from secrets_in(value, name)
     for file in copied(profile):
         yield from secrets_in_file(file.read_text("utf-8", "replace"))
+
+
+def account(profile: Profile, provider: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    """A name of the key or the login with which the program of a profile works; it does not tell the secret. Blocks.
+
+    Args:
+        provider: the variables of the provider that the agent's definition has.
+        environment: the variables that the agent was spawned with.
+    """
+    if profile.program is None:
+        return None
+    variables = {**passed(profile), **provider, **environment}
+    values = (variables.get(name) for name in PROGRAMS[profile.program].credentials)
+    if value := next(filter(None, values), None):
+        return f"{profile.program}-{hashlib.sha256(value.encode()).hexdigest()[:8]}"
+    return f"{profile.program}-login" if copied(profile) else None

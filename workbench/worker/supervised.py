@@ -125,7 +125,7 @@ class SupervisedAttempt:
             "started": started,
             "ended": ended,
         }
-        await self.api.call("report_calls", key=self._key, **calls, **self.claim.attempt)
+        await self.api.call("report_attempt_calls", key=self._key, **calls, **self.claim.attempt)
 
     def _require_own_files(self) -> None:
         """Refuse an environment that imports the project's files, not the worktree's; see `require_own_files`."""

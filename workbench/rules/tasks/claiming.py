@@ -23,12 +23,14 @@ class ClaimReason(StrEnum):
     DEPENDENCY_FAILED = "dependency_failed"
     BACKOFF = "backoff"
     SESSION = "session"
+    HOLD = "hold"
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
     """The agent that wants a task. `commands_only`: it can do only tasks that have a command. `deleted_session`: the
-    name of its session, if that is deleted.
+    name of its session, if that is deleted. `held`: why it claims nothing for now, and until when (microseconds UTC;
+    None: until the person has answered).
     """
 
     uid: str
@@ -36,6 +38,7 @@ class Claimant:
     worktree: str | None
     commands_only: bool = False
     deleted_session: str | None = None
+    held: tuple[str, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,15 @@ def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str
         return {ClaimReason.HELD: f"it is {task.status}, held by {task.holder}"}
     if task.status is not TaskState.PENDING:
         return {ClaimReason.ENDED: f"it is {task.status}"}
-    return _unfit(task, claimant) | _not_ready(task)
+    return _unfit(task, claimant) | _not_ready(task) | _held(claimant)
+
+
+def _held(claimant: Claimant) -> dict[ClaimReason, str]:
+    if claimant.held is None:
+        return {}
+    reason, until = claimant.held
+    when = iso(until) if until is not None else "a person has answered"
+    return {ClaimReason.HOLD: f"you claim nothing until {when}: {reason.partition(chr(10))[0].rstrip('.')}"}
 
 
 def _unfit(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:

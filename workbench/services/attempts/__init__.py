@@ -4,9 +4,10 @@
 - `work`: what an attempt made, which `workbench.services.worktrees.kept_work` keeps
 - `adopt`: merging it into a worktree after all
 - `calls`: the calls of tools that an agent's program makes itself
+- `failures`: the answers to the questions that repeated failures ask
 - `artifacts`: what the files contain that completed tasks name
 """
 
-from workbench.services.attempts import adopt, artifacts, calls, supervised, work
+from workbench.services.attempts import adopt, artifacts, calls, failures, supervised, work
 
-__all__ = ["adopt", "artifacts", "calls", "supervised", "work"]
+__all__ = ["adopt", "artifacts", "calls", "failures", "supervised", "work"]

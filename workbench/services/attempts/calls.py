@@ -59,7 +59,7 @@ class ReportedCalls(Wire):
 
 
 @op(allow=Level.WORKER, tool=False)
-async def report_calls(
+async def report_attempt_calls(
     ctx: Ctx,
     task_id: TaskId,
     attempt: AttemptNumber,

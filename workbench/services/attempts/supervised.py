@@ -29,6 +29,9 @@ from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusiv
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Row, Tx
 
+ASKS_FOR_ANOTHER = "exit status 75"
+"""The class of the error of a command that asked for another attempt itself."""
+
 
 class Begun(Wire):
     """An attempt that has begun.
@@ -222,6 +225,7 @@ async def finish_attempt(
         failure=failure,
         until=None if until is None else int(until * SECOND),
         usage=usage,
+        is_of_program=error_class != ASKS_FOR_ANOTHER,
     ).masked(ctx.secrets)
     ending = ending.with_request(attempts.requested_end(work))
     if outcome == "completed":

@@ -62,7 +62,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
         start = WorkerStart(token, scratch, environment, confinement, definition)
         config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
-        await _record(ctx, agent_uid, request, ref, start)
+        await _record(ctx, agent_uid, request, ref, start, config)
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
@@ -98,7 +98,9 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     )
 
 
-async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart) -> None:
+async def _record(
+    ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart, config: WorkerConfig
+) -> None:
     """Record the process of an agent. If that fails, or the agent was terminated meanwhile, end the process.
 
     Raises:
@@ -108,12 +110,15 @@ async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessR
     started = {"agent": agent_uid, "scratch": str(start.scratch), "confinement": confinement.model_dump_json()}
     values = {"agent": agent_uid, "pid": ref.pid, "started": ref.started, "mark": ref.mark, "profile": request.profile}
 
+    account = await asyncio.to_thread(startup.account_of, config)
+
     def change(tx: Tx) -> None:
         if not tx.run(SQL.started, started):
             raise Conflict("NOT_RUNNING", "The agent was terminated while its process was starting.")
         version = definitions.version(definition)
         tx.run(SQL.process, values, **version, now=tx.now)
         definitions.record(tx, agent_uid, definition)
+        startup.enlist(tx, agent_uid, config, account)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
         if definition is not None:
             facts |= {"definition": definition.id} | version | {"include": list(definition.include)}

@@ -87,4 +87,6 @@ async def enlist_worker(
     borrowed = await startup.borrowed(ctx, place)
     start = WorkerStart(token, Path(scratch), environment, confinement_of(ctx.settings), setup)
     config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
+    account = await asyncio.to_thread(startup.account_of, config)
+    await ctx.write(lambda tx: startup.enlist(tx, require_agent(tx, agent_id)["id"], config, account))
     return Enlisted(agent_id=agent_id, config=config.as_json(), unused=list(who.unused))

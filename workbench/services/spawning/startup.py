@@ -13,10 +13,13 @@ from workbench.drivers import AgentSetup
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.profile import Profile
+from workbench.services import holds
 from workbench.services.processes import profiles, sandbox
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.home import expanded
+from workbench.store.base import Tx
+from workbench.worker import person
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 
@@ -72,6 +75,19 @@ def worker_config(
         silence_seconds=settings.agent_silence_seconds,
         result_bytes=settings.max_result_bytes,
     )
+
+
+def account_of(config: WorkerConfig) -> str | None:
+    """A name of the key or the login of an agent's program; None if it is not known. Blocks."""
+    provider = config.definition.provider_config if config.definition else {}
+    return person.account(config.profile, provider, config.environment)
+
+
+def enlist(tx: Tx, agent_uid: str, config: WorkerConfig, account: str | None) -> None:
+    """Record what an agent works with, so that it waits with others when that fails; not of one whose tasks bring
+    their own commands."""
+    if config.profile.command is not None:
+        holds.enlist(tx, agent_uid, config.profile.name, account)
 
 
 async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:

@@ -19,6 +19,8 @@ from workbench.model import Int64, Micros, TaskState, Wire
 from workbench.rules import access
 from workbench.rules.failures import FailureKind
 from workbench.rules.tasks import lifecycle
+from workbench.services import holds
+from workbench.services.holds import AttemptFailure
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.rows import end_attempt, reserve
 from workbench.state.settings import Settings
@@ -48,7 +50,8 @@ class AttemptEnding(Wire):
     """How an attempt is to end.
 
     `artifacts` are for a completed one, the next three for a failed one. Only its supervisor tells `failure`, how the
-    agent's program failed, `until`, when its provider allows more, and `usage`.
+    agent's program failed, `until`, when its provider allows more, and `usage`, and that the end `is_of_program`: the
+    command has not asked for it.
     """
 
     outcome: Literal["completed", "failed", "released"]
@@ -60,6 +63,7 @@ class AttemptEnding(Wire):
     failure: FailureKind | None = None
     until: Micros | None = None
     usage: ToldUsage | None = None
+    is_of_program: bool = False
 
     def masked(self, secrets: KnownSecrets) -> AttemptEnding:
         """This ending without secrets: programs and models wrote it."""
@@ -110,12 +114,21 @@ def put_back(tx: Tx, row: Row, outcome: str, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt failed."""
+    """Why an attempt failed.
+
+    Args:
+        kind: how the program of the agent failed, if its output tells that.
+        until: when its provider allows more, in microseconds UTC.
+        is_of_program: its supervisor says so, and not the agent, about a program that is not the task's own command.
+    """
 
     outcome: Literal["failed", "expired"]
     error: str
     error_class: str | None = None
     retryable: bool = True
+    kind: FailureKind | None = None
+    until: int | None = None
+    is_of_program: bool = False
 
 
 def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter: float) -> None:
@@ -126,6 +139,9 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
     """
     end_attempt(tx, row["id"], failure.outcome, failure.error, failure.error_class)
     never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
+    if failure.is_of_program and not never and (until := _consequences(tx, settings, row, failure)) is not None:
+        _defer(tx, row, failure, until)
+        return
     data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
     subject, session = f"task:{row['id']}", row["session_id"]
     retryable = failure.retryable and not never
@@ -138,6 +154,22 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
         tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
         tx.emit("task.failed", subject, session=session, **data)
         dependencies.ended_badly(tx, row["id"])
+
+
+def _consequences(tx: Tx, settings: Settings, row: Row, failure: Failure) -> int | None:
+    """See `holds.note_failure`."""
+    message, agent = failure.error, row["assigned_agent_id"]
+    return holds.note_failure(
+        tx, settings, AttemptFailure(agent, row["id"], row["attempt"], failure.kind, message, failure.until)
+    )
+
+
+def _defer(tx: Tx, row: Row, failure: Failure, until: int) -> None:
+    """Make a task wait, without using up a retry: not it has failed, but what its agent works with."""
+    not_before = until if until > tx.now else None
+    tx.run(SQL.put_back, task_id=row["id"], not_before=not_before, retries=0, error=failure.error)
+    data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
+    tx.emit("task.deferred", f"task:{row['id']}", session=row["session_id"], **data, until=not_before)
 
 
 def enlist(tx: Tx, row: Row, key: str) -> None:

@@ -1,0 +1,61 @@
+-- part: mine
+-- The holds that keep an agent from claiming: of its key, of its profile, its own.
+FROM holds h LEFT JOIN agent_programs p ON p.agent_id = CAST(:agent AS TEXT)
+WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now)
+  AND (h.scope = 'agent:' || CAST(:agent AS TEXT) OR h.scope = 'profile:' || p.profile OR h.scope = 'account:' || p.account)
+
+-- name: enlist
+INSERT INTO agent_programs (agent_id, profile, account) VALUES (:agent, :profile, CAST(:account AS TEXT))
+ON CONFLICT (agent_id) DO UPDATE SET profile = excluded.profile, account = excluded.account;
+
+-- name: program
+SELECT profile, account FROM agent_programs WHERE agent_id = :agent;
+
+-- name: active
+SELECT h.* {{mine}}
+ORDER BY CASE WHEN h.until IS NULL THEN 0 ELSE 1 END, h.until DESC, h.scope LIMIT 1;
+
+-- name: get
+SELECT * FROM holds WHERE scope = :scope;
+
+-- name: list
+SELECT h.*,
+    (SELECT COUNT(*) FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id JOIN processes x ON x.agent_id = a.id
+     WHERE x.ended_at IS NULL
+       AND (h.scope = 'agent:' || a.id OR h.scope = 'profile:' || p.profile OR h.scope = 'account:' || p.account)) AS agents,
+    (SELECT a.assigned_agent_id FROM agents a WHERE h.scope = 'agent:' || a.id) AS agent
+FROM holds h WHERE h.ended = 0 ORDER BY h.since, h.scope;
+
+-- name: put
+INSERT INTO holds (scope, failure, reason, since, until, approval_id, waits, ended)
+VALUES (:scope, :failure, :reason, :now, CAST(:until AS {{big}}), CAST(:approval AS {{big}}), CAST(:waits AS {{big}}), 0)
+ON CONFLICT (scope) DO UPDATE SET failure = excluded.failure, reason = excluded.reason,
+    since = CASE WHEN holds.ended = 1 THEN excluded.since ELSE holds.since END,
+    until = excluded.until, approval_id = excluded.approval_id, waits = excluded.waits, ended = 0;
+
+-- name: due
+SELECT scope FROM holds WHERE ended = 0 AND until IS NOT NULL AND until <= :now;
+
+-- name: end
+UPDATE holds SET ended = 1 WHERE scope = :scope AND ended = 0;
+
+-- name: forget
+DELETE FROM holds WHERE scope = :scope;
+
+-- name: forget_ended
+DELETE FROM holds WHERE scope = :scope AND ended = 1;
+
+-- name: streak
+SELECT signature, attempts FROM failure_streaks WHERE scope = :scope;
+
+-- name: put_streak
+INSERT INTO failure_streaks (scope, signature, attempts) VALUES (:scope, :signature, :attempts)
+ON CONFLICT (scope) DO UPDATE SET signature = excluded.signature, attempts = excluded.attempts;
+
+-- name: forget_streak
+DELETE FROM failure_streaks WHERE scope = :scope;
+
+-- name: agents_of
+SELECT a.id, a.assigned_agent_id AS name FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id
+WHERE CAST(:scope AS TEXT) IN ('agent:' || a.id, 'profile:' || p.profile, 'account:' || p.account)
+ORDER BY a.registered_at, a.id;
