@@ -173,6 +173,11 @@ class Settings(BaseSettings):
         description="After how many same failures in a row, over several tasks, the agents of a key, a profile or one "
         "agent claim no more and you are asked; 0: never.",
     )
+    agent_fallback: str = Field(
+        "",
+        description="Profiles that may take each other's place while one is limited or fails, separated by commas, "
+        "such as `claude, codex`; empty: none.",
+    )
     hold_base_seconds: float = Field(
         30.0,
         gt=0,

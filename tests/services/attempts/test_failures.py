@@ -18,13 +18,14 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served
 from tests.drivers.test_streams import RESULT, failed, retry
-from tests.services.processes.running import over, spawn
+from tests.services.processes.running import over, serving, spawn
 from tests.worker.working import working
 from workbench.errors import Conflict
 from workbench.rules.failures import FailureKind
 from workbench.rules.profile import Profile
 from workbench.services import holds
 from workbench.services.agents.rows import require_agent
+from workbench.state.settings import Settings
 from workbench.trust.withheld import trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -202,3 +203,32 @@ async def test_a_success_between_failures_keeps_the_breaker_closed(served: Serve
             task_id = await given.task(served.workbench, max_retries=0)
             await given.reached(served.workbench, task_id, "completed")
     assert await questions(served) == []
+
+
+@pytest.mark.long
+async def test_an_agent_falls_back_to_another_profile_and_returns_once_its_own_goes_on(
+    settings: Settings,
+) -> None:
+    program = Program(settings.project)  # its box may read that
+    resets = int(time.time()) + 3_600
+    event = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": resets}}
+    program.answers(event, failed("You've hit your limit"))
+    own = {"summary": "A script.", "command": program.command, "driver": "claude"}
+    other = {"summary": "Another.", "command": ["echo", "By the other."], "answer": "output"}
+    (settings.home / "profiles").mkdir(parents=True)
+    for name, profile in {"own": own, "other": other}.items():
+        (settings.home / "profiles" / f"{name}.yaml").write_text(json.dumps(profile), "utf-8")
+    trust(settings.project, withheld(settings.project))
+    async with serving(settings.model_copy(update={"agent_fallback": "own, other"})) as served:
+        first = await given.task(served.workbench, max_retries=0)
+        await spawn(served, profile="own")
+        done = await given.reached(served.workbench, first, "completed", "failed")
+        assert done["result_data"] == {"answer": "By the other."}
+        assert [one["profile"] for one in done["attempts"]] == ["own", "other"]
+        program.answers(RESULT)
+        await served.workbench.call("end_hold", scope="profile:own")
+        while len((await served.workbench.call("list_events", kinds=["agent.fell_back"]))["events"]) < 2:
+            await asyncio.sleep(0.1)
+        second = await given.task(served.workbench, max_retries=0)
+        done = await given.reached(served.workbench, second, "completed", "failed")
+        assert [one["profile"] for one in done["attempts"]] == ["own"]

@@ -5,9 +5,10 @@
 - `adopt`: merging it into a worktree after all
 - `calls`: the calls of tools that an agent's program makes itself
 - `failures`: the answers to the questions that repeated failures ask
+- `sessions`: the conversations of programs that are kept for the next attempt
 - `artifacts`: what the files contain that completed tasks name
 """
 
-from workbench.services.attempts import adopt, artifacts, calls, failures, supervised, work
+from workbench.services.attempts import adopt, artifacts, calls, failures, sessions, supervised, work
 
-__all__ = ["adopt", "artifacts", "calls", "failures", "supervised", "work"]
+__all__ = ["adopt", "artifacts", "calls", "failures", "sessions", "supervised", "work"]

@@ -11,12 +11,14 @@ exists nowhere else.
 - `launch`: starting its process
 - `queue`: agents that wait for a slot
 - `spawn`: the operations that spawn and restart agents
+- `fallback`: another profile for agents whose own is held
 - `manual`: workers that a person runs by hand
 - `unattended`: open tasks that no agent is left to do
 """
 
 from workbench.services.spawning import (
     definition,
+    fallback,
     launch,
     manual,
     newcomer,
@@ -31,6 +33,7 @@ from workbench.services.spawning import (
 
 __all__ = [
     "definition",
+    "fallback",
     "launch",
     "manual",
     "newcomer",

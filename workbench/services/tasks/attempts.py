@@ -140,7 +140,7 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
     end_attempt(tx, row["id"], failure.outcome, failure.error, failure.error_class)
     never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
     if failure.is_of_program and not never and (until := _consequences(tx, settings, row, failure)) is not None:
-        _defer(tx, row, failure, until)
+        _defer(tx, settings, row, failure, until)
         return
     data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
     subject, session = f"task:{row['id']}", row["session_id"]
@@ -164,9 +164,10 @@ def _consequences(tx: Tx, settings: Settings, row: Row, failure: Failure) -> int
     )
 
 
-def _defer(tx: Tx, row: Row, failure: Failure, until: int) -> None:
-    """Make a task wait, without using up a retry: not it has failed, but what its agent works with."""
-    not_before = until if until > tx.now else None
+def _defer(tx: Tx, settings: Settings, row: Row, failure: Failure, until: int) -> None:
+    """Make a task wait, without using up a retry: not it has failed, but what its agent works with. It does not wait if
+    agents may fall back to other profiles, which could do it at once."""
+    not_before = until if until > tx.now and not settings.agent_fallback else None
     tx.run(SQL.put_back, task_id=row["id"], not_before=not_before, retries=0, error=failure.error)
     data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
     tx.emit("task.deferred", f"task:{row['id']}", session=row["session_id"], **data, until=not_before)

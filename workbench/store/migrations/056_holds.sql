@@ -1,11 +1,15 @@
 -- Agents that claim no tasks for now, because what they work with fails: their key or login, their profile, or themselves.
 
--- What an agent works with: the profile of its program, and its account, a name that does not tell the secret.
+-- What an agent works with: the profile of its program, and its account, a name that does not tell the secret. preferred
+-- is its own profile while it works with another one instead, and preferred_account the account of that.
 CREATE TABLE agent_programs (
     agent_id TEXT PRIMARY KEY REFERENCES agents (id),
     profile TEXT NOT NULL,
-    account TEXT
+    account TEXT,
+    preferred TEXT,
+    preferred_account TEXT
 ) {{strict}};
+ALTER TABLE task_attempts ADD COLUMN profile TEXT;
 
 -- scope: account:NAME, profile:NAME or agent:ID. until: when it ends by itself; null: when the person answers
 -- approval_id. waits: how many have followed each other without a success. ended: it is over, and tells of its waits only.
