@@ -18,7 +18,7 @@ from workbench.rules.failures import FailureKind
 
 NOW = 1_795_000_000.0
 RESETS = 1_795_314_355
-INIT = {"type": "system", "subtype": "init", "session_id": "6", "tools": [], "mcp_servers": []}
+INIT = {"type": "system", "subtype": "init", "session_id": "6", "tools": [], "apiKeySource": "ANTHROPIC_API_KEY"}
 RESULT = {
     "type": "result",
     "subtype": "success",

@@ -200,6 +200,9 @@ def resumed(command: Sequence[str], session: str, file: str) -> list[str]:
 class ClaudeStream(ProgramStream):
     """The output of Claude Code with `--output-format=stream-json --verbose`."""
 
+    _has_key = False
+    """Whether it works with a key, which more tries do not renew, as they may a login."""
+
     def read(self, message: Mapping[str, Any]) -> Iterator[Happening]:
         """The events of one message."""
         self.session = text_of(message.get("session_id")) or self.session
@@ -208,6 +211,8 @@ class ClaudeStream(ProgramStream):
                 yield from self._assistant(message)
             case "user":
                 yield from self._results(message["message"]["content"])
+            case "system" if message.get("subtype") == "init":
+                self._has_key = text_of(message.get("apiKeySource")).endswith("_API_KEY")
             case "system" if message.get("subtype") == "api_retry":
                 yield from self._retry(message)
             case "rate_limit_event":
@@ -239,7 +244,7 @@ class ClaudeStream(ProgramStream):
         kind = self._kind(error, status, "")
         how = f"status {status}" if status else "no answer"
         self.note_trouble(kind, f"The model's provider: {how}{f' ({error})' if error else ''}.")
-        self.is_hopeless = kind is FailureKind.AUTH
+        self.is_hopeless = kind is FailureKind.AUTH and self._has_key
         yield Note(f"[the provider: {how}; try {count(message.get('attempt')) or 1} failed]")
 
     def _limit(self, info: Mapping[str, Any]) -> None:

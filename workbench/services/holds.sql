@@ -4,6 +4,11 @@ FROM holds h LEFT JOIN agent_programs p ON p.agent_id = CAST(:agent AS TEXT)
 WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now)
   AND (h.scope = 'agent:' || CAST(:agent AS TEXT) OR h.scope = 'profile:' || p.profile OR h.scope = 'account:' || p.account)
 
+-- part: there
+-- The agents that have not ended.
+FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id LEFT JOIN processes x ON x.agent_id = a.id
+WHERE a.deleted_at IS NULL AND x.ended_at IS NULL
+
 -- name: enlist
 INSERT INTO agent_programs (agent_id, profile, account) VALUES (:agent, :profile, CAST(:account AS TEXT))
 ON CONFLICT (agent_id) DO UPDATE SET profile = excluded.profile, account = excluded.account;
@@ -20,9 +25,8 @@ SELECT * FROM holds WHERE scope = :scope;
 
 -- name: list
 SELECT h.*,
-    (SELECT COUNT(*) FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id JOIN processes x ON x.agent_id = a.id
-     WHERE x.ended_at IS NULL
-       AND (h.scope = 'agent:' || a.id OR h.scope = 'profile:' || p.profile OR h.scope = 'account:' || p.account)) AS agents,
+    (SELECT COUNT(*) {{there}}
+       AND h.scope IN ('agent:' || a.id, 'profile:' || p.profile, 'account:' || p.account)) AS agents,
     (SELECT a.assigned_agent_id FROM agents a WHERE h.scope = 'agent:' || a.id) AS agent
 FROM holds h WHERE h.ended = 0 ORDER BY h.since, h.scope;
 
@@ -56,6 +60,6 @@ ON CONFLICT (scope) DO UPDATE SET signature = excluded.signature, attempts = exc
 DELETE FROM failure_streaks WHERE scope = :scope;
 
 -- name: agents_of
-SELECT a.id, a.assigned_agent_id AS name FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id
-WHERE CAST(:scope AS TEXT) IN ('agent:' || a.id, 'profile:' || p.profile, 'account:' || p.account)
+SELECT a.id, a.assigned_agent_id AS name {{there}}
+  AND CAST(:scope AS TEXT) IN ('agent:' || a.id, 'profile:' || p.profile, 'account:' || p.account)
 ORDER BY a.registered_at, a.id;

@@ -4,6 +4,7 @@ of tools that its program tells of."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,6 +20,8 @@ NOTE_LIMIT = 9_000
 NOTE_SECONDS = 1.0
 CALLS_LIMIT = 900
 """Events of calls that are sent at once; more of a second are left out."""
+CALLS_SIZE = 400_000
+"""Characters of their arguments and results that are sent at once: a request is no longer than `max_frame_bytes`."""
 LOG_LIMIT = 20_000_000
 """Characters of one attempt that are kept in the log file: a command must not fill the disk."""
 
@@ -91,6 +94,15 @@ class CallReporter:
         self._ended: list[dict[str, Any]] = []
         self._ids: dict[str, str] = {}
         self._left_out = 0
+        self._size = 0
+
+    def _fitting(self, value: Any) -> Any:
+        """A value, unless there is too much at once."""
+        size = len(json.dumps(value))
+        if self._size + size > CALLS_SIZE:
+            return "[too much at once to keep]"
+        self._size += size
+        return value
 
     def add(self, call: ToolStart | ToolEnd) -> None:
         """Take the beginning or the end of a call; those of Workbench's own server it has recorded itself."""
@@ -99,11 +111,16 @@ class CallReporter:
         elif isinstance(call, ToolStart) and call.server != OWN_SERVER and call.tool:
             self._ids[call.call] = call_id = str(uuid7(time.time_ns() // 1_000))
             server = call.server and call.server[:100]
-            fields = {"call_id": call_id, "tool": call.tool[:200], "server": server, "arguments": call.arguments}
+            fields = {
+                "call_id": call_id,
+                "tool": call.tool[:200],
+                "server": server,
+                "arguments": self._fitting(call.arguments),
+            }
             self._started.append(fields)
         elif isinstance(call, ToolEnd) and (known := self._ids.pop(call.call, None)):
             state = "failed" if call.is_error else "completed"
-            self._ended.append({"call_id": known, "result": call.result, "state": state})
+            self._ended.append({"call_id": known, "result": self._fitting(call.result), "state": state})
 
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[Callable[[ToolStart | ToolEnd], None]]:
@@ -125,7 +142,7 @@ class CallReporter:
         if not self._started and not self._ended:
             return
         started, ended, left_out = self._started, self._ended, self._left_out
-        self._started, self._ended, self._left_out = [], [], 0
+        self._started, self._ended, self._left_out, self._size = [], [], 0, 0
         if left_out:
             log.warning("%s events of calls are left out: there are too many at once", left_out)
         try:
