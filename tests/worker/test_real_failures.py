@@ -121,6 +121,43 @@ async def test_an_overloaded_provider_uses_up_no_retry(settings: Settings, name:
     assert (task["status"], task["retry_count"]) == ("completed", 0), task
 
 
+LIMITS = {
+    "claude": Fault(429, '{"type": "error", "error": {"type": "rate_limit_error"}}', (("retry-after", "120"),)),
+    "codex": Fault(429, '{"error": {"type": "usage_limit_reached", "message": "Limit", "resets_in_seconds": 900}}'),
+    "gemini": Fault(
+        429,
+        json.dumps(
+            {
+                "error": {
+                    "code": 429,
+                    "status": "RESOURCE_EXHAUSTED",
+                    "message": "You exceeded your current quota.",
+                    "details": [
+                        {
+                            "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                            "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}],
+                        }
+                    ],
+                }
+            }
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_limit_of_the_provider_holds_the_account(settings: Settings, name: str) -> None:
+    with answering(DONE) as model:
+        model.fault = LIMITS[name]
+        async with at_work(settings, name, model) as served:
+            task_id = await given.task(served.workbench, max_retries=0)
+            while not (found := (await served.workbench.call("list_holds"))["holds"]):
+                await asyncio.sleep(0.05)
+            task = await served.workbench.call("get_task", task_id=task_id)
+    assert (found[0]["scope"], found[0]["failure"]) == (f"account:{name}-test", FailureKind.LIMIT)
+    assert (task["status"], task["retry_count"]) == ("pending", 0)
+
+
 CONTEXT = {
     "claude": (400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum"),
     "codex": (400, "context_length_exceeded", "Your input exceeds the context window of this model."),

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from workbench.errors import Hint, NotFound
-from workbench.model import SECOND, Level, Micros, Wire
+from workbench.model import SECOND, Level, Micros, Wire, iso
 from workbench.ops import SYSTEM, Columns, Command, Ctx, RestRoute, op
 from workbench.ops.duties import duty
 from workbench.rules.failures import ASKED, WAITING, FailureKind
@@ -27,6 +27,8 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
+TRYING_SECONDS = 60
+"""How long one agent works alone after a hold whose end was not known, before the others are let in."""
 KIND = "failure"
 """The kind of the questions of holds that end when the person answers."""
 REASON_LIMIT = 1_000
@@ -133,7 +135,15 @@ def enlist(tx: Tx, agent: str, profile: str, account: str | None) -> None:
 
 def active(tx: Reader, agent: str) -> Row | None:
     """The hold that keeps an agent (`agent_uid`) from claiming tasks longest; None: it may claim."""
-    return tx.one(SQL.active, agent=agent, now=tx.now)
+    return tx.one(SQL.active, agent=agent, now=tx.now, trying_since=tx.now - TRYING_SECONDS * SECOND)
+
+
+def words(row: Row) -> str:
+    """Until when a hold keeps an agent from claiming, and why, in words."""
+    first = row["reason"].partition("\n")[0].rstrip(".")
+    if row["passed"]:
+        return f"while another agent tries whether this has passed: {first}"
+    return f"until {iso(row['until']) if row['until'] is not None else 'a person has answered'}: {first}"
 
 
 def agents_of(tx: Reader, scope: str) -> list[Row]:

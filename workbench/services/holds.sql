@@ -1,9 +1,3 @@
--- part: mine
--- The holds that keep an agent from claiming: of its key, of its profile, its own.
-FROM holds h LEFT JOIN agent_programs p ON p.agent_id = CAST(:agent AS TEXT)
-WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now)
-  AND (h.scope = 'agent:' || CAST(:agent AS TEXT) OR h.scope = 'profile:' || p.profile OR h.scope = 'account:' || p.account)
-
 -- part: there
 -- The agents that have not ended.
 FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id LEFT JOIN processes x ON x.agent_id = a.id
@@ -17,8 +11,16 @@ ON CONFLICT (agent_id) DO UPDATE SET profile = excluded.profile, account = exclu
 SELECT profile, account FROM agent_programs WHERE agent_id = :agent;
 
 -- name: active
-SELECT h.* {{mine}}
-ORDER BY CASE WHEN h.until IS NULL THEN 0 ELSE 1 END, h.until DESC, h.scope LIMIT 1;
+-- The holds that keep an agent from claiming: of its account, of its profile, its own. After one whose end was not known,
+-- one agent tries first.
+SELECT h.*, CASE WHEN h.ended = 1 OR h.until <= :now THEN 1 ELSE 0 END AS passed FROM holds h LEFT JOIN agent_programs p ON p.agent_id = CAST(:agent AS TEXT)
+WHERE (h.scope = 'agent:' || CAST(:agent AS TEXT) OR h.scope = 'profile:' || p.profile OR h.scope = 'account:' || p.account)
+  AND (h.ended = 0 AND (h.until IS NULL OR h.until > :now)
+    OR (h.ended = 1 OR h.until <= :now) AND h.waits > 0 AND EXISTS (
+        SELECT 1 FROM task_status k JOIN agent_programs q ON q.agent_id = k.assigned_agent_id
+        WHERE k.status IN ('claimed', 'in_progress') AND k.claimed_at > :trying_since AND q.agent_id <> CAST(:agent AS TEXT)
+          AND h.scope IN ('profile:' || q.profile, 'account:' || q.account)))
+ORDER BY passed, CASE WHEN h.until IS NULL THEN 0 ELSE 1 END, h.until DESC, h.scope LIMIT 1;
 
 -- name: get
 SELECT * FROM holds WHERE scope = :scope;
@@ -34,7 +36,7 @@ FROM holds h WHERE h.ended = 0 ORDER BY h.since, h.scope;
 INSERT INTO holds (scope, failure, reason, since, until, approval_id, waits, ended)
 VALUES (:scope, :failure, :reason, :now, CAST(:until AS {{big}}), CAST(:approval AS {{big}}), CAST(:waits AS {{big}}), 0)
 ON CONFLICT (scope) DO UPDATE SET failure = excluded.failure, reason = excluded.reason,
-    since = CASE WHEN holds.ended = 1 THEN excluded.since ELSE holds.since END,
+    since = CASE WHEN holds.ended = 1 OR holds.until <= excluded.since THEN excluded.since ELSE holds.since END,
     until = excluded.until, approval_id = excluded.approval_id, waits = excluded.waits, ended = 0;
 
 -- name: due

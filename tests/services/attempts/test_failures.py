@@ -63,6 +63,12 @@ def program(tmp_path: Path) -> Program:
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Waits whose end no provider tells are short."""
+    return settings.model_copy(update={"hold_base_seconds": 1.0})
+
+
+@pytest.fixture
 def team(served: Served, admit: Admit, program: Program) -> Any:
     """`async with team(3)`: as many agents that work with one key."""
 
@@ -147,6 +153,7 @@ async def test_a_key_that_is_refused_asks_once_and_its_tasks_go_on_after_the_ans
     assert await questions(served) == []
 
 
+@pytest.mark.long
 async def test_the_same_failure_three_times_opens_the_breaker_and_stopping_ends_the_agent(
     served: Served, program: Program
 ) -> None:
@@ -189,6 +196,27 @@ async def test_a_held_agent_is_told_why_it_can_claim_nothing_until_a_person_ends
     await served.workbench.call("end_hold", scope=scope)
     work = await served.workbench.dispatch(ada.caller, "heartbeat_and_get_tasks", {})
     assert [one["id"] for one in work["available"]] == [task_id]
+
+
+@pytest.mark.long
+async def test_after_a_hold_whose_end_was_not_known_one_agent_tries_before_the_others(
+    served: Served, program: Program, team: Any
+) -> None:
+    program.answers(failed("API Error: 529 overloaded"))
+    tasks = [await given.task(served.workbench, max_retries=0) for _ in range(6)]
+    async with team(3):
+        hold = await held(served)
+        assert (hold["scope"], hold["failure"]) == (ACCOUNT, "overloaded")
+        while {task["status"] for task in (await served.workbench.call("list_tasks"))["tasks"]} != {"pending"}:
+            await asyncio.sleep(0.02)
+        asked = program.asked
+
+        while (again := (await served.workbench.call("list_holds"))["holds"]) in ([], [hold]):
+            await asyncio.sleep(0.02)
+        assert (again[0]["since"] > hold["since"], program.asked) == (True, asked + 1), "the others have asked nothing"
+        program.answers(RESULT)
+        done = [await given.reached(served.workbench, one, "completed", "failed") for one in tasks]
+    assert {(task["status"], task["retry_count"]) for task in done} == {("completed", 0)}
 
 
 async def test_a_success_between_failures_keeps_the_breaker_closed(served: Served, program: Program, team: Any) -> None:

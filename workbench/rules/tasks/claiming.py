@@ -29,8 +29,7 @@ class ClaimReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Claimant:
     """The agent that wants a task. `commands_only`: it can do only tasks that have a command. `deleted_session`: the
-    name of its session, if that is deleted. `held`: why it claims nothing for now, and until when (microseconds UTC;
-    None: until the person has answered).
+    name of its session, if that is deleted. `held`: why it claims nothing for now, in words.
     """
 
     uid: str
@@ -38,7 +37,7 @@ class Claimant:
     worktree: str | None
     commands_only: bool = False
     deleted_session: str | None = None
-    held: tuple[str, int | None] | None = None
+    held: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +68,7 @@ def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str
 
 
 def _held(claimant: Claimant) -> dict[ClaimReason, str]:
-    if claimant.held is None:
-        return {}
-    reason, until = claimant.held
-    when = iso(until) if until is not None else "a person has answered"
-    return {ClaimReason.HOLD: f"you claim nothing until {when}: {reason.partition(chr(10))[0].rstrip('.')}"}
+    return {} if claimant.held is None else {ClaimReason.HOLD: f"you claim nothing {claimant.held}"}
 
 
 def _unfit(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:

@@ -119,7 +119,7 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
-    held = (hold["reason"], hold["until"]) if hold else None
+    held = holds.words(hold) if hold else None
     claimant = Claimant(me, caller.persona, caller.worktree, caller.commands_only, deleted, held)
     if found := obstacles(candidate, claimant):
         raise Conflict(
