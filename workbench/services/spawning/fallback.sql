@@ -16,7 +16,7 @@ ORDER BY a.registered_at, a.id;
 -- The profiles that are held, or whose account is: what an agent worked with before tells that, too.
 SELECT DISTINCT p.profile FROM agent_programs p WHERE {{held}}
 UNION SELECT substr(h.scope, 9) FROM holds h
-WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now) AND h.scope LIKE 'profile:%'
+WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now) AND substr(h.scope, 1, 8) = 'profile:'
 UNION SELECT p.preferred FROM agent_programs p JOIN holds h ON h.scope = 'account:' || p.preferred_account
 WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now);
 
