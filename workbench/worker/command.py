@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.confinement import BoxLimits
+from workbench.confinement import Box, BoxLimits
+from workbench.confinement.gate import Gate
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_input
+from workbench.rules.hosts import HostRefusal
 
 DRAIN_SECONDS = 20.0
 """How long to read output after the command has ended, if another process holds it open."""
@@ -28,7 +30,9 @@ class WorkerCommand:
     """A command to run.
 
     Args:
-        argv: the program and its arguments, the box's launcher in front.
+        argv: the program and its arguments.
+        box: that it runs in.
+        backstop: limits that the system enforces.
         cwd: the directory it runs in.
         environment: its whole environment, to which a mark is added.
         stdin: its standard input.
@@ -38,6 +42,8 @@ class WorkerCommand:
     """
 
     argv: Sequence[str]
+    box: Box
+    backstop: BoxLimits
     cwd: Path
     environment: Mapping[str, str]
     stdin: str
@@ -48,12 +54,13 @@ class WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: its exit status (minus the signal's number), and the limit it exceeded, or why it was ended
-    by its `verdict`, in words."""
+    """How a command ended: its exit status (minus the signal's number), the limit it exceeded, or why its `verdict` ended
+    it, in words, and the hosts that it did not reach."""
 
     status: int
     exceeded: str | None = None
     ended: str | None = None
+    refused: Sequence[HostRefusal] = ()
 
 
 async def run(
@@ -69,10 +76,10 @@ async def run(
     Raises:
         OSError, ValueError: it cannot be started. Unavailable: ``PROCESS_SURVIVED``.
     """
-    async with contextlib.AsyncExitStack() as pipes:
+    async with Gate(command.box) as gate, contextlib.AsyncExitStack() as pipes:
         opened = [await pipes.enter_async_context(_pipe()) for _ in range(2 if command.on_error else 1)]
         outputs, sinks = [output for output, _ in opened], [sink for _, sink in opened]
-        process, tree = await _start(command, sinks, adopts_orphans)
+        process, tree = await _start(command, gate, sinks, adopts_orphans)
         listeners = (on_line, command.on_error) if command.on_error else (on_line,)
         reading = asyncio.gather(*map(_read, outputs, listeners))
         try:
@@ -84,11 +91,11 @@ async def run(
                 await asyncio.wait_for(reading, DRAIN_SECONDS)
         finally:
             reading.cancel()
-        return dataclasses.replace(result, status=await process.wait())
+        return dataclasses.replace(result, status=await process.wait(), refused=gate.refused)
 
 
 async def _start(
-    command: WorkerCommand, sinks: Sequence[IO[bytes]], adopts_orphans: bool
+    command: WorkerCommand, gate: Gate, sinks: Sequence[IO[bytes]], adopts_orphans: bool
 ) -> tuple[asyncio.subprocess.Process, ProcessTree]:
     """A process in a session of its own.
 
@@ -100,9 +107,10 @@ async def _start(
         stdout, *rest = map(opened.enter_context, sinks)
         stdin = opened.enter_context(open_input(command.stdin))
         process = await asyncio.create_subprocess_exec(
-            *command.argv,
+            *command.box.argv(command.argv, command.backstop, way_out=gate.way_out),
             cwd=command.cwd,
-            env=marked(command.environment, mark),
+            env=marked({**command.environment, **gate.environment}, mark),
+            pass_fds=gate.pass_fds,
             stdin=stdin,
             stdout=stdout,
             stderr=rest[0] if rest else asyncio.subprocess.STDOUT,

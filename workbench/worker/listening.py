@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from workbench.drivers.stream import Happening, Note, ProgramFailure, ProgramStream, ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
-from workbench.rules.secrets.mask import Mask
 from workbench.worker.command import CommandResult
 
 CALL_LIMIT = 200
@@ -25,7 +25,7 @@ class Listener:
     """Hears one run of a program.
 
     Args:
-        mask: of the secrets in what it says.
+        told: makes a value of it, such as the arguments of a call, one without secrets, as it is told outside.
         on_line: gets each line of its notes.
         on_call: gets the beginnings and the ends of its calls of tools, without secrets.
         on_told: gets the last lines of calls that failed, which may tell of a refusal.
@@ -33,7 +33,7 @@ class Listener:
     """
 
     stream: ProgramStream
-    mask: Mask
+    told: Callable[[Any], Any]
     on_line: Callable[[str], None]
     on_call: Callable[[Call], None]
     on_told: Callable[[str], None]
@@ -73,9 +73,9 @@ class Listener:
                     for line in text.splitlines():
                         self.on_line(line)
                 case ToolStart():
-                    self._call(replace(happening, arguments=self.mask.data(happening.arguments)))
+                    self._call(replace(happening, arguments=self.told(happening.arguments)))
                 case ToolEnd():
-                    self._end(replace(happening, result=self.mask.data(happening.result)))
+                    self._end(replace(happening, result=self.told(happening.result)))
 
     def _call(self, call: ToolStart) -> None:
         name = f"{call.server}: {call.tool}" if call.server else call.tool

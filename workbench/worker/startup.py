@@ -25,6 +25,33 @@ class WorktreePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a worker does in its worktree before an attempt.
+
+    Args:
+        setup: the command that makes the worktree ready, in its box; empty: none.
+        seconds: how long it may take.
+        log: where its output goes.
+        record: which set-up the worktree is ready for; no command may write there.
+        environment: the directory of the environment that commands use.
+        stamp: that of the environment when the agent was started; see `environments.stamp`.
+    """
+
+    setup: str = ""
+    seconds: float = 600.0
+    log: Path | None = None
+    record: Path | None = None
+    environment: Path | None = None
+    stamp: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Preparation:
+        """The preparation in the text of a configuration."""
+        paths = {name: data[name] and Path(data[name]) for name in ("log", "record", "environment")}
+        return cls(**{**data, **paths})
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerConfig:
     """The server, the worker's identity there, and where and how it works.
 
@@ -54,6 +81,7 @@ class WorkerConfig:
         session_bytes: of a conversation that is kept.
         silence_seconds: how long a program may say nothing while none of its tools runs.
         result_bytes: of a result, as JSON.
+        preparation: what is done before each attempt.
     """
 
     url: str
@@ -82,12 +110,14 @@ class WorkerConfig:
     session_bytes: int = 50_000_000
     silence_seconds: float = 1_800.0
     result_bytes: int = 1_048_576
+    preparation: Preparation = field(default_factory=Preparation)
 
     def as_json(self) -> str:
         """As text; the token and the secrets of the definition are in it."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         fields |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
         fields["worktree"] = asdict(self.worktree) if self.worktree else None
+        fields["preparation"] = asdict(self.preparation)
         fields["definition"] = self.definition.model_dump() if self.definition else None
         return json.dumps(fields, default=str)
 
@@ -106,6 +136,7 @@ class WorkerConfig:
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),
             "sessions": Path(fields["sessions"]) if fields["sessions"] else None,
+            "preparation": Preparation.from_json(fields["preparation"]),
         }
         return cls(**fields | values)
 

@@ -7,10 +7,12 @@ finished it. What an attempt made that did not complete its task is kept by `wor
 from __future__ import annotations
 
 from asyncio import to_thread
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import SECOND, Json, Level, Wire
@@ -209,6 +211,9 @@ async def finish_attempt(
     failure: Annotated[FailureKind | None, Field(description="How the program of the agent failed.")] = None,
     until: Annotated[float | None, Field(description="When its provider allows more, in seconds since 1970.")] = None,
     usage: Annotated[ToldUsage | None, Field(description="What its program says that it has used.")] = None,
+    paths: Annotated[
+        dict[str, str], Field(description="Paths in its box, which the command may have told, and the same outside.")
+    ] = {},
 ) -> TaskSummary:
     """End an attempt as its supervisor, when its command has ended and, if it is completed, its work is committed.
 
@@ -227,7 +232,8 @@ async def finish_attempt(
         usage=usage,
         is_of_program=error_class != ASKS_FOR_ANOTHER,
     ).masked(ctx.secrets)
-    ending = ending.with_request(attempts.requested_end(work))
+    request, translation = attempts.requested_end(work), Translation((Path(one), Path(paths[one])) for one in paths)
+    ending = ending.with_request(request and request.told(translation))
     if outcome == "completed":
         try:
             return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.errors import Conflict
-from workbench.git import Repository, changed
+from workbench.git import FileContent, Repository, changed
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.services import approvals
@@ -31,6 +31,7 @@ SQL = beside(__file__)
 
 SHOWN_COMMITS = 50
 SHOWN_FILES = 500
+SHOWN_UNUSUAL = 20
 _VERSIONED = ("personas", "agents")
 """Directories of the state directory that may be in a repository."""
 
@@ -150,7 +151,20 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
             for c in repository.commits(target_commit, source, SHOWN_COMMITS)
         ],
         "files": [{"path": f.path, "added": f.added, "removed": f.removed} for f in files[:SHOWN_FILES]],
+        **_unusual_files(repository.contents(target_commit, source), ctx.settings.integration_large_bytes),
         "conflicts": list(repository.preview_merge(target_commit, source).conflicts),
+    }
+
+
+def _unusual_files(files: Sequence[FileContent], large: int) -> dict[str, Any]:
+    """The files of more than `large` bytes, largest first, and other binary ones: how many, and some of them."""
+    over = sorted((file for file in files if file.bytes > large), key=lambda file: -file.bytes)
+    binary = [file.path for file in files if file.binary and file.bytes <= large]
+    return {
+        "large_files": [{"path": file.path, "bytes": file.bytes} for file in over[:SHOWN_UNUSUAL]],
+        "large": len(over),
+        "binary_files": binary[:SHOWN_UNUSUAL],
+        "binary": len(binary),
     }
 
 
