@@ -54,8 +54,8 @@ class WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: its exit status (minus the signal's number), the limit it exceeded, or why its `verdict` ended
-    it, in words, and the hosts that it did not reach."""
+    """How a command ended: its exit status (minus the signal's number), the limit it exceeded, or why its `verdict`
+    ended it, in words, and the hosts that it did not reach."""
 
     status: int
     exceeded: str | None = None
