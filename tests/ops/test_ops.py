@@ -187,6 +187,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "definitions": (None, Level.OPERATOR),
     "insight": (Level.READ, Level.WORKER),
     "integration": (None, Level.PLANNER),
+    "models": (Level.OPERATOR, Level.OPERATOR),
     "personalities": (Level.READ, Level.OPERATOR),
     "processes": (Level.READ, Level.PLANNER),
     "reviews": (Level.READ, Level.OPERATOR),

@@ -137,7 +137,7 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
     agent = client.call("spawn_agent", approve="ask" if ask else "auto", **_spawn_arguments(options))
     runs = f"runs as process {agent['pid']}" if agent["pid"] else "is in the queue"
     warning = "" if agent["confinement"]["enforced"] else " It is not confined."
-    unused = "".join(f"\n{sentence}" for sentence in agent["unused"])
+    unused = "".join(f"\n{sentence}" for sentence in (*agent["unused"], *agent["models"]))
     return Note(f"{agent['agent_id']} {runs} as a {agent['role']}; it is {agent['status']}.{warning}{unused}", agent)
 
 

@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 from workbench.drivers import claude, codex, gemini
 from workbench.drivers.fit import AgentProgram, Fit, fit
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
 
-__all__ = ["PROGRAMS", "AgentProgram", "AgentSetup", "Configuration", "Fit", "ServerSetup", "fit"]
+__all__ = ["PROGRAMS", "AgentProgram", "AgentSetup", "Configuration", "Fit", "ModelAccess", "ServerSetup", "fit"]
 
 PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
     {
@@ -27,6 +27,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=lambda limits: False,
             withheld=claude.withheld,
             configure=claude.configure,
+            route=lambda models, files: {},
         ),
         "codex": AgentProgram(
             providers=("openai",),
@@ -38,6 +39,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=codex.is_read_only,
             withheld=codex.withheld,
             configure=codex.configure,
+            route=codex.route,
         ),
         "gemini": AgentProgram(
             providers=("gemini",),
@@ -49,6 +51,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=lambda limits: False,
             withheld=gemini.withheld,
             configure=gemini.configure,
+            route=lambda models, files: {},
         ),
     }
 )

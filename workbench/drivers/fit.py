@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from re import Pattern
 from typing import Any
 
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, unattended
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, unattended
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, ModelSettings
 from workbench.rules.definitions.program_tools import ToolLimits
@@ -33,6 +33,7 @@ class AgentProgram:
         is_read_only: whether it keeps limits only if it can write nothing but its scratch directory.
         withheld: what of allowed tools it cannot give, because it cannot keep the limits otherwise.
         configure: from a setup, its scratch directory and its profile's files to how it is started.
+        route: the files, besides variables, with which it asks the server for models instead of the provider.
     """
 
     providers: tuple[str, ...]
@@ -44,6 +45,7 @@ class AgentProgram:
     is_read_only: Callable[[ToolLimits], bool]
     withheld: Callable[[ToolLimits], Iterable[str]]
     configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
+    route: Callable[[ModelAccess, Mapping[str, str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)

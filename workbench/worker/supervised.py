@@ -12,7 +12,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from workbench.confinement.editable import require_own_files
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
@@ -92,7 +92,7 @@ class SupervisedAttempt:
 
     async def _run(self, writer: WorktreeWriter) -> AttemptOutcome:
         try:
-            token = await self._begin(writer)
+            begun = await self._begin(writer)
         except (BadInput, Conflict, Refused) as error:
             if error.code == "LEASE_LOST":
                 raise
@@ -101,7 +101,7 @@ class SupervisedAttempt:
             await asyncio.to_thread(self._require_own_files)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        worker = replace(await self.worker(), token=token)
+        worker = replace(await self.worker(), token=begun["token"], model_token=begun["model_token"])
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -122,15 +122,17 @@ class SupervisedAttempt:
             programs = self.config.box.environment(os.environ) | dict(self.config.environment)
             require_own_files(self.config.box, self.config.project, programs["PATH"])
 
-    async def _begin(self, writer: WorktreeWriter) -> str | None:
+    async def _begin(self, writer: WorktreeWriter) -> dict[str, Any]:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
 
-        Returns the token of the command, if its profile passes one on.
+        Returns the server's answer, with the tokens of the command.
         """
         place = self.config.worktree
         arguments: dict[str, Any] = {"worktree": place.name} if place else {}
         if self.config.profile.token:
             arguments["with_token"] = True
+        if self.config.models:
+            arguments["with_models"] = True
         while True:
             await _complete_work(asyncio.to_thread(writer.enter))
             try:
@@ -142,7 +144,7 @@ class SupervisedAttempt:
             else:
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
-                return cast(str | None, answer["token"])
+                return answer
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
 

@@ -9,6 +9,7 @@ exists nowhere else.
 - `workplace`: the worktree it works in
 - `startup`: the configuration of its process
 - `launch`: starting its process
+- `provider_keys`: the keys of model providers that answer for it
 - `queue`: agents that wait for a slot
 - `spawn`: the operations that spawn and restart agents
 - `manual`: workers that a person runs by hand
@@ -21,6 +22,7 @@ from workbench.services.spawning import (
     manual,
     newcomer,
     older_records,
+    provider_keys,
     queue,
     request,
     spawn,
@@ -35,6 +37,7 @@ __all__ = [
     "manual",
     "newcomer",
     "older_records",
+    "provider_keys",
     "queue",
     "request",
     "spawn",

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from workbench.errors import Conflict, Unavailable, WorkbenchError
@@ -18,7 +19,7 @@ from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.termination import scratch_prefix
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import startup, workplace
+from workbench.services.spawning import provider_keys, startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
 from workbench.services.spawning.startup import WorkerStart
 from workbench.store.base import Reader, Row, Tx
@@ -54,12 +55,20 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     request, token = SpawnRequest.of(spawn), access.new_token("wba")
     environment = await environment_of(ctx, agent_uid, request)
     definition = await definitions.of_agent(ctx, request, spawn)
+    keys = await provider_keys.of_agent(ctx, agent_uid)
     confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
     scratch = await asyncio.to_thread(_new_scratch, ctx)
     try:
         borrowed = await startup.borrowed(ctx, place)
-        start = WorkerStart(token, scratch, environment, confinement, definition)
+        start = WorkerStart(
+            token,
+            scratch,
+            provider_keys.without_keys(environment, keys),
+            confinement,
+            provider_keys.setup_without_keys(definition, keys),
+            tuple(sorted(keys)),
+        )
         config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
         await _record(ctx, agent_uid, request, ref, start)
@@ -92,7 +101,7 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     return ctx.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
         cwd=config.worktree.path if config.worktree else config.scratch,
-        env=_environment(ctx),
+        env=_environment(ctx, config.models),
         stdin_text=config.as_json(),
         log=processes.log_of(ctx, agent_uid),
     )
@@ -135,8 +144,9 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _environment(ctx: Ctx) -> dict[str, str]:
-    """The server's environment without variables that could affect the worker; its interpreter is first in PATH."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(RESERVED)}
+def _environment(ctx: Ctx, models: Collection[str]) -> dict[str, str]:
+    """The server's environment without variables that could affect the worker, and without the keys of the providers
+    that the gateway answers for; its interpreter is first in PATH."""
+    inherited = {k: v for k, v in provider_keys.without_keys(os.environ, models).items() if not k.startswith(RESERVED)}
     path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
     return inherited | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}

@@ -29,6 +29,7 @@ class WorkerStart:
         scratch: its scratch directory.
         environment: variables for its commands.
         definition: its definition as it is now.
+        models: the providers that the gateway answers for; their keys are in none of these.
     """
 
     token: str = field(repr=False)
@@ -36,6 +37,7 @@ class WorkerStart:
     environment: Mapping[str, str] = field(repr=False)
     confinement: Confinement
     definition: AgentSetup | None
+    models: tuple[str, ...] = ()
 
 
 def worker_config(
@@ -54,6 +56,7 @@ def worker_config(
         agent_mcp_url=ctx.server.mcp_url,
         worktree=place,
         definition=start.definition,
+        models=start.models,
         function=request.function,
         task_id=request.task_id,
         limits=BoxLimits(**request.limits.model_dump()),
@@ -86,6 +89,7 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
     own_port = urlsplit(ctx.server.url).port or 0
+    to_gateway = [own_port] if start.models else []
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [
@@ -103,7 +107,7 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
         objects=borrowed,
         scratch=start.scratch,
         read=read,
-        connect=[*(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
+        connect=[*to_gateway, *(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
     )
 
 
