@@ -188,6 +188,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "holds": (Level.PLANNER, Level.OPERATOR),
     "insight": (Level.READ, Level.WORKER),
     "integration": (None, Level.PLANNER),
+    "models": (Level.OPERATOR, Level.OPERATOR),
     "personalities": (Level.READ, Level.OPERATOR),
     "processes": (Level.READ, Level.PLANNER),
     "reviews": (Level.READ, Level.OPERATOR),

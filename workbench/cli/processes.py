@@ -148,7 +148,7 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
     runs = f"runs as process {agent['pid']}" if agent["pid"] else "is in the queue"
     warning = "" if agent["confinement"]["enforced"] else " It is not confined."
     opens = "".join(f"\nIts commands may use {key}." for key in agent["opens"])
-    unused = opens + "".join(f"\n{sentence}" for sentence in agent["unused"])
+    unused = opens + "".join(f"\n{sentence}" for sentence in (*agent["unused"], *agent["models"]))
     return Note(f"{agent['agent_id']} {runs} as a {agent['role']}; it is {agent['status']}.{warning}{unused}", agent)
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from workbench.drivers import claude, codex, gemini
 from workbench.drivers.fit import AgentProgram, Fit, fit
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
 from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "AgentSetup",
     "Configuration",
     "Fit",
+    "ModelAccess",
     "ProgramFailure",
     "ProgramStream",
     "ProgramUsage",
@@ -41,6 +42,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=lambda limits: False,
             withheld=claude.withheld,
             configure=claude.configure,
+            route=lambda models, files: {},
             streaming=claude.streaming,
             stream=claude.ClaudeStream,
             session_files=claude.session_files,
@@ -57,6 +59,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=codex.is_read_only,
             withheld=codex.withheld,
             configure=codex.configure,
+            route=codex.route,
             streaming=codex.streaming,
             stream=codex.CodexStream,
             session_files=codex.session_files,
@@ -74,6 +77,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             is_read_only=lambda limits: False,
             withheld=gemini.withheld,
             configure=gemini.configure,
+            route=lambda models, files: {},
             streaming=gemini.streaming,
             stream=gemini.GeminiStream,
             session_files=gemini.session_files,

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
 from workbench.drivers.stream import (
     ANSWER_LIMIT,
     Happening,
@@ -47,14 +47,31 @@ def configure(setup: AgentSetup, scratch: str, files: Mapping[str, str]) -> Conf
     if setup.model:
         config["model"] = setup.model
     if address := setup.provider_config.get("OPENAI_BASE_URL"):
-        config["model_provider"] = _PROVIDER
-        config["model_providers"] = {**config.get("model_providers", {}), _PROVIDER: _provider(address)}
+        _set_provider(config, _provider(address))
     if setup.limits:
         _limit(config, setup.limits)
     servers = {name: _server(one) for name, one in setup.servers.items()}
     config["mcp_servers"] = servers | config.get("mcp_servers", {})
     key = setup.provider_config.get("OPENAI_API_KEY")
     return Configuration(files={CONFIG: tomli_w.dumps(config)}, environment={KEY: key} if key else {})
+
+
+def route(models: ModelAccess, files: Mapping[str, str]) -> Mapping[str, str]:
+    """The configuration with which Codex asks the server: it follows no variable with an address.
+
+    Args:
+        files: those of the profile, as a definition has changed them.
+    """
+    if (address := models.environment.get("OPENAI_BASE_URL")) is None:
+        return {}
+    config = tomllib.loads(files.get(CONFIG, ""))
+    _set_provider(config, _provider(address) | {"env_key": "OPENAI_API_KEY"})
+    return {CONFIG: tomli_w.dumps(config)}
+
+
+def _set_provider(config: dict[str, Any], provider: Mapping[str, Any]) -> None:
+    config["model_provider"] = _PROVIDER
+    config["model_providers"] = {**config.get("model_providers", {}), _PROVIDER: provider}
 
 
 def limit(command: Sequence[str], limits: ToolLimits) -> list[str]:

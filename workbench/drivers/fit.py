@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from re import Pattern
 from typing import Any
 
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, unattended
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, unattended
 from workbench.drivers.stream import ProgramStream
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, ModelSettings
@@ -35,6 +35,7 @@ class AgentProgram:
         is_read_only: whether it keeps limits only if it can write nothing but its scratch directory.
         withheld: what of allowed tools it cannot give, because it cannot keep the limits otherwise.
         configure: from a setup, its scratch directory and its profile's files to how it is started.
+        route: the files, besides variables, with which it asks the server for models instead of the provider.
         streaming: from the command of a profile to one that writes as JSON, line by line, what it does.
         stream: reads that.
         session_files: from the id of a conversation to a pattern of the file below its home that has it.
@@ -53,6 +54,7 @@ class AgentProgram:
     is_read_only: Callable[[ToolLimits], bool]
     withheld: Callable[[ToolLimits], Iterable[str]]
     configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
+    route: Callable[[ModelAccess, Mapping[str, str]], Mapping[str, str]]
     streaming: Callable[[Sequence[str]], list[str]]
     stream: type[ProgramStream]
     session_files: Callable[[str], str]

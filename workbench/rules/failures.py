@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 
 
@@ -30,3 +31,8 @@ ASKED = frozenset({FailureKind.AUTH, FailureKind.REFUSED})
 """Another attempt would fail alike: the person is asked at once."""
 WAITING = frozenset({FailureKind.LIMIT, FailureKind.OVERLOADED})
 """These pass with time: attempts wait, and use up no retry."""
+
+
+def account_name(provider: str, secret: str) -> str:
+    """A name of a key or a login of a provider, which does not tell it."""
+    return f"{provider}-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"

@@ -157,6 +157,20 @@ class Settings(BaseSettings):
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
+    model_gateway: bool = Field(
+        True,
+        description="Keep the keys of model providers in the server: agents ask it for models, with a token of their "
+        "attempt. false: agents get the keys.",
+    )
+    max_model_request_bytes: int = Field(
+        67_108_864, ge=1_024, description="Largest request of an agent to a model, with what it sends along."
+    )
+    max_model_event_bytes: int = Field(
+        16_777_216, ge=1_024, description="Largest single event in an answer of a model; a longer one ends the answer."
+    )
+    max_model_requests_at_once: int = Field(
+        64, ge=1, description="Requests to models that one attempt may have under way."
+    )
     max_agents_running: int = Field(32, ge=1, description="Most worker processes of this project.")
     max_agents_per_planner: int = Field(8, ge=1, description="Running agents that one planner has started.")
     max_agents_queued: int = Field(256, ge=1, description="Agents that may wait in the queue.")

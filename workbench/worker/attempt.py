@@ -25,7 +25,7 @@ from typing import Any
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
-from workbench.drivers import Configuration, ProgramFailure, ProgramUsage
+from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramUsage
 from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
 from workbench.rules.failures import ASKED
@@ -115,8 +115,17 @@ class Worker:
     """See `ProcessTree`."""
     token: str | None = field(default=None, repr=False)
     """The command's own token, valid for the attempt, if its profile passes one on."""
+    model_token: str | None = field(default=None, repr=False)
+    """The command's token for models, valid for the attempt, if the server answers for a provider."""
     python_path: str = ""
     """What stands first in its PYTHONPATH; see `own_path`."""
+
+    @property
+    def models(self) -> ModelAccess | None:
+        """Where the command asks for models; None: at the providers themselves."""
+        if self.model_token is None:
+            return None
+        return ModelAccess(self.config.url, tuple(self.config.models), self.model_token)
 
 
 def author(agent_id: str) -> CommitIdentity:
@@ -179,9 +188,9 @@ def secrets_of(worker: Worker) -> Iterator[str]:
         OSError: a file cannot be read.
     """
     config = worker.config
-    yield from (token for token in (config.token, worker.token) if token)
+    yield from (token for token in (config.token, worker.token, worker.model_token) if token)
     yield from config.definition.secrets if config.definition else ()
-    yield from person.secrets(config.profile, config.environment, config.secret_variables)
+    yield from person.secrets(config.profile, config.environment, config.secret_variables, worker.models)
 
 
 async def _run(
@@ -315,9 +324,9 @@ def _prepare(
     if worker.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
-    added = definition.configuration(config.definition, profile, scratch_dir, files)
+    added = definition.configuration(config.definition, profile, scratch_dir, files, worker.models)
     scratch.write(scratch_dir, {**files, **added.files})
-    _copy(profile, scratch_dir)
+    _copy(profile, scratch_dir, worker.models)
     box = replace(config.box, scratch=scratch_dir)
     argv = task["run"]
     if profile.command is not None:
@@ -396,15 +405,15 @@ def _environment(
     of_profile = {name: rules.fill(text, values) for name, text in profile.environment.items()}
     of_agent = (
         author(worker.agent_id).environment()
-        | person.passed(profile)
+        | person.passed(profile, worker.models)
         | dict(added.environment)
         | dict(config.environment)
     )
     return preceded(box.environment(os.environ) | of_agent | contract | of_profile, worker.python_path)
 
 
-def _copy(profile: rules.Profile, scratch_dir: Path) -> None:
-    for source in person.copied(profile):
+def _copy(profile: rules.Profile, scratch_dir: Path, models: ModelAccess | None) -> None:
+    for source in person.copied(profile, models):
         target = scratch_dir / source.relative_to(home())
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(source, target)

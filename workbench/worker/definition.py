@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.confinement import Box
-from workbench.drivers import PROGRAMS, AgentSetup, Configuration, ProgramStream
+from workbench.drivers import PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream
 from workbench.drivers.fit import OWN_SERVER
 from workbench.rules.profile import Profile
 from workbench.worker.sessions import KeptSession
@@ -22,13 +22,29 @@ _FOLDER = "definition"
 
 
 def configuration(
-    setup: AgentSetup | None, profile: Profile, scratch_dir: Path, files: Mapping[str, str]
+    setup: AgentSetup | None,
+    profile: Profile,
+    scratch_dir: Path,
+    files: Mapping[str, str],
+    models: ModelAccess | None = None,
 ) -> Configuration:
-    """The arguments, files and variables that a definition adds to a command.
+    """The arguments, files and variables that a definition, and the server's access to models, add to a command.
 
     Args:
         files: those that the profile writes to the scratch directory.
     """
+    added = _of_definition(setup, profile, scratch_dir, files)
+    if models is None:
+        return added
+    of_program: Mapping[str, str] = {}
+    if profile.program is not None:
+        of_program = PROGRAMS[profile.program].route(models, {**files, **added.files})
+    return replace(added, files={**added.files, **of_program}, environment={**added.environment, **models.environment})
+
+
+def _of_definition(
+    setup: AgentSetup | None, profile: Profile, scratch_dir: Path, files: Mapping[str, str]
+) -> Configuration:
     if setup is None:
         return Configuration(files={SYSTEM_PROMPT: ""} if profile.takes_system_prompt else {})
     if profile.program is not None:

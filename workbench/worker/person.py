@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from workbench.drivers import PROGRAMS
+from workbench.drivers import PROGRAMS, ModelAccess
+from workbench.rules.failures import account_name
+from workbench.rules.models.upstream import withheld_variables
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import secrets_in, secrets_in_file
 from workbench.state.home import home
@@ -16,18 +17,25 @@ COPY_LIMIT = 1_000_000
 """The size of the largest file of the user's home that is copied."""
 
 
-def passed(profile: Profile) -> dict[str, str]:
-    """The person's variables that a command gets."""
-    return {name: os.environ[name] for name in profile.passes if name in os.environ}
+def passed(profile: Profile, models: ModelAccess | None = None) -> dict[str, str]:
+    """The person's variables that a command gets: none about a provider that the server answers for."""
+    withheld = set(withheld_variables(models.providers)) if models else set()
+    return {name: os.environ[name] for name in profile.passes if name in os.environ and name not in withheld}
 
 
-def copied(profile: Profile) -> list[Path]:
-    """Files of the person's home that a command gets, such as a login; not those that are too large. Blocks."""
-    files = (home() / name for name in profile.copies)
+def copied(profile: Profile, models: ModelAccess | None = None) -> list[Path]:
+    """Files of the person's home that a command gets, such as a login; not those that are too large. Blocks.
+
+    A program whose models the server provides needs no login of hers.
+    """
+    names = () if models and profile.program else profile.copies
+    files = (home() / name for name in names)
     return [file for file in files if file.is_file() and file.stat().st_size <= COPY_LIMIT]
 
 
-def secrets(profile: Profile, environment: Mapping[str, str], outright: Collection[str]) -> Iterator[str]:
+def secrets(
+    profile: Profile, environment: Mapping[str, str], outright: Collection[str], models: ModelAccess | None = None
+) -> Iterator[str]:
     """The secrets in the variables and the person's files that an agent's commands get. Blocks.
 
     Args:
@@ -35,9 +43,9 @@ def secrets(profile: Profile, environment: Mapping[str, str], outright: Collecti
         outright: the names of variables that are secret, whatever their name and form.
     """
     yield from (environment[name] for name in outright if name in environment)
-    for name, value in {**passed(profile), **environment}.items():
+    for name, value in {**passed(profile, models), **environment}.items():
         yield from secrets_in(value, name)
-    for file in copied(profile):
+    for file in copied(profile, models):
         yield from secrets_in_file(file.read_text("utf-8", "replace"))
 
 
@@ -52,6 +60,7 @@ def account(profile: Profile, provider: Mapping[str, str], environment: Mapping[
         return None
     variables = {**passed(profile), **provider, **environment}
     values = (variables.get(name) for name in PROGRAMS[profile.program].credentials)
+    owner = PROGRAMS[profile.program].providers[0]
     if value := next(filter(None, values), None):
-        return f"{profile.program}-{hashlib.sha256(value.encode()).hexdigest()[:8]}"
-    return f"{profile.program}-login" if copied(profile) else None
+        return account_name(owner, value)
+    return f"{owner}-login" if copied(profile) else None

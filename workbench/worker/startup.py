@@ -67,6 +67,8 @@ class WorkerConfig:
         function: the function that the profile `python` calls, as ``module:name``.
         task_id: the only task it works on; None: any that it can claim.
         limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
+        models: the providers whose models are asked by way of the server; the attempt's token for that comes when it
+            begins.
         missing: parts of the box that this system does not enforce, in words.
         environment: variables for the commands.
         secret_variables: the names of variables that are secret, whatever their name and form.
@@ -96,6 +98,7 @@ class WorkerConfig:
     function: str | None = None
     task_id: int | None = None
     limits: BoxLimits = field(default_factory=BoxLimits)
+    models: Sequence[str] = ()
     missing: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_variables: Sequence[str] = ()

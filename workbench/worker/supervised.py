@@ -12,7 +12,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from workbench.confinement.editable import own_path
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
@@ -93,7 +93,7 @@ class SupervisedAttempt:
 
     async def _run(self, writer: WorktreeWriter) -> AttemptOutcome:
         try:
-            token = await self._begin(writer)
+            begun = await self._begin(writer)
         except (BadInput, Conflict, Refused) as error:
             if error.code == "LEASE_LOST":
                 raise
@@ -102,7 +102,8 @@ class SupervisedAttempt:
             path = await asyncio.to_thread(self._own_path)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        worker = replace(await self.worker(), token=token, python_path=path)
+        tokens = {"token": begun["token"], "model_token": begun["model_token"]}
+        worker = replace(await self.worker(), python_path=path, **tokens)
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -134,15 +135,17 @@ class SupervisedAttempt:
         environment = self.config.box.environment(os.environ) | dict(self.config.environment)
         return own_path(self.config.box, self.config.project, self.config.worktree.path, environment)
 
-    async def _begin(self, writer: WorktreeWriter) -> str | None:
+    async def _begin(self, writer: WorktreeWriter) -> dict[str, Any]:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
 
-        Returns the token of the command, if its profile passes one on.
+        Returns the server's answer, with the tokens of the command.
         """
         place = self.config.worktree
         arguments: dict[str, Any] = {"worktree": place.name} if place else {}
         if self.config.profile.token:
             arguments["with_token"] = True
+        if self.config.models:
+            arguments["with_models"] = True
         while True:
             await _complete_work(asyncio.to_thread(writer.enter))
             try:
@@ -154,7 +157,7 @@ class SupervisedAttempt:
             else:
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
-                return cast(str | None, answer["token"])
+                return answer
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
 

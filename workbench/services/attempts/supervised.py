@@ -22,6 +22,8 @@ from workbench.process import Writer
 from workbench.rules import integration
 from workbench.rules.failures import FailureKind
 from workbench.services.attempts.work import AttemptNumber
+from workbench.services.models import tokens
+from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
 from workbench.services.tasks.task import TaskSummary
@@ -39,10 +41,12 @@ class Begun(Wire):
     """An attempt that has begun.
 
     `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for.
+    `model_token`: with it, its command asks this server for models.
     """
 
     base_commit: str | None
     token: str | None = None
+    model_token: str | None = None
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -55,16 +59,26 @@ async def begin_attempt(
     with_token: Annotated[
         bool, Field(description="Make a token for the command, which ends with the attempt.")
     ] = False,
+    with_models: Annotated[
+        bool, Field(description="Make a token with which the command asks for models, too.")
+    ] = False,
 ) -> Begun:
     """Begin an attempt as its supervisor: record where its worktree is, when nothing else is at work there.
 
     Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
     """
     begun = await _enlist_and_begin(ctx, task_id, attempt, key, worktree)
-    if not with_token:
+    providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}
+    if not with_token and not providers:
         return begun
-    token = await ctx.write(lambda tx: attempts.new_token(tx, progress.held(tx, ctx.caller, task_id, attempt)))
-    return begun.model_copy(update={"token": token})
+
+    def issue(tx: Tx) -> Begun:
+        row = progress.held(tx, ctx.caller, task_id, attempt)
+        token = attempts.new_token(tx, row) if with_token else None
+        model_token = tokens.issue(tx, task_id, attempt, providers) if providers else None
+        return begun.model_copy(update={"token": token, "model_token": model_token})
+
+    return await ctx.write(issue)
 
 
 async def _enlist_and_begin(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str | None) -> Begun:

@@ -9,6 +9,7 @@ exists nowhere else.
 - `workplace`: the worktree it works in
 - `startup`: the configuration of its process
 - `launch`: starting its process
+- `provider_keys`: the keys of model providers that answer for it
 - `queue`: agents that wait for a slot
 - `spawn`: the operations that spawn and restart agents
 - `fallback`: another profile for agents whose own is held
@@ -23,6 +24,7 @@ from workbench.services.spawning import (
     manual,
     newcomer,
     older_records,
+    provider_keys,
     queue,
     request,
     spawn,
@@ -38,6 +40,7 @@ __all__ = [
     "manual",
     "newcomer",
     "older_records",
+    "provider_keys",
     "queue",
     "request",
     "spawn",

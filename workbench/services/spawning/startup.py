@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.gpus import Gpu
-from workbench.drivers import AgentSetup
+from workbench.drivers import PROGRAMS, AgentSetup
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.failures import account_name
 from workbench.rules.hosts import LOOPBACK
+from workbench.rules.models.upstream import ProviderKey
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
 from workbench.services import holds
@@ -39,6 +42,7 @@ class WorkerStart:
         definition: its definition as it is now.
         workplace: what its commands find in its worktree.
         gpu: the one that they may use.
+        models: the providers that the gateway answers for; their keys are in none of these.
     """
 
     token: str = field(repr=False)
@@ -48,6 +52,7 @@ class WorkerStart:
     definition: AgentSetup | None
     workplace: Workplace = field(default_factory=Workplace)
     gpu: Gpu | None = None
+    models: tuple[str, ...] = ()
 
 
 async def variables(ctx: Ctx, workplace: Workplace) -> dict[str, str]:
@@ -77,6 +82,7 @@ def worker_config(
         agent_mcp_url=ctx.server.mcp_url,
         worktree=place,
         definition=start.definition,
+        models=start.models,
         function=request.function,
         task_id=request.task_id,
         limits=BoxLimits(**request.limits.model_dump()),
@@ -98,8 +104,16 @@ def worker_config(
     )
 
 
-def account_of(config: WorkerConfig) -> str | None:
-    """A name of the key or the login of an agent's program; None if it is not known. Blocks."""
+def account_of(config: WorkerConfig, keys: Mapping[str, ProviderKey] = MappingProxyType({})) -> str | None:
+    """A name of the key or the login of an agent's program; None if it is not known. Blocks.
+
+    Args:
+        keys: those with which the gateway answers for it.
+    """
+    program = config.profile.program
+    used = PROGRAMS[program].providers if program else ()
+    if key := next((keys[name] for name in used if name in keys), None):
+        return account_name(key.provider, key.value)
     provider = config.definition.provider_config if config.definition else {}
     return person.account(config.profile, provider, config.environment)
 
@@ -125,7 +139,7 @@ def _box(
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
     own = urlsplit(ctx.server.url)
-    to_server = "server" in profile.connect
+    to_server = "server" in profile.connect or bool(start.models)
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [
