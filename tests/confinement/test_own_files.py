@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests import given
-from tests.confinement.scene import Scene
+from tests.confinement.scene import PEOPLE, Scene
 from tests.users import SYSTEM_PYTHON
 from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.confinement.editable import own_path, preceded
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.parametrize("scene", PEOPLE, indirect=True)]
 
 LAYOUTS = {"src": "src/lab", "flat": "lab", "namespace": "src/ours/lab"}
 PACKAGES = {"src": "src/lab", "flat": "lab", "namespace": "src/ours"}
