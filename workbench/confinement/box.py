@@ -25,6 +25,8 @@ GUARD_SECONDS = 3
 SHM_BYTES = 1 << 30
 """How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
 _SHM = Path("/dev/shm")
+CONNECTIONS = 200
+"""How many connections a command has by its gate at a time, unless the box says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,6 @@ class Box:
         devices: that it may use.
         programs: directories that come first in PATH.
         variables: of its commands, besides those that it always sets.
-        imports: directories that Python imports from first.
     """
 
     write: tuple[Path, ...]
@@ -118,6 +119,7 @@ class Box:
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
     forward: tuple[int, ...] = ()
+    connections: int = CONNECTIONS
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
     worktree: Path | None = None
@@ -130,7 +132,6 @@ class Box:
     namespaces: frozenset[str] = frozenset()
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    imports: tuple[Path, ...] = ()
 
     def argv(
         self,
@@ -288,10 +289,6 @@ class Box:
                     worktree=str(self._own_worktree),
                 )
 
-    def worktree_path(self, path: Path) -> Path:
-        """The path in the worktree of a path in the project."""
-        return self._own_worktree / self._relative(path)
-
     @property
     def _links(self) -> dict[Path, Path]:
         """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
@@ -394,8 +391,8 @@ class Box:
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if imports := (*self.imports, *((self._site,) if surroundings.package() else ())):
-            variables["PYTHONPATH"] = os.pathsep.join(map(str, imports))
+        if surroundings.package():
+            variables["PYTHONPATH"] = str(self._site)
         if base_directory := surroundings.user_packages():
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
@@ -425,9 +422,7 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {
-            name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs", "imports")
-        }
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
@@ -494,6 +489,7 @@ def box_for_worktree(
     hosts: Iterable[str] = (),
     private: Iterable[str] = (),
     forward: Iterable[int] = (),
+    connections: int = CONNECTIONS,
     enforce: bool = True,
     untrusted: Iterable[str] = (),
     project: Path | None = None,
@@ -527,6 +523,7 @@ def box_for_worktree(
         hosts=tuple(hosts),
         private=tuple(private),
         forward=tuple(forward),
+        connections=connections,
         enforce=enforce,
         untrusted=tuple(untrusted),
         worktree=worktree.resolve(),
