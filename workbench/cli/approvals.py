@@ -318,7 +318,7 @@ def failure_text(payload: Mapping[str, Any]) -> str:
     attempts = ", ".join(f"{task}/{attempt}" for task, attempt in payload["attempts"])
     return (
         f"{payload['what']} fails ({payload['failure']}): {inert_line(payload['message'].partition(chr(10))[0])}; "
-        f"{counted(payload['agents'], 'agent')} claim no tasks until you approve (they go on) or reject (they end); "
+        f"{counted(payload['agents'], 'agent')} may claim no tasks until you approve (go on) or reject (stop them); "
         f"seen in the attempts {attempts} (task/attempt)"
     )
 
