@@ -317,7 +317,7 @@ def failure_text(payload: Mapping[str, Any]) -> str:
     """What fails, and which agents wait for the answer."""
     attempts = ", ".join(f"{task}/{attempt}" for task, attempt in payload["attempts"])
     return (
-        f"{payload['what']} fails ({payload['failure']}): {inert_line(payload['message'].partition(chr(10))[0])}; "
+        f"{payload['what']} fails ({payload['failure']}): {inert_line(payload['message'].partition(chr(10))[0].rstrip('.'))}; "
         f"{counted(payload['agents'], 'agent')} may claim no tasks until you approve (go on) or reject (stop them); "
         f"seen in the attempts {attempts} (task/attempt)"
     )
