@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workbench.errors import WorkbenchError
 from workbench.model import Level, Wire
-from workbench.ops import SYSTEM, Ctx, op
+from workbench.ops import SYSTEM, Command, Ctx, op
 from workbench.ops.duties import duty
 from workbench.services.tasks import attempts
 from workbench.services.worktrees import cleanup
@@ -60,7 +60,7 @@ class DiskUsage(Wire):
         return 0 < self.limit * NEAR <= self.bytes
 
 
-@op(allow=Level.READ, reads=True, tool=False, command="disk")
+@op(allow=Level.READ, reads=True, tool=False, command=Command("disk"))
 async def get_disk_usage(ctx: Ctx) -> DiskUsage:
     """Get what worktrees, environments, caches, logs, transcripts and kept work take on the disk."""
     kept = await ctx.read(attempts.all_kept)
