@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.confinement.outside_hosts import GREETING, Host, certify, host, resolve, serve_files, unused_port
-from tests.confinement.scene import PEOPLE, Scene
+from tests.confinement.scene import Scene
 from tests.users import SYSTEM_PYTHON
 from workbench.confinement import Box, outside
 from workbench.confinement.gate import Gate
@@ -28,11 +28,7 @@ from workbench.confinement.outside import Outside, Unreached
 from workbench.confinement.refusals import explanation
 from workbench.rules.hosts import HostRefusal, HostRules
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.timeout(120),
-    pytest.mark.parametrize("scene", PEOPLE, indirect=True),
-]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 
 @dataclass
