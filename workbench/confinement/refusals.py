@@ -18,6 +18,7 @@ from pathlib import Path
 
 from workbench.confinement.box import Box
 from workbench.rules.hosts import HostRefusal
+from workbench.state import outside
 from workbench.state.home import home
 from workbench.state.root import STATE
 from workbench.state.settings_file import NOT_TRUSTED
@@ -247,7 +248,7 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         return None
     if mode is None and _LOCKS.search(f"'{path}'"):
         return None
-    if STATE in real.parts:
+    if STATE in real.parts or real.is_relative_to(outside.directory().resolve()):
         return Refusal(f"{path} belongs to Workbench and cannot be used", Wall.FILES, "no setting opens it")
     if mode is not None and stat.S_ISSOCK(mode):
         return Refusal(f"{path} is a UNIX socket", Wall.SYSTEM_CALLS, "no setting opens those")
