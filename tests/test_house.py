@@ -59,6 +59,7 @@ ALONE = re.compile(r"^Alone: \S.*\.$", re.MULTILINE)
 WORDS = {
     "approvals": "approv|reject",
     "access": "persona|whoami|agent_tool|allowlist|allow_|untrusted",
+    "holds": "hold",
     "spaces": "project|session|team",
     "agents": "regist|ping|admission|^connection_|(get|list|update|assign|restore)_.*agent|token",
     "sharing": "context|event|_agent_history|export$|^import_",
@@ -69,6 +70,7 @@ WORDS = {
     "integration": "integrat",
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
+    "models": "_model_keys$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|unattended|workplace",

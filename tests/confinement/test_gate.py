@@ -321,9 +321,8 @@ async def test_addresses_that_change_are_checked_again_and_only_those_that_were_
 
 
 @pytest.mark.anyio
-async def test_a_command_has_a_limited_number_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "MOST_CONNECTIONS", 1)
-    reached = Outside(HostRules())
+async def test_a_command_has_a_limited_number_of_connections() -> None:
+    reached = Outside(HostRules(), connections=1)
     held = asyncio.Event()
 
     async def hold(streams: object) -> None:

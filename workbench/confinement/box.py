@@ -25,6 +25,8 @@ GUARD_SECONDS = 3
 SHM_BYTES = 1 << 30
 """How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
 _SHM = Path("/dev/shm")
+CONNECTIONS = 200
+"""How many connections a command has by its gate at a time, unless the box says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +103,13 @@ class Box:
 
     Args:
         project: the top of the person's checkout.
-        state: the state directory, of which the box has what it names.
+        state: the state directory, of which the box has what its repository needs.
         mounts: what the worktree has besides its own files. Mount points are made, and are empty: see `require_free`.
         hide: what cannot be read, although something around it can be.
         shm_bytes: the size of its own /dev/shm.
         devices: that it may use.
         programs: directories that come first in PATH.
         variables: of its commands, besides those that it always sets.
-        imports: directories that Python imports from first.
     """
 
     write: tuple[Path, ...]
@@ -118,6 +119,7 @@ class Box:
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
     forward: tuple[int, ...] = ()
+    connections: int = CONNECTIONS
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
     worktree: Path | None = None
@@ -130,7 +132,6 @@ class Box:
     namespaces: frozenset[str] = frozenset()
     programs: tuple[Path, ...] = ()
     variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    imports: tuple[Path, ...] = ()
 
     def argv(
         self,
@@ -209,7 +210,6 @@ class Box:
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
-            yield from (f"state={self.state}" for _ in self._covered_state)
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
@@ -263,13 +263,10 @@ class Box:
         """Whether nothing of the worktree's own is at a path of the project."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
-        return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
+        return self._is_state(path) or not _taken(self._own_worktree, self._relative(path))
 
-    @property
-    def _covered_state(self) -> tuple[Path, ...]:
-        """The state directory, if the worktree that stands there covers it."""
-        within = self.state is not None and self.state.is_relative_to(self._own_project)
-        return (self.state,) if self.state is not None and within else ()
+    def _is_state(self, path: Path) -> bool:
+        return self.state is not None and path.is_relative_to(self.state)
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._own_project)
@@ -292,17 +289,13 @@ class Box:
                     worktree=str(self._own_worktree),
                 )
 
-    def worktree_path(self, path: Path) -> Path:
-        """The path in the worktree of a path in the project."""
-        return self._own_worktree / self._relative(path)
-
     @property
     def _links(self) -> dict[Path, Path]:
         """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
         if self._has_own_files or self.worktree is None or self.project is None:
             return {}
         within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
-        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        within = (mount for mount in within if not self._is_state(mount.at))
         return {self._relative(mount.at): mount.source for mount in within}
 
     def _is_linked(self, mount: Mount) -> bool:
@@ -316,7 +309,7 @@ class Box:
         if not self.stands:
             return tuple(map(str, self._links))
         within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
-        return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
+        return tuple(str(self._relative(at)) for at in within)
 
     def inside(self, path: Path) -> Path:
         """The path by which a command in the box finds a path of this side."""
@@ -327,7 +320,6 @@ class Box:
         """The path on this side of a path in the box."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
         if self.stands:
-            pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
 
@@ -339,8 +331,6 @@ class Box:
     def translation_to(self, place: Path) -> Translation:
         """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
-        if self.stands:
-            pairs += [(state, state) for state in self._covered_state]
         if self.worktree is not None:
             pairs.append((self.inside(self.worktree), place))
         moved = [inside for inside, outside in pairs if inside != outside]
@@ -399,8 +389,8 @@ class Box:
             "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
-        if imports := (*self.imports, *((self._site,) if surroundings.package() else ())):
-            variables["PYTHONPATH"] = os.pathsep.join(map(str, imports))
+        if surroundings.package():
+            variables["PYTHONPATH"] = str(self._site)
         if base_directory := surroundings.user_packages():
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
@@ -430,9 +420,7 @@ class Box:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
         values: dict[str, Any] = dict(data)
-        values |= {
-            name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs", "imports")
-        }
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
         values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
         values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
         values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
@@ -499,6 +487,7 @@ def box_for_worktree(
     hosts: Iterable[str] = (),
     private: Iterable[str] = (),
     forward: Iterable[int] = (),
+    connections: int = CONNECTIONS,
     enforce: bool = True,
     untrusted: Iterable[str] = (),
     project: Path | None = None,
@@ -532,6 +521,7 @@ def box_for_worktree(
         hosts=tuple(hosts),
         private=tuple(private),
         forward=tuple(forward),
+        connections=connections,
         enforce=enforce,
         untrusted=tuple(untrusted),
         worktree=worktree.resolve(),

@@ -208,24 +208,6 @@ def _read_output(process: subprocess.Popen[bytes]) -> bytes | None:
     return None
 
 
-def import_directories(environment: Path, project: Path) -> Iterator[Path]:
-    """The directories of a project that an environment imports from, because the project is installed there editably.
-
-    Args:
-        environment: its directory, which may be in the project.
-    """
-    project, environment = project.resolve(), environment.resolve()
-    for packages in (found for pattern in _PACKAGES for found in environment.glob(pattern)):
-        for entry in _find_installs(packages):
-            directory = entry.directory.resolve()
-            if entry.noted.name == "direct_url.json":
-                continue  # the project's top, of which another file says what is imported
-            if entry.noted.suffix == ".py":
-                directory = directory.parent  # a finder names packages
-            if directory.is_relative_to(project) and not directory.is_relative_to(environment):
-                yield directory
-
-
 def _package_directories(readable: Iterable[Path], programs: Iterable[Path]) -> tuple[Path, ...]:
     """The package directories of this Python, of environments around, at or below readable directories, and of those
     on the PATH."""

@@ -11,14 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import ip_address
 
-from workbench.rules.hosts import LOOPBACK, HostRefusal, HostRules, as_name, not_found
+from workbench.rules.hosts import LOOPBACK, HostRefusal, HostRules, as_name, not_found, too_many
 
 KEPT_SECONDS = 60.0
 """How long the addresses of a name are used."""
 DIAL_SECONDS = 10.0
 """How long one address may take to accept a connection."""
-MOST_CONNECTIONS = 200
-"""The most connections of one command at a time; each takes two open files of this process."""
 MOST_REFUSALS = 100
 """The refusals that are kept of one command."""
 CHUNK = 1 << 16
@@ -55,9 +53,13 @@ class Unreached(Exception):
 
 
 class Outside:
-    """Reaches hosts for one command, as its rules allow, and keeps what it refused in `refused`."""
+    """Reaches hosts for one command, as its rules allow, and keeps what it refused in `refused`.
 
-    def __init__(self, rules: HostRules, resolve: Resolver | None = None) -> None:
+    Args:
+        connections: how many the command has at a time; each takes two open files of this process.
+    """
+
+    def __init__(self, rules: HostRules, resolve: Resolver | None = None, connections: int = 200) -> None:
         self.rules = rules
         self.refused: dict[HostRefusal, None] = {}
         self._resolve = resolve or self._ask_system
@@ -66,6 +68,7 @@ class Outside:
         self._kept: dict[str, tuple[float, Sequence[str]]] = {}
         self._told: set[tuple[str, int, str]] = set()
         self._connections: set[asyncio.Task[None]] = set()
+        self._most_connections = connections
         self._is_closed = False
 
     async def exists(self, name: str) -> bool:
@@ -192,10 +195,8 @@ class Outside:
         if self._is_closed:
             inner.reset()
             return
-        if len(self._connections) >= MOST_CONNECTIONS:
-            self._keep(
-                HostRefusal("TOO_MANY_CONNECTIONS", "another host", None, f"there are {MOST_CONNECTIONS} connections")
-            )
+        if len(self._connections) >= self._most_connections:
+            self._keep(too_many(self._most_connections))
             inner.reset()
             return
         self._connections.add(task)

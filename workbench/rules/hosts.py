@@ -128,7 +128,7 @@ REMEDIES = {
     "HOST_NOT_PUBLIC": 'the setting private opens it, with "{pattern}"',
     "HOST_NOT_FOUND": "check how it is written, and whether this machine finds it",
     "HOST_UNREACHABLE": "check whether this machine reaches it",
-    "TOO_MANY_CONNECTIONS": "use fewer at a time",
+    "TOO_MANY_CONNECTIONS": "the setting confinement_connections allows more",
 }
 """The codes of refusals, and what is to be done."""
 
@@ -141,6 +141,11 @@ def not_allowed(host: str, port: int | None) -> HostRefusal:
 def not_found(host: str, port: int | None) -> HostRefusal:
     """The refusal of a name without addresses."""
     return HostRefusal("HOST_NOT_FOUND", host, port, "its name has no address")
+
+
+def too_many(connections: int) -> HostRefusal:
+    """The refusal of a connection besides so many others."""
+    return HostRefusal("TOO_MANY_CONNECTIONS", "another host", None, f"there are {connections} connections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,11 @@ class HostRules:
                 most=MOST_PORTS,
             )
         return rules
+
+    @property
+    def opens_hosts(self) -> bool:
+        """Whether hosts are named that may be reached."""
+        return bool(self._open)
 
     @property
     def ports(self) -> frozenset[int]:

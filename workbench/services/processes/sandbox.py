@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.confinement import Box, abilities, box_for_worktree
-from workbench.confinement.editable import import_directories
 from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
@@ -136,6 +135,7 @@ def box(
         hosts=workplace.network,
         private=(*private, *workplace.private),
         forward=forward,
+        connections=settings.confinement_connections,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
         project=project,
@@ -149,11 +149,7 @@ def box(
     )
     _require_hidden(made)
     HostRules.parse(made.hosts, made.private)
-    if made.stands or project is None or opened.environment is None:
-        return made
-    # Where the worktree stands at its own path, an editable install names the checkout, which the box cannot read.
-    found = import_directories(opened.environment, made.project or project)
-    return replace(made, imports=tuple(dict.fromkeys(made.worktree_path(path) for path in found)))
+    return made
 
 
 def namespaces_of(settings: Settings) -> frozenset[str]:

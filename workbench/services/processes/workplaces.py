@@ -29,7 +29,6 @@ class OpenedPlaces:
     devices: tuple[Path, ...] = ()
     programs: tuple[Path, ...] = ()
     variables: Mapping[str, str] | None = None
-    environment: Path | None = None
 
 
 def of_settings(settings: Settings) -> Workplace:
@@ -72,7 +71,6 @@ def open_places(settings: Settings, workplace: Workplace, gpu: gpus.Gpu | None =
         devices=gpu.devices if gpu else (),
         programs=(environment.programs,) if environment else (),
         variables=variables,
-        environment=environment.directory if environment else None,
     )
 
 

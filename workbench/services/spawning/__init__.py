@@ -10,18 +10,22 @@ exists nowhere else.
 - `workplace_shown`: the operation that shows that
 - `startup`: the configuration of its process
 - `launch`: starting its process
+- `provider_keys`: the keys of model providers that answer for it
 - `queue`: agents that wait for a slot
 - `spawn`: the operations that spawn and restart agents
+- `fallback`: another profile for agents whose own is held
 - `manual`: workers that a person runs by hand
 - `unattended`: open tasks that no agent is left to do
 """
 
 from workbench.services.spawning import (
     definition,
+    fallback,
     launch,
     manual,
     newcomer,
     older_records,
+    provider_keys,
     queue,
     request,
     spawn,
@@ -33,10 +37,12 @@ from workbench.services.spawning import (
 
 __all__ = [
     "definition",
+    "fallback",
     "launch",
     "manual",
     "newcomer",
     "older_records",
+    "provider_keys",
     "queue",
     "request",
     "spawn",
