@@ -331,8 +331,10 @@ class Box:
     def translation_to(self, place: Path) -> Translation:
         """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands and self.state is not None:
+            pairs.append((self.state, self.state))
         if self.worktree is not None:
-            pairs.append((self.inside(self.worktree), place))
+            pairs += [(self.inside(self.worktree), place), (self.worktree, place)]
         moved = [inside for inside, outside in pairs if inside != outside]
         return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
 

@@ -740,8 +740,8 @@ e`):null;return a("ul",{class:"wb-list"},...i.slice(0,Mr),s)}function bm({id:i,a
 {class:"wb-added"},`+${t}`),a("span",{class:"wb-removed"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:i},i),s.includes(i)?a("span",{class:"\
 wb-state"},C("warning"),"conflict"):null,...n)}var xh={icon:"warning",label:"repeated failure",approve:()=>"Go on",approving:"Going on…",reject:"Stop the agents…",rejects:"Stop the agents",rejected:"The \
 agents were stopped; their tasks stay open.",title:({payload:i})=>i.what,origin:()=>"asked by Workbench",summary:({payload:{failure:i,message:t,agents:e,attempts:s}})=>[
-a("div",{class:"wb-wrap"},`${i}: ${et(t,500)}`),`${g(e,"agent")} claim no tasks until you answer. Seen in ${s.map(([n,o])=>`task ${n}, attempt ${o}`).join("; ")}\
-.`],discouraged:()=>!0,done:(i,{payload:t})=>`${t.what}: its agents go on.`};var ym={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
+a("div",{class:"wb-wrap"},`${i}: ${et(t,500)}`),`${g(e,"agent")} may claim no tasks until you answer. Seen in ${s.map(([n,o])=>`task ${n}, attempt ${o}`).join("\
+; ")}.`],discouraged:()=>!0,done:(i,{payload:t})=>`${t.what}: its agents go on.`};var ym={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
 t contact","question"],blocked:["Blocked","cancelled"]},vm=12e4;function Xe({state:i,last_seen:t},e){let[s,n]=ym[i]??[i,"question"];return i!=="reachable"&&i!==
 "polling"?[s,n]:[`${s} ${$t(t,e)}`,e-Date.parse(t)>vm?"question":n]}var km={APPROVED:"approved",PROPOSED:"proposed"},_m={WEBHOOK:"by webhook",POLL:"by polling"};
 function ji(i,t){return i.name.localeCompare(t.name,void 0,{numeric:!0})||(i.rid<t.rid?-1:1)}function Li(i){return i?`${km[i.status]}, ${_m[i.edge_type]}`:"none"}

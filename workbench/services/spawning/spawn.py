@@ -166,8 +166,7 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     await asyncio.to_thread(places.check_usable, ctx.settings, workplace)
     pid = await ctx.repositories.shielded(_restart(ctx, agent))
     status, unused = Registration(agent["registration_status"]), [*workplace.warnings, *checked.unused]
-    spawned = await _describe(ctx, agent, status, pid, unused)
-    return spawned.model_copy(update={"opens": workplace.opened})
+    return (await _describe(ctx, agent, status, pid, unused)).model_copy(update={"opens": workplace.opened})
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:
