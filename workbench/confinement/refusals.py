@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -34,6 +35,7 @@ _REFUSED = re.compile(
 )
 _READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.I)
 _UNREACHED = re.compile(r"(failed|could ?n[o']t|unable) (to )?connect|connection to server", re.I)
+_NOT_SERVED = re.compile(r"connection refused|\bECONNREFUSED\b", re.I)
 _UNRESOLVED = re.compile(
     r"could not resolve|temporary failure in name resolution|name or service not known|name does not resolve"
     r"|nodename nor servname|no such host|unknown host|getaddrinfo|\b(?:EAI_AGAIN|EAI_NONAME|ENOTFOUND|NXDOMAIN)\b",
@@ -59,7 +61,9 @@ _PORT = re.compile(
     r"|(?:\b\d+\.\d+\.\d+\.\d+|\blocalhost|\]|://[\w.-]+):(?P<address>\d{1,5})\b",
     re.I,
 )
-_TELLING = (_REFUSED, _UNREACHED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
+_LISTENS = "0A"
+"""The state of a socket that listens, in the tables of /proc/net."""
+_TELLING = (_REFUSED, _UNREACHED, _NOT_SERVED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
 
 
 _ALSO_OPENED_BY = {"confinement_read": ("read", "include"), "confinement_connect": ("network", "private")}
@@ -189,16 +193,13 @@ LISTENING = Refusal("It cannot listen on a port", Wall.NETWORK)
 UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
 LOCKING = _opened(f"It cannot use {SHARED_MEMORY}, which locks between processes need", Wall.FILES, "confinement_write")
 LOOKING_UP = _opened(
-    "It cannot look up names of machines",
-    Wall.NETWORK,
-    "confinement_connect",
-    "{} allows that with a port (443)",
+    "It cannot look up names of machines", Wall.NETWORK, "network", '{} opens hosts, such as "pypi.org"'
 )
 
 
 def of_port(port: int, box: Box) -> Refusal | None:
     """Why a connection to a port is refused; None if it is not."""
-    if port in box.connect or not 0 < port < 65_536:
+    if port in (*box.connect, *box.forward) or not 0 < port < 65_536:
         return None
     what = f"It cannot connect to port {port}"
     return _opened(what, Wall.NETWORK, "confinement_connect", "{} opens it, on every host")
@@ -266,11 +267,27 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
 
 
 def _explain_ports(line: str, box: Box) -> Iterator[Refusal]:
-    if _LISTENING.search(line) or not (_REFUSED.search(line) or _UNREACHED.search(line)):
+    if _LISTENING.search(line):
         return
+    is_refused = bool(_REFUSED.search(line) or _UNREACHED.search(line))
     for match in _PORT.finditer(line):
-        if refusal := of_port(int(match["named"] or match["pair"] or match["address"]), box):
+        port = int(match["named"] or match["pair"] or match["address"])
+        if is_refused and (refusal := of_port(port, box)):
             yield refusal
+        elif box.has_own_network and _NOT_SERVED.search(line) and of_port(port, box) and _is_served(port):
+            what = f"It cannot connect to port {port} of this machine, because its loopback is its own"
+            yield _opened(what, Wall.NETWORK, "private", f'{{}} opens it, with "127.0.0.1:{port}"')
+
+
+def _is_served(port: int) -> bool:
+    """Whether something outside listens on a port."""
+    suffix = f":{port:04X}"
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError), Path("/proc/net", name).open(encoding="ascii") as table:
+            rows = (line.split() for line in table)
+            if any(row[1].endswith(suffix) and row[3] == _LISTENS for row in rows):
+                return True
+    return False
 
 
 def _explain_program(name: str, box: Box) -> Iterator[Refusal]:
