@@ -70,6 +70,7 @@ WORDS = {
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
     "models": "_model_keys$",
+    "spending": "usage$|costs$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|unattended",

@@ -44,6 +44,8 @@ from workbench.services.personalities import network as koi_network
 from workbench.services.personalities.exchange import receiving
 from workbench.services.processes import reattach, termination
 from workbench.services.spawning import provider_keys
+from workbench.services.spending import ledger
+from workbench.services.spending.ledger import ModelSpending
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
@@ -310,6 +312,15 @@ class Workbench:
             text = f"The key of {provider} was taken away since the attempt began. `workbench keys add {provider}`."
             raise Unavailable("KEY_GONE", text)
         return key
+
+    async def book(self, caller: Caller, spent: ModelSpending) -> None:
+        """Book a request that an attempt's command has made; see `ledger.book`. A failure of the store is logged."""
+        task_id, attempt = caller.attempt or (None, None)
+        whole = replace(spent, agent=caller.agent, task_id=task_id, attempt=attempt)
+        try:
+            await ledger.book(self._ctx, whole)
+        except WorkbenchError as error:
+            log.error("a request to %s could not be booked: %s: %s", spent.provider, error.code, error.message)
 
     @property
     def gateway(self) -> GatewayState:

@@ -60,7 +60,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Agents": ("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "personas", "define", "profiles"),
     "Worktrees": ("worktrees", "discard"),
     "Experiments": ("runs", "sweep"),
-    "Questions": ("report", "sql", "views", "events", "history", "export", "import", "performance"),
+    "Questions": ("costs", "report", "sql", "views", "events", "history", "export", "import", "performance"),
     "Chat and tools": ("chat", "conversations", "tools", "koi", "personalities"),
     "Admission and access": (
         *("rules", "allowlist", "grant", "revoke", "agent-tools", "token", "connect", "trust"),

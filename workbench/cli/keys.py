@@ -57,7 +57,7 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     said = "It was not tried."
     if not untried:
         trial = run_alone(
-            model_keys.tried(ProviderKey(provider, base, about.keys[0].header, "you", value), TRIAL_SECONDS)
+            model_keys.try_key(ProviderKey(provider, base, about.keys[0].header, "you", value), TRIAL_SECONDS)
         )
         if trial.state == "refused":
             raise BadInput("KEY_REFUSED", f"{trial.detail} Nothing was kept.")

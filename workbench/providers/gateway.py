@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from cachetools import LRUCache, TTLCache
 
+from workbench.rules.models.prices import Prices
 from workbench.rules.models.upstream import ProviderKey
 
 AGENTS = 10_000
@@ -37,6 +38,9 @@ class GatewayState:
         """Held while the keys of an agent are read."""
         self.trials: LRUCache[str, tuple[str, str]] = LRUCache(TRIALS)
         """The state of each key when it was last used, and a sentence about it, by fingerprint."""
+
+        self.prices: tuple[int | None, Prices] | None = None
+        """The prices of models, and when the person's table of them was changed last."""
 
     def note(self, key: ProviderKey, state: str, detail: str) -> None:
         """Note what a provider said about a key."""

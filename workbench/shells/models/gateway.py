@@ -32,11 +32,14 @@ from workbench.rules.models.upstream import (
     sent_headers,
     sent_query,
 )
+from workbench.rules.models.usage import with_usage
 from workbench.shells.gate import MODELS, models_failure, stopped
 from workbench.shells.http.endpoints import caller_of, read_body
 from workbench.shells.models.events import EventLimit, TooLongEventError
+from workbench.shells.models.metering import Meter
 
 CONNECT_SECONDS = 20.0
+CHAT_COMPLETIONS = "v1/chat/completions"
 LARGEST_ERROR = 65_536
 """Bytes of an error of a provider that are passed on."""
 _JSON = ("application/json", "text/event-stream")
@@ -92,9 +95,12 @@ class Gateway:
             raise BadInput("BAD_MESSAGE", "Send the request uncompressed.")
         with self._counted(request):
             body = await read_body(request, self._settings.max_model_request_bytes)
+            if path == CHAT_COMPLETIONS:
+                body = with_usage(body)
+            meter = Meter(self._workbench, caller_of(request), provider, path, body)
             key = await self._workbench.provider_key(caller_of(request), provider.id)
-            upstream = await self._sent(request, provider, key, body)
-        return await self._returned(request, provider, key, upstream)
+            upstream = await self._sent(request, provider, key, body, meter)
+        return await self._returned(request, provider, key, upstream, meter)
 
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
@@ -119,7 +125,7 @@ class Gateway:
             del self._under_way[token]
 
     async def _sent(
-        self, request: Request, provider: UpstreamProvider, key: ProviderKey, body: bytes
+        self, request: Request, provider: UpstreamProvider, key: ProviderKey, body: bytes, meter: Meter
     ) -> httpx2.Response:
         """The answer to a request as it begins; its body is still to be read.
 
@@ -132,10 +138,14 @@ class Gateway:
         try:
             message = self._http.build_request(request.method, url, headers=headers, content=body or None)
             return await unless_gone(request, self._http.send(message, stream=True))
+        except ClientDisconnect:
+            await meter.failed(None, "CLIENT_LEFT")
+            raise
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             where = urlsplit(key.base).netloc.rpartition("@")[2]
             self._workbench.gateway.note(key, "unreachable", f"{provider.name} did not answer at {where}.")
             log.warning("%s does not answer: %s", provider.id, type(error).__name__)
+            await meter.failed(None, "PROVIDER_UNREACHABLE")
             raise Unavailable(
                 "PROVIDER_UNREACHABLE",
                 f"{provider.name} does not answer at {where} ({type(error).__name__}). Try again later.",
@@ -154,14 +164,15 @@ class Gateway:
         return self._client
 
     async def _returned(
-        self, request: Request, provider: UpstreamProvider, key: ProviderKey, upstream: httpx2.Response
+        self, request: Request, provider: UpstreamProvider, key: ProviderKey, upstream: httpx2.Response, meter: Meter
     ) -> Response:
         """The response for an answer: passed through, or an error without what it says of the person."""
         status, kind = upstream.status_code, upstream.headers.get("content-type", "").partition(";")[0].strip().lower()
         if status == 200 and kind in _JSON:
             self._workbench.gateway.note(key, "accepted", f"{provider.name} accepts the key.")
             headers = returned_headers(upstream.headers.items())
-            return Passage(upstream, headers, self._passed(provider, upstream, is_stream=kind == _JSON[1]))
+            meter.begin(is_stream=kind == _JSON[1])
+            return Passage(upstream, headers, self._passed(provider, upstream, meter), meter)
         try:
             if 300 <= status < 400:
                 raise Refused(
@@ -172,7 +183,11 @@ class Gateway:
             if kind != "application/json" or 200 <= status < 300:
                 text = f"{provider.name} answered with {kind or 'something'} and status {status}, not as a model does."
                 raise Unavailable("PROVIDER_FAILED", f"{text} Check its address.")
+            await meter.failed(status, None)
             return await self._passed_error(provider, key, upstream)
+        except WorkbenchError as error:
+            await meter.failed(status, error.code)
+            raise
         finally:
             await upstream.aclose()
 
@@ -197,19 +212,21 @@ class Gateway:
         return JSONResponse(said, status, headers)
 
     async def _passed(
-        self, provider: UpstreamProvider, upstream: httpx2.Response, *, is_stream: bool
+        self, provider: UpstreamProvider, upstream: httpx2.Response, meter: Meter
     ) -> AsyncIterator[bytes]:
         """The body of an answer as it comes. One that is cut ends with an error that the clients read."""
-        limit = EventLimit(self._settings.max_model_event_bytes, is_stream=is_stream)
+        limit = EventLimit(self._settings.max_model_event_bytes, is_stream=meter.is_stream)
         stopping = asyncio.create_task(self._stopping.wait())
         chunks = upstream.aiter_raw()
         try:
             while (chunk := await _next(chunks, stopping)) is not None:
                 limit.take(chunk)
+                meter.take(chunk)
                 yield chunk
         except (httpx2.HTTPError, TooLongEventError, WorkbenchError) as error:
             log.warning("an answer of %s was cut: %s", provider.id, type(error).__name__)
-            if not is_stream:
+            meter.cut(error.code if isinstance(error, WorkbenchError) else "PROVIDER_FAILED")
+            if not meter.is_stream:
                 raise CutError from error
             yield _last_event(provider.id, error)
         finally:
@@ -223,8 +240,11 @@ class CutError(Exception):
 class Passage(Response):
     """Streams an answer through; closes the provider's side however it ends."""
 
-    def __init__(self, upstream: httpx2.Response, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, upstream: httpx2.Response, headers: Mapping[str, str], body: AsyncIterator[bytes], meter: Meter
+    ) -> None:
         super().__init__(None, upstream.status_code, headers)
+        self._meter = meter
         self._upstream = upstream
         self._body = body
 
@@ -242,11 +262,13 @@ class Passage(Response):
                 task.cancel()
             await asyncio.wait({streaming, leaving})
             await self._upstream.aclose()
+            await self._meter.ended(is_complete=False)  # unless it is booked
 
     async def _stream(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
         async for chunk in self._body:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self._meter.ended(is_complete=True)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
