@@ -73,7 +73,7 @@ WORDS = {
     "spending": "usage$|costs$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
-    "spawning": "spawn|restart_agent|enlist|unattended",
+    "spawning": "spawn|restart_agent|enlist|unattended|workplace",
     "attempts": "attempt|task_artifact$",
     "conversations": "conversation|message|answer|frames|^ask$|turn|_models$|_model_requests$",
     "definitions": "^agent_|_(rule|reference)s?$",

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import psutil
 
-from workbench.confinement import Box, BoxLimits
+from workbench.confinement import Box, BoxLimits, abilities
 from workbench.drivers import AgentSetup
 from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile
@@ -42,6 +42,7 @@ class Runner:
     grace: float = 3.0
     adopts_orphans: bool = False
     confined: bool = False
+    hosts: tuple[str, ...] = ()
     definition: AgentSetup | None = None
     secret_variables: tuple[str, ...] = ()
 
@@ -51,7 +52,14 @@ class Runner:
             url="http://127.0.0.1:1",
             token="wba_secret",
             scratch=self.scratch,
-            box=Box(write=(self.place,) if self.confined else (), read=(), scratch=self.scratch, enforce=self.confined),
+            box=Box(
+                write=(self.place,) if self.confined else (),
+                read=(),
+                scratch=self.scratch,
+                hosts=self.hosts,
+                enforce=self.confined,
+                namespaces=abilities().namespaces if self.hosts else frozenset(),
+            ),
             project=self.place,
             profile=self.profile,
             agent_mcp_url="http://127.0.0.1:1/mcp",

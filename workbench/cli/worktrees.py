@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -227,7 +225,9 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
-    from workbench.confinement.editable import require_own_files
+    from workbench.cli import told_output
+    from workbench.confinement.editable import own_path, preceded
+    from workbench.confinement.gate import Gate
     from workbench.git import Repository
     from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
     from workbench.services.worktrees.update import learn_target
@@ -243,18 +243,16 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     box = box_of(client.settings, repository, place)
     if commit := repository.resolve(worktree["integration_target"]):
         learn_target(checkout_of(client.settings, repository, place), worktree, commit)
-    require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
+    environment = box.environment(os.environ)
+    environment = preceded(environment, own_path(box, client.settings.project, place.path, environment))
     words = command[1:] if command[0] == "--" else command
-    with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
-        code = _wait(process)
+    with Gate.beside(box) as gate:
+        argv = box.argv(words, guarded=True, way_out=gate.way_out)
+        environment |= gate.environment
+        code = told_output.run(argv, box.translation, place.path, environment, gate.pass_fds)
+    for refusal in gate.refused:
+        click.echo(f"workbench: {refusal}", err=True)
     ctx.exit(code if code >= 0 else 128 - code)
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
-    while True:
-        with suppress(KeyboardInterrupt):
-            return process.wait()
 
 
 worktrees.add_command(requested_changes)

@@ -29,10 +29,11 @@ Do not run git by hand in a worktree without a box: a worker controls its settin
 from workbench.git.checkout import Checkout
 from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
+from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
 from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
-from workbench.git.repository import FileChange, Repository, Size
+from workbench.git.repository import FileChange, FileContent, Repository, Size
 from workbench.git.resolution import Resolution
 from workbench.git.run import CommitIdentity, Wrap
 
@@ -41,7 +42,9 @@ __all__ = [
     "Commit",
     "CommitIdentity",
     "FileChange",
+    "FileContent",
     "FileDiff",
+    "IncludedFile",
     "Integration",
     "MergePreview",
     "Repository",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
@@ -35,7 +35,8 @@ class Checkout:
 
     So every git command goes through `wrap`, which confines it to what the worker may do anyway, and its output is not
     trusted. `environment` holds its variables, besides those of git (None: those of this process); `limit` is in
-    seconds.
+    seconds. `seen_at` is the path of the worktree in its box (None: the same), and `told` changes paths there
+    in messages to those here.
     """
 
     path: Path
@@ -43,6 +44,8 @@ class Checkout:
     wrap: Wrap = list
     environment: Mapping[str, str] | None = None
     limit: float = 600.0
+    seen_at: Path | None = None
+    told: Callable[[str], str] = str
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch (None: detached HEAD) and the commit (None: no commit yet)."""
@@ -316,7 +319,8 @@ class Checkout:
         if not self.path.is_dir():
             raise Unavailable("GIT_FAILED", f"{self.path} does not exist.", stderr="")
         # Without these, git in a worktree that lost its .git would find the main checkout.
-        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), "GIT_OPTIONAL_LOCKS": "0"}
+        seen_at = self.seen_at or self.path
+        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(seen_at), "GIT_OPTIONAL_LOCKS": "0"}
         variables = {**NOBODY, **places, **(env or {})}
         result = run(
             arguments,
@@ -329,7 +333,7 @@ class Checkout:
             bound=bound,
             then=then,
         )
-        return result.expect(ok)
+        return replace(result, err=self.told(result.err)).expect(ok)
 
 
 def _filter_patterns(names: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from workbench.git import (
     commits,
     diff,
     imports,
+    included,
     integration,
     opening,
     predict,
@@ -26,6 +27,7 @@ from workbench.git import (
 from workbench.git.checkout import Checkout
 from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
+from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
@@ -41,6 +43,15 @@ class FileChange:
     path: str
     added: int | None
     removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """A file as a branch has it: how many bytes, and whether git takes it for binary."""
+
+    path: str
+    bytes: int
+    binary: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,27 @@ class Repository(Plumbing):
         base = self.merge_base(ours, theirs) or self.empty_tree()
         rows = self.read("diff-tree", "-r", "--numstat", *PATCH_FREE, base, theirs).fields
         return [_file_change(row) for row in rows]
+
+    def contents(self, target: str, branch: str) -> list[FileContent]:
+        """The files that `branch` added or changed since it forked from `target`; links to other commits are left out.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        ours, theirs = self.commit(target), self.commit(branch)
+        base = self.merge_base(ours, theirs) or self.empty_tree()
+        shape = ("--raw", "--numstat", "--no-abbrev", "--diff-filter=AMT", *PATCH_FREE)
+        fields = self.read("diff-tree", "-r", *shape, base, theirs).fields
+        blobs = {path: facts.split(b" ")[3] for facts, path in _pairs(fields)}
+        counts = (row.split(b"\t", 2) for row in fields[2 * len(blobs) :])
+        binary = {path for added, _, path in counts if added == b"-"}
+        sizes = self.read("cat-file", "--batch-check=%(objecttype) %(objectsize)", stdin=b"\n".join(blobs.values()))
+        answers = zip(blobs, sizes.text.splitlines(), strict=True)
+        return [
+            FileContent(displayed(path), int(answer.removeprefix("blob ")), path in binary)
+            for path, answer in answers
+            if answer.startswith("blob ")
+        ]
 
     def bare_links(self, target: str, branch: str) -> list[str]:
         """The paths that `branch` made links to commits of other repositories since it forked, without a submodule.
@@ -269,7 +301,23 @@ class Repository(Plumbing):
         options = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
         return [displayed(row).rstrip("/") for row in self.read("ls-files", *options).fields]
 
+    def find_included(self, patterns: Sequence[str], most_bytes: int) -> list[IncludedFile]:
+        """The ignored files of the person's checkout that patterns as in ``.gitignore`` select.
+
+        Raises:
+            BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``.
+        """
+        return included.find(self, patterns, most_bytes)
+
     # -- changing
+
+    def copy_included(self, path: Path, files: Sequence[IncludedFile]) -> list[str]:
+        """Copy such files into the worktree at `path`, where it has nothing; the paths of the copies.
+
+        Raises:
+            Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
+        """
+        return included.copy(self.root, path, files)
 
     @contextmanager
     def lock(self, limit: float | None = None) -> Iterator[None]:
@@ -307,10 +355,14 @@ class Repository(Plumbing):
         """
         return worktrees.add(self, path, git_dir, branch, start, existing)
 
-    def anchor_worktree(self, path: Path, git_dir: Path) -> None:
-        """Update the paths in a worktree whose project was moved or copied: to itself, its own repository,
-        this repository, and git's record of it here. What a worker wrote there is not trusted."""
-        worktrees.anchor(self, path, git_dir)
+    def anchor_worktree(self, path: Path, git_dir: Path, ignored: Iterable[str] = ()) -> None:
+        """Update the paths in a worktree that an earlier version made, or whose project was moved or copied: to its own
+        repository, this repository, and git's record of it here. What a worker wrote there is not trusted.
+
+        Args:
+            ignored: paths in the worktree that git ignores from now on.
+        """
+        worktrees.anchor(self, path, git_dir, ignored)
 
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
         """Delete the worktree at `path` with all its files, and its own repository; its branch stays.
@@ -415,6 +467,15 @@ class Repository(Plumbing):
     def ask(self, *arguments: str, bound: Bound) -> GitResult:
         """Run git without optional locks and accept any exit code; for other modules of this package."""
         return self.write(*arguments, ok=None, env={"GIT_OPTIONAL_LOCKS": "0"}, bound=bound)
+
+
+def _pairs(fields: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The facts and the path of each change at the beginning of the output of ``--raw -z``."""
+    rows = iter(fields)
+    for facts in rows:
+        if not facts.startswith(b":"):
+            return
+        yield facts, next(rows)
 
 
 def _file_change(row: bytes) -> FileChange:

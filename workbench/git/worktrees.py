@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -44,8 +45,8 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
             undo.callback(repository.write, "update-ref", "-d", f"refs/heads/{branch}", commit)
         undo.callback(_forget, repository, path)
         _register(repository, path, branch or commit)
-        clones.make(repository, path, git_dir, branch, commit)
-        (path / ".git").write_bytes(_pointer(path, git_dir))
+        clones.make(repository, git_dir, branch, commit)
+        (path / ".git").write_bytes(_pointer(git_dir))
         clones.fill(repository, path, git_dir, commit)
         undo.pop_all()
     return commit
@@ -63,22 +64,35 @@ def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
     _forget(repository, path)
 
 
-def anchor(repository: Plumbing, path: Path, git_dir: Path) -> None:
+def anchor(repository: Plumbing, path: Path, git_dir: Path, ignored: Iterable[str] = ()) -> None:
     """See `Repository.anchor_worktree`."""
     path, git_dir = _locate(repository.root / path), _locate(repository.root / git_dir)
     if not path.is_dir() or not git_dir.is_dir() or path.is_symlink() or git_dir.is_symlink():
         return
     _anchor_record(repository, path)
-    pointer, worktree = _pointer(path, git_dir), f'\tworktree = "{os.path.relpath(path, git_dir)}"'
-    borrowed = os.fsdecode(clones.alternates(repository, git_dir))
-    _rewrite(path, [".git"], lambda text: os.fsdecode(pointer) if _is_moved(text, "gitdir: ", git_dir) else text)
+    pointer, borrowed = _pointer(git_dir), os.fsdecode(clones.alternates(repository, git_dir))
+    _rewrite(path, [".git"], lambda text: os.fsdecode(pointer) if _leads(text, "gitdir: ", git_dir) else text)
     _rewrite(git_dir, ["objects", "info", "alternates"], lambda _: borrowed)
 
     def settings(text: str) -> str:
-        lines = (worktree if _is_moved(line.strip(), "worktree = ", path) else line for line in text.split("\n"))
-        return "\n".join(lines)
+        """Without the worktree's path, which earlier versions wrote."""
+        return "\n".join(line for line in text.split("\n") if not _leads(line.strip(), "worktree = ", path))
+
+    rules = [f"/{_literal(name)}" for name in ignored]
+
+    def exclude(text: str) -> str:
+        missing = [rule for rule in rules if rule not in text.split("\n")]
+        return "".join(
+            (text, "\n" if missing and text and not text.endswith("\n") else "", *(f"{rule}\n" for rule in missing))
+        )
 
     _rewrite(git_dir, ["config"], settings)
+    _rewrite(git_dir, ["info", "exclude"], exclude)
+
+
+def _literal(name: str) -> str:
+    """A path as a rule of git for what it ignores."""
+    return re.sub(r"([\\*?\[\] ])", r"\\\1", name)
 
 
 def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> None:
@@ -101,14 +115,15 @@ def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) ->
         os.replace(temporary, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def _pointer(path: Path, git_dir: Path) -> bytes:
-    return b"gitdir: " + os.fsencode(os.path.relpath(git_dir, path)) + b"\n"
+def _pointer(git_dir: Path) -> bytes:
+    """What leads from a worktree to its repository, by whichever of its paths it is reached."""
+    return b"gitdir: " + os.fsencode(git_dir) + b"\n"
 
 
-def _is_moved(line: str, before: str, place: Path) -> bool:
-    """Whether a line holds an absolute path that ends in the name of `place`."""
+def _leads(line: str, before: str, place: Path) -> bool:
+    """Whether a line holds a path that ends in the name of `place`, which it has wherever the project is."""
     target = line.removeprefix(before).strip().strip('"')
-    return target != line and Path(target).is_absolute() and Path(target).name == place.name
+    return line.startswith(before) and Path(target).name == place.name
 
 
 def _anchor_record(repository: Plumbing, path: Path) -> None:

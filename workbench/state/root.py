@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from workbench.errors import BadInput, Refused, Unavailable
+from workbench.state import outside
 from workbench.system.users import owner, user_name
 
 PROJECT_VARIABLE = "WORKBENCH_PROJECT"
@@ -19,7 +20,8 @@ def find_project(start: Path | None = None) -> Path:
 
     It is `WORKBENCH_PROJECT` if set. Otherwise it is the nearest directory with an `.aiswarm/` of this user, but none
     above the repository that `start` is in; else the top level of that repository; else `start` itself. A directory
-    inside an `.aiswarm/` of this user, such as a worktree, belongs to the project of that `.aiswarm/`.
+    inside an `.aiswarm/` of this user, such as a worktree, belongs to the project of that `.aiswarm/`, and so does a
+    worktree that lies outside of it.
 
     Raises:
         BadInput: ``NOT_A_DIRECTORY``: the current directory was removed.
@@ -113,7 +115,7 @@ def _current_directory() -> Path:
 def _project_around(here: Path) -> Path | None:
     """The project whose state directory `here` is in; of several, the outermost: workers can create inner ones."""
     state_directories = [path for path in (here, *here.parents) if path.name == STATE and _is_own_directory(path)]
-    return state_directories[-1].parent if state_directories else None
+    return state_directories[-1].parent if state_directories else outside.project_around(here)
 
 
 def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
@@ -123,3 +125,17 @@ def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
 def _is_own_directory(path: Path) -> bool:
     # os.path.isdir does not raise where a directory above may not be entered.
     return os.path.isdir(path) and owner(path) == os.geteuid()  # noqa: PTH112
+
+
+def state_around(path: Path) -> Path | None:
+    """The state directory that an absolute path is in."""
+    return next((parent for parent in path.parents if parent.name == STATE), None)
+
+
+def shared_objects(borrowed: Iterable[Path], top: Path, state: Path) -> dict[Path, Path]:
+    """The second path of each object directory within a checkout, by which the repositories of worktrees name it.
+
+    Where a worktree stands at the checkout's path, that has another `.git`.
+    """
+    within = (path for path in borrowed if path.is_relative_to(top))
+    return {path: state / "objects" / str(number) for number, path in enumerate(within)}

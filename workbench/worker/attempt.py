@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.drivers import Configuration, ModelAccess
 from workbench.git import CommitIdentity
@@ -105,6 +106,8 @@ class Worker:
     """See `ProcessTree`."""
     token: str | None = field(default=None, repr=False)
     """The command's own token, valid for the attempt, if its profile passes one on."""
+    python_path: str = ""
+    """What stands first in its PYTHONPATH; see `own_path`."""
     model_token: str | None = field(default=None, repr=False)
     """The command's token for models, valid for the attempt, if the server answers for a provider."""
 
@@ -126,7 +129,7 @@ async def run(
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
-    Secrets are masked in everything that the command writes; see `_secrets`.
+    Secrets are masked in everything that the command writes, see `secrets_of`, and its paths are those outside its box.
 
     Args:
         task: the task as the server gave it.
@@ -137,14 +140,20 @@ async def run(
         Unavailable: ``PROCESS_SURVIVED``.
     """
     try:
-        mask = Mask(set(_secrets(worker)))
+        mask = Mask(set(secrets_of(worker)))
     except OSError as error:
         return _fail_to_start(error)
-    outcome = await _run(worker, task, cwd, on_line, mask)
+    outcome = _tell(await _run(worker, task, cwd, on_line, mask), worker.config.box)
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
+
+
+def _tell(outcome: AttemptOutcome, box: Box) -> AttemptOutcome:
+    """An outcome with the paths in what the command made as they are outside its box; its error has them already."""
+    made = [str(box.outside(Path(name))) if name.startswith("/") else name for name in outcome.artifacts]
+    return replace(outcome, result=box.translation.data(outcome.result), artifacts=made)
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
@@ -157,7 +166,7 @@ def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
             yield f"[the result names the artifact {path}, which is no file of the worktree]"
 
 
-def _secrets(worker: Worker) -> Iterator[str]:
+def secrets_of(worker: Worker) -> Iterator[str]:
     """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables and in
     the files that it gets from the person's home.
 
@@ -181,9 +190,10 @@ async def _run(
     if worker.config.profile.command is None and not task["run"]:
         return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
+    translation = worker.config.box.translation
 
     def keep(line: str) -> None:
-        line = masked(line)
+        line = translation.text(masked(line))
         tail.add(line)
         telling.add(line)
         on_line(line)
@@ -198,7 +208,7 @@ async def _run(
             return _fail_to_start(error)
         if result.status == 0 and result.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
-        refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), attempt_command.cwd)
+        refusals = explanation(telling.lines, attempt_command.box, attempt_command.cwd, result.refused)
     return _failure(result, tail, refusals)
 
 
@@ -257,7 +267,9 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
         words, box = definition.limited(words, config.definition, profile, box)
         argv = [*words, *added.arguments]
     return WorkerCommand(
-        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
+        argv=["/bin/sh", "-c", argv] if isinstance(argv, str) else argv,
+        box=box,
+        backstop=_backstop(config.limits),
         cwd=cwd,
         environment=_environment(worker, task, box, values, added),
         stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),
@@ -289,7 +301,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "system_prompt": config.definition.system_prompt if config.definition else "",
         "system_prompt_file": str(scratch_dir / definition.SYSTEM_PROMPT),
         "scratch": str(scratch_dir),
-        "worktree": str(cwd),
+        "worktree": str(config.box.inside(cwd.resolve())),
         "project": str(config.project),
         "agent_id": worker.agent_id,
         "function": config.function or "",
@@ -329,7 +341,7 @@ def _environment(
         | dict(added.environment)
         | dict(config.environment)
     )
-    return box.environment(os.environ) | of_agent | contract | of_profile
+    return preceded(box.environment(os.environ) | of_agent | contract | of_profile, worker.python_path)
 
 
 def _copy(profile: rules.Profile, scratch_dir: Path, models: ModelAccess | None) -> None:

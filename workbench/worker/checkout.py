@@ -79,7 +79,7 @@ class WorkerCheckout:
             repository, place = self._repository(), self._worktree.path
             paths = repository.submodules(self._base) if self._base else ()
             submodules = [path for path in paths if not os.path.lexists(place / path / ".git")]
-            ignored = surroundings.named(repository.ignored(), output, str(place))
+            ignored = surroundings.named(repository.ignored(), output, str(place.resolve()))
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)
             return ""
@@ -105,5 +105,6 @@ class WorkerCheckout:
         unverified.require_sound(self._worktree.git_dir)
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
-            environment = box.environment(os.environ) | inherited_mark()
-            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.guarded, environment))
+            environment, place = box.environment(os.environ) | inherited_mark(), self._worktree.path
+            checkout = Checkout(place, self._worktree.git_dir, box.guarded, environment)
+            return work(replace(checkout, seen_at=box.inside(place.resolve()), told=box.told))

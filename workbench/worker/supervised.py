@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.confinement.editable import require_own_files
+from workbench.confinement.editable import own_path
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
-from workbench.worker import attempt, surroundings
+from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
@@ -98,12 +98,16 @@ class SupervisedAttempt:
                 raise
             return AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
         try:
-            await asyncio.to_thread(self._require_own_files)
+            path = await asyncio.to_thread(self._own_path)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        worker = replace(await self.worker(), token=begun["token"], model_token=begun["model_token"])
+        tokens = {"token": begun["token"], "model_token": begun["model_token"]}
+        worker = replace(await self.worker(), **tokens, python_path=path)
         if self.checkout:
             await self.checkout.fetch_branches()
+
+        if failure := await preparation.prepare(worker):
+            return failure
 
         async def send(note: str) -> None:
             await self.api.call("report_task_progress", progress_note=note, **self.claim.attempt)
@@ -111,16 +115,19 @@ class SupervisedAttempt:
         async with ProgressReporter(send).sending() as on_line:
             cwd = self.config.worktree.path if self.config.worktree else None
             outcome = await attempt.run(worker, self.claim.task, cwd, on_line)
+            if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
+                on_line(note)
         if surroundings.misses_something(outcome):
             missing = await self.checkout.missing(outcome.error) if self.checkout else surroundings.NO_WORKTREE
             outcome = replace(outcome, error=f"{outcome.error}\n{missing}".rstrip())
         return outcome
 
-    def _require_own_files(self) -> None:
-        """Refuse an environment that imports the project's files, not the worktree's; see `require_own_files`."""
-        if self.config.worktree is not None:
-            programs = self.config.box.environment(os.environ) | dict(self.config.environment)
-            require_own_files(self.config.box, self.config.project, programs["PATH"])
+    def _own_path(self) -> str:
+        """What has the command import the worktree's files, not the project's; see `own_path`."""
+        if self.config.worktree is None:
+            return ""
+        environment = self.config.box.environment(os.environ) | dict(self.config.environment)
+        return own_path(self.config.box, self.config.project, self.config.worktree.path, environment)
 
     async def _begin(self, writer: WorktreeWriter) -> dict[str, Any]:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
@@ -213,6 +220,8 @@ class SupervisedAttempt:
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
+        if paths := self.config.box.translation.changes:
+            facts["paths"] = paths
         await self.api.call("finish_attempt", outcome=outcome, key=self._key, **facts, **self.claim.attempt)
 
     async def _give_back(self) -> None:

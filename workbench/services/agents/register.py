@@ -259,7 +259,7 @@ def _state(tx: Reader, settings: Settings, subject: str) -> RegistrationState:
         persona_id=row["persona_id"],
         session_id=row["session_id"],
         worktree=worktree,
-        worktree_path=str(settings.worktrees / worktree) if worktree else None,
+        worktree_path=str(settings.worktree(worktree)) if worktree else None,
         reason=reason,
         message=access.rejected(reason).message if status is Registration.REJECTED else _MESSAGES[status],
     )

@@ -7,10 +7,12 @@ finished it. What an attempt made that did not complete its task is kept by `wor
 from __future__ import annotations
 
 from asyncio import to_thread
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import SECOND, Json, Level, Wire
@@ -216,6 +218,9 @@ async def finish_attempt(
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[str | None, Field(max_length=200, description="Error class, such as ValueError.")] = None,
     still_running: Annotated[bool, Field(description="Something of it could not be ended.")] = False,
+    paths: Annotated[
+        dict[str, str], Field(description="Paths in its box, which the command may have told, and the same outside.")
+    ] = {},
 ) -> TaskSummary:
     """End an attempt as its supervisor, when its command has ended and, if it is completed, its work is committed.
 
@@ -230,7 +235,8 @@ async def finish_attempt(
         retryable=retryable,
         error_class=error_class,
     ).masked(ctx.secrets)
-    ending = ending.with_request(attempts.requested_end(work))
+    request, translation = attempts.requested_end(work), Translation((Path(one), Path(paths[one])) for one in paths)
+    ending = ending.with_request(request and request.told(translation))
     if outcome == "completed":
         try:
             return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))

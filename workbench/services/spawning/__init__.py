@@ -6,7 +6,8 @@ exists nowhere else.
 - `request`: the parameters of an agent, validated and stored
 - `definition`: its definition, prepared for the program of its profile
 - `newcomer`: what it is to be, checked before it is registered
-- `workplace`: the worktree it works in
+- `workplace`: the worktree it works in, and what its commands find there
+- `workplace_shown`: the operation that shows that
 - `startup`: the configuration of its process
 - `launch`: starting its process
 - `provider_keys`: the keys of model providers that answer for it
@@ -29,6 +30,7 @@ from workbench.services.spawning import (
     startup,
     unattended,
     workplace,
+    workplace_shown,
 )
 
 __all__ = [
@@ -44,4 +46,5 @@ __all__ = [
     "startup",
     "unattended",
     "workplace",
+    "workplace_shown",
 ]

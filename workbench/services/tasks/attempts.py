@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic_core import from_json, to_json
 
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.model import TaskState, Wire
 from workbench.rules import access
@@ -50,6 +51,16 @@ class AttemptEnding(Wire):
                 "artifacts": tuple(secrets.masked(list(self.artifacts))),
                 "reason": secrets.masked(self.reason),
                 "error_class": secrets.masked(self.error_class),
+            }
+        )
+
+    def told(self, translation: Translation) -> AttemptEnding:
+        """This ending with the paths outside of the box in which a command told it."""
+        return self.model_copy(
+            update={
+                "result_data": translation.data(self.result_data),
+                "artifacts": tuple(map(translation.text, self.artifacts)),
+                "reason": translation.text(self.reason),
             }
         )
 

@@ -48,7 +48,7 @@ async def claim_task(
     claim = await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
     if claim.task is None or claim.task.worktree is None:
         return claim
-    return claim.model_copy(update={"worktree_path": str(ctx.settings.worktrees / claim.task.worktree)})
+    return claim.model_copy(update={"worktree_path": str(ctx.settings.worktree(claim.task.worktree))})
 
 
 def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = None) -> str:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.confinement import Box
+from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
-from workbench.git import Checkout, CommitIdentity, Repository, unverified
+from workbench.git import Checkout, CommitIdentity, IncludedFile, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
+from workbench.rules.workplace import Workplace
 from workbench.services.processes import sandbox
+from workbench.services.processes.workplaces import choose_gpu, of_settings, variables
+from workbench.state import outside
 from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
+from workbench.trust.withheld import included
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +41,33 @@ class WorktreeLocation:
     @classmethod
     def of(cls, settings: Settings, name: str) -> WorktreeLocation:
         """The place of the worktree `name`."""
-        return cls(name, settings.worktrees / name, settings.repositories / name, settings.scratch / name)
+        return cls(name, settings.worktree(name), settings.repositories / name, settings.scratch / name)
+
+    @classmethod
+    def of_new(cls, settings: Settings, name: str) -> WorktreeLocation:
+        """The place of a worktree that is to be created: outside of the project if it cannot stand at its path.
+
+        Raises:
+            Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        """
+        place = cls.of(settings, name)
+        return place if sandbox.has_own_files(settings) else replace(place, path=settings.outer_worktree(name))
 
     @classmethod
     def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
-        """Where the gates of an integration run."""
-        home = settings.gates / str(approval_id)
-        return cls(f"gates-{approval_id}", home / "files", home / "repository", home / "scratch")
+        """Where the gates of an integration run.
+
+        Raises:
+            Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        """
+        inner, outer = paths_of_gates(settings, approval_id)
+        home, path = inner.parent, inner if sandbox.has_own_files(settings) else outer
+        return cls(f"gates-{approval_id}", path, home / "repository", home / "scratch")
+
+
+def paths_of_gates(settings: Settings, approval_id: int) -> tuple[Path, Path]:
+    """Where the files for the gates of an integration may be: in the project, and outside of it."""
+    return settings.gates / str(approval_id) / "files", settings.outer_gates / str(approval_id) / "files"
 
 
 @contextmanager
@@ -92,19 +117,33 @@ def place_of(ctx: Ctx, row: Row) -> WorktreeLocation:
 
 
 def box_of(settings: Settings, repository: Repository, place: WorktreeLocation) -> Box:
-    """The box of commands that run in a worktree: what they may read and write.
+    """The box of commands that a person has run in a worktree, with the workplace of the settings and its variables.
 
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GPU_UNAVAILABLE``, ``SECRET_UNRESOLVED``. BadInput:
+            ``BAD_WORKPLACE``. WorkbenchError: see `sandbox.box`.
     """
+    workplace = of_settings(settings)
+    box = _box(settings, repository, place, workplace, choose_gpu(workplace))
+    return replace(box, variables=(*box.variables, *variables(settings, workplace).items()))
+
+
+def _box(
+    settings: Settings, repository: Repository, place: WorktreeLocation, workplace: Workplace, gpu: Gpu | None = None
+) -> Box:
     place.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return sandbox.box(
+    box = sandbox.box(
         settings,
         worktree=place.path,
         git_dir=place.git_dir,
         objects=repository.object_directories(),
         scratch=place.scratch,
+        project=repository.root,
+        workplace=workplace,
+        gpu=gpu,
     )
+    repository.anchor_worktree(place.path, place.git_dir, box.mount_points)
+    return box
 
 
 def checkout_of(
@@ -119,14 +158,17 @@ def checkout_of(
         Unavailable: ``REPOSITORY_DAMAGED``, ``CONFINEMENT_UNAVAILABLE``.
     """
     unverified.require_sound(place.git_dir)
-    repository.anchor_worktree(place.path, place.git_dir)
-    box = box_of(settings, repository, place)
+    # Git needs nothing that the workplace opens, so nothing that is wrong there keeps the work in a worktree from it.
+    hidden = of_settings(settings).hide if sandbox.has_own_files(settings) else ()
+    box = _box(settings, repository, place, Workplace(hide=hidden))
     return Checkout(
         place.path,
         place.git_dir,
         wrap=box.guarded,
         environment=box.environment(os.environ),
         limit=limit or repository.limit,
+        seen_at=box.inside(place.path),
+        told=box.told,
     )
 
 
@@ -138,14 +180,20 @@ def add_files(
     commit: str,
     *,
     existing: bool = False,
+    include: Sequence[IncludedFile] = (),
 ) -> None:
     """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
+
+    Args:
+        include: copied into it, where its commit has nothing; see `find_included`.
 
     If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
 
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``. Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
     """
+    make_way(settings, place)
+    (settings.setups / place.name).unlink(missing_ok=True)  # of an earlier worktree of this name
     repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
         checkout = replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
@@ -153,6 +201,40 @@ def add_files(
             checkout.apply_filters(names)
         except Unavailable as error:
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
+    repository.copy_included(place.path, include)
+
+
+def find_included(settings: Settings, repository: Repository, workplace: Workplace) -> list[IncludedFile]:
+    """The ignored files that a new worktree gets: by its workplace, and by the project's `.worktreeinclude`. Blocks.
+
+    Raises:
+        BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``, ``BAD_WORKPLACE``.
+    """
+    return repository.find_included((*workplace.include, *included(settings.project)), settings.max_include_bytes)
+
+
+def make_way(settings: Settings, place: WorktreeLocation) -> None:
+    """For a worktree that lies outside of the project, make the directories around it and a link to it.
+
+    Raises:
+        Unavailable: ``WORKTREE_PATH_UNUSABLE``, ``PROJECT_UNWRITABLE``.
+    """
+    if place.path.is_relative_to(settings.home):
+        return
+    link = settings.worktrees / place.name
+    try:
+        outside.make_around(place.path, settings.home)
+        if place.path == settings.outer_worktree(place.name) and not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(place.path)
+    except OSError as error:
+        raise Unavailable("WORKTREE_PATH_UNUSABLE", f"Cannot create a worktree at {place.path}: {error}.") from error
+
+
+def remove_link(settings: Settings, place: WorktreeLocation) -> None:
+    """Remove the link to a worktree whose files were outside of the project."""
+    if (link := settings.worktrees / place.name).is_symlink():
+        link.unlink()
 
 
 def is_there(place: WorktreeLocation) -> bool:
