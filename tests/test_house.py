@@ -69,7 +69,7 @@ WORDS = {
     "integration": "integrat",
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
-    "models": "_model_keys$",
+    "models": "_model_keys$|transcript$",
     "spending": "usage$|costs$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",

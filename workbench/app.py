@@ -39,6 +39,8 @@ from workbench.services.access import authentication, personas
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
 from workbench.services.models import tokens as model_tokens
+from workbench.services.models import transcripts
+from workbench.services.models.transcripts import Exchange
 from workbench.services.personalities import incoming_calls as trait_calls
 from workbench.services.personalities import network as koi_network
 from workbench.services.personalities.exchange import receiving
@@ -321,6 +323,15 @@ class Workbench:
             await ledger.book(self._ctx, whole)
         except WorkbenchError as error:
             log.error("a request to %s could not be booked: %s: %s", spent.provider, error.code, error.message)
+
+    async def transcribe(self, caller: Caller, exchange: Exchange) -> None:
+        """Record what an attempt's command and a model said; see `transcripts.record`. A failure is logged."""
+        if caller.attempt is None or not self.settings.max_transcript_bytes:
+            return
+        try:
+            await transcripts.record(self._ctx, *caller.attempt, exchange)
+        except WorkbenchError as error:
+            log.error("a transcript could not be recorded: %s: %s", error.code, error.message)
 
     @property
     def gateway(self) -> GatewayState:

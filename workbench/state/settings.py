@@ -168,6 +168,9 @@ class Settings(BaseSettings):
     max_model_event_bytes: int = Field(
         16_777_216, ge=1_024, description="Largest single event in an answer of a model; a longer one ends the answer."
     )
+    max_transcript_bytes: int = Field(
+        50_000_000, ge=0, description="Most of a transcript of one attempt with its model that is kept; 0: none."
+    )
     max_model_requests_at_once: int = Field(
         64, ge=1, description="Requests to models that one attempt may have under way."
     )

@@ -97,7 +97,7 @@ class Gateway:
             body = await read_body(request, self._settings.max_model_request_bytes)
             if path == CHAT_COMPLETIONS:
                 body = with_usage(body)
-            meter = Meter(self._workbench, caller_of(request), provider, path, body)
+            meter = Meter(self._workbench, request, provider, path, body)
             key = await self._workbench.provider_key(caller_of(request), provider.id)
             upstream = await self._sent(request, provider, key, body, meter)
         return await self._returned(request, provider, key, upstream, meter)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 
+from starlette.requests import Request
+
 from workbench.app import Workbench
-from workbench.ops import Caller
+from workbench.rules.models.transcript import session_of
 from workbench.rules.models.upstream import UpstreamProvider
 from workbench.rules.models.usage import ModelUsage, UsageReader
+from workbench.services.models.transcripts import Exchange
 from workbench.services.spending.ledger import ModelSpending
+from workbench.shells.http.endpoints import caller_of
 
 OK = 200
 FREE = ("v1/models", "v1beta/models", "v1/messages/count_tokens")
@@ -20,10 +24,13 @@ class Meter:
     """The measure of one request, from when its body has come."""
 
     def __init__(
-        self, workbench: Workbench, caller: Caller, provider: UpstreamProvider, path: str, body: bytes
+        self, workbench: Workbench, request: Request, provider: UpstreamProvider, path: str, body: bytes
     ) -> None:
         self._workbench = workbench
-        self._caller = caller
+        self._caller = caller_of(request)
+        self._session = session_of(request.headers)
+        self._request = body
+        self._said = bytearray()
         self._provider = provider
         self._counts = path not in FREE and not path.endswith(":countTokens")
         self._reader = UsageReader(provider.id, False, body)
@@ -48,6 +55,8 @@ class Meter:
     def take(self, chunk: bytes) -> None:
         """Take a piece of the answer."""
         self._reader.take(chunk)
+        if len(self._said) < self._workbench.settings.max_model_event_bytes:
+            self._said += chunk
 
     def cut(self, code: str) -> None:
         """Note that the answer was cut, and why."""
@@ -73,6 +82,9 @@ class Meter:
             self._error = "CLIENT_LEFT"
         code = self._error or reader.error
         await self._book(reader.usage if is_whole else reader.estimated(), OK, code, is_estimated=not is_whole)
+        if self._counts:
+            said = Exchange(self._provider.id, self._session, self._request, bytes(self._said), self.is_stream)
+            await asyncio.shield(asyncio.ensure_future(self._workbench.transcribe(self._caller, said)))
 
     @property
     def _ends_by_itself(self) -> bool:

@@ -34,3 +34,19 @@ CREATE TABLE spending (
 ) {{strict}};
 CREATE INDEX spending_by_task ON spending (task_id, attempt) WHERE task_id IS NOT NULL;
 CREATE INDEX spending_by_time ON spending (at);
+
+-- What was said between the programs of attempts and models, each message once: chain is that before it, node is that
+-- with it. content: the message as JSON, without secrets. bytes: of content.
+
+CREATE TABLE transcript (
+    id {{id}},
+    task_id {{big}} NOT NULL,
+    attempt {{big}} NOT NULL,
+    chain TEXT NOT NULL,
+    node TEXT NOT NULL,
+    at {{big}} NOT NULL,
+    role TEXT NOT NULL,
+    content TEXT NOT NULL,
+    bytes {{big}} NOT NULL,
+    UNIQUE (task_id, attempt, node)
+) {{strict}};
