@@ -59,6 +59,7 @@ ALONE = re.compile(r"^Alone: \S.*\.$", re.MULTILINE)
 WORDS = {
     "approvals": "approv|reject",
     "access": "persona|whoami|agent_tool|allowlist|allow_|untrusted",
+    "holds": "hold",
     "spaces": "project|session|team",
     "agents": "regist|ping|admission|^connection_|(get|list|update|assign|restore)_.*agent|token",
     "sharing": "context|event|_agent_history|export$|^import_",

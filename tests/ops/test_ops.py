@@ -185,6 +185,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "attempts": (Level.READ, Level.WORKER),
     "conversations": (Level.OPERATOR, Level.OPERATOR),
     "definitions": (None, Level.OPERATOR),
+    "holds": (Level.PLANNER, Level.OPERATOR),
     "insight": (Level.READ, Level.WORKER),
     "integration": (None, Level.PLANNER),
     "models": (Level.OPERATOR, Level.OPERATOR),

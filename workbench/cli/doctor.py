@@ -48,6 +48,10 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     is_there = find_spec("jupyterlab") is not None
     yield _optional(is_there, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
     yield _chat()
+    from workbench.confinement.traces import INSTALL
+
+    where = shutil.which("strace")
+    yield _optional(bool(where), "strace", str(where), f"not installed: {INSTALL}")
     for command, name in AGENTS.items():
         where = shutil.which(command)
         yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")

@@ -57,7 +57,9 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         *("cancel", "depend"),
         "adopt",
     ),
-    "Agents": ("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "personas", "define", "profiles"),
+    "Agents": (
+        *("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "holds", "personas", "define", "profiles"),
+    ),
     "Worktrees": ("worktrees", "discard", "box"),
     "Experiments": ("runs", "sweep"),
     "Questions": (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from workbench.cli.approvals import decider, requester
+from workbench.cli.box import boxed_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -16,7 +16,7 @@ from workbench.cli.integration import requested_changes
 from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.present.tables import Table, TablePage
-from workbench.rules.integration import OPEN, WorktreeState, not_now
+from workbench.rules.integration import OPEN, WorktreeState
 from workbench.rules.wire.patch import patch_text
 
 COLUMNS = {
@@ -226,30 +226,12 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
     from workbench.cli import told_output
-    from workbench.confinement.editable import own_path, preceded
-    from workbench.confinement.gate import Gate
-    from workbench.git import Repository
-    from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
-    from workbench.services.worktrees.update import learn_target
 
-    client: OperatorClient = ctx.obj
-    (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    if worktree["status"] not in OPEN:
-        raise not_now(worktree["name"], worktree["status"])
-    place = WorktreeLocation.of(client.settings, worktree["name"])
-    if not is_there(place):
-        raise worktree_gone(place)
-    repository = Repository.open(client.settings.project)
-    box = box_of(client.settings, repository, place)
-    if commit := repository.resolve(worktree["integration_target"]):
-        learn_target(checkout_of(client.settings, repository, place), worktree, commit)
-    environment = box.environment(os.environ)
-    environment = preceded(environment, own_path(box, client.settings.project, place.path, environment))
     words = command[1:] if command[0] == "--" else command
-    with Gate.beside(box) as gate:
-        argv = box.argv(words, guarded=True, way_out=gate.way_out)
-        environment |= gate.environment
-        code = told_output.run(argv, box.translation, place.path, environment, gate.pass_fds)
+    with boxed_directory(ctx.obj, name) as boxed, boxed.way_out() as gate:
+        argv = boxed.box.argv(words, guarded=True, way_out=gate.way_out)
+        environment = {**boxed.environment, **gate.environment}
+        code = told_output.run(argv, boxed.box.translation, boxed.path, environment, gate.pass_fds)
     for refusal in gate.refused:
         click.echo(f"workbench: {refusal}", err=True)
     ctx.exit(code if code >= 0 else 128 - code)

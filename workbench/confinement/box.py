@@ -331,8 +331,8 @@ class Box:
     def translation_to(self, place: Path) -> Translation:
         """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
-        if self.stands:
-            pairs += [(state, state) for state in self._covered_state]
+        if self.stands and self.state is not None:
+            pairs.append((self.state, self.state))
         if self.worktree is not None:
             pairs.append((self.inside(self.worktree), place))
         moved = [inside for inside, outside in pairs if inside != outside]

@@ -188,6 +188,37 @@ class Settings(BaseSettings):
     finish_grace_seconds: float = Field(
         60.0, ge=0, description="How long a command may run on after it completed or failed its task itself."
     )
+    breaker_failures: int = Field(
+        3,
+        ge=0,
+        description="After how many same failures in a row, over several tasks, the agents of a key, a profile or one "
+        "agent claim no more and you are asked; 0: never.",
+    )
+    agent_fallback: str = Field(
+        "",
+        description="Profiles that may take each other's place while one is limited or fails, separated by commas, "
+        "such as `claude, codex`; empty: none.",
+    )
+    hold_base_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="How long agents wait whose provider is limited or overloaded and does not say until when; it "
+        "doubles each time.",
+    )
+    hold_cap_seconds: float = Field(3_600.0, gt=0, description="Longest such wait.")
+    hold_longest_seconds: float = Field(
+        691_200.0, gt=0, description="Longest wait for a limit's end that a provider has told."
+    )
+    agent_silence_seconds: float = Field(
+        1_800.0,
+        gt=0,
+        description="How long an agent's program may say nothing, while none of its tools runs, before it is ended.",
+    )
+    max_agent_session_bytes: int = Field(
+        50_000_000,
+        ge=0,
+        description="Largest conversation of an agent's program that is kept for the next attempt; 0: none is kept.",
+    )
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
@@ -557,6 +588,11 @@ class Settings(BaseSettings):
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"
+
+    @property
+    def agent_sessions(self) -> Path:
+        """Conversations of agents' programs, a directory for each task. Only supervisors write there."""
+        return self.home / "agent_sessions"
 
     @property
     def setups(self) -> Path:

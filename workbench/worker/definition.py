@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.confinement import Box
-from workbench.drivers import PROGRAMS, AgentSetup, Configuration, ModelAccess
+from workbench.drivers import PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream
+from workbench.drivers.fit import OWN_SERVER
 from workbench.rules.profile import Profile
+from workbench.worker.sessions import KeptSession
 
 SYSTEM_PROMPT = "system_prompt.md"
 _FOLDER = "definition"
@@ -64,6 +66,22 @@ def limited(command: Sequence[str], setup: AgentSetup | None, profile: Profile, 
     if box.enforce and program.is_read_only(setup.limits):
         return command, replace(box, write=(), read=(*box.read, *box.write))
     return program.limit(command, setup.limits), box
+
+
+def stream(setup: AgentSetup | None, profile: Profile) -> ProgramStream | None:
+    """What reads the output of a profile's command; None: any text."""
+    if profile.stream is None:
+        return None
+    return PROGRAMS[profile.stream].stream(servers=(OWN_SERVER, *(setup.servers if setup else ())))
+
+
+def started(command: Sequence[str], profile: Profile, session: KeptSession | None) -> Sequence[str]:
+    """The command of a profile so that it writes what its driver reads, and continues a conversation."""
+    if profile.program is None or profile.program != profile.stream:
+        return command
+    program = PROGRAMS[profile.program]
+    streaming = program.streaming(command)
+    return program.resumed(streaming, session.id, str(session.file)) if session else streaming
 
 
 def prefixed(prompt: str, setup: AgentSetup | None, profile: Profile) -> str:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from workbench.drivers import ModelAccess
+from workbench.drivers import PROGRAMS, ModelAccess
+from workbench.rules.failures import account_name
 from workbench.rules.models.upstream import withheld_variables
 from workbench.rules.profile import Profile
 from workbench.rules.secrets.forms import secrets_in, secrets_in_file
@@ -46,3 +47,20 @@ def secrets(
         yield from secrets_in(value, name)
     for file in copied(profile, models):
         yield from secrets_in_file(file.read_text("utf-8", "replace"))
+
+
+def account(profile: Profile, provider: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    """A name of the key or the login with which the program of a profile works; it does not tell the secret. Blocks.
+
+    Args:
+        provider: the variables of the provider that the agent's definition has.
+        environment: the variables that the agent was spawned with.
+    """
+    if profile.program is None:
+        return None
+    variables = {**passed(profile), **provider, **environment}
+    values = (variables.get(name) for name in PROGRAMS[profile.program].credentials)
+    owner = PROGRAMS[profile.program].providers[0]
+    if value := next(filter(None, values), None):
+        return account_name(owner, value)
+    return f"{owner}-login" if copied(profile) else None

@@ -20,17 +20,21 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.process import Writer
 from workbench.rules import integration
+from workbench.rules.failures import FailureKind
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.models import tokens
 from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
-from workbench.services.tasks.attempts import AttemptEnding, Key
+from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
 from workbench.services.tasks.task import TaskSummary
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import close, put_away, writer_lock
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Row, Tx
+
+ASKS_FOR_ANOTHER = "exit status 75"
+"""The class of the error of a command that asked for another attempt itself."""
 
 
 class Begun(Wire):
@@ -218,6 +222,9 @@ async def finish_attempt(
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[str | None, Field(max_length=200, description="Error class, such as ValueError.")] = None,
     still_running: Annotated[bool, Field(description="Something of it could not be ended.")] = False,
+    failure: Annotated[FailureKind | None, Field(description="How the program of the agent failed.")] = None,
+    until: Annotated[float | None, Field(description="When its provider allows more, in seconds since 1970.")] = None,
+    usage: Annotated[ToldUsage | None, Field(description="What its program says that it has used.")] = None,
     paths: Annotated[
         dict[str, str], Field(description="Paths in its box, which the command may have told, and the same outside.")
     ] = {},
@@ -234,6 +241,10 @@ async def finish_attempt(
         reason=reason,
         retryable=retryable,
         error_class=error_class,
+        failure=failure,
+        until=None if until is None else int(until * SECOND),
+        usage=usage,
+        is_of_program=error_class != ASKS_FOR_ANOTHER,
     ).masked(ctx.secrets)
     request, translation = attempts.requested_end(work), Translation((Path(one), Path(paths[one])) for one in paths)
     ending = ending.with_request(request and request.told(translation))

@@ -13,12 +13,14 @@ exists nowhere else.
 - `provider_keys`: the keys of model providers that answer for it
 - `queue`: agents that wait for a slot
 - `spawn`: the operations that spawn and restart agents
+- `fallback`: another profile for agents whose own is held
 - `manual`: workers that a person runs by hand
 - `unattended`: open tasks that no agent is left to do
 """
 
 from workbench.services.spawning import (
     definition,
+    fallback,
     launch,
     manual,
     newcomer,
@@ -35,6 +37,7 @@ from workbench.services.spawning import (
 
 __all__ = [
     "definition",
+    "fallback",
     "launch",
     "manual",
     "newcomer",

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from workbench.confinement import gpus
@@ -62,6 +62,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     keys = await provider_keys.of_agent(ctx, agent_uid)
     place_there = await workplace.resolve(ctx, workplace.levels_of(spawn, request, snapshot))
     environment = await startup.variables(ctx, place_there) | environment
+    keys = await provider_keys.of_agent(ctx, agent_uid)
     gpu = await _take_gpu(ctx, agent_uid, place_there)
     confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
@@ -80,7 +81,8 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
         )
         config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
-        await _record(ctx, agent_uid, request, ref, start)
+        account = await asyncio.to_thread(startup.account_of, config, keys)
+        await _record(ctx, agent_uid, request, ref, start, lambda tx: startup.enlist(tx, agent_uid, config, account))
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
@@ -133,8 +135,13 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     )
 
 
-async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart) -> None:
+async def _record(
+    ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart, enlist: Callable[[Tx], None]
+) -> None:
     """Record the process of an agent. If that fails, or the agent was terminated meanwhile, end the process.
+
+    Args:
+        enlist: records what it works with.
 
     Raises:
         Conflict: ``NOT_RUNNING``. WorkbenchError: an error of the store.
@@ -149,6 +156,7 @@ async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessR
         version = definitions.version(definition)
         tx.run(SQL.process, values, **version, now=tx.now)
         definitions.record(tx, agent_uid, definition)
+        enlist(tx)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
         if definition is not None:
             facts |= {"definition": definition.id} | version | {"include": list(definition.include)}

@@ -71,8 +71,8 @@ class Spawned(Wire):
     confinement: Confinement
     definition_id: str | None
     unused: list[str]
+    models: list[str]
     opens: list[str] = []
-    models: list[str] = []
 
 
 @op(allow=Level.PLANNER, needs_server=True, command="spawn")
