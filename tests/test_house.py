@@ -66,7 +66,7 @@ WORDS = {
     "tasks": "task|dependency|heartbeat|plan|priority",
     "processes": "managed_agents|process|profile|confinement|^(terminate|revoke|deregister|delete)_agent$",
     "insight": "read|write|performance|activity",
-    "worktrees": "worktree|conflicts",
+    "worktrees": "worktree|conflicts|disk",
     "integration": "integrat",
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",

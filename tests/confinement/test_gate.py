@@ -19,18 +19,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.confinement.outside_hosts import GREETING, Host, certify, host, resolve, serve_files, unused_port
-from tests.confinement.scene import Scene
+from tests.confinement.scene import PEOPLE, Scene
 from tests.users import SYSTEM_PYTHON
-from workbench.confinement import Box, abilities, outside
+from workbench.confinement import Box, outside
 from workbench.confinement.gate import Gate
 from workbench.confinement.name_server import Question
 from workbench.confinement.outside import Outside, Unreached
 from workbench.confinement.refusals import explanation
 from workbench.rules.hosts import HostRefusal, HostRules
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
-
-MODES = ["own network", "proxy"]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(120),
+    pytest.mark.parametrize("scene", PEOPLE, indirect=True),
+]
 
 
 @dataclass
@@ -74,12 +76,9 @@ class Way:
         return {*self.plain.visits, *self.secure.visits}
 
 
-@pytest.fixture(params=MODES)
-def way(request: pytest.FixtureRequest, scene: Scene) -> Iterator[Way]:
-    """A box with and without a network of its own, from which only hosts below good.example can be reached."""
-    own = request.param == "own network"
-    if own and "net" not in abilities().namespaces:
-        pytest.skip("this system has no namespaces for its users")
+@pytest.fixture
+def way(scene: Scene) -> Iterator[Way]:
+    """A box with or without a network of its own, from which only hosts below good.example can be reached."""
     certificate = certify(scene.root, "good.example")
     shutil.copy(certificate, scene.worktree / "ca.pem")
     scene.hand_over()
@@ -91,7 +90,6 @@ def way(request: pytest.FixtureRequest, scene: Scene) -> Iterator[Way]:
             scene.box,
             hosts=tuple(f"{name}:{port}" for name in ("*.example", "nowhere.test") for port in ports),
             private=tuple(f"{name}:{port}" for name in ("good.example", "*.good.example") for port in ports),
-            namespaces=abilities().namespaces if own else frozenset(),
         )
         yield Way(scene, box, plain, secure, certificate)
 

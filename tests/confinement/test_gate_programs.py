@@ -16,7 +16,6 @@ import pytest
 from tests.confinement.outside_hosts import resolve
 from tests.confinement.scene import Scene
 from tests.worker.fake_model import FakeModel, answering
-from workbench.confinement import abilities
 from workbench.confinement.gate import Gate
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(180)]
@@ -60,7 +59,7 @@ def prepare(scene: Scene, url: str) -> None:
         path.write_text(text)
 
 
-def ask(scene: Scene, model: FakeModel, name: str, host: str, *, own_network: bool) -> tuple[str, list[str]]:
+def ask(scene: Scene, model: FakeModel, name: str, host: str) -> tuple[str, list[str]]:
     """What a program says in a box that reaches good.example, where its model is at `host`; the refused hosts."""
     url = f"http://{host}:{model.port}"
     prepare(scene, url)
@@ -69,7 +68,6 @@ def ask(scene: Scene, model: FakeModel, name: str, host: str, *, own_network: bo
         read=(*scene.box.read, PROGRAMS, Path("/proc/self")),
         hosts=(f"good.example:{model.port}",),
         private=(f"good.example:{model.port}",),
-        namespaces=abilities().namespaces if own_network else frozenset(),
     )
     with Gate.beside(box, resolve) as gate:
         done = subprocess.run(
@@ -86,14 +84,11 @@ def ask(scene: Scene, model: FakeModel, name: str, host: str, *, own_network: bo
     return done.stdout, [refusal.host for refusal in gate.refused]
 
 
-@pytest.mark.parametrize("own_network", [True, False], ids=["own network", "proxy"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_program_reaches_its_model_by_the_name_of_its_host(scene: Scene, name: str, own_network: bool) -> None:
+def test_a_program_reaches_its_model_by_the_name_of_its_host(scene: Scene, name: str) -> None:
     if scene.user is not None or shutil.which(name, path=str(PROGRAMS / ".bin")) is None:
         pytest.skip(f"{name} is not installed for who works here")
-    if own_network and not abilities().namespaces:
-        pytest.skip("this system has no namespaces for its users")
     with answering(("text", SAID)) as model:
-        said, refused = ask(scene, model, name, "good.example", own_network=own_network)
+        said, refused = ask(scene, model, name, "good.example")
     assert SAID in said
     assert "good.example" not in refused

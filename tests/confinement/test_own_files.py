@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import given
-from tests.confinement.conftest import WHO
-from tests.confinement.scene import Scene
+from tests.confinement.scene import PEOPLE, Scene
 from tests.users import SYSTEM_PYTHON
 from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.confinement.editable import own_path, preceded
@@ -93,9 +92,7 @@ def whose(scene: Scene, box: Box, module: str) -> str:
     return done.stdout.strip().rpartition("\n")[2]
 
 
-by_each_user = pytest.mark.parametrize(
-    "scene", [pytest.param((user, frozenset()), id=who) for who, user in WHO.items()], indirect=True
-)
+by_each_user = pytest.mark.parametrize("scene", PEOPLE, indirect=True)
 by_this_user = pytest.mark.parametrize("scene", [pytest.param((None, frozenset()), id="by this user")], indirect=True)
 
 

@@ -316,9 +316,10 @@ def _call(payload: Mapping[str, Any]) -> str:
 def failure_text(payload: Mapping[str, Any]) -> str:
     """What fails, and which agents wait for the answer."""
     attempts = ", ".join(f"{task}/{attempt}" for task, attempt in payload["attempts"])
+    cause = inert_line(payload["message"].partition("\n")[0].rstrip("."))
     return (
-        f"{payload['what']} fails ({payload['failure']}): {inert_line(payload['message'].partition(chr(10))[0])}; "
-        f"{counted(payload['agents'], 'agent')} claim no tasks until you approve (they go on) or reject (they end); "
+        f"{payload['what']} fails ({payload['failure']}): {cause}; "
+        f"{counted(payload['agents'], 'agent')} may claim no tasks until you approve (go on) or reject (stop them); "
         f"seen in the attempts {attempts} (task/attempt)"
     )
 

@@ -50,7 +50,20 @@ OPTIONS = (
 
 
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
-    "Begin": ("init", "demo", "start", "serve", "status", "panel", "stop", "doctor", "keys", "backup", "restore"),
+    "Begin": (
+        "init",
+        "demo",
+        "start",
+        "serve",
+        "status",
+        "panel",
+        "stop",
+        "doctor",
+        "keys",
+        "disk",
+        "backup",
+        "restore",
+    ),
     "Decide": ("approvals", "approve", "reject", "answer", "request-changes", "integrate"),
     "Plans and tasks": (
         *("plan", "plans", "export-plan", "tasks", "task", "graph", "edit", "assign", "priority", "retry", "reopen"),

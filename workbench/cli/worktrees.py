@@ -216,6 +216,15 @@ def prune(client: OperatorClient, yes: bool) -> Shown:
     return Table.of(rows, ITEMS, "There is nothing to remove.", pruned, f"{size(pruned['bytes'])} in all; {done}")
 
 
+@view("DiskUsage")
+def show_disk_usage(usage: dict[str, Any]) -> Shown:
+    """What takes how much on the disk, and what is cleared first."""
+    rows = [{**part, "bytes": size(part["bytes"])} for part in usage["parts"]]
+    limit = f", of {size(usage['limit'])} at most" if usage["limit"] else "; no limit is set (max_disk_bytes)"
+    columns = {"part": "part", "bytes": "size", "items": "items", "cleared": "cleared"}
+    return Table.of(rows, columns, "The project has no files yet.", usage, f"{size(usage['bytes'])} in all{limit}")
+
+
 @worktrees.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("name", shell_complete=offers.worktrees)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

@@ -334,7 +334,7 @@ class Box:
         if self.stands and self.state is not None:
             pairs.append((self.state, self.state))
         if self.worktree is not None:
-            pairs.append((self.inside(self.worktree), place))
+            pairs += [(self.inside(self.worktree), place), (self.worktree, place)]
         moved = [inside for inside, outside in pairs if inside != outside]
         return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
 

@@ -17,7 +17,7 @@ from workbench.confinement.box import Box
 from workbench.confinement.refusals import Refusal
 
 INSTALL = "Install strace (`apt install strace`) to find all refusals, those too that a program does not print."
-_TRACED = "trace=%file,%network,%ipc,mq_open,unshare"
+_TRACED = "trace=%file,%network,%ipc,mq_open"
 
 _FAILED = re.compile(r"^\d+ +(?P<call>\w+)\((?P<arguments>.*)\) += -1 (?P<error>EACCES|EPERM|EROFS) ")
 _TEXT = r'"(?P<{}>(?:[^"\\]|\\.)*)"'
@@ -42,7 +42,6 @@ _OTHERS = {
     "semget": "It cannot use System V semaphores",
     "msgget": "It cannot use System V message queues",
     "mq_open": "It cannot use message queues",
-    "unshare": "It cannot make namespaces",
     "socketpair": "It cannot make pairs of UNIX datagram sockets",
 }
 _UDP = Refusal("It cannot use UDP", refusals.Wall.NETWORK)

@@ -228,6 +228,12 @@ class Settings(BaseSettings):
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
+    max_disk_bytes: int = Field(
+        0,
+        ge=0,
+        description="Most bytes that the project's own files may take on the disk (0: no limit): of more, what can be "
+        "made again is cleared. `workbench disk` shows them.",
+    )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),

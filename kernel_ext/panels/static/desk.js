@@ -740,8 +740,8 @@ e`):null;return a("ul",{class:"wb-list"},...i.slice(0,Mr),s)}function bm({id:i,a
 {class:"wb-added"},`+${t}`),a("span",{class:"wb-removed"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:i},i),s.includes(i)?a("span",{class:"\
 wb-state"},C("warning"),"conflict"):null,...n)}var xh={icon:"warning",label:"repeated failure",approve:()=>"Go on",approving:"Going on…",reject:"Stop the agents…",rejects:"Stop the agents",rejected:"The \
 agents were stopped; their tasks stay open.",title:({payload:i})=>i.what,origin:()=>"asked by Workbench",summary:({payload:{failure:i,message:t,agents:e,attempts:s}})=>[
-a("div",{class:"wb-wrap"},`${i}: ${et(t,500)}`),`${g(e,"agent")} claim no tasks until you answer. Seen in ${s.map(([n,o])=>`task ${n}, attempt ${o}`).join("; ")}\
-.`],discouraged:()=>!0,done:(i,{payload:t})=>`${t.what}: its agents go on.`};var ym={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
+a("div",{class:"wb-wrap"},`${i}: ${et(t,500)}`),`${g(e,"agent")} may claim no tasks until you answer. Seen in ${s.map(([n,o])=>`task ${n}, attempt ${o}`).join("\
+; ")}.`],discouraged:()=>!0,done:(i,{payload:t})=>`${t.what}: its agents go on.`};var ym={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
 t contact","question"],blocked:["Blocked","cancelled"]},vm=12e4;function Xe({state:i,last_seen:t},e){let[s,n]=ym[i]??[i,"question"];return i!=="reachable"&&i!==
 "polling"?[s,n]:[`${s} ${$t(t,e)}`,e-Date.parse(t)>vm?"question":n]}var km={APPROVED:"approved",PROPOSED:"proposed"},_m={WEBHOOK:"by webhook",POLL:"by polling"};
 function ji(i,t){return i.name.localeCompare(t.name,void 0,{numeric:!0})||(i.rid<t.rid?-1:1)}function Li(i){return i?`${km[i.status]}, ${_m[i.edge_type]}`:"none"}
@@ -818,15 +818,15 @@ done:i=>i?.remember==="always"?"Allowed, and for this node from now on without a
 tting…",title:({payload:i})=>i.name,origin:({payload:{spawned_by:i,other_user:t}})=>[i?`spawned by ${i}`:"connected by itself",t?`of another user of this mach\
 ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:i},t)=>{let e=It(t,Yr(i,t));return["as ",a("code",{},i.suggested_id),` · ${i.persona_id??"no pers\
 ona"}`,i.role===i.persona_id?null:` · ${i.role}`," · read and write",e?` · in ${e}`:" · in no session",i.worktree?` · worktree ${i.worktree}`:null,i.definition?
-` · definition ${i.definition.name}`:null,i.tools?.length?` · tools ${i.tools.join(", ")}`:null,i.environment?.length?` · sets ${i.environment.join(", ")}`:null]},
-facts:({payload:i})=>[...Km(i),...Hm(i.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:i},t)=>({session_id:Yr(i,t)}),done:({agent_id:i,granted:t})=>`\
-Admitted as ${i}. ${Gl(t)}.`,details:(i,t)=>new Jr(i,t)},Jr=class{constructor({payload:t},e){this.session=Yr(t,e),this.fields=new Ft(e,{agent_id:t.suggested_id,
-persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.
-fields.first;let s=Ti(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.session,...this.
-fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};
-function Yr({suggested_session:i},t){return i&&t.sessions.has(i.id)?i.id:null}function Km({client:i,address:t,connection_id:e}){return[i,t&&`from ${t}`,e&&`conn\
-ection ${e}`].filter(Boolean)}function Hm(i){let t=Object.entries(i??{}),e=([n,o])=>{let r=et(n,40);return typeof o=="boolean"?o?Wm.get(n)??r:`no ${r}`:`${r}: ${Ar(
-o,60)}`},s=t.slice(0,zr).map(e);return t.length>zr?[...s,`${t.length-zr} more`]:s}var Um={program:({command:i,arguments:t,environment:e})=>["starts a program",[i,...t].map(Jm).join(" "),e],server:({url:i,headers:t})=>["connects to",i,t],provider:({
+` · definition ${i.definition.name}`:null,i.tools?.length?` · tools ${i.tools.join(", ")}`:null,i.environment?.length?` · sets ${i.environment.join(", ")}`:null,
+i.opens?.length?` · opens ${i.opens.join("; ")}`:null]},facts:({payload:i})=>[...Km(i),...Hm(i.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:i},t)=>({
+session_id:Yr(i,t)}),done:({agent_id:i,granted:t})=>`Admitted as ${i}. ${Gl(t)}.`,details:(i,t)=>new Jr(i,t)},Jr=class{constructor({payload:t},e){this.session=Yr(
+t,e),this.fields=new Ft(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.
+self_tools,tools:t.tools}),this.first=this.fields.first;let s=Ti(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){
+let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){
+return this.fields.fieldOf(t)}};function Yr({suggested_session:i},t){return i&&t.sessions.has(i.id)?i.id:null}function Km({client:i,address:t,connection_id:e}){
+return[i,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Hm(i){let t=Object.entries(i??{}),e=([n,o])=>{let r=et(n,40);return typeof o=="boolean"?o?
+Wm.get(n)??r:`no ${r}`:`${r}: ${Ar(o,60)}`},s=t.slice(0,zr).map(e);return t.length>zr?[...s,`${t.length-zr} more`]:s}var Um={program:({command:i,arguments:t,environment:e})=>["starts a program",[i,...t].map(Jm).join(" "),e],server:({url:i,headers:t})=>["connects to",i,t],provider:({
 provider:i,configuration:t})=>["uses the provider",i,t],permission:({server:i,tools:t})=>["runs tools without asking you",i?`${i}: ${t}`:t],role:({persona:i,role:t})=>[
 `gives its agents the role ${t}, of the persona`,i],prompt:({prompt:i})=>["was written by an agent:",i]},Fh={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
 Trusting…",title:({payload:i})=>i.definition,origin:({asker:i,requester:t})=>`requested by ${i??t}`,summary:({payload:{path:i,needs:t}})=>[a("div",{},a("code",

@@ -20,6 +20,7 @@ from tests.conftest import Admit, Served
 from tests.drivers.test_streams import RESULT, failed, retry
 from tests.services.processes.running import over, serving, spawn
 from tests.worker.working import working
+from workbench.cli.approvals import approval_page, failure_text, waiting_table
 from workbench.errors import Conflict
 from workbench.rules.failures import FailureKind
 from workbench.rules.profile import Profile
@@ -260,3 +261,15 @@ async def test_an_agent_falls_back_to_another_profile_and_returns_once_its_own_g
         second = await given.task(served.workbench, max_retries=0)
         done = await given.reached(served.workbench, second, "completed", "failed")
         assert [one["profile"] for one in done["attempts"]] == ["own"]
+
+
+async def test_the_question_is_read_in_a_terminal_and_in_the_panel(served: Served, program: Program, team: Any) -> None:
+    program.answers(failed("Invalid API key"))
+    await given.task(served.workbench, max_retries=0)
+    async with team(1):
+        await held(served)
+        [question] = await questions(served)
+    [row] = waiting_table([question], "").rows
+    assert "the account claude-1a2b3c4d fails (auth): Invalid API key; 1 agent may claim" in row[2]
+    assert row[2] == failure_text(question["payload"])
+    assert "the account claude-1a2b3c4d" in str(approval_page(question))

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -86,11 +87,17 @@ async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: S
         assert (repository / "new.txt").exists()
 
 
-async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings, tmp_path: Path) -> None:
+async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings) -> None:
     if not abilities().abi:
         pytest.skip(abilities().summary)
-    data = tmp_path / "data.csv"
-    data.write_text("1")
+    # Not below /dev/shm, of which a box has its own.
+    with TemporaryDirectory(dir="/var/tmp") as directory:
+        data = Path(directory, "data.csv")
+        data.write_text("1")
+        await _be_refused(settings, data)
+
+
+async def _be_refused(settings: Settings, data: Path) -> None:
     async with open_with_request(settings, f"cat {data}") as (workbench, question):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert gate["state"] == "failed"

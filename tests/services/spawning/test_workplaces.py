@@ -67,11 +67,10 @@ async def test_a_worktree_has_the_data_and_the_environment_where_the_project_has
     keys: dict[str, Any] = {"read": ["data"], "environment": ".venv", "env": {"LAB": "x"}}
     async with in_lab(settings, confinement_namespaces=mode, **keys) as served:
         spawned = await spawn(served, assigned_worktree="lab")
-        assert spawned["opens"] == [
-            "read: data (settings)",
-            "environment: .venv (settings)",
-            "env: LAB (settings)",
-        ]
+        opens = ["read: data (settings)", "environment: .venv (settings)", "env: LAB (settings)"]
+        assert spawned["opens"] == opens
+        (question,) = (await served.workbench.call("list_approvals", status="decided"))["approvals"]
+        assert question["payload"]["opens"] == opens
         script = "import sys; print(sys.prefix)"
         run = f'cat data/rows.csv; .venv/bin/python -c "{script}"; python -c "{script}"; echo $LAB $VIRTUAL_ENV'
         task, lines = await outcome(served, f"set -e; {run}; cat {project}/data/rows.csv; git status --porcelain")

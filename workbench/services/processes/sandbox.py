@@ -54,14 +54,28 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
     """What this system can enforce, and the mode that the settings choose."""
     able, mode = abilities(), settings.confinement
     off = "Workers are not confined: the setting confinement is off."
+    summary = " ".join(filter(None, (able.summary, _own_surroundings(settings))))
     return ConfinementSupport(
         mode=mode,
         abi=able.abi,
         enforced=list(able.enforced),
         missing=list(able.missing),
-        summary=off if mode == "off" else able.summary,
+        summary=off if mode == "off" else summary,
         unused=unused_paths(settings),
     )
+
+
+def _own_surroundings(settings: Settings) -> str:
+    """A sentence about what a command has of its own; empty where nothing is confined."""
+    if not abilities().abi:
+        return ""
+    if namespaces_of(settings):
+        return (
+            "Each command has files, shared memory and a network of its own: its worktree stands at the project's path."
+        )
+    off = settings.confinement_namespaces == "off"
+    why = "the setting confinement_namespaces is off" if off else "this system lets its user make no namespaces"
+    return f"Commands share the machine's shared memory and loopback, of which they may use nothing: {why}."
 
 
 def unused_paths(settings: Settings) -> list[str]:

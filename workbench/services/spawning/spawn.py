@@ -162,8 +162,11 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     if snapshot is not None:  # what is wrong with it ends no process
         await definitions.setup(ctx, request, snapshot, SelfTools(agent["self_tools"]))
     confinement_of(ctx.settings)
+    workplace = await places.resolve(ctx, places.levels_of(spawn, request, snapshot))
+    await asyncio.to_thread(places.check_usable, ctx.settings, workplace)
     pid = await ctx.repositories.shielded(_restart(ctx, agent))
-    return await _describe(ctx, agent, Registration(agent["registration_status"]), pid, checked.unused)
+    status, unused = Registration(agent["registration_status"]), [*workplace.warnings, *checked.unused]
+    return (await _describe(ctx, agent, status, pid, unused)).model_copy(update={"opens": workplace.opened})
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:

@@ -51,7 +51,7 @@ class WorkplaceInfo(Wire):
     reads=True,
     tool=False,
     command=Command(
-        "box show [WORKTREE]", names={"task": "task_id"}, options=("agent", "persona", "definition", "task")
+        "box show [WORKTREE]", names={"task": "task_id"}, options=("agent", "persona", "definition", "task_id")
     ),
 )
 async def get_workplace(

@@ -14,7 +14,7 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
 - `closed`: worktrees that were integrated or discarded
-- `cleanup`: disk space
+- `cleanup`, `disk`: what is left over, and what all of it takes on the disk
 """
 
 from workbench.services.worktrees import (
@@ -23,6 +23,7 @@ from workbench.services.worktrees import (
     conflicts,
     creation,
     discard,
+    disk,
     imports,
     journal,
     kept_work,
@@ -40,6 +41,7 @@ __all__ = [
     "conflicts",
     "creation",
     "discard",
+    "disk",
     "imports",
     "journal",
     "kept_work",

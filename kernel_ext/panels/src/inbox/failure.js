@@ -16,7 +16,7 @@ export const failure = {
   origin: () => "asked by Workbench",
   summary: ({ payload: { failure: kind, message, agents, attempts } }) => [
     h("div", { class: "wb-wrap" }, `${kind}: ${oneLine(message, 500)}`),
-    `${plural(agents, "agent")} claim no tasks until you answer. ` +
+    `${plural(agents, "agent")} may claim no tasks until you answer. ` +
       `Seen in ${attempts.map(([task, attempt]) => `task ${task}, attempt ${attempt}`).join("; ")}.`,
   ],
   discouraged: () => true,
