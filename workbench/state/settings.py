@@ -167,6 +167,15 @@ class Settings(ProjectPlaces, BaseSettings):
     max_model_event_bytes: int = Field(
         16_777_216, ge=1_024, description="Largest single event in an answer of a model; a longer one ends the answer."
     )
+    model_hold_seconds: float = Field(
+        540.0,
+        ge=0,
+        description="How long a request to a model waits in the server while its provider limits the key; Gemini's at "
+        "most 30 s, as its program gives up. One that would wait longer gets the provider's answer at once.",
+    )
+    max_transcript_bytes: int = Field(
+        50_000_000, ge=0, description="Most of a transcript of one attempt with its model that is kept; 0: none."
+    )
     max_model_requests_at_once: int = Field(
         64, ge=1, description="Requests to models that one attempt may have under way."
     )
