@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import given
-from tests.confinement.scene import Scene
+from tests.confinement.scene import PEOPLE, Scene
 from tests.users import SYSTEM_PYTHON
 from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.confinement.editable import own_path, preceded
@@ -59,9 +59,6 @@ def by_the_finder_of_setuptools(scene: Scene, packages: Path, layout: str) -> No
     (packages / "__editable__.lab.pth").write_text("import __editable___lab_finder; __editable___lab_finder.install()")
 
 
-WAYS: list[Callable[[Scene, Path, str], None]] = [by_a_path, by_the_finder_of_setuptools]
-
-
 def new_environment(scene: Scene) -> Path:
     """Her environment in the project; its directory of packages."""
     venv = scene.project / ".venv"
@@ -95,25 +92,30 @@ def whose(scene: Scene, box: Box, module: str) -> str:
     return done.stdout.strip().rpartition("\n")[2]
 
 
-@pytest.mark.parametrize("mode", MODES)
+by_each_user = pytest.mark.parametrize("scene", PEOPLE, indirect=True)
+by_this_user = pytest.mark.parametrize("scene", [pytest.param((None, frozenset()), id="by this user")], indirect=True)
+
+
+@by_each_user
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [by_a_path, pytest.param(by_the_finder_of_setuptools, marks=pytest.mark.long)])
 def test_an_editable_install_imports_the_worktrees_files(
-    scene: Scene, way: Callable[[Scene, Path, str], None], layout: str, mode: str
+    scene: Scene, way: Callable[[Scene, Path, str], None], layout: str
 ) -> None:
     for top, owner in ((scene.project, "hers"), (scene.worktree, "the worktree's")):
         write_package(top, layout, owner)
     way(scene, new_environment(scene), layout)
     scene.hand_over()
-    assert whose(scene, box_of(scene, mode), module_of(layout)) == "the worktree's"
+    for mode in MODES:
+        assert whose(scene, box_of(scene, mode), module_of(layout)) == "the worktree's", mode
 
 
+@by_this_user
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_only_her_checkout_has_is_never_imported_in_its_place(scene: Scene, layout: str) -> None:
     for top in (scene.project, scene.worktree):
         write_package(top, layout, "hers")
     by_a_path(scene, new_environment(scene), layout)
-    scene.hand_over()
     shutil.rmtree(scene.worktree / LAYOUTS[layout])
     module = module_of(layout)
     assert whose(scene, box_of(scene, "without namespaces"), module).startswith("ModuleNotFoundError")
@@ -122,13 +124,13 @@ def test_what_only_her_checkout_has_is_never_imported_in_its_place(scene: Scene,
         assert str(scene.project / LAYOUTS[layout]) in error.message
 
 
+@by_this_user
 def test_an_environment_whose_python_does_not_say_where_it_imports_from_is_refused(scene: Scene) -> None:
     for top, owner in ((scene.project, "hers"), (scene.worktree, "the worktree's")):
         write_package(top, "src", owner)
     packages = new_environment(scene)
     by_a_path(scene, packages, "src")
     (packages / "zz.pth").write_text("import sys; sys.exit(3)\n")
-    scene.hand_over()
     error = given.refused("EDITABLE_ENVIRONMENT", whose, scene, box_of(scene, "unconfined"), "lab")
     assert "does not say" in error.message
 
@@ -144,6 +146,7 @@ PROJECTS = {
 
 
 @pytest.mark.long
+@by_each_user
 @pytest.mark.parametrize(
     ("backend", "layout"), [pair for pair in product(PROJECTS, LAYOUTS) if pair != ("hatchling, exactly", "namespace")]
 )

@@ -34,7 +34,7 @@ OF_ITS_OWN = {
     "multiprocessing.Lock()": "It cannot use /dev/shm, which locks between processes need",
     "os.rename('mine', '{home}/mine')": "{home}/mine cannot be written",
 }
-"""What a box with namespaces has of its own, or, between mounts, is not moved but copied: nothing is refused."""
+"""What a box with namespaces has of its own: nothing there is refused. Files are copied between mounts, not moved."""
 ALLOWED = (
     "open('mine', 'w')",
     "open('/usr/no-such-file')",

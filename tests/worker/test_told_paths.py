@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests import given
 from tests.conftest import Admit, Served, limited
 from tests.services.worktrees.lab import ask, commit, settled
+from tests.worker.test_kept_work import talking
 from tests.worker.working import done, output_of, ran, working
 from workbench.app import Workbench
 from workbench.confinement import Box, abilities
@@ -49,6 +52,17 @@ async def test_a_task_tells_the_paths_of_its_worktree(served: Served, box: tuple
     error = (await given.task_now(served.workbench, failed["id"]))["error_message"]
     assert error.startswith(f"The command ended with status 3: {place}/src/a.py:3: wrong")
     assert f"{repository}/src" not in error
+
+
+async def test_what_a_command_reports_by_its_tools_tells_the_paths_of_its_worktree(
+    served: Served, box: tuple[str, Box]
+) -> None:
+    place, port = served.workbench.settings.worktree("lab"), urlsplit(served.info.url).port
+    then = """here = os.getcwd()\nopen("x", "w")\ncall("complete_task", result_data=here, artifacts=[here + "/x"])"""
+    async with working(served, box[0], "lab", box=replace(box[1], forward=(port,)), **talking(then)):
+        task = await done(served, None)
+    now = await given.task_now(served.workbench, task["id"])
+    assert (now["result_data"], now["artifacts"][0]) == (f"{place}", f"{place}/x")
 
 
 async def test_an_error_of_git_in_a_worktree_tells_its_path(workbench: Workbench) -> None:

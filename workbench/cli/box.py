@@ -147,6 +147,7 @@ def _at_head(settings: Settings, repository: Repository) -> Iterator[WorktreeLoc
         with repository.lock():
             repository.remove_worktree(place.path, place.git_dir)
         remove_tree(place.path.parent)
+        remove_tree(place.git_dir.parent)
 
     with gates_held(settings, NO_APPROVAL) as is_held:
         if not is_held:

@@ -34,6 +34,11 @@ class Translation:
         self._pattern = re.compile(f"{_BEFORE}(?:{names}){_AFTER}")
         self._longest = max(map(len, self._outside), default=0)
 
+    @property
+    def changes(self) -> dict[str, str]:
+        """Its pairs; none if it changes nothing."""
+        return {} if self.is_idle else dict(self._outside)
+
     def text(self, text: str, start: int = 0) -> str:
         """A text with the paths outside, from `start` on: what stands before is only looked at."""
         if self.is_idle:

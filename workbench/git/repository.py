@@ -360,7 +360,7 @@ class Repository(Plumbing):
         repository, this repository, and git's record of it here. What a worker wrote there is not trusted.
 
         Args:
-            ignored: paths in the worktree that git ignores from now on, besides the state directory.
+            ignored: paths in the worktree that git ignores from now on.
         """
         worktrees.anchor(self, path, git_dir, ignored)
 

@@ -277,11 +277,18 @@ def _read_secret(home: Path) -> str | None:
 
 
 def _find_links(home: Path) -> list[str]:
-    """The links among the state, by path below it; a person may link shared entries, and the allowlist."""
+    """The links among the state, by path below it; a person may link shared entries, and the allowlist.
+
+    Those to the repository's objects are Workbench's own: they are led there anew whenever a worktree is used.
+    """
     places = (home, home / "worktrees", home / "repositories")
     entries = (entry for place in places if place.is_dir() for entry in place.iterdir() if entry.is_symlink())
-    foreign = (path for path in entries if not (_is_of_worktree(path, home) or _OBJECTS.fullmatch(path.name)))
+    foreign = (path for path in entries if not (_is_of_worktree(path, home) or _is_objects(path, home)))
     return sorted(str(path.relative_to(home)) for path in foreign if path.name not in _MAY_BE_LINKS)
+
+
+def _is_objects(link: Path, home: Path) -> bool:
+    return link.parent == home and _OBJECTS.fullmatch(link.name) is not None
 
 
 def _is_of_worktree(link: Path, home: Path) -> bool:

@@ -141,7 +141,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
             grace=config.grace_seconds,
             adopts_orphans=worker.adopts_orphans,
         )
-        return result, explanation(telling.lines, box, cwd), last[:300]
+        return result, explanation(telling.lines, box, cwd, result.refused), last[:300]
 
 
 def _key(setup: str, worktree: Path) -> str:

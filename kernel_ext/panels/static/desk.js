@@ -814,15 +814,15 @@ done:i=>i?.remember==="always"?"Allowed, and for this node from now on without a
 tting…",title:({payload:i})=>i.name,origin:({payload:{spawned_by:i,other_user:t}})=>[i?`spawned by ${i}`:"connected by itself",t?`of another user of this mach\
 ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:i},t)=>{let e=Dt(t,Yr(i,t));return["as ",a("code",{},i.suggested_id),` · ${i.persona_id??"no pers\
 ona"}`,i.role===i.persona_id?null:` · ${i.role}`," · read and write",e?` · in ${e}`:" · in no session",i.worktree?` · worktree ${i.worktree}`:null,i.definition?
-` · definition ${i.definition.name}`:null,i.tools?.length?` · tools ${i.tools.join(", ")}`:null,i.environment?.length?` · sets ${i.environment.join(", ")}`:null]},
-facts:({payload:i})=>[...Fm(i),...Wm(i.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:i},t)=>({session_id:Yr(i,t)}),done:({agent_id:i,granted:t})=>`\
-Admitted as ${i}. ${zl(t)}.`,details:(i,t)=>new Jr(i,t)},Jr=class{constructor({payload:t},e){this.session=Yr(t,e),this.fields=new Pt(e,{agent_id:t.suggested_id,
-persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.self_tools,tools:t.tools}),this.first=this.
-fields.first;let s=Ti(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){let t={session_id:this.session,...this.
-fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){return this.fields.fieldOf(t)}};
-function Yr({suggested_session:i},t){return i&&t.sessions.has(i.id)?i.id:null}function Fm({client:i,address:t,connection_id:e}){return[i,t&&`from ${t}`,e&&`conn\
-ection ${e}`].filter(Boolean)}function Wm(i){let t=Object.entries(i??{}),e=([n,o])=>{let r=nt(n,40);return typeof o=="boolean"?o?Pm.get(n)??r:`no ${r}`:`${r}: ${Ar(
-o,60)}`},s=t.slice(0,Gr).map(e);return t.length>Gr?[...s,`${t.length-Gr} more`]:s}var Km={program:({command:i,arguments:t,environment:e})=>["starts a program",[i,...t].map(zm).join(" "),e],server:({url:i,headers:t})=>["connects to",i,t],provider:({
+` · definition ${i.definition.name}`:null,i.tools?.length?` · tools ${i.tools.join(", ")}`:null,i.environment?.length?` · sets ${i.environment.join(", ")}`:null,
+i.opens?.length?` · opens ${i.opens.join("; ")}`:null]},facts:({payload:i})=>[...Fm(i),...Wm(i.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:i},t)=>({
+session_id:Yr(i,t)}),done:({agent_id:i,granted:t})=>`Admitted as ${i}. ${zl(t)}.`,details:(i,t)=>new Jr(i,t)},Jr=class{constructor({payload:t},e){this.session=Yr(
+t,e),this.fields=new Pt(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.
+self_tools,tools:t.tools}),this.first=this.fields.first;let s=Ti(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){
+let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){
+return this.fields.fieldOf(t)}};function Yr({suggested_session:i},t){return i&&t.sessions.has(i.id)?i.id:null}function Fm({client:i,address:t,connection_id:e}){
+return[i,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Wm(i){let t=Object.entries(i??{}),e=([n,o])=>{let r=nt(n,40);return typeof o=="boolean"?o?
+Pm.get(n)??r:`no ${r}`:`${r}: ${Ar(o,60)}`},s=t.slice(0,Gr).map(e);return t.length>Gr?[...s,`${t.length-Gr} more`]:s}var Km={program:({command:i,arguments:t,environment:e})=>["starts a program",[i,...t].map(zm).join(" "),e],server:({url:i,headers:t})=>["connects to",i,t],provider:({
 provider:i,configuration:t})=>["uses the provider",i,t],permission:({server:i,tools:t})=>["runs tools without asking you",i?`${i}: ${t}`:t],role:({persona:i,role:t})=>[
 `gives its agents the role ${t}, of the persona`,i],prompt:({prompt:i})=>["was written by an agent:",i]},Ih={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
 Trusting…",title:({payload:i})=>i.definition,origin:({asker:i,requester:t})=>`requested by ${i??t}`,summary:({payload:{path:i,needs:t}})=>[a("div",{},a("code",
