@@ -118,5 +118,5 @@ async def test_a_refusal_of_its_box_is_explained_and_what_one_server_opens_is_it
 
     assert "1,2,3" in await read("opened")
     refused = await read("closed")
-    assert f"{wanted} cannot be read: in its configuration, read opens it" in refused
+    assert f"{wanted} cannot be read, by its rules for files: in its configuration, read opens it" in refused
     assert "confinement_read" not in refused
