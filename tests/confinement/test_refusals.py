@@ -105,8 +105,7 @@ CANNOT_BE_WRITTEN = f"cannot be written, {FILES}: the setting confinement_write 
         ),
         (
             python("import socket; socket.getaddrinfo('example.org', 443)"),
-            "It cannot look up names of machines, {network}: "
-            "the setting confinement_connect allows that with a port (443).",
+            'It cannot look up names of machines, {network}: the setting network opens hosts, such as "pypi.org".',
         ),
         (
             SERVING,
@@ -128,6 +127,18 @@ def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
     assert explain(scene, "curl -sS http://127.0.0.1:9/") == [
         f"It cannot connect to port 9, {NETWORK}: the setting confinement_connect opens it, on every host."
     ]
+
+
+def test_a_port_of_this_machine_that_a_box_with_its_own_loopback_does_not_reach_is_named(scene: Scene) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        said = explain(scene, f"echo 'Error 111 connecting to localhost:{port}. Connection refused.'; exit 1")
+    expected = [
+        f"It cannot connect to port {port} of this machine, because its loopback is its own, {NETWORK}: "
+        f'the setting private opens it, with "127.0.0.1:{port}".'
+    ]
+    assert said == (expected if scene.namespaces else [])
+    assert explain(scene, f"echo 'Error 111 connecting to localhost:{port}. Connection refused.'; exit 1") == []
 
 
 def test_a_program_missing_only_in_the_box_is_named_with_its_directory(

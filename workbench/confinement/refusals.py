@@ -19,6 +19,7 @@ from pathlib import Path
 
 from workbench.confinement.box import Box
 from workbench.rules.hosts import HostRefusal
+from workbench.state import outside
 from workbench.state.home import home
 from workbench.state.root import STATE
 from workbench.state.settings_file import NOT_TRUSTED
@@ -196,16 +197,13 @@ LISTENING = Refusal("It cannot listen on a port", Wall.NETWORK)
 UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
 LOCKING = _opened(f"It cannot use {SHARED_MEMORY}, which locks between processes need", Wall.FILES, "confinement_write")
 LOOKING_UP = _opened(
-    "It cannot look up names of machines",
-    Wall.NETWORK,
-    "confinement_connect",
-    "{} allows that with a port (443)",
+    "It cannot look up names of machines", Wall.NETWORK, "network", '{} opens hosts, such as "pypi.org"'
 )
 
 
 def of_port(port: int, box: Box) -> Refusal | None:
     """Why a connection to a port is refused; None if it is not."""
-    if port in box.connect or not 0 < port < 65_536:
+    if port in (*box.connect, *box.forward) or not 0 < port < 65_536:
         return None
     what = f"It cannot connect to port {port}"
     return _opened(what, Wall.NETWORK, "confinement_connect", "{} opens it, on every host")
@@ -255,7 +253,7 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         return None
     if mode is None and _LOCKS.search(f"'{path}'"):
         return None
-    if STATE in real.parts:
+    if STATE in real.parts or real.is_relative_to(outside.directory().resolve()):
         return Refusal(f"{path} belongs to Workbench and cannot be used", Wall.FILES, "no setting opens it")
     if mode is not None and stat.S_ISSOCK(mode):
         return Refusal(f"{path} is a UNIX socket", Wall.SYSTEM_CALLS, "no setting opens those")
