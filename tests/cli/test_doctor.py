@@ -18,3 +18,11 @@ def test_the_doctor_says_whether_models_can_be_asked(run: Type, monkeypatch: pyt
     assert row(run, "chat") == ["ok", "models of all providers can be asked"]
     monkeypatch.setitem(doctor.PROVIDERS, "elsewhere", "no_such_package.models")
     assert row(run, "chat") == ["ok", "no packages for elsewhere: `pip install 'workbench-agents[chat]'`"]
+
+
+def test_a_project_that_is_near_its_disk_limit_is_told(run: Type, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "the project takes" not in run("doctor").out
+    monkeypatch.setenv("WORKBENCH_MAX_DISK_BYTES", str(1 << 40))
+    assert "the project takes" in run("doctor").out
+    monkeypatch.setenv("WORKBENCH_MAX_DISK_BYTES", "1000")
+    assert "`workbench disk` shows what" in run("doctor").out

@@ -213,17 +213,3 @@ def test_an_explanation_omits_allowed_paths_and_shortens_a_long_list(scene: Scen
 def test_a_program_may_print_any_path(scene: Scene) -> None:
     for path in ("/" + "x" * 5_000, "/\0", "/a/../..", str(Path("/proc/self/root/etc"))):
         explanation([f"{path}: Permission denied"], scene.box, scene.worktree)
-
-
-def test_a_port_of_this_machine_is_told_where_the_box_has_a_network_of_its_own(scene: Scene) -> None:
-    if not scene.namespaces:
-        pytest.skip("the box has the machine's network")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        connect = f"import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}))\n"
-        script = python(f"{connect}except OSError as error:\n    raise SystemExit(f'127.0.0.1:{port}: {{error}}')")
-        assert explain(scene, script) == [
-            f"It cannot connect to port {port} of this machine, because its network is its own, {NETWORK}: "
-            f'the setting private opens it, with "127.0.0.1:{port}".'
-        ]
-    assert explain(scene, script) == [], "nothing is there any more"

@@ -281,7 +281,7 @@ def _explain_ports(line: str, box: Box) -> Iterator[Refusal]:
 
 
 def _of_own_network(port: int) -> Refusal:
-    what = f"It cannot connect to port {port} of this machine, because its network is its own"
+    what = f"It cannot connect to port {port} of this machine, because its loopback is its own"
     return _opened(what, Wall.NETWORK, "private", f'{{}} opens it, with "127.0.0.1:{port}"')
 
 

@@ -230,8 +230,7 @@ class Settings(ProjectPlaces, BaseSettings):
     max_disk_bytes: int = Field(
         0,
         ge=0,
-        description="Most bytes that the project's own files may take on the disk (0: no limit): of more, what can be "
-        "made again is cleared. `workbench disk` shows them.",
+        description="Of more bytes on the disk, what can be made again is cleared: `workbench disk` (0: never).",
     )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
