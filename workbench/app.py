@@ -17,7 +17,7 @@ from typing import Any, Self
 from cachetools import LRUCache
 
 from workbench.definition_files import Registry
-from workbench.errors import Unauthenticated, Unavailable, WorkbenchError
+from workbench.errors import TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
 from workbench.git.access import Repositories
 from workbench.git.predictions import MergePredictions
@@ -31,19 +31,24 @@ from workbench.process import ProcessTable
 from workbench.providers.gateway import GatewayState
 from workbench.providers.running import RunningAnswers
 from workbench.rules import access
+from workbench.rules.failures import FailureKind, account_name
 from workbench.rules.models.upstream import ProviderKey
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
-from workbench.services import SERVICES
+from workbench.services import SERVICES, holds
 from workbench.services.access import authentication, personas
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
 from workbench.services.models import tokens as model_tokens
+from workbench.services.models import transcripts
+from workbench.services.models.transcripts import Exchange
 from workbench.services.personalities import incoming_calls as trait_calls
 from workbench.services.personalities import network as koi_network
 from workbench.services.personalities.exchange import receiving
 from workbench.services.processes import reattach, termination
 from workbench.services.spawning import provider_keys
+from workbench.services.spending import ledger
+from workbench.services.spending.ledger import ModelSpending
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
@@ -310,6 +315,34 @@ class Workbench:
             text = f"The key of {provider} was taken away since the attempt began. `workbench keys add {provider}`."
             raise Unavailable("KEY_GONE", text)
         return key
+
+    async def book(self, caller: Caller, spent: ModelSpending) -> None:
+        """Book a request that an attempt's command has made; see `ledger.book`. A failure of the store is logged."""
+        task_id, attempt = caller.attempt or (None, None)
+        whole = replace(spent, agent=caller.agent, task_id=task_id, attempt=attempt)
+        try:
+            await ledger.book(self._ctx, whole)
+        except WorkbenchError as error:
+            log.error("a request to %s could not be booked: %s: %s", spent.provider, error.code, error.message)
+
+    async def hold_account(self, key: ProviderKey, status: int, seconds: float) -> None:
+        """Have no agent with a key claim tasks while the key's limit lasts. A failure of the store is logged."""
+        kind = FailureKind.LIMIT if status == TooMany.status else FailureKind.OVERLOADED
+        scope, reason = f"account:{account_name(key.provider, key.value)}", f"{key.provider} answered with {status}."
+        until = self.store.now() + int(seconds * SECOND)
+        try:
+            await self.store.write(lambda tx: holds.hold(tx, self.settings, scope, kind, reason, until))
+        except WorkbenchError as error:
+            log.error("a limit of %s could not be noted: %s: %s", key.provider, error.code, error.message)
+
+    async def transcribe(self, caller: Caller, exchange: Exchange) -> None:
+        """Record what an attempt's command and a model said; see `transcripts.record`. A failure is logged."""
+        if caller.attempt is None or not self.settings.max_transcript_bytes:
+            return
+        try:
+            await transcripts.record(self._ctx, *caller.attempt, exchange)
+        except WorkbenchError as error:
+            log.error("a transcript could not be recorded: %s: %s", error.code, error.message)
 
     @property
     def gateway(self) -> GatewayState:

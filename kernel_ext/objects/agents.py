@@ -56,6 +56,8 @@ class Agent(Row):
     registered_at: str
     last_heartbeat: str | None
     deleted_at: str | None
+    held_for: str | None
+    held_until: str | None
 
     def update(self, *, reason: str = "", **changes: Any) -> None:
         """Change its grant, name, id, session or team: `agent.update(persona_id="tester", session_id="november")`.
@@ -247,6 +249,7 @@ class Persona(Row):
     sha256: str
     source: str
     updated_at: str
+    workplace: dict[str, Any] | None
 
     def save(self, text: str) -> None:
         """Save it with this text, front matter included. Its agents get the text from now on.

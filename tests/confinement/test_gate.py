@@ -255,6 +255,15 @@ def test_ports_of_this_machine_are_forwarded_by_the_same_number_and_no_others(wa
     assert way.run(["curl", "-sS", f"http://127.0.0.2:{way.plain.port}/hi"], box).status != 0 or not box.has_own_network
 
 
+def test_a_port_of_this_machine_can_be_opened_as_a_private_address(way: Way) -> None:
+    box = replace(way.box, hosts=(), private=(f"127.0.0.1:{way.plain.port}",), forward=(way.secure.port,))
+    for name in ("127.0.0.1", "localhost"):
+        done = way.run(["curl", "-sS", f"http://{name}:{way.plain.port}/hi"], box)
+        assert done.output == GREETING or (name == "localhost" and not box.has_own_network), done
+    forwarded = way.run(["curl", "-sS", "--insecure", f"https://127.0.0.1:{way.secure.port}/hi"], box)
+    assert forwarded.output == GREETING
+
+
 def test_an_open_port_is_open_on_every_host(way: Way) -> None:
     box = replace(way.box, hosts=(), private=(), connect=(way.plain.port,))
     assert way.run(["curl", "-sS", f"http://127.0.0.2:{way.plain.port}/hi"], box).output == GREETING

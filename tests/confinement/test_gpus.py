@@ -75,8 +75,8 @@ NAME_THREAD = "import threading; open(f'/proc/self/task/{threading.get_native_id
 
 @pytest.mark.skipif(os.geteuid() != 0 or not abilities().abi, reason="only root makes device files")
 @pytest.mark.parametrize("mode", ["mounts", "no mounts"])
-def test_a_box_opens_its_own_gpu_and_no_other_and_may_name_its_threads(tmp_path: Path, mode: str) -> None:
-    own, other, scratch = tmp_path / "nvidia0", tmp_path / "nvidia1", tmp_path / "scratch"
+def test_a_box_opens_its_own_gpu_and_no_other_and_may_name_its_threads(on_disk: Path, mode: str) -> None:
+    own, other, scratch = on_disk / "nvidia0", on_disk / "nvidia1", on_disk / "scratch"
     for device in (own, other):
         os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     namespaces = abilities().namespaces if mode == "mounts" else frozenset()
@@ -85,7 +85,7 @@ def test_a_box_opens_its_own_gpu_and_no_other_and_may_name_its_threads(tmp_path:
 
     def status(box: Box, *command: str) -> int:
         return subprocess.run(
-            box.argv(command), cwd=tmp_path, env=box.environment(os.environ), capture_output=True, check=False
+            box.argv(command), cwd=on_disk, env=box.environment(os.environ), capture_output=True, check=False
         ).returncode
 
     assert status(with_gpu, "/bin/sh", "-c", f"echo x > {own} && ! echo x > {other}") == 0

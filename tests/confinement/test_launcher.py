@@ -7,10 +7,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -30,13 +28,6 @@ def box(tmp_path: Path) -> Box:
     return box_for_worktree(
         worktree=tmp_path / "worktree", git_dir=tmp_path / "repository", objects=(), scratch=tmp_path / "scratch"
     )
-
-
-@pytest.fixture
-def on_disk() -> Iterator[Path]:
-    """A directory that no box has its own in place of."""
-    with TemporaryDirectory(dir="/var/tmp") as directory:
-        yield Path(directory)
 
 
 def run(

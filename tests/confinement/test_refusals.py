@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -104,8 +105,7 @@ CANNOT_BE_WRITTEN = f"cannot be written, {FILES}: the setting confinement_write 
         ),
         (
             python("import socket; socket.getaddrinfo('example.org', 443)"),
-            "It cannot look up names of machines, {network}: "
-            "the setting confinement_connect allows that with a port (443).",
+            'It cannot look up names of machines, {network}: the setting network opens hosts, such as "pypi.org".',
         ),
         (
             SERVING,
@@ -122,9 +122,23 @@ def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
+    if scene.namespaces:
+        pytest.skip("nothing is at this port of the machine")
     assert explain(scene, "curl -sS http://127.0.0.1:9/") == [
         f"It cannot connect to port 9, {NETWORK}: the setting confinement_connect opens it, on every host."
     ]
+
+
+def test_a_port_of_this_machine_that_a_box_with_its_own_loopback_does_not_reach_is_named(scene: Scene) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        said = explain(scene, f"echo 'Error 111 connecting to localhost:{port}. Connection refused.'; exit 1")
+    expected = [
+        f"It cannot connect to port {port} of this machine, because its loopback is its own, {NETWORK}: "
+        f'the setting private opens it, with "127.0.0.1:{port}".'
+    ]
+    assert said == (expected if scene.namespaces else [])
+    assert explain(scene, f"echo 'Error 111 connecting to localhost:{port}. Connection refused.'; exit 1") == []
 
 
 def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
@@ -199,3 +213,17 @@ def test_an_explanation_omits_allowed_paths_and_shortens_a_long_list(scene: Scen
 def test_a_program_may_print_any_path(scene: Scene) -> None:
     for path in ("/" + "x" * 5_000, "/\0", "/a/../..", str(Path("/proc/self/root/etc"))):
         explanation([f"{path}: Permission denied"], scene.box, scene.worktree)
+
+
+def test_a_port_of_this_machine_is_told_where_the_box_has_a_network_of_its_own(scene: Scene) -> None:
+    if not scene.namespaces:
+        pytest.skip("the box has the machine's network")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}))\n"
+        script = python(f"{connect}except OSError as error:\n    raise SystemExit(f'127.0.0.1:{port}: {{error}}')")
+        assert explain(scene, script) == [
+            f"It cannot connect to port {port} of this machine, because its network is its own, {NETWORK}: "
+            f'the setting private opens it, with "127.0.0.1:{port}".'
+        ]
+    assert explain(scene, script) == [], "nothing is there any more"

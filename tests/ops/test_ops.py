@@ -197,6 +197,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "sharing": (Level.READ, Level.WORKER),
     "spaces": (Level.READ, Level.OPERATOR),
     "spawning": (Level.OPERATOR, Level.PLANNER),
+    "spending": (Level.OPERATOR, Level.WORKER),
     "tasks": (Level.READ, Level.WORKER),
     "tools": (Level.OPERATOR, Level.OPERATOR),
     "undo": (None, Level.OPERATOR),

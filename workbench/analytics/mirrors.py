@@ -342,6 +342,21 @@ NUMBERED = (
         SQL.process_samples,
     ),
     Numbered(
+        "raw_spending",
+        {
+            **{"id": "BIGINT", "at_us": "BIGINT"},
+            **dict.fromkeys(("source", "provider", "model", "agent_uid"), "VARCHAR"),
+            **{"task_id": "BIGINT", "attempt": "BIGINT"},
+            **dict.fromkeys(("plan", "session_id", "definition", "definition_hash"), "VARCHAR"),
+            **{"run_id": "BIGINT", "conversation_id": "VARCHAR", "status": "BIGINT", "error_code": "VARCHAR"},
+            **{"seconds": "DOUBLE", "first_byte_seconds": "DOUBLE"},
+            **dict.fromkeys(("input_tokens", "cached_tokens", "cache_write_tokens"), "BIGINT"),
+            **dict.fromkeys(("cache_write_hour_tokens", "output_tokens", "reasoning_tokens"), "BIGINT"),
+            **{"is_cut": "BIGINT", "is_estimated": "BIGINT", "cost_usd": "DOUBLE"},
+        },
+        SQL.spending,
+    ),
+    Numbered(
         "raw_run_metrics",
         {
             **{"id": "BIGINT", "run_id": "BIGINT", "name": "VARCHAR", "step": "BIGINT", "at_us": "BIGINT"},

@@ -132,3 +132,11 @@ UNION ALL
 SELECT id, run_id, name, step, at AS at_us, value, text FROM run_metrics
 WHERE id <= :after AND run_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
 ORDER BY id;
+
+-- name: spending
+SELECT s.id, s.at AS at_us, s.source, s.provider, s.model, s.agent_id AS agent_uid, s.task_id, s.attempt, s.plan,
+    s.session_id, d.name AS definition, s.definition_hash, s.run_id, s.conversation_id, s.status, s.error_code,
+    s.seconds, s.first_byte_seconds, s.input_tokens, s.cached_tokens, s.cache_write_tokens, s.cache_write_hour_tokens,
+    s.output_tokens, s.reasoning_tokens, s.is_cut, s.is_estimated, s.cost_usd
+FROM spending s LEFT JOIN definitions d ON d.id = s.definition_id
+WHERE s.id > :after ORDER BY s.id;

@@ -19,6 +19,7 @@ MEGABYTE = 1 << 20
 GIGABYTE = 1 << 30
 SCARCE = 1 * GIGABYTE
 GIT_SECONDS = 10.0
+KEY_SECONDS = 5.0
 PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "gemini": "google.genai", "bedrock": "boto3"}
 """The packages that the models of each provider need; those of `ollama` need that of `openai`."""
 EXTRA = "workbench-agents[chat]"
@@ -52,9 +53,25 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
 
     where = shutil.which("strace")
     yield _optional(bool(where), "strace", str(where), f"not installed: {INSTALL}")
+    yield from _keys(client)
     for command, name in AGENTS.items():
         where = shutil.which(command)
         yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")
+
+
+def _keys(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
+    """The providers of models that answer, each tried with one request; only while a server runs: it has the keys."""
+    try:
+        if client.find_server() is None:
+            return
+        listed = client.call("check_model_keys", seconds=KEY_SECONDS)["keys"]
+    except WorkbenchError as error:
+        yield "warning", "keys", error.message
+        return
+    for key in listed:
+        mark = {"none": "-", "accepted": "ok"}.get(key["state"], "warning")
+        source = f" ({key['source']})" if key["source"] else ""
+        yield mark, f"{key['provider']} key", f"{key['detail']}{source}"
 
 
 def _optional(is_there: bool, what: str, text: str, otherwise: str) -> tuple[str, str, str]:

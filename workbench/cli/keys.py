@@ -1,18 +1,22 @@
-"""The person's keys of model providers: `keys`.
+"""The person's keys of model providers, and what was said to models: `keys`, `transcript`.
 
 A key is in this process and where it is kept; no operation takes or returns it.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, PartialFailure, Shown, pass_client
+from workbench.cli.output import Note, PartialFailure, Shown, Text, pass_client
 from workbench.errors import BadInput
+from workbench.present.inert import inert
 from workbench.rules.models.upstream import PROVIDERS
 
 TRIAL_SECONDS = 15.0
@@ -57,7 +61,7 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     said = "It was not tried."
     if not untried:
         trial = run_alone(
-            model_keys.tried(ProviderKey(provider, base, about.keys[0].header, "you", value), TRIAL_SECONDS)
+            model_keys.try_key(ProviderKey(provider, base, about.keys[0].header, "you", value), TRIAL_SECONDS)
         )
         if trial.state == "refused":
             raise BadInput("KEY_REFUSED", f"{trial.detail} Nothing was kept.")
@@ -81,3 +85,28 @@ def remove(client: OperatorClient, provider: str) -> Shown:
     forgotten = model_keys.forget(PROVIDERS[provider])
     note = f"The key of {PROVIDERS[provider].name} in {forgotten.reference} is used no more."
     return Note(note, {"provider": provider, "reference": forgotten.reference})
+
+
+@root.command()
+@click.argument("task_id", type=int, metavar="TASK")
+@click.option("--attempt", type=int, help="The attempt; by default the last one that asked a model.")
+@click.option("--containing", default="", metavar="TEXT", help="Only messages that contain this text.")
+@pass_client
+def transcript(client: OperatorClient, task_id: int, attempt: int | None, containing: str) -> Shown:
+    """Show what an agent and its model said to each other while it did a task, each message once."""
+    which = {"task_id": task_id, "containing": containing} | ({} if attempt is None else {"attempt": attempt})
+    page = client.call("get_transcript", **which)
+    while page["next_after"] is not None:
+        more = client.call("get_transcript", **which, after=page["next_after"])
+        page = more | {"messages": [*page["messages"], *more["messages"]]}
+    lines = [f"[{message['role']}] {_said(part)}" for message in page["messages"] for part in message["parts"]]
+    return Text(inert("\n".join(lines)) or "Nothing was said by way of this server.", page)
+
+
+def _said(part: Mapping[str, Any]) -> str:
+    """A part of a message as text."""
+    if "tool_call" in part:
+        return f"{part['tool_call']}({json.dumps(part['arguments'], ensure_ascii=False)})"
+    if "tool_result" in part:
+        return "result: " + " ".join(map(_said, part["content"]))
+    return str(part.get("text") or part.get("thinking") or f"<{part.get('other', '')}>")

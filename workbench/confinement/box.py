@@ -318,10 +318,13 @@ class Box:
 
     def outside(self, path: Path) -> Path:
         """The path on this side of a path in the box."""
-        pairs = [(mount.at, mount.source) for mount in self._views()]
-        if self.stands:
-            pairs.append((self._own_project, self._own_worktree))
-        return _translate(path, pairs)
+        pairs = self._pairs()
+        return _translate(path, [*pairs, (self._own_project, self._own_worktree)] if self.stands else pairs)
+
+    def _pairs(self) -> list[tuple[Path, Path]]:
+        """Paths in the box, and what they are on this side; without that at which the worktree stands."""
+        own = [(self._own_worktree, self._own_worktree)] if self.stands else []  # not there, but may be named
+        return [*((mount.at, mount.source) for mount in self._views()), *own]
 
     @property
     def translation(self) -> Translation:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import ip_address
@@ -132,16 +132,22 @@ class Outside:
         if refusal := self.rules.refuse(host, port, addresses):
             self._keep(refusal)
             raise Unreached(refusal)
-        return await self._dial(host, port, _with_other_loopback(host) or addresses)
+        is_forwarded = host in LOOPBACK and port in self.rules.forward | self.rules.connect
+        return await self._dial(host, port, dict.fromkeys((host, *LOOPBACK)) if is_forwarded else addresses)
 
     async def _name_of(self, address: str, port: int) -> str:
-        """The name that may be reached at a port and has an address: the box's own file of hosts may know it."""
+        """The name that may be reached at a port and has an address: the box's own file of hosts may know it.
+
+        For loopback the address of the other version, because programs try both.
+        """
+        if address in LOOPBACK and (other := LOOPBACK[address == LOOPBACK[0]]) and self.rules.permits(other, port):
+            return other
         for name in self.rules.names_at(port):
             if address in await self.addresses(name):
                 return name
         return address
 
-    async def _dial(self, host: str, port: int, addresses: Sequence[str]) -> Streams:
+    async def _dial(self, host: str, port: int, addresses: Iterable[str]) -> Streams:
         failure: Exception = OSError("it has no address")
         for address in addresses:
             try:
@@ -234,8 +240,3 @@ def _as_address(host: str) -> str | None:
         return None
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address)
-
-
-def _with_other_loopback(host: str) -> Sequence[str]:
-    """An address of loopback, and the one of the other version, where its server may listen; for others none."""
-    return tuple(dict.fromkeys((host, *LOOPBACK))) if host in LOOPBACK else ()

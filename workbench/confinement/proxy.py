@@ -42,9 +42,9 @@ class Proxy:
         return port
 
     def environment(self, port: int) -> Mapping[str, str]:
-        """The variables by which programs find the proxy; they reach loopback without it."""
+        """The variables by which programs find the proxy; they need none to reach Workbench, on loopback."""
         url = f"http://{_USER}:{self._password}@127.0.0.1:{port}"
-        both = dict.fromkeys(_VARIABLES, url) | {"NO_PROXY": _LOCAL}
+        both = dict.fromkeys(_VARIABLES, url) | {"NO_PROXY": "" if self.outside.rules.opens_loopback else _LOCAL}
         return both | {name.lower(): value for name, value in both.items()} | {"NODE_USE_ENV_PROXY": "1"}
 
     def close(self) -> None:

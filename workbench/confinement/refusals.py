@@ -12,12 +12,14 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from workbench.confinement.box import Box
 from workbench.rules.hosts import HostRefusal
+from workbench.state import outside
 from workbench.state.home import home
 from workbench.state.root import STATE
 from workbench.state.settings_file import NOT_TRUSTED
@@ -33,6 +35,11 @@ _REFUSED = re.compile(
 )
 _READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.I)
 _UNREACHED = re.compile(r"(failed|could ?n[o']t|unable) (to )?connect|connection to server", re.I)
+_NOT_REACHED = re.compile(
+    r"connection refused|no route to host|network is unreachable|\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)\b"
+    r"|connect call failed",
+    re.I,
+)
 _UNRESOLVED = re.compile(
     r"could not resolve|temporary failure in name resolution|name or service not known|name does not resolve"
     r"|nodename nor servname|no such host|unknown host|getaddrinfo|\b(?:EAI_AGAIN|EAI_NONAME|ENOTFOUND|NXDOMAIN)\b",
@@ -58,9 +65,11 @@ _PORT = re.compile(
     r"|(?:\b\d+\.\d+\.\d+\.\d+|\blocalhost|\]|://[\w.-]+):(?P<address>\d{1,5})\b",
     re.I,
 )
-_TELLING = (_REFUSED, _UNREACHED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
+_TELLING = (_REFUSED, _UNREACHED, _NOT_REACHED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
 
 
+_LISTENS = "0A"
+"""The state of a listening socket in the kernel's table."""
 _ALSO_OPENED_BY = {"confinement_read": ("read", "include"), "confinement_connect": ("network", "private")}
 """Settings of the workplace that open the same."""
 
@@ -188,16 +197,13 @@ LISTENING = Refusal("It cannot listen on a port", Wall.NETWORK)
 UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
 LOCKING = _opened(f"It cannot use {SHARED_MEMORY}, which locks between processes need", Wall.FILES, "confinement_write")
 LOOKING_UP = _opened(
-    "It cannot look up names of machines",
-    Wall.NETWORK,
-    "confinement_connect",
-    "{} allows that with a port (443)",
+    "It cannot look up names of machines", Wall.NETWORK, "network", '{} opens hosts, such as "pypi.org"'
 )
 
 
 def of_port(port: int, box: Box) -> Refusal | None:
     """Why a connection to a port is refused; None if it is not."""
-    if port in box.connect or not 0 < port < 65_536:
+    if port in (*box.connect, *box.forward) or not 0 < port < 65_536:
         return None
     what = f"It cannot connect to port {port}"
     return _opened(what, Wall.NETWORK, "confinement_connect", "{} opens it, on every host")
@@ -247,7 +253,7 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         return None
     if mode is None and _LOCKS.search(f"'{path}'"):
         return None
-    if STATE in real.parts:
+    if STATE in real.parts or real.is_relative_to(outside.directory().resolve()):
         return Refusal(f"{path} belongs to Workbench and cannot be used", Wall.FILES, "no setting opens it")
     if mode is not None and stat.S_ISSOCK(mode):
         return Refusal(f"{path} is a UNIX socket", Wall.SYSTEM_CALLS, "no setting opens those")
@@ -265,11 +271,28 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
 
 
 def _explain_ports(line: str, box: Box) -> Iterator[Refusal]:
-    if _LISTENING.search(line) or not (_REFUSED.search(line) or _UNREACHED.search(line)):
+    if _LISTENING.search(line):
         return
-    for match in _PORT.finditer(line):
-        if refusal := of_port(int(match["named"] or match["pair"] or match["address"]), box):
-            yield refusal
+    ports = [int(match["named"] or match["pair"] or match["address"]) for match in _PORT.finditer(line)]
+    if box.has_own_network and (_NOT_REACHED.search(line) or _UNREACHED.search(line)):
+        yield from (_of_own_network(port) for port in ports if port not in box.forward and _is_served(port))
+    elif not box.has_own_network and (_REFUSED.search(line) or _UNREACHED.search(line)):
+        yield from filter(None, (of_port(port, box) for port in ports))
+
+
+def _of_own_network(port: int) -> Refusal:
+    what = f"It cannot connect to port {port} of this machine, because its network is its own"
+    return _opened(what, Wall.NETWORK, "private", f'{{}} opens it, with "127.0.0.1:{port}"')
+
+
+def _is_served(port: int) -> bool:
+    """Whether something listens on a TCP port of this machine: only then could the box have refused it."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(OSError):
+            rows = (line.split() for line in Path(table).read_text().splitlines()[1:])
+            if any(row[3] == _LISTENS and int(row[1].rpartition(":")[2], 16) == port for row in rows):
+                return True
+    return False
 
 
 def _explain_program(name: str, box: Box) -> Iterator[Refusal]:

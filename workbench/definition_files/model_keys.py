@@ -185,7 +185,7 @@ class KeyTrial:
     detail: str
 
 
-async def tried(key: ProviderKey, seconds: float) -> KeyTrial:
+async def try_key(key: ProviderKey, seconds: float) -> KeyTrial:
     """Ask the provider for its models with a key: the cheapest request that needs one."""
     provider = PROVIDERS[key.provider]
     url, headers = provider.address(key.base, provider.listing), {"anthropic-version": "2023-06-01", **key.headers()}

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from cachetools import LRUCache, TTLCache
 
+from workbench.rules.models.prices import Prices
 from workbench.rules.models.upstream import ProviderKey
+
+T = TypeVar("T")
 
 AGENTS = 10_000
 KEYS_SECONDS = 60.0
@@ -27,6 +32,57 @@ def fingerprint(key: ProviderKey) -> str:
     return hashlib.blake2b(f"{key.base}\0{key.value}".encode(), digest_size=16).hexdigest()
 
 
+class LimitedError(Exception):
+    """A limit of a key lasts longer than a request may wait."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"for {seconds:g} s")
+        self.seconds = seconds
+
+
+class KeyTurns:
+    """Lets the requests of one key through: none before a limit passes, then one after another, the first as a probe.
+
+    `until` is when the limit passes, by `time.monotonic`; None: there is none.
+    """
+
+    def __init__(self) -> None:
+        self.until: float | None = None
+        self._turn = asyncio.Lock()
+
+    async def send(self, send: Callable[[], Awaitable[T]], limit: Callable[[T], float | None], last: float) -> T:
+        """What `send` returns, once no limit is in its way; of a limit that passes too late, the answer that tells it.
+
+        Args:
+            limit: the seconds until the limit that an answer tells passes; None: it tells none.
+            last: until when it may wait, by `time.monotonic`.
+
+        Raises:
+            LimitedError: the limit is known, and passes too late: nothing was sent.
+        """
+        if self.until is None:
+            answer = await send()
+            if (seconds := limit(answer)) is None or not self._waits(seconds, last):
+                return answer
+        async with self._turn:
+            while True:
+                if self.until is not None and (left := self.until - time.monotonic()) > 0:
+                    if self.until > last:
+                        raise LimitedError(left)
+                    await asyncio.sleep(left)
+                answer = await send()
+                if (seconds := limit(answer)) is None:
+                    self.until = None
+                    return answer
+                if not self._waits(seconds, last):
+                    return answer
+
+    def _waits(self, seconds: float, last: float) -> bool:
+        """Note a limit; whether it passes in time."""
+        self.until = time.monotonic() + seconds
+        return self.until <= last
+
+
 class GatewayState:
     """The state of the model gateway in one process. Use it on one loop; its representation shows no key."""
 
@@ -37,6 +93,16 @@ class GatewayState:
         """Held while the keys of an agent are read."""
         self.trials: LRUCache[str, tuple[str, str]] = LRUCache(TRIALS)
         """The state of each key when it was last used, and a sentence about it, by fingerprint."""
+
+        self.prices: tuple[int | None, Prices] | None = None
+        """The prices of models, and when the person's table of them was changed last."""
+
+        self.turns: LRUCache[str, KeyTurns] = LRUCache(TRIALS)
+        """The turns of each key, by fingerprint."""
+
+    def turns_of(self, key: ProviderKey) -> KeyTurns:
+        """The turns of the requests with a key, of all agents together."""
+        return self.turns.setdefault(fingerprint(key), KeyTurns())
 
     def note(self, key: ProviderKey, state: str, detail: str) -> None:
         """Note what a provider said about a key."""

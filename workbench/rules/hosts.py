@@ -199,6 +199,14 @@ class HostRules:
         return bool(self._open)
 
     @property
+    def opens_loopback(self) -> bool:
+        """Whether a host is named that is this machine."""
+        return any(
+            pattern.name == "localhost" or any(pattern.includes(ip_address(address)) for address in LOOPBACK)
+            for pattern in self._open
+        )
+
+    @property
     def ports(self) -> frozenset[int]:
         """All ports at which something may be reached."""
         return self.connect | self.forward | {pattern.port for pattern in self._open if pattern.port}

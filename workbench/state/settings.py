@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -35,9 +34,9 @@ from pydantic_settings import (
 )
 
 from workbench.errors import BadInput
-from workbench.state import outside, settings_file, user_files
-from workbench.state.home import expanded
-from workbench.state.root import STATE, find_project, require_own
+from workbench.state import settings_file, user_files
+from workbench.state.project_places import ProjectPlaces
+from workbench.state.root import find_project, require_own
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
 PACKAGE = Path(__file__).parents[1]
@@ -55,7 +54,7 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "spawn_outsi
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(WorkplaceSettings):
+class Settings(ProjectPlaces, WorkplaceSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
@@ -164,6 +163,15 @@ class Settings(WorkplaceSettings):
     )
     max_model_event_bytes: int = Field(
         16_777_216, ge=1_024, description="Largest single event in an answer of a model; a longer one ends the answer."
+    )
+    model_hold_seconds: float = Field(
+        540.0,
+        ge=0,
+        description="How long a request to a model waits in the server while its provider limits the key; Gemini's at "
+        "most 30 s, as its program gives up. One that would wait longer gets the provider's answer at once.",
+    )
+    max_transcript_bytes: int = Field(
+        50_000_000, ge=0, description="Most of a transcript of one attempt with its model that is kept; 0: none."
     )
     max_model_requests_at_once: int = Field(
         64, ge=1, description="Requests to models that one attempt may have under way."
@@ -470,109 +478,6 @@ class Settings(WorkplaceSettings):
         numbers = {name for name in values if cls.model_fields[name].annotation in (int, float)}
         limits = numbers - OPENING_NUMBERS
         return {name: value for name, value in values.items() if name not in limits | HARMLESS}
-
-    @cached_property
-    def home(self) -> Path:
-        """The project's state directory, `.aiswarm/`."""
-        return self.project / STATE
-
-    @property
-    def database(self) -> Path:
-        """The store's file."""
-        return self.home / "coordination.db"
-
-    @property
-    def server_file(self) -> Path:
-        """The file with the running server and the operator's token; mode 0600."""
-        return self.home / "server.json"
-
-    @property
-    def shares(self) -> Path:
-        """The shares of the processes that use the project's server."""
-        return self.home / "shares"
-
-    @property
-    def tool_servers_file(self) -> Path:
-        """The file that names the MCP servers whose tools the project uses."""
-        return self.home / "mcp.json"
-
-    @property
-    def definitions(self) -> tuple[Path, ...]:
-        """The directories that hold agent definitions."""
-        others = (expanded(part) for part in self.definition_roots.split(os.pathsep) if part)
-        return self.home / "agents", *others
-
-    @property
-    def logs(self) -> Path:
-        """Log files of worker processes."""
-        return self.home / "logs"
-
-    @property
-    def tool_logs(self) -> Path:
-        """The output of functions that ran for tools, a file for each call."""
-        return self.logs / "tools"
-
-    @property
-    def worktrees(self) -> Path:
-        """Git worktrees, one directory each."""
-        return self.home / "worktrees"
-
-    def worktree(self, name: str) -> Path:
-        """The files of a worktree: in `worktrees`, or outside of the project if there is a link to it.
-
-        The link is for people; where it leads is not followed.
-        """
-        path = self.worktrees / name
-        return self.outer_worktree(name) if path.is_symlink() else path
-
-    def outer_worktree(self, name: str) -> Path:
-        """Where the files of a worktree are that must not lie in the project's tree."""
-        return outside.of(self.home) / "worktrees" / name
-
-    @property
-    def outer_gates(self) -> Path:
-        """Where the merge results of gates are that must not lie in the project's tree."""
-        return outside.of(self.home) / "gates"
-
-    @property
-    def repositories(self) -> Path:
-        """The worktrees' own git directories. Workers write there, so nothing in them is trusted."""
-        return self.home / "repositories"
-
-    @property
-    def scratch(self) -> Path:
-        """Home and temporary directories of confined commands."""
-        return self.home / "scratch"
-
-    @property
-    def agent_sessions(self) -> Path:
-        """Conversations of agents' programs, a directory for each task. Only supervisors write there."""
-        return self.home / "agent_sessions"
-
-    @property
-    def setups(self) -> Path:
-        """For which set-up each worktree is ready. Only supervisors write there."""
-        return self.home / "setups"
-
-    @property
-    def writers(self) -> Path:
-        """Locks of the worktrees' writers. Only supervisors write there."""
-        return self.home / "writers"
-
-    @property
-    def gates(self) -> Path:
-        """Temporary worktrees with the merge results on which gates run."""
-        return self.home / "gates"
-
-    @property
-    def runs(self) -> Path:
-        """The executed notebooks of sweeps, a directory each."""
-        return self.home / "runs"
-
-    @property
-    def trash(self) -> Path:
-        """Bundles of discarded work that exists nowhere else."""
-        return self.home / "trash"
 
 
 def digest(values: Mapping[str, Any]) -> str:

@@ -47,6 +47,11 @@ pathlib.Path(os.environ["WORKBENCH_RESULT"]).write_text(json.dumps({"result": re
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+
+
 def profile(settings: Settings, **more: Any) -> None:
     """A trusted profile of the project whose program looks for the key wherever it can, and asks a model."""
     fields = {"summary": "Looks.", "command": ["{python}", "-c", LOOK], "passes": ["ANTHROPIC_API_KEY"]}

@@ -12,7 +12,10 @@ from tests import given
 from tests.conftest import git, limited
 from tests.services.worktrees.lab import ask, commit, settled, worktree_row
 from workbench.app import Workbench
-from workbench.services.worktrees.places import WorktreeLocation
+from workbench.confinement import abilities
+from workbench.confinement.refusals import explanation
+from workbench.git import Repository
+from workbench.services.worktrees.places import WorktreeLocation, box_of
 from workbench.services.worktrees.rescue import move_to_trash
 from workbench.state import outside
 from workbench.state.root import find_project
@@ -76,6 +79,17 @@ async def test_a_moved_project_keeps_its_worktrees_and_a_copy_has_none(settings:
         row = await worktree_row(workbench)
         assert (row["path"], row["dirty"]) == (str(place), ["new.txt"])
         assert str(place) in git("worktree", "list", cwd=moved)
+
+
+@limited(**WITHOUT)
+@pytest.mark.skipif(not abilities().complete, reason=abilities().summary)
+async def test_no_setting_is_named_for_the_files_of_another_worktree(workbench: Workbench) -> None:
+    lab, other = await given.worktree(workbench), await given.worktree(workbench, "other")
+    settings, place = workbench.settings, WorktreeLocation.of(workbench.settings, "lab")
+    box = box_of(settings, Repository.open(settings.project), place)
+    text = explanation([f"cat: {other}/README.md: Permission denied"], box, lab)
+    assert "belongs to Workbench" in text
+    assert "confinement_read" not in text
 
 
 @limited(**WITHOUT)

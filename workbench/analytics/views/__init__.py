@@ -37,6 +37,7 @@ VIEWS = (
     "tool_calls",
     "turns",
     "model_requests",
+    "spending",
     "processes",
     "process_samples",
     "sessions",

@@ -181,6 +181,26 @@ def token_in(headers: Mapping[str, str]) -> str | None:
     return next(filter(None, (*offered, headers.get("x-goog-api-key"))), None)
 
 
+LIMITED = frozenset({429, 503, 529})
+"""The statuses of answers that tell a limit, or that the provider is overloaded."""
+_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"')
+
+
+def reset_seconds(status: int, headers: Mapping[str, str], body: bytes) -> float | None:
+    """How long a limit lasts that an answer tells; None: it tells none, or not how long."""
+    if status not in LIMITED:
+        return None
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1_000)
+        if "retry-after" in headers:
+            return max(0.0, float(headers["retry-after"]))
+    except ValueError:  # such as a date
+        return None
+    found = _DELAY.search(body)
+    return float(found[1]) if found else None
+
+
 _ANTHROPIC_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",

@@ -11,13 +11,16 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from cachetools import LRUCache, TTLCache
 
+from workbench.confinement import abilities
 from workbench.errors import Unauthenticated
 from workbench.model import Access, Capability, GrantedAccess, Level, Registration, Role, SelfTools, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules import access
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Store
 from workbench.store.queries import beside
 
@@ -286,6 +289,14 @@ async def identify(store: Store, token: str) -> Caller:
     return await CallerCache(store).identify(token)
 
 
+def _seen_worktree(settings: Settings, caller: Caller) -> Path:
+    """A caller's worktree as the caller finds it: one in a box that has files of its own, at the project's path."""
+    uses_boxes = settings.confinement != "off" and settings.confinement_namespaces == "auto"
+    if caller.supervised and uses_boxes and abilities().namespaces:
+        return settings.project
+    return settings.worktree(caller.worktree or "")
+
+
 @op(allow=Level.READ, reads=True)
 async def whoami(ctx: Ctx) -> CallerIdentity:
     """Get the identity and permissions that the server has for you."""
@@ -299,6 +310,6 @@ async def whoami(ctx: Ctx) -> CallerIdentity:
         session_id=caller.session,
         team_id=caller.team,
         worktree=caller.worktree,
-        worktree_path=str(ctx.settings.worktree(caller.worktree)) if caller.worktree else None,
+        worktree_path=str(_seen_worktree(ctx.settings, caller)) if caller.worktree else None,
         supervised=caller.supervised,
     )

@@ -11,7 +11,11 @@ from pydantic import Field
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Columns, Command, Ctx, RestRoute, op
 from workbench.providers.frames import Requested
+from workbench.rules.models.prices import Prices
+from workbench.rules.models.usage import ModelUsage
 from workbench.services.conversations.conversation import ConversationId, require_conversation
+from workbench.services.spending import ledger
+from workbench.services.spending.ledger import ModelSpending
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -119,6 +123,29 @@ def add(tx: Tx, conversation_id: str, turn_id: str, sent: Sequence[SentRequest])
     """Record the requests of an answer."""
     about = {"turn": turn_id, "conversation": conversation_id}
     tx.many(SQL.add, [about | {"started_at": one.started_at} | _columns(one.request) for one in sent])
+    turn = tx.one(SQL.model_of, turn=turn_id)
+    provider, _, model = ((turn["model"] if turn else None) or "").partition(":")
+    for one in sent:
+        ledger.add(tx, _spent(one, conversation_id, provider, model), Prices())
+
+
+def _spent(sent: SentRequest, conversation_id: str, provider: str, model: str) -> ModelSpending:
+    """A request as the ledger has it: no class of tokens contains another. Its cost is what the engine knows."""
+    request, cost = sent.request, sent.request.cost_usd
+    whole, cached, written = request.input_tokens, request.cached_tokens, request.cache_write_tokens
+    anew = None if whole is None else max(0, whole - (cached or 0) - (written or 0))
+    return ModelSpending(
+        at=sent.started_at,
+        source="chat",
+        provider=provider or None,
+        model=model or None,
+        usage=ModelUsage(anew, cached, written, None, request.output_tokens, request.thinking_tokens),
+        conversation=conversation_id,
+        error_code=request.error_code,
+        seconds=request.seconds,
+        first_byte_seconds=request.first_token_seconds,
+        cost_usd=None if cost is None else float(cost),
+    )
 
 
 def _columns(request: Requested) -> dict[str, object]:

@@ -13,3 +13,6 @@ INSERT INTO model_requests (
     :turn, :number, :conversation, :purpose, :started_at, :seconds, :first_token_seconds, :input_tokens, :cached_tokens,
     :cache_write_tokens, :output_tokens, :thinking_tokens, :cost_usd, :end, :error_code
 );
+
+-- name: model_of
+SELECT model FROM turns WHERE id = :turn;

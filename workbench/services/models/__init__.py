@@ -2,8 +2,9 @@
 
 - `keys`: which provider answers, and with which key
 - `tokens`: the token of an attempt's command
+- `transcripts`: what was said
 """
 
-from workbench.services.models import keys, tokens
+from workbench.services.models import keys, tokens, transcripts
 
-__all__ = ["keys", "tokens"]
+__all__ = ["keys", "tokens", "transcripts"]

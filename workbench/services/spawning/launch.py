@@ -59,6 +59,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     environment = await environment_of(ctx, agent_uid, request)
     snapshot = await definitions.snapshot_of(ctx, request, spawn)
     definition = await definitions.of_agent(ctx, request, spawn, snapshot)
+    keys = await provider_keys.of_agent(ctx, agent_uid)
     place_there = await workplace.resolve(ctx, workplace.levels_of(spawn, request, snapshot))
     environment = await startup.variables(ctx, place_there) | environment
     keys = await provider_keys.of_agent(ctx, agent_uid)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -23,22 +26,30 @@ from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
+from workbench.providers.gateway import KeyTurns, LimitedError
 from workbench.rules.models.upstream import (
+    LIMITED,
     PROVIDERS,
     ProviderKey,
     UpstreamProvider,
     error_body,
+    reset_seconds,
     returned_headers,
     sent_headers,
     sent_query,
 )
+from workbench.rules.models.usage import with_usage
 from workbench.shells.gate import MODELS, models_failure, stopped
 from workbench.shells.http.endpoints import caller_of, read_body
 from workbench.shells.models.events import EventLimit, TooLongEventError
+from workbench.shells.models.metering import Meter
 
 CONNECT_SECONDS = 20.0
+CHAT_COMPLETIONS = "v1/chat/completions"
 LARGEST_ERROR = 65_536
 """Bytes of an error of a provider that are passed on."""
+HOLDS = {"gemini": 30.0}
+"""How long a request may wait at most, of providers whose programs give up sooner than others."""
 _JSON = ("application/json", "text/event-stream")
 
 log = logging.getLogger(__name__)
@@ -92,9 +103,12 @@ class Gateway:
             raise BadInput("BAD_MESSAGE", "Send the request uncompressed.")
         with self._counted(request):
             body = await read_body(request, self._settings.max_model_request_bytes)
+            if path == CHAT_COMPLETIONS:
+                body = with_usage(body)
+            meter = Meter(self._workbench, request, provider, path, body)
             key = await self._workbench.provider_key(caller_of(request), provider.id)
-            upstream = await self._sent(request, provider, key, body)
-        return await self._returned(request, provider, key, upstream)
+            answer = await self._sent(request, provider, key, body, meter)
+        return await self._returned(provider, key, answer, meter)
 
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
@@ -119,8 +133,8 @@ class Gateway:
             del self._under_way[token]
 
     async def _sent(
-        self, request: Request, provider: UpstreamProvider, key: ProviderKey, body: bytes
-    ) -> httpx2.Response:
+        self, request: Request, provider: UpstreamProvider, key: ProviderKey, body: bytes, meter: Meter
+    ) -> UpstreamAnswer:
         """The answer to a request as it begins; its body is still to be read.
 
         Raises:
@@ -129,17 +143,45 @@ class Gateway:
         query = urlencode(sent_query(request.query_params.multi_items()))
         url = provider.address(key.base, request.path_params["path"]) + (f"?{query}" if query else "")
         headers = sent_headers(((name.lower(), value) for name, value in request.headers.items()), key)
-        try:
+
+        async def send() -> UpstreamAnswer:
             message = self._http.build_request(request.method, url, headers=headers, content=body or None)
-            return await unless_gone(request, self._http.send(message, stream=True))
+            upstream = await self._http.send(message, stream=True)
+            return UpstreamAnswer(upstream, await _limit_of(upstream))
+
+        last = time.monotonic() + min(self._settings.model_hold_seconds, HOLDS.get(provider.id, math.inf))
+        turns = self._workbench.gateway.turns_of(key)
+        try:
+            return await unless_gone(request, self._in_turn(turns, send, key, last))
+        except LimitedError as error:
+            text = f"{provider.name} limits this key for another {math.ceil(error.seconds)} s. `workbench holds list`."
+            raise TooMany("PROVIDER_LIMITED", text, retry_after_seconds=math.ceil(error.seconds)) from None
+        except ClientDisconnect:
+            await meter.failed(None, "CLIENT_LEFT")
+            raise
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             where = urlsplit(key.base).netloc.rpartition("@")[2]
             self._workbench.gateway.note(key, "unreachable", f"{provider.name} did not answer at {where}.")
             log.warning("%s does not answer: %s", provider.id, type(error).__name__)
+            await meter.failed(None, "PROVIDER_UNREACHABLE")
             raise Unavailable(
                 "PROVIDER_UNREACHABLE",
                 f"{provider.name} does not answer at {where} ({type(error).__name__}). Try again later.",
             ) from None
+
+    async def _in_turn(
+        self, turns: KeyTurns, send: Callable[[], Awaitable[UpstreamAnswer]], key: ProviderKey, last: float
+    ) -> UpstreamAnswer:
+        """The answer to a request, once no limit of its key is in its way; see `KeyTurns.send`."""
+
+        async def sent() -> UpstreamAnswer:
+            answer = await send()
+            if (seconds := answer.reset_seconds) is not None:
+                await answer.upstream.aclose()
+                await self._workbench.hold_account(key, answer.upstream.status_code, seconds)
+            return answer
+
+        return await turns.send(sent, lambda answer: answer.reset_seconds, last)
 
     @property
     def _http(self) -> httpx2.AsyncClient:
@@ -154,14 +196,16 @@ class Gateway:
         return self._client
 
     async def _returned(
-        self, request: Request, provider: UpstreamProvider, key: ProviderKey, upstream: httpx2.Response
+        self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer, meter: Meter
     ) -> Response:
         """The response for an answer: passed through, or an error without what it says of the person."""
+        upstream = answer.upstream
         status, kind = upstream.status_code, upstream.headers.get("content-type", "").partition(";")[0].strip().lower()
         if status == 200 and kind in _JSON:
             self._workbench.gateway.note(key, "accepted", f"{provider.name} accepts the key.")
             headers = returned_headers(upstream.headers.items())
-            return Passage(upstream, headers, self._passed(provider, upstream, is_stream=kind == _JSON[1]))
+            meter.begin(is_stream=kind == _JSON[1])
+            return Passage(upstream, headers, self._passed(provider, upstream, meter), meter)
         try:
             if 300 <= status < 400:
                 raise Refused(
@@ -172,7 +216,11 @@ class Gateway:
             if kind != "application/json" or 200 <= status < 300:
                 text = f"{provider.name} answered with {kind or 'something'} and status {status}, not as a model does."
                 raise Unavailable("PROVIDER_FAILED", f"{text} Check its address.")
-            return await self._passed_error(provider, key, upstream)
+            await meter.failed(status, None)
+            return await self._passed_error(provider, key, answer)
+        except WorkbenchError as error:
+            await meter.failed(status, error.code)
+            raise
         finally:
             await upstream.aclose()
 
@@ -182,13 +230,9 @@ class Gateway:
         kind = Unauthenticated if status == 401 else Refused
         return kind("KEY_REFUSED", f"{text} `workbench keys check` tries it; `workbench keys add` keeps another.")
 
-    async def _passed_error(self, provider: UpstreamProvider, key: ProviderKey, upstream: httpx2.Response) -> Response:
+    async def _passed_error(self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer) -> Response:
         """An error of a provider, masked: some repeat the key."""
-        raw = bytearray()
-        async for chunk in upstream.aiter_raw():
-            raw += chunk
-            if len(raw) > LARGEST_ERROR:
-                break
+        upstream, raw = answer.upstream, answer.error if answer.error is not None else await _error_of(answer.upstream)
         status, headers = upstream.status_code, returned_headers(upstream.headers.items())
         try:
             said = json.loads(self._workbench.masked(raw.decode("utf-8", "replace"), key.value))
@@ -197,19 +241,21 @@ class Gateway:
         return JSONResponse(said, status, headers)
 
     async def _passed(
-        self, provider: UpstreamProvider, upstream: httpx2.Response, *, is_stream: bool
+        self, provider: UpstreamProvider, upstream: httpx2.Response, meter: Meter
     ) -> AsyncIterator[bytes]:
         """The body of an answer as it comes. One that is cut ends with an error that the clients read."""
-        limit = EventLimit(self._settings.max_model_event_bytes, is_stream=is_stream)
+        limit = EventLimit(self._settings.max_model_event_bytes, is_stream=meter.is_stream)
         stopping = asyncio.create_task(self._stopping.wait())
         chunks = upstream.aiter_raw()
         try:
             while (chunk := await _next(chunks, stopping)) is not None:
                 limit.take(chunk)
+                meter.take(chunk)
                 yield chunk
         except (httpx2.HTTPError, TooLongEventError, WorkbenchError) as error:
             log.warning("an answer of %s was cut: %s", provider.id, type(error).__name__)
-            if not is_stream:
+            meter.cut(error.code if isinstance(error, WorkbenchError) else "PROVIDER_FAILED")
+            if not meter.is_stream:
                 raise CutError from error
             yield _last_event(provider.id, error)
         finally:
@@ -223,8 +269,11 @@ class CutError(Exception):
 class Passage(Response):
     """Streams an answer through; closes the provider's side however it ends."""
 
-    def __init__(self, upstream: httpx2.Response, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, upstream: httpx2.Response, headers: Mapping[str, str], body: AsyncIterator[bytes], meter: Meter
+    ) -> None:
         super().__init__(None, upstream.status_code, headers)
+        self._meter = meter
         self._upstream = upstream
         self._body = body
 
@@ -242,12 +291,42 @@ class Passage(Response):
                 task.cancel()
             await asyncio.wait({streaming, leaving})
             await self._upstream.aclose()
+            await self._meter.ended(is_complete=False)  # unless it is booked
 
     async def _stream(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
         async for chunk in self._body:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await self._meter.ended(is_complete=True)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAnswer:
+    """A provider's answer as it begins; `error`: its body, if that was read to find what limit it tells."""
+
+    upstream: httpx2.Response
+    error: bytes | None = None
+
+    @property
+    def reset_seconds(self) -> float | None:
+        """How long the limit lasts that it tells; None: it tells none."""
+        return reset_seconds(self.upstream.status_code, self.upstream.headers, self.error or b"")
+
+
+async def _limit_of(upstream: httpx2.Response) -> bytes | None:
+    """The body of an answer that tells a limit."""
+    return await _error_of(upstream) if upstream.status_code in LIMITED else None
+
+
+async def _error_of(upstream: httpx2.Response) -> bytes:
+    """The body of an error, as far as it is passed on."""
+    raw = bytearray()
+    async for chunk in upstream.aiter_raw():
+        raw += chunk
+        if len(raw) > LARGEST_ERROR:
+            break
+    return bytes(raw)
 
 
 async def _left(receive: Receive) -> None:
@@ -255,7 +334,7 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-async def unless_gone(request: Request, work: Awaitable[httpx2.Response]) -> httpx2.Response:
+async def unless_gone(request: Request, work: Awaitable[UpstreamAnswer]) -> UpstreamAnswer:
     """The result of `work`, which is cancelled when the client leaves.
 
     Raises:

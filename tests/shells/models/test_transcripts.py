@@ -1,0 +1,94 @@
+"""What an attempt and its model say is kept, each message once and without secrets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import Served
+from tests.shells.models.conftest import KEY, Box, key_at
+from tests.shells.models.upstream import says, streams, upstream
+
+pytestmark = pytest.mark.anyio
+
+
+def anthropic(call: dict[str, Any]) -> Any:
+    start = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+    return streams(
+        {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "I "}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "look."}},
+        {"type": "content_block_start", "index": 1, "content_block": start},
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": json.dumps(call)},
+        },
+        {"type": "message_delta", "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+    )
+
+
+async def said(served: Served, client: Any, **more: Any) -> list[tuple[str, Any]]:
+    found = await served.workbench.call("get_transcript", task_id=client.task[1], **more)
+    return [(message["role"], next(iter(part.items()))) for message in found["messages"] for part in message["parts"]]
+
+
+async def test_each_message_is_kept_once_although_every_request_repeats_them(served: Served, box: Box) -> None:
+    call, mark = {"path": f"x-{KEY}"}, {"cache_control": {"type": "ephemeral"}}
+    first = {"model": "m", "system": "Be kind.", "tools": [{"name": "look"}]}
+    user = {"role": "user", "content": [{"type": "text", "text": "hi", **mark}]}
+    async with upstream(anthropic(call)) as model:
+        client = await box(key_at(model))
+        await client.post("/anthropic/v1/messages", json=first | {"messages": [user], "stream": True})
+        model.script = says({"type": "message", "content": [{"type": "text", "text": "Done."}], "usage": {}})
+        back = [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "t1", "name": "look", "input": call}]
+        result = {"type": "tool_result", "tool_use_id": "t1", "content": "found"}
+        messages = [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": back},
+            {"role": "user", "content": [{**result, **mark}]},
+        ]
+        await client.post("/anthropic/v1/messages", json=first | {"messages": messages})
+    assert [(role, kind) for role, (kind, _) in await said(served, client)] == [
+        ("system", "text"),
+        ("tools", "text"),
+        ("user", "text"),
+        ("assistant", "text"),
+        ("assistant", "tool_call"),
+        ("user", "tool_result"),
+        ("assistant", "text"),
+    ]
+    found = await served.workbench.call("get_transcript", task_id=client.task[1])
+    assert KEY not in json.dumps(found)
+    assert await said(served, client, containing="DONE") == [("assistant", ("text", "Done."))]
+
+
+async def test_a_codex_conversation_goes_on_where_the_reply_of_the_stream_ended(served: Served, box: Box) -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "shell", "arguments": '{"a": 1}'}
+    reply = {
+        "type": "response.completed",
+        "response": {"output": [{"type": "reasoning", "id": "r"}, item], "usage": {}},
+    }
+    start = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}]
+    async with upstream(streams(reply)) as model:
+        client = await box(key_at(model, "openai"))
+        await client.post("/openai/v1/responses", json={"input": start})
+        output = {"type": "function_call_output", "call_id": "c1", "output": "1"}
+        again = {name: value for name, value in item.items() if name != "id"}
+        await client.post("/openai/v1/responses", json={"input": [*start, again, output]})
+    assert [kind for _, (kind, _) in await said(served, client)] == ["text", "tool_call", "tool_result", "tool_call"]
+
+
+async def test_a_transcript_that_is_too_long_says_so_once(served: Served, box: Box, monkeypatch: Any) -> None:
+    small = served.workbench.settings.model_copy(update={"max_transcript_bytes": 200})
+    monkeypatch.setattr(served.workbench, "_ctx", served.workbench._ctx._replace(settings=small))
+    async with upstream(says({"type": "message", "content": [], "usage": {}})) as model:
+        client = await box(key_at(model))
+        for size in (100, 500, 600):
+            ask = {"messages": [{"role": "user", "content": "x" * size}]}
+            await client.post("/anthropic/v1/messages", json=ask)
+    assert [role for role, _ in await said(served, client)] == ["user", "note"]

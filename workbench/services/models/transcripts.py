@@ -1,0 +1,131 @@
+"""The transcripts of attempts: what their programs and models said to each other, each message once, without secrets.
+
+Who asks is known by the attempt's token; what a program says of its conversations only groups within the attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Ctx, op
+from workbench.ops.parameters import TaskId
+from workbench.rules.models import transcript as rules
+from workbench.rules.models.transcript import Message
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+LEFT_OUT = {"role": "note", "parts": [{"text": "The rest is left out: the setting max_transcript_bytes."}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer, as they were sent.
+
+    Args:
+        session: see `session_of`.
+        answer: as far as it came.
+    """
+
+    provider: str
+    session: str
+    request: bytes
+    answer: bytes
+    is_stream: bool
+
+
+async def record(ctx: Ctx, task_id: int, attempt: int, exchange: Exchange) -> None:
+    """Record what of an exchange is new in its attempt.
+
+    Raises:
+        WorkbenchError: an error of the store.
+    """
+    messages = await asyncio.to_thread(_masked, ctx, exchange)
+    begin = rules.root(str(task_id), str(attempt), exchange.provider, exchange.session)
+    most = ctx.settings.max_transcript_bytes
+    await ctx.write(lambda tx: _add(tx, task_id, attempt, begin, messages, most), durable=False)
+
+
+def _masked(ctx: Ctx, exchange: Exchange) -> list[Message]:
+    """The messages of an exchange without secrets. Blocks."""
+    said = rules.of_request(exchange.provider, exchange.request)
+    answer = rules.of_answer(exchange.provider, exchange.answer, is_stream=exchange.is_stream)
+    return [ctx.secrets.masked(message) for message in rules.each_once([*said, *([answer] if answer else ())])]
+
+
+def _add(tx: Tx, task_id: int, attempt: int, chain: str, messages: Sequence[Message], most: int) -> None:
+    about = {"task_id": task_id, "attempt": attempt}
+    row = tx.one(SQL.size, about)
+    size: int = row["bytes"] if row else 0
+    for message in messages:
+        node = rules.node(chain, message)
+        if tx.one(SQL.has, about, node=node) is None:
+            content = json.dumps(message["parts"], ensure_ascii=False)
+            role, length = message["role"], len(content.encode())
+            if size + length > most:
+                _add_note(tx, about, chain)
+                return
+            size += length
+            values = {"chain": chain, "node": node, "at": tx.now, "role": role, "content": content, "bytes": length}
+            tx.run(SQL.add, about | values)
+        chain = node
+
+
+def _add_note(tx: Tx, about: dict[str, int], chain: str) -> None:
+    """Say, once, that the rest is left out."""
+    values = {"chain": chain, "node": "left out", "at": tx.now, "role": LEFT_OUT["role"], "bytes": 0}
+    tx.run(SQL.add, about | values, content=json.dumps(LEFT_OUT["parts"]))
+
+
+class TranscriptMessage(Wire):
+    """A message. `chain` and `node`: what it follows, and what follows it; parts: text, thinking, tool_call, …."""
+
+    id: int
+    chain: str
+    node: str
+    at: Micros
+    role: str
+    parts: list[dict[str, Any]]
+
+
+class AttemptTranscript(Wire):
+    """Messages in the order in which they were first sent. `next_after`: for the next page; null: there is none."""
+
+    task_id: int
+    attempt: int | None
+    messages: list[TranscriptMessage]
+    next_after: int | None
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False, command="transcript")
+async def get_transcript(
+    ctx: Ctx,
+    task_id: TaskId,
+    attempt: Annotated[int | None, Field(ge=1, description="The attempt; default: the last one that asked.")] = None,
+    containing: Annotated[str, Field(max_length=1_000, description="Only messages that contain this text.")] = "",
+    after: Annotated[int, Field(ge=0, description="Only messages after this id.")] = 0,
+    limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many messages are read.")] = 1_000,
+) -> AttemptTranscript:
+    """Get what an attempt's program and the model said to each other by way of this server, each message once."""
+
+    def question(tx: Reader) -> AttemptTranscript:
+        rows = tx.all(SQL.of_attempt, task_id=task_id, attempt=attempt, after=after, limit=limit)
+        found = [row for row in rows if containing.lower() in json.dumps(json.loads(row["content"])).lower()]
+        messages = [
+            TranscriptMessage(
+                **{name: row[name] for name in ("id", "chain", "node", "at", "role")}, parts=json.loads(row["content"])
+            )
+            for row in found
+        ]
+        which = rows[0]["attempt"] if rows else attempt
+        next_after = rows[-1]["id"] if len(rows) == limit else None
+        return AttemptTranscript(task_id=task_id, attempt=which, messages=messages, next_after=next_after)
+
+    return await ctx.read(question)

@@ -1,0 +1,16 @@
+-- name: size
+SELECT COALESCE(SUM(bytes), 0) AS bytes FROM transcript WHERE task_id = :task_id AND attempt = :attempt;
+
+-- name: has
+SELECT 1 AS there FROM transcript WHERE task_id = :task_id AND attempt = :attempt AND node = :node;
+
+-- name: add
+INSERT INTO transcript (task_id, attempt, chain, node, at, role, content, bytes)
+VALUES (:task_id, :attempt, :chain, :node, :at, :role, :content, :bytes)
+ON CONFLICT (task_id, attempt, node) DO NOTHING;
+
+-- name: of_attempt
+SELECT id, attempt, chain, node, at, role, content FROM transcript
+WHERE task_id = :task_id AND attempt = COALESCE(CAST(:attempt AS {{big}}),
+    (SELECT MAX(attempt) FROM transcript WHERE task_id = :task_id)) AND id > :after
+ORDER BY id LIMIT :limit;

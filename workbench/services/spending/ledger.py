@@ -1,0 +1,213 @@
+"""The ledger of requests to models: each is one row, booked once, with the task, agent and plan that it was for.
+
+Its cost is that of the day it was made. What is not known is null: a model without a price has no cost, not 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+from dataclasses import asdict, dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from workbench.errors import BadInput
+from workbench.model import SECOND, Level, Wire
+from workbench.ops import Columns, Command, Ctx, Ok, op
+from workbench.ops.parameters import TaskId
+from workbench.rules.models import prices
+from workbench.rules.models.prices import Prices
+from workbench.rules.models.usage import ModelUsage
+from workbench.state import user_files
+from workbench.state.settings import shipped
+from workbench.store.base import Reader, Tx
+from workbench.store.queries import beside
+from workbench.system import atomic_file
+
+SQL = beside(__file__)
+DAY = 86_400 * SECOND
+Source = Literal["gateway", "chat", "reported"]
+Tokens = Annotated[int | None, Field(ge=0, le=10**12)]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpending:
+    """One request to a model.
+
+    Args:
+        at: when it was sent, in microseconds.
+        agent: the internal id of the agent that it was for.
+        status: that of the provider's answer.
+        is_cut: the answer ended before its end; is_estimated: its tokens are guessed.
+        cost_usd: None: by the table of prices.
+    """
+
+    at: int
+    source: Source
+    provider: str | None
+    model: str | None
+    usage: ModelUsage
+    agent: str | None = None
+    task_id: int | None = None
+    attempt: int | None = None
+    run_id: int | None = None
+    conversation: str | None = None
+    status: int | None = None
+    error_code: str | None = None
+    seconds: float | None = None
+    first_byte_seconds: float | None = None
+    is_cut: bool = False
+    is_estimated: bool = False
+    cost_usd: float | None = None
+
+
+def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:
+    """Book a request, with its cost by the prices of its day."""
+    values = asdict(spent)
+    values |= values.pop("usage")
+    if spent.cost_usd is None:
+        day = datetime.datetime.fromtimestamp(spent.at / SECOND, datetime.UTC).date()
+        cost = known.cost(spent.model, spent.usage, day)
+        values["cost_usd"] = None if cost is None else float(cost)
+    tx.run(SQL.add, values | {"is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)})
+
+
+def read_prices() -> Prices:
+    """The person's own prices, then those that come with Workbench. Blocks.
+
+    Raises:
+        BadInput: ``PRICES_INVALID``.
+    """
+    path = user_files.directory() / "prices.yaml"
+    try:
+        own = prices.parse(atomic_file.read(path), str(path))
+    except FileNotFoundError:
+        own = []
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput("PRICES_INVALID", f"The table of prices {path} cannot be read: {error}.") from None
+    place = shipped("data", "prices.yaml")
+    return Prices(own, prices.parse(place.read_text("utf-8"), place.name))
+
+
+async def usable_prices(ctx: Ctx) -> Prices:
+    """The prices, or none while the person's table cannot be used: costs are then unknown, and the log says why."""
+    stamp = await asyncio.to_thread(_stamp)
+    if ctx.gateway.prices is None or ctx.gateway.prices[0] != stamp:
+        try:
+            known = await asyncio.to_thread(read_prices)
+        except BadInput as error:
+            log.warning("%s", error.message)
+            known = Prices()
+        ctx.gateway.prices = stamp, known
+    return ctx.gateway.prices[1]
+
+
+def _stamp() -> int | None:
+    """When the person's table was changed last; None: there is none. Blocks."""
+    try:
+        return (user_files.directory() / "prices.yaml").stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+async def book(ctx: Ctx, spent: ModelSpending) -> None:
+    """Book a request.
+
+    Raises:
+        WorkbenchError: an error of the store.
+    """
+    known = await usable_prices(ctx)
+    await ctx.write(lambda tx: add(tx, spent, known), durable=False)
+
+
+@op(allow=Level.WORKER, tool=False)
+async def report_usage(
+    ctx: Ctx,
+    model: Annotated[str, Field(min_length=1, max_length=200, description="The model's id at its provider.")],
+    provider: Annotated[str | None, Field(max_length=100, description="The provider's id.")] = None,
+    task_id: TaskId | None = None,
+    attempt: Annotated[int | None, Field(ge=1, description="The attempt at the task.")] = None,
+    run_id: Annotated[int | None, Field(ge=1, description="The run that it was for.")] = None,
+    input_tokens: Annotated[Tokens, Field(description="Tokens read anew; cached ones are not among them.")] = None,
+    cached_tokens: Annotated[Tokens, Field(description="Tokens read from the provider's cache.")] = None,
+    cache_write_tokens: Annotated[Tokens, Field(description="Tokens written to its cache.")] = None,
+    output_tokens: Annotated[Tokens, Field(description="Tokens of the answer, with what it thought.")] = None,
+    reasoning_tokens: Annotated[Tokens, Field(description="Of them, those of thoughts.")] = None,
+    cost_usd: Annotated[float | None, Field(ge=0, le=1e9, description="Its cost; null: by the prices known.")] = None,
+) -> Ok:
+    """Report a request to a model that you made yourself, not by way of this server."""
+    usage = ModelUsage(input_tokens, cached_tokens, cache_write_tokens, None, output_tokens, reasoning_tokens)
+    own_task, own_attempt = ctx.caller.attempt or (task_id, attempt)
+    spent = ModelSpending(
+        at=ctx.store.now(),
+        source="reported",
+        provider=provider,
+        model=model,
+        usage=usage,
+        agent=ctx.caller.agent,
+        task_id=own_task,
+        attempt=own_attempt,
+        run_id=run_id,
+        cost_usd=cost_usd,
+    )
+    await book(ctx, spent)
+    return Ok()
+
+
+class Cost(Wire):
+    """What some requests used and cost. `name`: of what they are summed by; null: it is not known.
+
+    `unpriced` of the `requests` have no known cost, which `cost_usd` does not contain; `estimated` were cut, and their
+    tokens are guessed. `input_tokens` were read anew.
+    """
+
+    name: str | None
+    requests: int
+    unpriced: int
+    estimated: int
+    input_tokens: int | None
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+
+class Costs(Wire):
+    """Sums, by name."""
+
+    SHOWN: ClassVar = Columns(
+        "costs",
+        "name requests input_tokens=in cached_tokens=cached cache_write_tokens=written output_tokens=out "
+        "cost_usd=cost unpriced estimated",
+        "No request to a model was made.",
+    )
+
+    costs: list[Cost]
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("costs"))
+async def list_costs(
+    ctx: Ctx,
+    by: Annotated[
+        Literal["agent", "task", "plan", "definition", "model", "day"], Field(description="What is summed.")
+    ] = "agent",
+    days: Annotated[int, Field(ge=1, le=36_500, description="Of the last so many days.")] = 30,
+) -> Costs:
+    """List what requests to models used and cost, by agent, task, plan, definition, model or day (UTC)."""
+    await asyncio.to_thread(read_prices)  # a table that is wrong is said here, not found by costs that are missing
+
+    def question(tx: Reader) -> Costs:
+        rows = tx.all(SQL.costs, by=by, since=ctx.store.now() - days * DAY)
+        return Costs(costs=[Cost(**(row | {"name": _named(by, row["name"])})) for row in map(dict, rows)])
+
+    return await ctx.read(question)
+
+
+def _named(by: str, name: str | None) -> str | None:
+    if by != "day" or name is None:
+        return name
+    return (datetime.date(1970, 1, 1) + datetime.timedelta(days=int(name))).isoformat()

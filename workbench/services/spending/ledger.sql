@@ -1,0 +1,30 @@
+-- name: add
+-- One request. What its task and its attempt say about it is kept with it.
+INSERT INTO spending (
+    at, source, provider, model, agent_id, task_id, attempt, plan, session_id, definition_id, definition_hash, run_id,
+    conversation_id, status, error_code, seconds, first_byte_seconds, input_tokens, cached_tokens, cache_write_tokens,
+    cache_write_hour_tokens, output_tokens, reasoning_tokens, is_cut, is_estimated, cost_usd
+) VALUES (
+    :at, :source, :provider, :model, :agent, CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}),
+    (SELECT plan FROM tasks WHERE id = :task_id),
+    COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent)),
+    COALESCE((SELECT definition_id FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
+        (SELECT definition_id FROM agents WHERE id = :agent)),
+    (SELECT definition_hash FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
+    CAST(:run_id AS {{big}}), :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
+    CAST(:input AS {{big}}), CAST(:cached AS {{big}}), CAST(:cache_write AS {{big}}),
+    CAST(:cache_write_hour AS {{big}}), CAST(:output AS {{big}}), CAST(:reasoning AS {{big}}), :is_cut, :is_estimated,
+    :cost_usd
+);
+
+-- name: costs
+SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
+        WHEN 'model' THEN x.model WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
+        ELSE CAST(x.at / 86400000000 AS TEXT) END AS name,
+    COUNT(*) AS requests, SUM(CASE WHEN x.cost_usd IS NULL AND x.input_tokens IS NOT NULL THEN 1 ELSE 0 END) AS unpriced,
+    SUM(x.is_estimated) AS estimated, SUM(x.input_tokens) AS input_tokens, SUM(x.cached_tokens) AS cached_tokens,
+    SUM(COALESCE(x.cache_write_tokens, 0) + COALESCE(x.cache_write_hour_tokens, 0)) AS cache_write_tokens,
+    SUM(x.output_tokens) AS output_tokens, SUM(x.cost_usd) AS cost_usd
+FROM spending x LEFT JOIN agents a ON a.id = x.agent_id LEFT JOIN definitions d ON d.id = x.definition_id
+WHERE x.at >= :since
+GROUP BY 1 ORDER BY 1;
