@@ -16,8 +16,9 @@ from workbench.errors import BadInput, Refused
 from workbench.shells.gate import check_address
 from workbench.state import user_files
 from workbench.state.home import NOWHERE, expanded
-from workbench.state.settings import HARMLESS, OPENING_NUMBERS, Settings
+from workbench.state.settings import HARMLESS, Settings
 from workbench.state.settings_file import LISTS
+from workbench.state.workplace_settings import OPENING_NUMBERS
 from workbench.system.atomic_file import LARGEST
 from workbench.trust import state_directory
 from workbench.trust.withheld import set_but_not_trusted, trust, withheld

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BeforeValidator,
     Field,
     ModelWrapValidatorHandler,
     SecretStr,
@@ -38,6 +37,7 @@ from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.root import find_project, require_own
+from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
 PACKAGE = Path(__file__).parents[1]
 PREFIX = "WORKBENCH_"
@@ -52,12 +52,9 @@ def shipped(*parts: str) -> Path:
 
 HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "spawn_outside_worktrees"})
 """Settings that count from the file of any project, besides the numbers."""
-OPENING_NUMBERS = frozenset({"gpu"})
-"""Numbers that are no limits, so need trust."""
-WORKPLACE_LISTS = ("include", "read", "network", "private", "hide")
 
 
-class Settings(ProjectPlaces, BaseSettings):
+class Settings(ProjectPlaces, WorkplaceSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
@@ -275,46 +272,6 @@ class Settings(ProjectPlaces, BaseSettings):
         pattern=r"^(\d{1,5}(,\d{1,5})*)?$",
         description="TCP ports that workers may connect to, separated by commas, or as a list.",
     )
-    include: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        description="Patterns of files that git ignores, as in .gitignore: new worktrees get copies. This and "
-        "the next eleven are the keys of a workplace: see docs/worktrees.md. Lists: an item per line, or in JSON or "
-        "TOML.",
-    )
-    read: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        description="Files and directories that commands in worktrees may read, where the project has them: paths from "
-        "its root, or absolute ones.",
-    )
-    environment: str = Field(
-        "", description="The directory of the virtual or conda environment whose programs commands use, such as .venv."
-    )
-    setup: str = Field("", description="A shell command that runs in the box of a worktree, once, such as npm ci.")
-    setup_seconds: float = Field(600.0, ge=1, le=86_400, description="How long setup may take.")
-    submodules: bool = Field(True, description="Give worktrees the files of submodules.")
-    env: Annotated[dict[str, str], NoDecode] = Field(
-        {}, description="Variables of commands in worktrees; a value may name a secret, such as env://NAME."
-    )
-    shm: Annotated[str, BeforeValidator(str)] = Field(
-        "1G", pattern=r"^[0-9]{1,15}[kMG]?$", description="The size of a box's own /dev/shm, such as 512M."
-    )
-    gpu: int = Field(0, ge=0, le=1, description="How many GPUs the commands of an agent may use.")
-    network: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        description="Public hosts that commands may reach, such as pypi.org or *.example.org:8443; the port is 443 "
-        "unless it is named.",
-    )
-    private: Annotated[tuple[str, ...], NoDecode] = Field(
-        (),
-        description="Hosts, addresses and networks that commands may reach although they are not public, such as "
-        "db.lab:5432 or 10.0.0.0/8; without a port, as far as network has them.",
-    )
-    hide: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Paths that no command in a worktree may read, even below one that is open."
-    )
-    max_include_bytes: int = Field(
-        1_073_741_824, ge=1_024, description="Most bytes that include may copy into one worktree."
-    )
     tool_shown_chars: int = Field(
         4_000, ge=100, description="How much of a tool's arguments and result an event has; the record has all."
     )
@@ -474,15 +431,10 @@ class Settings(ProjectPlaces, BaseSettings):
     def _join_list(cls, value: Any, info: ValidationInfo) -> Any:
         return settings_file.joined(str(info.field_name), value)
 
-    @field_validator("integration_gates", *WORKPLACE_LISTS, mode="before")
+    @field_validator("integration_gates", mode="before")
     @classmethod
     def _split_commands(cls, value: Any) -> Any:
         return settings_file.commands(value)
-
-    @field_validator("env", mode="before")
-    @classmethod
-    def _load_variables(cls, value: Any) -> Any:
-        return json.loads(value) if isinstance(value, str) else value
 
     @classmethod
     def settings_customise_sources(
