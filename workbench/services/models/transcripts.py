@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workbench.model import Level, Micros, Wire
+from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.models import transcript as rules
@@ -108,9 +108,9 @@ class AttemptTranscript(Wire):
 async def get_transcript(
     ctx: Ctx,
     task_id: TaskId,
-    attempt: Annotated[int | None, Field(ge=1, description="The attempt; default: the last one that asked.")] = None,
+    attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt; default: the last one that asked.")] = None,
     containing: Annotated[str, Field(max_length=1_000, description="Only messages that contain this text.")] = "",
-    after: Annotated[int, Field(ge=0, description="Only messages after this id.")] = 0,
+    after: Annotated[Int64, Field(ge=0, description="Only messages after this id.")] = 0,
     limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many messages are read.")] = 1_000,
 ) -> AttemptTranscript:
     """Get what an attempt's program and the model said to each other by way of this server, each message once."""

@@ -14,9 +14,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from workbench.errors import BadInput
-from workbench.model import SECOND, Level, Wire
+from workbench.model import SECOND, Int64, Level, Wire
 from workbench.ops import Columns, Command, Ctx, Ok, op
-from workbench.ops.parameters import TaskId
 from workbench.rules.models import prices
 from workbench.rules.models.prices import Prices
 from workbench.rules.models.usage import ModelUsage
@@ -129,9 +128,9 @@ async def report_usage(
     ctx: Ctx,
     model: Annotated[str, Field(min_length=1, max_length=200, description="The model's id at its provider.")],
     provider: Annotated[str | None, Field(max_length=100, description="The provider's id.")] = None,
-    task_id: TaskId | None = None,
-    attempt: Annotated[int | None, Field(ge=1, description="The attempt at the task.")] = None,
-    run_id: Annotated[int | None, Field(ge=1, description="The run that it was for.")] = None,
+    task_id: Annotated[Int64 | None, Field(ge=1, description="The task that it was for.")] = None,
+    attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt at the task.")] = None,
+    run_id: Annotated[Int64 | None, Field(ge=1, description="The run that it was for.")] = None,
     input_tokens: Annotated[Tokens, Field(description="Tokens read anew; cached ones are not among them.")] = None,
     cached_tokens: Annotated[Tokens, Field(description="Tokens read from the provider's cache.")] = None,
     cache_write_tokens: Annotated[Tokens, Field(description="Tokens written to its cache.")] = None,
