@@ -44,12 +44,14 @@ async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it
     async with working(served, ada.token):
         task = await ran(served, "cat data/train.csv lib/f.txt", max_retries=0)
     assert task["error_message"].endswith(
-        "\nWorktrees do not have the files of submodules: lib. "
+        "\nThe worktree does not have the files of submodules: lib (it is not initialised in your checkout). "
         "Worktrees do not have what git ignores: the project has data."
     )
     (worktree,) = (await call("get_worktree_status"))["worktrees"]
-    assert worktree["empty_submodules"] == ["lib"]
-    assert (await call("create_worktree", name="other"))["empty_submodules"] == ["lib"]
+    assert worktree["empty_submodules"] == ["lib (it is not initialised in your checkout)"]
+    assert (await call("create_worktree", name="other"))["empty_submodules"] == [
+        "lib (it is not initialised in your checkout)"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,11 @@ _MAX_DEPTH = 5
 _WHOLE = ("core.splitIndex=false", "core.sparseCheckout=false", "core.untrackedCache=false", "index.sparse=false")
 
 
-def make(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, commit: str) -> None:
-    """Fill the empty directory `git_dir` with a repository that is on `branch` (None: detached)."""
+def make(repository: Plumbing, path: Path | None, git_dir: Path, branch: str | None, commit: str) -> None:
+    """Fill the empty directory `git_dir` with a repository that is on `branch` (None: detached).
+
+    Without `path`, its files are where a `.git` file names it.
+    """
     _initialise(repository, git_dir)
     _borrow(repository, git_dir)
     _configure(repository, path, git_dir)
@@ -132,9 +135,9 @@ def quoted(path: str, also: str = "") -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _configure(repository: Plumbing, path: Path, git_dir: Path) -> None:
+def _configure(repository: Plumbing, path: Path | None, git_dir: Path) -> None:
     copied = [(key, value) for key, value in _settings(repository) if _COPIED.fullmatch(key)]
-    own = {**_OWN, "core.worktree": os.path.relpath(path, git_dir)}
+    own = _OWN if path is None else {**_OWN, "core.worktree": os.path.relpath(path, git_dir)}
     text = "".join(_setting(key, value) for key, value in [*copied, *own.items()])
     with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)

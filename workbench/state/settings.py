@@ -184,6 +184,9 @@ class Settings(BaseSettings):
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
     max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest diff shown at once.")
+    submodules: bool = Field(
+        True, description="Give new worktrees the files of submodules, as far as your own `.git/modules` has them."
+    )
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
         description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "

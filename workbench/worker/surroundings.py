@@ -34,7 +34,7 @@ def of_worktree(submodules: Sequence[str], ignored: Sequence[str]) -> str:
     """Sentences about what a worktree lacks: the files of submodules, and files that git ignores."""
     sentences = []
     if submodules:
-        sentences.append(f"Worktrees do not have the files of submodules: {_summarise(submodules)}.")
+        sentences.append(f"The worktree does not have the files of submodules: {_summarise(submodules)}.")
     if ignored:
         sentences.append(f"Worktrees do not have what git ignores: the project has {_summarise(ignored)}.")
     return " ".join(sentences)

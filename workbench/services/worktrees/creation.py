@@ -44,7 +44,7 @@ class WorktreeStart:
 
 
 class CreatedWorktree(WorktreeInfo):
-    """A new worktree. `empty_submodules` are the submodules whose files it does not have."""
+    """A new worktree. `empty_submodules` are the submodules whose files it does not have, and why."""
 
     empty_submodules: list[str]
 
@@ -94,7 +94,7 @@ async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -
                 add_files, ctx.settings, repository, place, start.branch, start.commit, existing=start.existing
             )
             protected = await to_thread(repository.protected)
-            empty = await to_thread(empty_submodules, repository, place, start.commit)
+            empty = await to_thread(empty_submodules, ctx.settings, repository, place, start.commit)
             worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
             return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty)
         except WorkbenchError:

@@ -20,6 +20,7 @@ from workbench.system import file_lock
 
 log = logging.getLogger(__name__)
 
+SUBMODULES_OFF = "the setting submodules is off"
 COMMITTER = CommitIdentity("Workbench", "workbench@localhost")
 """Author and committer of the commits that Workbench makes."""
 
@@ -141,6 +142,8 @@ def add_files(
 ) -> None:
     """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
 
+    Submodules get their files, too, as far as the user's repository has them.
+
     If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
 
     Raises:
@@ -148,11 +151,25 @@ def add_files(
     """
     repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
-        checkout = replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
         try:
-            checkout.apply_filters(names)
+            _patient(settings, repository, place).apply_filters(names)
         except Unavailable as error:
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
+    fill_submodules(settings, repository, place, commit)
+
+
+def fill_submodules(
+    settings: Settings, repository: Repository, place: WorktreeLocation, commit: str, before: str | None = None
+) -> None:
+    """Give a worktree the files of its submodules; see `Repository.fill_submodules`. Nothing of it may be running."""
+    if settings.submodules and repository.has_submodules(commit):
+        for left_out in repository.fill_submodules(_patient(settings, repository, place), commit, before):
+            log.info("the worktree %s has no files of the submodule %s", place.name, left_out)
+
+
+def _patient(settings: Settings, repository: Repository, place: WorktreeLocation) -> Checkout:
+    """The checkout of a worktree whose git commands may take as long as writing its files needs."""
+    return replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
 
 
 def is_there(place: WorktreeLocation) -> bool:
@@ -160,10 +177,13 @@ def is_there(place: WorktreeLocation) -> bool:
     return place.path.is_dir() and place.git_dir.is_dir()
 
 
-def empty_submodules(repository: Repository, place: WorktreeLocation, commit: str | None) -> list[str]:
-    """The submodules at a commit of a worktree whose files it does not have: git leaves their directories empty."""
-    paths = repository.submodules(commit) if commit else ()
-    return [path for path in paths if not os.path.lexists(place.path / path / ".git")]
+def empty_submodules(
+    settings: Settings, repository: Repository, place: WorktreeLocation, commit: str | None
+) -> list[str]:
+    """The submodules at a commit of a worktree whose files it does not have, each with the reason."""
+    if commit is None:
+        return []
+    return repository.empty_submodules(place.path, commit, None if settings.submodules else SUBMODULES_OFF)
 
 
 def worktree_gone(place: WorktreeLocation) -> Unavailable:

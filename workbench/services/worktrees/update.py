@@ -15,7 +15,7 @@ from workbench.rules.integration import WorktreeAction
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
-from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
+from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, fill_submodules, place_of
 from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -64,6 +64,8 @@ async def merge_into(ctx: Ctx, repository: Repository, row: Row, commit: str, me
         await to_thread(learn_target, checkout, row, target)
     conflicts = await to_thread(checkout.merge, commit, message, COMMITTER)
     after = before if conflicts else await import_branch(ctx, repository, row)
+    if after != before:
+        await to_thread(fill_submodules, ctx.settings, repository, place_of(ctx, row), after, before)
     return Updated(worktree=name, commit=after, merged=after != before, conflicts=conflicts)
 
 
