@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.users import NOBODY, SYSTEM_PYTHON
 from workbench.confinement import Box, BoxLimits, box_for_worktree
+from workbench.confinement.compiled import LAUNCHER
 from workbench.git import Checkout, Repository
 
 SECRET = "what-nobody-else-may-know"
@@ -100,7 +101,11 @@ class Scene:
         return self._by_the_worker(self.box.guarded(command))
 
     def _by_the_worker(self, boxed: list[str]) -> list[str]:
-        return boxed if self.user is None else [sys.executable, "-I", "-c", _AS_NOBODY, *boxed[1:]]
+        return (
+            boxed
+            if self.user is None
+            else [sys.executable, "-I", "-c", _AS_NOBODY, "-I", "-S", str(LAUNCHER), *boxed[4:]]
+        )
 
     def work(self, script: str, box: Box | None = None, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a shell script as the worker does, in its worktree."""

@@ -53,8 +53,11 @@ def python(program: str) -> str:
     return f"cat > program.py <<'END'\n{program}\nEND\n{SYSTEM_PYTHON} program.py"
 
 
-CANNOT_BE_READ = "cannot be read: the setting confinement_read opens it (confinement_write: to write it, too)."
-CANNOT_BE_WRITTEN = "cannot be written: the setting confinement_write opens it."
+FILES, NETWORK = "by its rules for files", "by its rules for the network"
+CANNOT_BE_READ = (
+    f"cannot be read, {FILES}: the setting confinement_read opens it (confinement_write: to write it, too)."
+)
+CANNOT_BE_WRITTEN = f"cannot be written, {FILES}: the setting confinement_write opens it."
 
 
 @pytest.mark.parametrize(
@@ -70,43 +73,48 @@ CANNOT_BE_WRITTEN = "cannot be written: the setting confinement_write opens it."
         ("LC_ALL=C.UTF-8 mkdir $H/new", "{home}/new " + CANNOT_BE_WRITTEN),
         (
             "cat $P/.aiswarm/server.json",
-            "{project}/.aiswarm/server.json belongs to Workbench, and no setting opens it.",
+            "{project}/.aiswarm/server.json belongs to Workbench and cannot be used, {files}: no setting opens it.",
         ),
-        ("cat /dev/tty", "The device /dev/tty is closed: the setting confinement_write opens it."),
+        (
+            "cat /dev/tty",
+            "The device /dev/tty is closed, {files}: the setting confinement_write opens it.",
+        ),
         (
             python("import multiprocessing; multiprocessing.Lock()"),
-            "It cannot use /dev/shm, which locks between processes need: the setting confinement_write opens it.",
+            "It cannot use /dev/shm, which locks between processes need, {files}: "
+            "the setting confinement_write opens it.",
         ),
         (
             python("import socket; socket.create_connection(('127.0.0.1', 9))"),
-            "It can connect to no port: the setting confinement_connect opens others.",
+            "It can connect to no port, {network}: the setting confinement_connect opens others.",
         ),
         (
             python(
                 "import socket\ntry:\n    socket.create_connection(('127.0.0.1', 9))\n"
                 "except OSError as error:\n    raise SystemExit(f'127.0.0.1:9: {error}')"
             ),
-            "It cannot connect to port 9: the setting confinement_connect opens it, on every host.",
+            "It cannot connect to port 9, {network}: the setting confinement_connect opens it, on every host.",
         ),
         (
             python("import socket; socket.getaddrinfo('example.org', 443)"),
-            "It cannot look up names of machines: the setting confinement_connect allows that with a port (443).",
+            "It cannot look up names of machines, {network}: "
+            "the setting confinement_connect allows that with a port (443).",
         ),
         (
             python("import socket; socket.create_server(('127.0.0.1', 0))"),
-            "It cannot listen on a port, and no setting allows that.",
+            "It cannot listen on a port, {network}: no setting allows that.",
         ),
     ],
 )
 def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script: str, said: str) -> None:
     places = {"home": scene.home, "worktree": scene.worktree, "project": scene.project}
-    assert said.format(**places) in explain(scene, script)
+    assert said.format(**places, files=FILES, network=NETWORK) in explain(scene, script)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
     assert explain(scene, "curl -sS http://127.0.0.1:9/") == [
-        "It cannot connect to port 9: the setting confinement_connect opens it, on every host."
+        f"It cannot connect to port 9, {NETWORK}: the setting confinement_connect opens it, on every host."
     ]
 
 
@@ -116,7 +124,7 @@ def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
     tools = scene.home / "tools"
     monkeypatch.setenv("PATH", f"{tools / 'bin'}:/usr/bin:/bin")
     assert explain(scene, "frob") == [
-        f"The program frob is outside it, at {tools}/bin/frob: add {tools} to the setting confinement_read."
+        f"The program frob is outside it, at {tools}/bin/frob, {FILES}: add {tools} to the setting confinement_read."
     ]
     opened = replace(scene.box, read=(*scene.box.read, tools))
     assert explanation(["sh: 1: frob: not found"], opened, scene.worktree) == ""
@@ -133,10 +141,25 @@ def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
         "echo '/bin/sh: 1: nothing: Permission denied'; false",
         "echo 'make: /bin/sh: Permission denied'; false",
         "echo '/usr/bin/tee: nothing: Permission denied'; false",
+        "echo '/usr/share/perl/strict.pm:12: PermissionError'; false",
+        "echo '  File \"/usr/share/perl/strict.pm\", line 3, in get: Permission denied'; false",
+        "echo 'Permission denied while /usr/lib/python3/dist-packages was read'; false",
+        "echo 'GET /v1/models: 403 Permission denied'; false",
     ],
 )
 def test_other_failures_are_not_blamed_on_the_box(scene: Scene, script: str) -> None:
     assert explain(scene, script) == []
+
+
+def test_a_read_only_file_system_is_known_as_a_refusal_to_write(scene: Scene) -> None:
+    data = scene.home / "data.csv"
+    assert explain(scene, f"echo 'Read-only file system: see /usr/share and {scene.home}/none'; false") == []
+    for text in (
+        f"cannot touch '{data}': Read-only file system",
+        f"Error: EROFS: read-only file system, open '{data}'",
+    ):
+        said = explanation([text], scene.box, scene.worktree)
+        assert said.splitlines()[1:] == [f"- {data} {CANNOT_BE_WRITTEN}"]
 
 
 def test_the_name_of_shared_memory_is_not_taken_for_a_file(scene: Scene) -> None:

@@ -349,7 +349,7 @@ async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_s
     outcome = await run(f"cat {data}; exit 3")
     first, _, why = outcome.error.splitlines()
     assert first == f"The command ended with status 3: cat: {data}: Permission denied"
-    assert why.startswith(f"- {data} cannot be read: the setting confinement_read opens it")
+    assert why.startswith(f"- {data} cannot be read, by its rules for files: the setting confinement_read opens it")
     assert (await run("echo Permission denied; exit 3")).error == "The command ended with status 3: Permission denied"
     run.confined = False
     assert (await run(f"echo {data}: Permission denied; exit 3")).error.endswith("Permission denied")

@@ -12,13 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from workbench.confinement import landlock, surroundings, syscalls
+from workbench.confinement import compiled, landlock, surroundings, syscalls
 from workbench.confinement.abilities import abilities
 
 GUARD_SECONDS = 3
 """How long a guarded command may take to end after SIGTERM; then it is killed, with all that it started."""
-
-LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,16 @@ class Box:
             guarded: no process that the command starts outlives it (Linux).
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
-        return [sys.executable, "-I", "-S", str(LAUNCHER), *guard, *self._orders(limits or BoxLimits()), "--", *command]
+        return [
+            sys.executable,
+            "-I",
+            "-S",
+            str(compiled.launcher()),
+            *guard,
+            *self._orders(limits or BoxLimits()),
+            "--",
+            *command,
+        ]
 
     def guarded(self, command: Sequence[str]) -> list[str]:
         """Like `argv`; no process that the command starts outlives it (Linux)."""

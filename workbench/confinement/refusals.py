@@ -13,6 +13,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from workbench.confinement.box import Box
@@ -26,16 +27,25 @@ SHOWN = 5
 ONCE_STARTED = "A changed setting counts once the server and the agent are started again."
 HEADING = f"This may be a refusal by its box. {ONCE_STARTED}"
 
-_REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b|PermissionError", re.I)
+_REFUSED = re.compile(
+    r"permission denied|operation not permitted|read-only file ?system|\b(?:EACCES|EPERM|EROFS)\b|PermissionError", re.I
+)
+_READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.I)
 _UNREACHED = re.compile(r"(failed|could ?n[o']t|unable) (to )?connect|connection to server", re.I)
 _UNRESOLVED = re.compile(
-    r"could not resolve|temporary failure in name resolution|name or service not known|EAI_AGAIN|getaddrinfo", re.I
+    r"could not resolve|temporary failure in name resolution|name or service not known|name does not resolve"
+    r"|nodename nor servname|no such host|unknown host|getaddrinfo|\b(?:EAI_AGAIN|EAI_NONAME|ENOTFOUND|NXDOMAIN)\b",
+    re.I,
 )
 _MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?not found|there is no such command.*)\s*$")
 _SPEAKER = re.compile(r"^\S+: (?:(?:line )?\d+: |(?=\S.*: ))")
 """The beginning of a message: the program, and a shell's line of its script, neither of which was refused."""
-_SUBJECT = re.compile(r"(?:^|[\s:])(/[^:'\"‘’]*?): (?:permission denied|operation not permitted)", re.I)
+_SUBJECT = re.compile(
+    r"(?:^|[\s:])(/[^:'\"‘’]*?): (?:permission denied|operation not permitted|read-only file ?system)", re.I
+)
 """A path that stands before the refusal, with its blanks."""
+_PLACE_IN_CODE = re.compile(r"""File "[^"]*", line \d+|\S+\.\w+:\d+(?::\d+)?(?=[:)\s]|$)""")
+"""Where a program was when it failed, which is no path that it was refused."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
 _CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
 _LOCKS = re.compile(r"SemLock|/dev/shm(?!/[^/\s]+/)|shm_open|sem_open|['\"]/(?:psm_|mp-|sem\.)[\w.-]+['\"]")
@@ -48,6 +58,37 @@ _PORT = re.compile(
     re.I,
 )
 _TELLING = (_REFUSED, _UNREACHED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
+
+
+_ALSO_OPENED_BY = {"confinement_read": ("read", "include"), "confinement_connect": ("network", "private")}
+"""Settings of the workplace that open the same."""
+
+
+class Wall(StrEnum):
+    """The part of a box that refuses something."""
+
+    FILES = "rules for files"
+    NETWORK = "rules for the network"
+    SYSTEM_CALLS = "filter of system calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that a box refuses, by which of its walls, and what is to be done.
+
+    Args:
+        what: a sentence without its end.
+        remedy: what opens it.
+        setting: the one that opens it; None: no setting does.
+    """
+
+    what: str
+    wall: Wall
+    remedy: str = "no setting allows that"
+    setting: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what}, by its {self.wall}: {self.remedy}."
 
 
 @dataclass
@@ -70,90 +111,148 @@ def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
         lines: the output of a command that has failed.
         cwd: the directory it ran in.
     """
-    if not box.enforce:
-        return ""
-    telling_lines = TellingLines()
-    for line in lines:
-        telling_lines.add(line)
-    refusals = list(dict.fromkeys(_explain_lines(telling_lines.lines, box, cwd)))
+    refusals = found_in_output(lines, box, cwd)
     if not refusals:
         return ""
     more = [f"- and {len(refusals) - SHOWN} more"] if len(refusals) > SHOWN else []
-    text = "\n".join([HEADING, *(f"- {refusal}" for refusal in refusals[:SHOWN]), *more])
-    names = [name for name in box.untrusted if name in text]
-    return text if not names else f"{text}\n- {NOT_TRUSTED.format(names=' and '.join(names))}"
+    notes = [f"- {note}" for note in (untrusted_note(refusals[:SHOWN], box),) if note]
+    return "\n".join([HEADING, *(f"- {refusal}" for refusal in refusals[:SHOWN]), *more, *notes])
 
 
-def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[str]:
+def found_in_output(lines: Iterable[str], box: Box, cwd: Path) -> list[Refusal]:
+    """The likely refusals that the output of a command tells of, each once."""
+    if not box.enforce:
+        return []
+    telling_lines = TellingLines()
+    for line in lines:
+        telling_lines.add(line)
+    return list(dict.fromkeys(_explain_lines(telling_lines.lines, box, cwd)))
+
+
+def untrusted_note(refusals: Iterable[Refusal], box: Box) -> str:
+    """A sentence about the settings that would open something, but are not trusted; empty if there are none."""
+    settings = {refusal.setting for refusal in refusals if refusal.setting}
+    names = [
+        name
+        for name in box.untrusted
+        if any(name == setting or name in _ALSO_OPENED_BY.get(setting, ()) for setting in settings)
+    ]
+    return NOT_TRUSTED.format(names=" and ".join(names)) if names else ""
+
+
+def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[Refusal]:
     refused = [line for line in lines if _REFUSED.search(line)]
     for line in refused:
-        for path in _find_paths(line, cwd):
-            yield from _explain_path(path, box)
+        for path, is_subject in _find_paths(line, cwd):
+            refusal = of_path(path, box, writes=True if _READ_ONLY.search(line) else None)
+            if refusal and (is_subject or (not box.may_read(path.resolve()) and path.exists())):
+                yield refusal
     if refused and any(_LISTENING.search(line) for line in lines):
-        yield "It cannot listen on a port, and no setting allows that."
-    if refused and any(_LOCKS.search(line) for line in lines) and not box.may_write(Path("/dev/shm")):
-        yield "It cannot use /dev/shm, which locks between processes need: the setting confinement_write opens it."
-    ports = [text for line in lines for text in _explain_ports(line, box)]
+        yield LISTENING
+    if refused and any(_LOCKS.search(line) for line in lines) and not box.may_write(SHARED_MEMORY):
+        yield LOCKING
+    ports = [refusal for line in lines for refusal in _explain_ports(line, box)]
     yield from ports
     if not ports and refused and any(_CONNECTING.search(line) for line in lines):
-        yield f"It can connect to {_list_ports(box.connect)}: the setting confinement_connect opens others."
+        yield _opened(
+            f"It can connect to {_list_ports(box.connect)}", Wall.NETWORK, "confinement_connect", "{} opens others"
+        )
     for line in lines:
         if _UNRESOLVED.search(line) and not box.connect:
-            yield "It cannot look up names of machines: the setting confinement_connect allows that with a port (443)."
+            yield LOOKING_UP
         if match := _MISSING.search(line):
             yield from _explain_program(match["name"], box)
+
+
+def _opened(what: str, wall: Wall, setting: str, remedy: str = "{} opens it") -> Refusal:
+    return Refusal(what, wall, remedy.format(f"the setting {setting}"), setting)
+
+
+SHARED_MEMORY = Path("/dev/shm")
+LISTENING = Refusal("It cannot listen on a port", Wall.NETWORK)
+UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
+LOCKING = _opened(f"It cannot use {SHARED_MEMORY}, which locks between processes need", Wall.FILES, "confinement_write")
+LOOKING_UP = _opened(
+    "It cannot look up names of machines",
+    Wall.NETWORK,
+    "confinement_connect",
+    "{} allows that with a port (443)",
+)
+
+
+def of_port(port: int, box: Box) -> Refusal | None:
+    """Why a connection to a port is refused; None if it is not."""
+    if port in box.connect or not 0 < port < 65_536:
+        return None
+    what = f"It cannot connect to port {port}"
+    return _opened(what, Wall.NETWORK, "confinement_connect", "{} opens it, on every host")
 
 
 def _list_ports(ports: tuple[int, ...]) -> str:
     return f"no port but {', '.join(map(str, ports))}" if ports else "no port"
 
 
-def _find_paths(line: str, cwd: Path) -> Iterator[Path]:
-    """The absolute paths in a line, and its names that exist in `cwd`, such as links that lead elsewhere."""
-    message = _SPEAKER.sub("", line)
+def _find_paths(line: str, cwd: Path) -> Iterator[tuple[Path, bool]]:
+    """The absolute paths in a line, and its names that exist in `cwd`, such as links that lead elsewhere.
+
+    With each, whether it is what the line is about: in quotation marks, or right before the refusal.
+    """
+    message = _PLACE_IN_CODE.sub(" ", _SPEAKER.sub("", line))
     quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(message)]
     unquoted = _QUOTED.sub(" ", message)
-    quoted += _SUBJECT.findall(unquoted)
-    for word in (*quoted, *_BETWEEN_WORDS.split(_SUBJECT.sub(" ", unquoted))):
+    subjects = [*quoted, *_SUBJECT.findall(unquoted)]
+    words = _BETWEEN_WORDS.split(_SUBJECT.sub(" ", unquoted))
+    for word, is_subject in (*((text, True) for text in subjects), *((text, False) for text in words)):
         text = word.rstrip(".") if word.strip(".") else ""
         if text and not text.startswith("//") and (text.startswith("/") or os.path.lexists(cwd / text)):
-            yield Path(os.path.abspath(cwd / text))  # noqa: PTH100 (links are resolved later)
+            yield Path(os.path.abspath(cwd / text)), is_subject  # noqa: PTH100 (links are resolved later)
 
 
-def _explain_path(path: Path, box: Box) -> Iterator[str]:
+def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | None:
+    """Why the use of a path is refused; None if it is not, or if this process itself may not use it so.
+
+    Args:
+        path: as the command named it, absolute.
+        writes: whether it was to be changed or created; None: that is not known.
+    """
     try:
         real = path.resolve()
         mode = real.stat().st_mode if real.exists() else None
     except (OSError, RuntimeError, ValueError):
-        return
+        return None
     is_program = mode is not None and stat.S_ISREG(mode) and mode & 0o111 and box.may_read(real)
-    if real == Path("/") or real in box.devices or box.may_write(real) or is_program:  # it ran, and told of another
-        return
+    if real == Path("/") or real in box.devices or box.may_write(real):
+        return None
+    if is_program and writes is None:  # it ran, and told of another
+        return None
     if mode is None and _LOCKS.search(f"'{path}'"):
-        return
+        return None
     if STATE in real.parts:
-        yield f"{path} belongs to Workbench, and no setting opens it."
-    elif mode is not None and stat.S_ISSOCK(mode):
-        yield f"{path} is a UNIX socket, and no setting opens those."
-    elif mode is not None and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and os.access(real, os.R_OK):
-        yield f"The device {path} is closed: the setting confinement_write opens it."
-    elif mode is None or box.may_read(real):
-        if os.access(real if mode is not None else real.parent, os.W_OK):
-            yield f"{path} cannot be written: the setting confinement_write opens it."
-    elif os.access(real, os.R_OK):
-        yield f"{path} cannot be read: the setting confinement_read opens it (confinement_write: to write it, too)."
+        return Refusal(f"{path} belongs to Workbench and cannot be used", Wall.FILES, "no setting opens it")
+    if mode is not None and stat.S_ISSOCK(mode):
+        return Refusal(f"{path} is a UNIX socket", Wall.SYSTEM_CALLS, "no setting opens those")
+    if mode is not None and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)):
+        can_open = os.access(real, os.R_OK)
+        return _opened(f"The device {path} is closed", Wall.FILES, "confinement_write") if can_open else None
+    if writes or mode is None or box.may_read(real):
+        can_write = writes is not False and os.access(real if mode is not None else real.parent, os.W_OK)
+        return _opened(f"{path} cannot be written", Wall.FILES, "confinement_write") if can_write else None
+    more = " (confinement_write: to write it, too)"
+    can_read = os.access(real, os.R_OK)
+    return (
+        _opened(f"{path} cannot be read", Wall.FILES, "confinement_read", f"{{}} opens it{more}") if can_read else None
+    )
 
 
-def _explain_ports(line: str, box: Box) -> Iterator[str]:
+def _explain_ports(line: str, box: Box) -> Iterator[Refusal]:
     if _LISTENING.search(line) or not (_REFUSED.search(line) or _UNREACHED.search(line)):
         return
     for match in _PORT.finditer(line):
-        port = int(match["named"] or match["pair"] or match["address"])
-        if 0 < port < 65_536 and port not in box.connect:
-            yield f"It cannot connect to port {port}: the setting confinement_connect opens it, on every host."
+        if refusal := of_port(int(match["named"] or match["pair"] or match["address"]), box):
+            yield refusal
 
 
-def _explain_program(name: str, box: Box) -> Iterator[str]:
+def _explain_program(name: str, box: Box) -> Iterator[Refusal]:
     """A program that is on this process's PATH, but outside the box."""
     program = shutil.which(name)
     if program is None:
@@ -163,7 +262,8 @@ def _explain_program(name: str, box: Box) -> Iterator[str]:
         _directory_to_open(place) for place in dict.fromkeys(places) if not box.may_read(place.resolve())
     ]:
         text = ":".join(map(str, dict.fromkeys(directories)))
-        yield f"The program {name} is outside it, at {program}: add {text} to the setting confinement_read."
+        what, remedy = f"The program {name} is outside it, at {program}", f"add {text} to {{}}"
+        yield _opened(what, Wall.FILES, "confinement_read", remedy)
 
 
 def _directory_to_open(place: Path) -> Path:

@@ -93,7 +93,9 @@ async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Sett
     async with open_with_request(settings, f"cat {data}") as (workbench, question):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert gate["state"] == "failed"
-        assert f"- {data} cannot be read: the setting confinement_read opens it" in gate["output"]
+        assert (
+            f"- {data} cannot be read, by its rules for files: the setting confinement_read opens it" in gate["output"]
+        )
 
 
 async def test_gates_run_on_the_result_of_the_merge_without_uncommitted_files(
