@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from tests.confinement.scene import Scene, make
 from tests.users import NOBODY
 from workbench.confinement import abilities
 
-WHO = [pytest.param(None, id="by whoever runs the tests")]
-if os.getuid() == 0:
-    WHO.append(pytest.param(NOBODY, id="by an ordinary user"))
+WHO = {"by whoever runs the tests": None} | ({"by an ordinary user": NOBODY} if os.getuid() == 0 else {})
+WAYS = {"": abilities().namespaces} | ({" without namespaces": frozenset()} if abilities().namespaces else {})
+KINDS = [pytest.param((user, ways), id=f"{who}{how}") for who, user in WHO.items() for how, ways in WAYS.items()]
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +45,7 @@ def scenes() -> Iterator[Callable[[int | None], Scene]]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-@pytest.fixture(params=WHO)
+@pytest.fixture(params=KINDS)
 def scene(
     request: pytest.FixtureRequest, scenes: Callable[[int | None], Scene], monkeypatch: pytest.MonkeyPatch
 ) -> Scene:
@@ -54,7 +55,8 @@ def scene(
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "safe.directory")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "*")
-    found = scenes(request.param)
+    user, namespaces = request.param
+    found = replace(scenes(user), namespaces=namespaces)
     monkeypatch.setenv("HOME", str(found.home))
     return found
 

@@ -32,10 +32,11 @@ exec(launcher)
 
 @dataclass(frozen=True)
 class Scene:
-    """`root` holds it all; `user` is who works, None being who runs the tests."""
+    """`root` holds it all; `user` is who works, None being who runs the tests; `namespaces` are those of its boxes."""
 
     root: Path
     user: int | None
+    namespaces: frozenset[str] = frozenset()
 
     @property
     def home(self) -> Path:
@@ -77,30 +78,42 @@ class Scene:
             git_dir=self.own,
             objects=self.repository.object_directories(),
             scratch=self.scratch,
+            project=self.project,
+            namespaces=self.namespaces,
         )
 
     @property
     def checkout(self) -> Checkout:
-        return Checkout(self.worktree, self.own, self.wrap, self.environment, limit=5.0)
+        seen_at = self.box.inside(self.worktree)
+        return Checkout(self.worktree, self.own, self.wrap, self.environment, limit=5.0, seen_at=seen_at)
 
     @property
     def environment(self) -> dict[str, str]:
         base = {"PATH": os.defpath, "LANG": "C.UTF-8"}
         # Not the programs of the tests' interpreter: an ordinary user may not be able to reach them.
         path = {} if self.user is None else {"PATH": os.defpath}
-        names = {"P": self.project, "H": self.home, "MARK": self.marker, "ROOT": self.root, "PYTHON": SYSTEM_PYTHON}
+        above = os.path.relpath(self.root, self.box.inside(self.worktree))
+        names = {
+            "UP": above,
+            "P": self.project,
+            "H": self.home,
+            "MARK": self.marker,
+            "ROOT": self.root,
+            "PYTHON": SYSTEM_PYTHON,
+        }
         who = {f"GIT_{role}_{what}": "worker" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return self.box.environment(base) | path | {name: str(value) for name, value in names.items()} | who
 
     def wrap(self, command: Sequence[str], box: Box | None = None, limits: BoxLimits | None = None) -> list[str]:
         """The command in its box, by whoever works here."""
-        return self._by_the_worker((box or self.box).argv(command, limits))
+        return self.by_the_worker((box or self.box).argv(command, limits))
 
     def guard(self, command: Sequence[str]) -> list[str]:
         """The command in its box, by whoever works here; nothing that it starts outlives it."""
-        return self._by_the_worker(self.box.guarded(command))
+        return self.by_the_worker(self.box.guarded(command))
 
-    def _by_the_worker(self, boxed: list[str]) -> list[str]:
+    def by_the_worker(self, boxed: list[str]) -> list[str]:
+        """A boxed command, by whoever works here."""
         return (
             boxed
             if self.user is None

@@ -7,8 +7,10 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -28,6 +30,13 @@ def box(tmp_path: Path) -> Box:
     return box_for_worktree(
         worktree=tmp_path / "worktree", git_dir=tmp_path / "repository", objects=(), scratch=tmp_path / "scratch"
     )
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A directory that no box has its own in place of."""
+    with TemporaryDirectory(dir="/var/tmp") as directory:
+        yield Path(directory)
 
 
 def run(
@@ -72,9 +81,8 @@ def test_a_missing_command_is_reported_as_missing(box: Box) -> None:
     assert done.stderr == "no-such-command: there is no such command, or none to interpret it.\n"
 
 
-def test_an_unexecutable_command_is_reported_with_the_remedy(box: Box, tmp_path: Path) -> None:
-    tool = tmp_path / "tools" / "tool"
-    tool.parent.mkdir()
+def test_an_unexecutable_command_is_reported_with_the_remedy(box: Box, on_disk: Path) -> None:
+    tool = on_disk / "tool"
     tool.write_text("#!/bin/sh\necho done\n")
     tool.chmod(0o755)
     done = run(box, str(tool))
@@ -85,7 +93,8 @@ def test_an_unexecutable_command_is_reported_with_the_remedy(box: Box, tmp_path:
 
 @pytest.mark.parametrize("broken", ["fs=ffffffffffffffff", "filter=0000000000000000", "connect=99999", "limit=99:1"])
 def test_a_command_that_cannot_be_confined_does_not_run(box: Box, broken: str) -> None:
-    argv = box.argv(["sh", "-c", "echo ran"])
+    own = box.namespaces if broken.startswith("fs=") else frozenset()  # where ports are its own, none is looked at
+    argv = replace(box, namespaces=own).argv(["sh", "-c", "echo ran"])
     argv.insert(argv.index("--"), broken)
     if broken.startswith("fs="):
         argv = [argument for argument in argv if not argument.startswith("fs=") or argument == broken]

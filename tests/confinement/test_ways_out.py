@@ -46,8 +46,11 @@ WAYS: dict[str, str] = {
     name: f"{PREPARED}{way}print('got out')"
     for name, way in yaml.safe_load(Path(__file__).with_name("ways_out.yaml").read_text("utf-8")).items()
 }
+NAMES = {way: name for name, way in WAYS.items()}
 
-REFUSED = re.compile(r"denied|not permitted|not implemented", re.IGNORECASE)
+REFUSED = re.compile(r"denied|not permitted|not implemented|refused|read-only|no such file", re.IGNORECASE)
+OWN = ("serving", "sending a datagram", "shared memory", "a message queue")
+"""How the ways begin that lead nowhere in a box with a network and memory of its own."""
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ def around(scene: Scene) -> Iterator[dict[str, str]]:
         datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         datagrams.bind(str(scene.root / "datagrams"))
         (scene.root / "datagrams").chmod(0o777)
-        owned = scene.project / "owned"
+        owned = scene.worktree / "owned"
         owned.write_text("#!/bin/sh\n")
         owned.chmod(0o755)
         scene.hand_over()
@@ -105,7 +108,10 @@ def test_a_box_closes_each_way_out_that_is_open_outside(scene: Scene, around: di
         said, _ = free.communicate(timeout=60)
     if not said.endswith("got out\n"):
         pytest.skip(f"closed to everybody here: {said.splitlines()[-1]}")
-    said = scene.run([SYSTEM_PYTHON, "-c", way], **around).stdout
+    names = {word: str(scene.box.inside(Path(value))) for word, value in around.items() if value.startswith("/")}
+    said = scene.run([SYSTEM_PYTHON, "-c", way], **{**around, **names}).stdout
+    if scene.namespaces and NAMES[way].startswith(OWN):
+        return
     assert "got out" not in said
     assert REFUSED.search(said)
 

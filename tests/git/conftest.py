@@ -58,7 +58,7 @@ def worked(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def work(worked: Path, root: Path, place: Path) -> Path:
     """A worktree with a branch `work`, one commit ahead of `main`."""
     shutil.rmtree(root)
-    shutil.copytree(worked, root)
+    shutil.copytree(worked, root, symlinks=True)
     own_files = (own(place / "w") / "config", own(place / "w") / "objects" / "info" / "alternates")
     for pointer in (root / ".git" / "worktrees" / "w" / "gitdir", place / "w" / ".git", *own_files):
         pointer.write_text(pointer.read_text().replace(str(worked), str(root)))

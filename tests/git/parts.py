@@ -144,7 +144,7 @@ class Picture:
             for path in root.rglob("*")
             if path.is_file() and not {".git", ".aiswarm"} & set(path.relative_to(root).parts)
         }
-        status = ("status", "--porcelain=v2", "--branch", "--ignored")
+        status = ("status", "--porcelain=v2", "--branch", "--ignored", "--", ".", ":!.aiswarm")
         return cls(git(root, "for-each-ref"), git(root, *status, GIT_OPTIONAL_LOCKS="0"), files, records(root))
 
 

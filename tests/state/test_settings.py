@@ -16,7 +16,7 @@ from workbench.errors import BadInput, Refused
 from workbench.shells.gate import check_address
 from workbench.state import user_files
 from workbench.state.home import NOWHERE, expanded
-from workbench.state.settings import HARMLESS, Settings
+from workbench.state.settings import HARMLESS, OPENING_NUMBERS, Settings
 from workbench.state.settings_file import LISTS
 from workbench.system.atomic_file import LARGEST
 from workbench.trust import state_directory
@@ -172,7 +172,7 @@ def test_every_setting_but_a_number_needs_trust_unless_it_is_listed_as_harmless(
     values = dict.fromkeys(Settings.names())
     numbers = {name for name in values if isinstance(Settings.model_fields[name].default, int | float)}
     switches = {name for name in values if isinstance(Settings.model_fields[name].default, bool)}
-    assert set(Settings.needing_trust(values)) == set(values) - (numbers - switches) - HARMLESS
+    assert set(Settings.needing_trust(values)) == set(values) - (numbers - switches - OPENING_NUMBERS) - HARMLESS
     assert set(values) > HARMLESS
 
 

@@ -22,6 +22,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     analysis,
     approvals,
     backups,
+    box,
     chat,
     contexts,
     data,

@@ -58,7 +58,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "adopt",
     ),
     "Agents": ("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "personas", "define", "profiles"),
-    "Worktrees": ("worktrees", "discard"),
+    "Worktrees": ("worktrees", "discard", "box"),
     "Experiments": ("runs", "sweep"),
     "Questions": ("report", "sql", "views", "events", "history", "export", "import", "performance"),
     "Chat and tools": ("chat", "conversations", "tools", "koi", "personalities"),

@@ -20,6 +20,7 @@ from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
 from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, without_empty
 from workbench.present.tables import Table
+from workbench.rules.workplace import as_json, from_options
 from workbench.system.tree_removal import remove_tree
 
 COLUMNS = {
@@ -104,6 +105,12 @@ def spawn_options(command: Any) -> Any:
             click.option(
                 "--include", multiple=True, metavar="NAME", help="Use this rule or reference, which is used on request."
             ),
+            click.option(
+                "--workplace",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="A key of its workplace, such as read=data; `workbench box show` lists them. Repeat it for lists.",
+            ),
             click.option("--tools", metavar="NAMES", callback=tool_names, help=f"{TOOLS_HELP}."),
             click.option(
                 "--self-tools",
@@ -121,10 +128,12 @@ def _spawn_arguments(options: dict[str, Any]) -> dict[str, Any]:
     names = ("cpu_seconds", "memory_bytes", "wall_seconds", "tasks")
     limits = drop_none(**{name: options.pop(name) for name in names})
     include, tools = list(options.pop("include")) or None, options.pop("tools")
+    workplace = as_json(from_options(options.pop("workplace"))) or None
     environment, secret = _variables(options.pop("environment")), options.pop("secret")
     environment |= _variables([value for value in secret if value not in environment])
     options |= {"environment": environment, "secret": [value.partition("=")[0] for value in secret] or None}
-    return drop_none(**options, limits=limits or None, include=include, tools=None if tools == NOTHING else tools)
+    tools = None if tools == NOTHING else tools
+    return drop_none(**options, limits=limits or None, include=include, tools=tools, workplace=workplace)
 
 
 @root.command()
@@ -137,8 +146,16 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
     agent = client.call("spawn_agent", approve="ask" if ask else "auto", **_spawn_arguments(options))
     runs = f"runs as process {agent['pid']}" if agent["pid"] else "is in the queue"
     warning = "" if agent["confinement"]["enforced"] else " It is not confined."
-    unused = "".join(f"\n{sentence}" for sentence in agent["unused"])
+    opens = "".join(f"\nIts commands may use {key}." for key in agent["opens"])
+    unused = opens + "".join(f"\n{sentence}" for sentence in agent["unused"])
     return Note(f"{agent['agent_id']} {runs} as a {agent['role']}; it is {agent['status']}.{warning}{unused}", agent)
+
+
+@view("WorkplaceInfo")
+def _workplace(place: dict[str, Any]) -> Shown:
+    where = "the project's path" if place["mounts"] else "its own path, with links to what it reads in the project"
+    note = "\n".join((f"In its box, the worktree stands at {where}.", *place["problems"]))
+    return Table.of(place["keys"], {"key": "key", "shown": "value", "source": "from"}, "", place, note)
 
 
 @root.command()

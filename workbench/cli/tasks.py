@@ -369,10 +369,11 @@ def depend(client: OperatorClient, task_id: int, others: tuple[int, ...], remove
 @click.option(
     "--based-on", metavar="VERSION", default=None, help="Refuse the update if the plan has another version by now."
 )
+@click.option(
+    "--trust-workplace", is_flag=True, default=None, help="Trust what the plan's workplace opens to its agents."
+)
 @pass_client
-def plan(
-    client: OperatorClient, file: Any, name: str | None, update: bool, dry_run: bool, based_on: str | None
-) -> Shown:
+def plan(client: OperatorClient, file: Any, update: bool, dry_run: bool, **options: Any) -> Shown:
     """Create or change a plan. FILE is YAML or a Markdown checklist; either all tasks are created or none."""
     try:
         text = file.read()
@@ -380,8 +381,8 @@ def plan(
         raise BadInput("PLAN_INVALID", f"{file.name} is not UTF-8 text: {error.reason}.") from None
     if not dry_run:
         client.create_project()
-    how = drop_none(name=name, based_on=based_on)
-    return plan_table(client.call("create_plan", text=text, update=update, dry_run=dry_run, **how), dry_run)
+    plan = client.call("create_plan", text=text, update=update, dry_run=dry_run, **drop_none(**options))
+    return plan_table(plan, dry_run)
 
 
 def plan_table(plan: Mapping[str, Any], dry_run: bool = False) -> Table:

@@ -18,7 +18,7 @@ from workbench.trust import state_directory
 from workbench.trust.withheld import Privileged, withheld
 from workbench.trust.withheld import trust as record
 
-TRUSTED = "Trusted. Profiles can be used from now on; the settings count when the server is next started."
+TRUSTED = "Trusted. It can be used from now on; settings count when the server is next started."
 STATE = "State of the project that was not created here. Its agents, tasks and their commands are used as they are:"
 UNTRUSTED = "Not used until you trust it: `workbench trust --yes`."
 

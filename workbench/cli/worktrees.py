@@ -228,6 +228,7 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
     from workbench.confinement.editable import require_own_files
+    from workbench.confinement.gate import Gate
     from workbench.git import Repository
     from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
     from workbench.services.worktrees.update import learn_target
@@ -245,8 +246,13 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
         learn_target(checkout_of(client.settings, repository, place), worktree, commit)
     require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
     words = command[1:] if command[0] == "--" else command
-    with subprocess.Popen(box.guarded(words), cwd=place.path, env=box.environment(os.environ)) as process:
-        code = _wait(process)
+    with Gate.beside(box) as gate:
+        argv = box.argv(words, guarded=True, way_out=gate.way_out)
+        environment = {**box.environment(os.environ), **gate.environment}
+        with subprocess.Popen(argv, cwd=place.path, env=environment, pass_fds=gate.pass_fds) as process:
+            code = _wait(process)
+    for refusal in gate.refused:
+        click.echo(f"workbench: {refusal}", err=True)
     ctx.exit(code if code >= 0 else 128 - code)
 
 

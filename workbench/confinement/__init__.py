@@ -6,6 +6,6 @@ no privileges, and confines root as well. `abilities` describes what this machin
 """
 
 from workbench.confinement.abilities import Abilities, abilities
-from workbench.confinement.box import Box, BoxLimits, box_for_worktree
+from workbench.confinement.box import Box, BoxLimits, Mount, box_for_worktree
 
-__all__ = ["Abilities", "Box", "BoxLimits", "abilities", "box_for_worktree"]
+__all__ = ["Abilities", "Box", "BoxLimits", "Mount", "abilities", "box_for_worktree"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from workbench.confinement import landlock, syscalls
+from workbench.confinement import landlock, namespaces, syscalls
 
 _FILES = 1
 
@@ -46,6 +46,11 @@ class Abilities:
     def complete(self) -> bool:
         """Whether nothing is missing."""
         return not self.missing
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces that a command can have of its own: "mount", "ipc" and "net", or none. Tried once."""
+        return namespaces.available() if self.abi else frozenset()
 
     @property
     def summary(self) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
 import resource
 import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from workbench.confinement import compiled, landlock, surroundings, syscalls
+from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.errors import Conflict
+from workbench.state.root import shared_objects, state_around
 
 GUARD_SECONDS = 3
 """How long a guarded command may take to end after SIGTERM; then it is killed, with all that it started."""
+
+SHM_BYTES = 1 << 30
+"""How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
+_SHM = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +51,92 @@ class BoxLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or directory of this side that a box has at `at`, read-only unless `writable`."""
+
+    source: Path
+    at: Path
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WayOut:
+    """What a command's launcher needs for the gate of its box, see `gate`; of a box without a gate, nothing.
+
+    Args:
+        hand_over: the number of the open file by which listeners are handed over.
+        listen: their ports.
+        proxy: the port of a proxy, where the box has no network of its own.
+    """
+
+    hand_over: int | None = None
+    listen: tuple[int, ...] = ()
+    proxy: int | None = None
+
+    def orders(self) -> Iterator[str]:
+        """The launcher's orders."""
+        if self.hand_over is not None:
+            yield f"gate={self.hand_over}"
+            yield from (f"listen={port}" for port in self.listen)
+        if self.proxy is not None:
+            yield f"connect={self.proxy}"
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
     """Paths and ports that a command and all it starts may touch; everything else is refused.
 
     Paths in `read` can be read and executed, besides those of the system and of this Python; those in `write`, and
     `scratch`, can also be changed. A path that contains a symbolic link is ignored. `scratch` is HOME and TMPDIR.
-    `connect` are TCP ports; none can be served. Without `enforce` the command runs unconfined, with the same
-    environment. `untrusted` names settings of the project's file that are not trusted, so not used.
+    `connect` are TCP ports of any machine, `forward` those of this one; `hosts` and `private` are patterns, see
+    `HostRules`. Without `enforce` the command runs unconfined, with the same environment. `untrusted` names settings of
+    the project's file that are not trusted, so not used.
+
+    With `namespaces`, of which `abilities().namespaces` are possible, the command has files, shared memory and a
+    network of its own: it serves ports that nobody else sees, reaches others by its `gate` only, what it may not write
+    is read-only, and `worktree` stands at the path of `project`. Then a path has two names: `inside` and `outside`
+    translate. Without a gate, a command that may `connect` shares the machine's network. Without namespaces, the
+    worktree has links in the place of `mounts`.
+
+    Args:
+        project: the top of the person's checkout.
+        state: the state directory, of which the box has what it names.
+        mounts: what the worktree has besides its own files. Mount points are made, and are empty: see `require_free`.
+        hide: what cannot be read, although something around it can be.
+        shm_bytes: the size of its own /dev/shm.
+        devices: that it may use.
+        programs: directories that come first in PATH.
+        variables: of its commands, besides those that it always sets.
     """
 
     write: tuple[Path, ...]
     read: tuple[Path, ...]
     scratch: Path
     connect: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    forward: tuple[int, ...] = ()
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
+    worktree: Path | None = None
+    project: Path | None = None
+    state: Path | None = None
+    mounts: tuple[Mount, ...] = ()
+    hide: tuple[Path, ...] = ()
+    shm_bytes: int = SHM_BYTES
+    devices: tuple[Path, ...] = surroundings.DEVICES
+    namespaces: frozenset[str] = frozenset()
+    programs: tuple[Path, ...] = ()
+    variables: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
-    def argv(self, command: Sequence[str], limits: BoxLimits | None = None, *, guarded: bool = False) -> list[str]:
+    def argv(
+        self,
+        command: Sequence[str],
+        limits: BoxLimits | None = None,
+        *,
+        guarded: bool = False,
+        way_out: WayOut = WayOut(),
+    ) -> list[str]:
         """The command with the launcher in front of it, which passes on only the file descriptors 0 to 2.
 
         Exit statuses of the launcher: 125 the command could not be confined, and has not run; 126 it cannot be
@@ -68,6 +144,7 @@ class Box:
 
         Args:
             guarded: no process that the command starts outlives it (Linux).
+            way_out: that of its gate, which is open until the command has ended.
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [
@@ -76,7 +153,7 @@ class Box:
             "-S",
             str(compiled.launcher()),
             *guard,
-            *self._orders(limits or BoxLimits()),
+            *self._orders(limits or BoxLimits(), way_out),
             "--",
             *command,
         ]
@@ -85,25 +162,158 @@ class Box:
         """Like `argv`; no process that the command starts outlives it (Linux)."""
         return self.argv(command, guarded=True)
 
-    def _orders(self, limits: BoxLimits) -> Iterator[str]:
+    def _orders(self, limits: BoxLimits, way_out: WayOut) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
         yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
+        yield from (f"link={self._own_worktree / name}:{source}" for name, source in self._links.items())
         if self.enforce:
-            yield from self._confinement_orders()
+            yield from self._confinement_orders(way_out)
 
-    def _confinement_orders(self) -> Iterator[str]:
-        fs, net, scope = landlock.handled(abilities().abi)
-        yield from (f"fs={fs:x}", f"net={net:x}", f"scope={scope:x}")
-        yield from (f"connect={port}" for port in self.connect)
+    def _confinement_orders(self, way_out: WayOut) -> Iterator[str]:
+        own_network = self.has_own_network and (way_out.hand_over is not None or not self.connect)
+        fs, net, scope = landlock.handled(landlock.version())
+        if self._has_own_files:
+            yield f"unshare={namespaces.flags(self.namespaces, network=own_network):x}"
+            yield f"shm={self.shm_bytes}"
+            yield from self._mount_orders()
+        yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
+        yield from (f"connect={port}" for port in (*self.connect, *self.forward))
+        yield from way_out.orders()
+        own_memory = [_SHM] if self._has_own_files else []
         for access, paths in (
-            (landlock.READ, self._readable_paths()),
-            (landlock.WRITE, (*self.write, self.scratch)),
-            (landlock.DEVICE, surroundings.DEVICES),
+            (landlock.READ, (*map(self.inside, self._readable_paths()), *self._mounted(writable=False))),
+            (landlock.WRITE, (*map(self.inside, self._writable_paths()), *self._mounted(writable=True), *own_memory)),
+            (landlock.DEVICE, self.devices),
         ):
-            yield from (f"allow={access:x}:{path}" for path in paths)
+            yield from (f"allow={access:x}:{path}" for path in dict.fromkeys(paths))
         if syscalls.available():
-            yield f"filter={syscalls.program(names=bool(self.connect), setgid=self._has_shared_directory()).hex()}"
+            program = syscalls.program(
+                names=bool(self.connect),
+                setgid=self._has_shared_directory(),
+                own_network=own_network,
+                own_memory=self._has_own_files,
+            )
+            yield f"filter={program.hex()}"
+
+    def _mount_orders(self) -> Iterator[str]:
+        if self.stands:
+            yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
+            yield from (f"state={self.state}" for _ in self._covered_state)
+        for mount in self._views():
+            optional = "" if mount in self.mounts else "o"
+            yield _mount_order(mount, optional)
+        # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
+        yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
+
+    @property
+    def has_own_network(self) -> bool:
+        """Whether its ports are its own: what it serves nobody else reaches, and it reaches others by its gate only."""
+        return self._has_own_files
+
+    @property
+    def stands(self) -> bool:
+        """Whether the worktree stands at the project's path."""
+        return self._has_own_files and self.worktree is not None and self.project is not None
+
+    @property
+    def _has_own_files(self) -> bool:
+        return self.enforce and bool(self.namespaces)
+
+    @property
+    def _own_worktree(self) -> Path:
+        assert self.worktree is not None
+        return self.worktree
+
+    @property
+    def _own_project(self) -> Path:
+        assert self.project is not None
+        return self.project
+
+    def _mounted(self, *, writable: bool) -> list[Path]:
+        return [mount.at for mount in self._views() if mount.writable is writable]
+
+    def _views(self) -> tuple[Mount, ...]:
+        """All mounts but that of the worktree at the project's path, outer ones first: what may be written, and what
+        would otherwise be covered by a mount."""
+        if not self._has_own_files:
+            return ()
+        # Not the worktree by its other path, if that is within the project: programs would find its files twice.
+        double = self.worktree if self.stands and self._own_worktree.is_relative_to(self._own_project) else None
+        own = [Mount(path, path, True) for path in self._writable_paths() if path != double]
+        covered = ([self._own_project] if self.stands else []) + [_SHM]
+        named = {mount.source for mount in self.mounts}
+        read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in (*named, double)]
+        own += [Mount(path, path) for path in read if self._is_free(path)]
+        return tuple(sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts)))
+
+    def _is_free(self, path: Path) -> bool:
+        """Whether nothing of the worktree's own is at a path of the project."""
+        if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
+            return True
+        return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
+
+    @property
+    def _covered_state(self) -> tuple[Path, ...]:
+        """The state directory, if the worktree that stands there covers it."""
+        within = self.state is not None and self.state.is_relative_to(self._own_project)
+        return (self.state,) if self.state is not None and within else ()
+
+    def _relative(self, path: Path) -> Path:
+        return path.relative_to(self._own_project)
+
+    def require_free(self) -> None:
+        """Refuse mounts where the worktree has something of its own.
+
+        Raises:
+            Conflict: ``MOUNT_POINT_TAKEN``.
+        """
+        for mount in self.mounts:
+            if not self._is_free(mount.at) and not self._is_linked(mount):
+                name = self._relative(mount.at)
+                raise Conflict(
+                    "MOUNT_POINT_TAKEN",
+                    f"{name} cannot be brought into the worktree {self._own_worktree.name}, because there is something "
+                    "else: a file, a link, or a directory with files. Remove it there, also from the branch if git "
+                    "tracks it, or leave it out of the workplace.",
+                    path=str(name),
+                    worktree=str(self._own_worktree),
+                )
+
+    @property
+    def _links(self) -> dict[Path, Path]:
+        """What stands in the worktree in place of mounts, if there can be none, by their relative paths."""
+        if self._has_own_files or self.worktree is None or self.project is None:
+            return {}
+        within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
+        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        return {self._relative(mount.at): mount.source for mount in within}
+
+    def _is_linked(self, mount: Mount) -> bool:
+        source = self._links.get(self._relative(mount.at))
+        place = self._own_worktree / self._relative(mount.at)
+        return source is not None and place.is_symlink() and place.readlink() == source
+
+    @property
+    def mount_points(self) -> tuple[str, ...]:
+        """The paths in the worktree at which something else is mounted, or has a link."""
+        if not self.stands:
+            return tuple(map(str, self._links))
+        within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
+        return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
+
+    def inside(self, path: Path) -> Path:
+        """The path by which a command in the box finds a path of this side."""
+        pairs = [(mount.source, mount.at) for mount in self.mounts] if self._has_own_files else []
+        return _translate(path, [*pairs, (self._own_worktree, self._own_project)] if self.stands else pairs)
+
+    def outside(self, path: Path) -> Path:
+        """The path on this side of a path in the box."""
+        pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands:
+            pairs += [(state, state) for state in self._covered_state]
+            pairs.append((self._own_project, self._own_worktree))
+        return _translate(path, pairs)
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""
@@ -111,21 +321,27 @@ class Box:
             return any(path.stat().st_mode & stat.S_ISGID for path in self.write)
         return False
 
-    @property
-    def devices(self) -> tuple[Path, ...]:
-        """The devices that the command may use."""
-        return surroundings.DEVICES
-
     def may_write(self, path: Path) -> bool:
         """Whether the command may change a path, which is absolute and has no symbolic link in it."""
-        return any(path.is_relative_to(place) for place in (*self.write, self.scratch))
+        if self._has_own_files and path.is_relative_to(_SHM):
+            return True
+        mounted = (mount.source for mount in self.mounts if mount.writable)
+        return _is_below(path, (*self.write, self.scratch, *mounted))
 
     def may_read(self, path: Path) -> bool:
         """Whether the command may read a path, which is absolute and has no symbolic link in it."""
-        return self.may_write(path) or any(path.is_relative_to(place) for place in self._readable_paths())
+        if _is_below(path, self.hide):
+            return False
+        mounted = (mount.source for mount in self.mounts)
+        return self.may_write(path) or _is_below(path, (*self._readable_paths(), *mounted))
+
+    def _writable_paths(self) -> tuple[Path, ...]:
+        """With a /dev/shm of its own, the machine's stays closed."""
+        return tuple(path for path in (*self.write, self.scratch) if not (self._has_own_files and path == _SHM))
 
     def _readable_paths(self) -> tuple[Path, ...]:
-        return (*surroundings.shared((*self.write, self.scratch)), *self.read)
+        mounted = () if self._has_own_files else (mount.source for mount in self.mounts)
+        return (*surroundings.shared((*self.write, self.scratch)), *self.read, *mounted)
 
     @property
     def _site(self) -> Path:
@@ -142,8 +358,10 @@ class Box:
         variables = {
             "HOME": str(self.scratch),
             "TMPDIR": str(self.scratch),
-            "PATH": surroundings.search_path(base.get("PATH", ""), readable),
-            "GIT_CEILING_DIRECTORIES": ":".join(str(place.parent) for place in self.write),
+            "PATH": os.pathsep.join(
+                (*map(str, self.programs), surroundings.search_path(base.get("PATH", ""), readable))
+            ),
+            "GIT_CEILING_DIRECTORIES": ":".join(str(self.inside(place).parent) for place in self.write),
             "GIT_TERMINAL_PROMPT": "0",
         }
         if surroundings.package():
@@ -152,7 +370,7 @@ class Box:
             variables["PYTHONUSERBASE"] = base_directory
         if sys.prefix != sys.base_prefix:
             variables["VIRTUAL_ENV"] = sys.prefix
-        return surroundings.inherited(base, names) | variables | self._git_settings()
+        return surroundings.inherited(base, names) | variables | dict(self.variables) | self._git_settings()
 
     def _git_settings(self) -> dict[str, str]:
         settings = [
@@ -162,7 +380,7 @@ class Box:
             ("maintenance.auto", "false"),
             ("user.email", "workbench@localhost"),
             ("user.name", "Workbench"),
-            *(("safe.directory", str(place)) for place in self.write),
+            *(("safe.directory", str(self.inside(place))) for place in self.write),
         ]
         variables = {"GIT_CONFIG_COUNT": str(len(settings))}
         for number, (name, value) in enumerate(settings):
@@ -171,23 +389,65 @@ class Box:
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` reads it."""
-        return asdict(self) | {
-            "write": list(map(str, self.write)),
-            "read": list(map(str, self.read)),
-            "scratch": str(self.scratch),
-            "connect": list(self.connect),
-        }
+        return {name: _plain(value) for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The box that `as_json` wrote."""
-        return cls(
-            write=tuple(map(Path, data["write"])),
-            read=tuple(map(Path, data["read"])),
-            scratch=Path(data["scratch"]),
-            connect=tuple(data["connect"]),
-            enforce=data["enforce"],
-        )
+        values: dict[str, Any] = dict(data)
+        values |= {name: tuple(map(Path, data[name])) for name in ("write", "read", "hide", "devices", "programs")}
+        values |= {name: data[name] and Path(data[name]) for name in ("scratch", "worktree", "project", "state")}
+        values |= {name: tuple(data[name]) for name in ("connect", "hosts", "private", "forward", "untrusted")}
+        values["mounts"] = tuple(Mount(Path(row["source"]), Path(row["at"]), row["writable"]) for row in data["mounts"])
+        values["variables"] = tuple((name, value) for name, value in data["variables"])
+        return cls(**values | {"namespaces": frozenset(data["namespaces"])})
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Path():
+            return str(value)
+        case frozenset():
+            return sorted(value)
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case _:
+            return value
+
+
+def _mount_order(mount: Mount, flags: str) -> str:
+    source = str(mount.source)
+    return f"mount={flags}{'w' * mount.writable}:{len(source)}:{source}:{mount.at}"
+
+
+def _translate(path: Path, pairs: Iterable[tuple[Path, Path]]) -> Path:
+    """A path by the pair whose first part is the nearest around it."""
+    around = [(before, after) for before, after in pairs if path.is_relative_to(before)]
+    if not around:
+        return path
+    before, after = max(around, key=lambda pair: len(pair[0].parts))
+    return after / path.relative_to(before)
+
+
+def _is_below(path: Path, places: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _taken(worktree: Path, name: Path) -> bool:
+    """Whether a worktree has at a relative path anything but an empty directory or an empty file.
+
+    A link on the way counts: a worker may have put it there.
+    """
+    place = worktree
+    for part in name.parts:
+        place /= part
+        if place.is_symlink():
+            return True
+        if not place.is_dir():
+            return os.path.lexists(place) and (place != worktree / name or place.stat().st_size > 0)
+    return any(place.iterdir())
 
 
 def box_for_worktree(
@@ -199,21 +459,57 @@ def box_for_worktree(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    hosts: Iterable[str] = (),
+    private: Iterable[str] = (),
+    forward: Iterable[int] = (),
     enforce: bool = True,
     untrusted: Iterable[str] = (),
+    project: Path | None = None,
+    mounts: Iterable[Mount] = (),
+    hide: Iterable[Path] = (),
+    shm_bytes: int = SHM_BYTES,
+    namespaces: frozenset[str] | None = None,
+    devices: Iterable[Path] = (),
+    programs: Iterable[Path] = (),
+    variables: Mapping[str, str] = {},
 ) -> Box:
     """A box that may write a worktree and its own repository, and read the object directories it borrows from.
 
     Symbolic links are resolved now and never again: a link that a worker puts in the place of a path opens nothing.
+
+    Args:
+        project: the directory at whose path the worktree stands inside, where that is possible.
+        namespaces: those that are used; None: all that this system allows.
+        devices: those besides what every command has.
+
+    Raises:
+        Conflict: ``MOUNT_POINT_TAKEN``.
     """
-    return Box(
+    borrowed, root, state = _resolve(objects), project and project.resolve(), state_around(git_dir.resolve())
+    names = shared_objects(borrowed, root, state) if root and state else {}
+    box = Box(
         write=_resolve((worktree, git_dir, *write)),
-        read=_resolve((*objects, *read)),
+        read=_resolve((*borrowed, *read)),
         scratch=scratch.resolve(),
         connect=tuple(connect),
+        hosts=tuple(hosts),
+        private=tuple(private),
+        forward=tuple(forward),
         enforce=enforce,
         untrusted=tuple(untrusted),
+        worktree=worktree.resolve(),
+        project=root,
+        state=state,
+        mounts=(*(Mount(path, at) for path, at in names.items()), *mounts),
+        hide=_resolve(hide),
+        shm_bytes=shm_bytes,
+        devices=(*surroundings.DEVICES, *devices),
+        programs=tuple(programs),
+        variables=tuple(variables.items()),
+        namespaces=abilities().namespaces if namespaces is None else namespaces,
     )
+    box.require_free()
+    return box
 
 
 def _resolve(paths: Iterable[Path]) -> tuple[Path, ...]:

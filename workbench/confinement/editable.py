@@ -39,6 +39,8 @@ class Editable:
 def require_own_files(box: Box, project: Path, search_path: str) -> None:
     """Refuse a command in a worktree whose environment imports the project's own files. Blocks for some milliseconds.
 
+    If the worktree stands at the project's path, those are its files.
+
     Args:
         box: of the command.
         search_path: its PATH.
@@ -46,7 +48,7 @@ def require_own_files(box: Box, project: Path, search_path: str) -> None:
     Raises:
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
-    if (entry := next(installs(box, project, search_path), None)) is None:
+    if box.stands or (entry := next(installs(box, project, search_path), None)) is None:
         return
     raise Conflict(
         "EDITABLE_ENVIRONMENT",

@@ -12,6 +12,15 @@ that on to the kernel. ORDERS are arguments, in any order:
     limit=NUMBER:MOST             a resource limit
     home=DIRECTORY                is created if it is missing
     link=PATH:TARGET              a symbolic link that is created if it is missing, with its directory
+    unshare=FLAGS                 new namespaces (hexadecimal); by a user namespace if the system asks for one. Then
+                                  everything is read-only but what follows:
+    shm=BYTES                     the size of a /dev/shm of its own
+    mount=FLAGS:NUMBER:SOURCE:AT  what is at SOURCE (of so many characters) is at AT, too, from then on: writable (w),
+                                  or not if that fails (o); in this order. A mount point that is missing is made
+    state=DIRECTORY               an empty directory for the mounts beneath it, after the first mount
+    hide=PATH                     is covered, if it is there
+    gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
+                                  and for each listen=PORT, which receives what is sent to that port of any address
     guard=SECONDS                 a process outside the box waits for the command, ends all processes that it left,
                                   and then ends as the command did; after SIGTERM the command has this long to end
                                   (Linux)
@@ -31,8 +40,22 @@ import stat
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _OPENAT2, _CLOSE_RANGE = 437, 436
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_NEW_USER, _NEW_NETWORK = 0x1000_0000, 0x4000_0000
+_RECURSIVE_SLAVE = 0x4000 | 1 << 19
+_CLONE_TREE = 0x1 | 0o2000000 | 0x1000 | 0x8000
+"""OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC, AT_EMPTY_PATH, AT_RECURSIVE."""
+_BY_DESCRIPTORS = 0x4 | 0x40
+_EMPTY_AND_BELOW = 0x1000 | 0x8000
+_READ_ONLY, _NO_SETUID_OR_DEVICES = 0x1, 0x2 | 0x4
+_SET_DUMPABLE = 4
+_SIOCSIFFLAGS, _UP = 0x8914, 0x1
 _RULE_PATH, _RULE_PORT = 1, 2
 _RIGHT_ON_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15
 _RIGHT_TO_CONNECT = 0x2
@@ -43,6 +66,7 @@ _O_PATH, _NO_SYMLINKS = 0o10000000, 0x04
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _IGNORED_BY_PYTHON = (13, 25)
 """SIGPIPE and SIGXFSZ, on all systems."""
+_NAMES_PORT, _BACKLOG, _HANDED_OVER = 53, 128, 250
 _WAITED_FOR = (_signal.SIGTERM, _signal.SIGCHLD, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGHUP)
 """A terminal sends its signals to the command too, which handles them; the guard ends when the command does."""
 _NEVER = float("inf")
@@ -65,6 +89,10 @@ class _Port(ctypes.Structure):
 
 class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user"))
 
 
 class _Filter(ctypes.Structure):
@@ -108,6 +136,150 @@ def _allow(ruleset: int, rule: str, handled: int) -> None:
     os.close(parent)
 
 
+def _leave(orders: dict[str, list[str]], flags: int) -> None:
+    """Go into namespaces of its own, and have there what the orders say."""
+    directory = os.getcwd()
+    _unshare(flags)
+    # First: else what root mounts from here on reaches the machine.
+    _mount("none", "/", None, _RECURSIVE_SLAVE, None)
+    if flags & _NEW_NETWORK:
+        _bring_up_loopback()
+    orders_of_mounts = [_parse_mount(order) for order in orders.get("mount", ())]
+    # Taken before anything covers them, and those that may be written before all is read-only.
+    trees = {order: _clone(order[1]) for order in orders_of_mounts if "w" in order[0]}
+    root = os.open("/", _O_PATH | os.O_CLOEXEC)
+    _make_read_only(root)
+    trees |= {order: _clone(order[1]) for order in orders_of_mounts if "w" not in order[0]}
+    for size in orders.get("shm", ()):
+        _mount("tmpfs", "/dev/shm", "tmpfs", _NO_SETUID_OR_DEVICES, f"size={size},mode=1777")
+    states = orders.get("state", ())
+    for order in orders_of_mounts[:1]:
+        _attach(trees[order], *order)
+    for state in states:
+        _attach_empty(state)
+    for order in orders_of_mounts[1:]:
+        _attach(trees[order], *order)
+    for hidden in orders.get("hide", ()):
+        _hide(hidden)
+    for state in states:
+        _make_read_only(_open(state), 0x1000)
+    os.chdir(_seen(directory, orders_of_mounts))
+
+
+def _unshare(flags: int) -> None:
+    if _libc.unshare(flags) == 0:
+        return
+    user, group = os.getuid(), os.getgid()
+    if _libc.unshare(flags | _NEW_USER):
+        raise OSError(ctypes.get_errno(), "no namespaces of its own")
+    _prctl(_SET_DUMPABLE, 1)  # after a change of user, its own entry in /proc belongs to root
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def _bring_up_loopback() -> None:
+    request = b"lo".ljust(16, b"\0") + _UP.to_bytes(2, "little").ljust(24, b"\0")
+    endpoint = _libc.socket(2, 2, 0)
+    if endpoint < 0 or _libc.ioctl(endpoint, ctypes.c_ulong(_SIOCSIFFLAGS), request):
+        raise OSError(ctypes.get_errno(), "loopback")
+    os.close(endpoint)
+
+
+def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None) -> None:
+    words = [None if word is None else os.fsencode(word) for word in (source, target, kind, data)]
+    if _libc.mount(*words[:3], ctypes.c_ulong(flags), words[3]):
+        raise OSError(ctypes.get_errno(), f"mounting {target}")
+
+
+def _parse_mount(order: str) -> tuple[str, str, str]:
+    flags, length, paths = order.split(":", 2)
+    return flags, paths[: int(length)], paths[int(length) + 1 :]
+
+
+def _clone(path: str) -> tuple[int, bool] | None:
+    """A copy of the mounts at a path, and whether it is a directory; None if there is nothing, or a link on the way."""
+    try:
+        place = _open(path)
+    except OSError:
+        return None
+    is_directory = stat.S_ISDIR(os.fstat(place).st_mode)
+    tree = _call(_OPEN_TREE, ctypes.c_int(place), b"", ctypes.c_uint(_CLONE_TREE))
+    os.close(place)
+    return tree, is_directory
+
+
+def _make_read_only(place: int, flags: int = _EMPTY_AND_BELOW) -> None:
+    attributes = _Attributes(_READ_ONLY)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    _call(_MOUNT_SETATTR, ctypes.c_int(place), b"", ctypes.c_uint(flags), ctypes.byref(attributes), size)
+
+
+def _attach(tree: tuple[int, bool] | None, flags: str, source: str, at: str) -> None:
+    try:
+        if tree is None:
+            raise OSError(errno.ENOENT, f"{source} is not there")
+        place = _mount_point(at, tree[1])
+        _call(_MOVE_MOUNT, ctypes.c_int(tree[0]), b"", ctypes.c_int(place), b"", ctypes.c_uint(_BY_DESCRIPTORS))
+        os.close(place)
+        os.close(tree[0])
+    except OSError as error:
+        if "o" not in flags:
+            raise OSError(error.errno, f"{at} cannot be mounted ({error.strerror})") from None
+
+
+def _attach_empty(path: str) -> None:
+    os.close(_mount_point(path, True))
+    _mount("tmpfs", path, "tmpfs", _NO_SETUID_OR_DEVICES, "size=1m,mode=755")
+
+
+def _hide(path: str) -> None:
+    try:
+        place = _open(path)
+    except OSError:
+        return
+    is_directory = stat.S_ISDIR(os.fstat(place).st_mode)
+    os.close(place)
+    if is_directory:
+        _mount("tmpfs", path, "tmpfs", _NO_SETUID_OR_DEVICES | _READ_ONLY, "size=4k,mode=0")
+    else:
+        _mount("/dev/null", path, None, 0x1000, None)
+
+
+def _mount_point(path: str, is_directory: bool) -> int:
+    """A mount point, which is made if it is missing; never by way of a link."""
+    try:
+        return _open(path)
+    except FileNotFoundError:
+        _make(path, is_directory)
+        return _open(path)
+
+
+def _make(path: str, is_directory: bool) -> None:
+    place = os.open("/", _O_PATH | os.O_CLOEXEC)
+    names = path.strip("/").split("/")
+    for number, name in enumerate(names):
+        try:
+            if number < len(names) - 1 or is_directory:
+                os.mkdir(name, 0o755, dir_fd=place)
+            else:
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644, dir_fd=place))
+        except FileExistsError:
+            pass
+        below = os.open(name, _O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+
+
+def _seen(directory: str, mounts: list[tuple[str, str, str]]) -> str:
+    """The directory by the first mount that has it elsewhere."""
+    for _, source, at in mounts:
+        if directory == source or directory.startswith(f"{source}/"):
+            return at + directory[len(source) :]
+    return directory
+
+
 def _confine(orders: dict[str, list[str]]) -> None:
     """Permanently give up everything that `orders` do not allow, for this process and all it will start."""
     fs, net, scope = (int(orders.get(name, ["0"])[0], 16) for name in ("fs", "net", "scope"))
@@ -131,7 +303,7 @@ def _renounce() -> None:
     powers = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then the same for those above 31
     if _libc.capget(ctypes.byref(header), powers):
         raise OSError(ctypes.get_errno(), "capget")
-    retained = powers[1] & _DAC_OVERRIDE
+    retained = 0 if os.getuid() else powers[1] & _DAC_OVERRIDE  # others have it in their own user namespace only
     if _libc.capset(ctypes.byref(header), (ctypes.c_uint32 * 6)(retained, retained, 0, 0, 0, 0)):
         raise OSError(ctypes.get_errno(), "capset")
 
@@ -148,13 +320,78 @@ def _prctl(option: int, *values: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _close_all() -> None:
+def _open_gate(orders: dict[str, list[str]]) -> None:
+    """Lead what is sent to any address to listeners in this network, and hand those over."""
+    for number in orders.get("gate", ()):
+        # Not `socket`, whose import takes longer than all of this program.
+        import _socket
+
+        _route_here(_socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, 0))
+        listeners = _listen(_socket.SOCK_DGRAM, _NAMES_PORT)
+        for port in orders.get("listen", ()):
+            listeners += _listen(_socket.SOCK_STREAM, int(port))
+        numbers = [listener.fileno().to_bytes(4, sys.byteorder) for listener in listeners]
+        gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, int(number))
+        for start in range(0, len(numbers), _HANDED_OVER):
+            files = b"".join(numbers[start : start + _HANDED_OVER])
+            gate.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+        gate.close()
+
+
+def _route_here(netlink: Any) -> None:
+    """Make all addresses local ones, of IPv4 and, if this system has it, of IPv6."""
+    for family, missing in ((2, ()), (10, (errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.ENODEV, errno.EACCES))):
+        # To all addresses, in the table of local routes (255), set at start (3), on this host (254), local (2) …
+        route = bytes((family, 0, 0, 0, 255, 3, 254, 2)) + bytes(4)
+        # … by the interface 1, which is loopback. A new route (24) is asked for (1), made (0x400), and answered (4).
+        parts = [(8, 2), (4, 2), (1, 4)]
+        body = route + b"".join(value.to_bytes(size, sys.byteorder) for value, size in parts)
+        head = [(16 + len(body), 4), (24, 2), (0x405, 2), (1, 4), (0, 4)]
+        netlink.send(b"".join(value.to_bytes(size, sys.byteorder) for value, size in head) + body)
+        code = -int.from_bytes(netlink.recv(4_096)[16:20], sys.byteorder, signed=True)
+        if code and code not in missing:
+            raise OSError(code, f"no route to loopback ({os.strerror(code)})")
+    netlink.close()
+
+
+def _listen(kind: int, port: int) -> list[Any]:
+    """Listeners at a port of all addresses, of IPv4 and, if this system has it, of IPv6."""
+    import _socket
+
+    listeners = []
+    for family, address in ((_socket.AF_INET, "0.0.0.0"), (_socket.AF_INET6, "::")):
+        try:
+            listener = _socket.socket(family, kind, 0)
+            if family == _socket.AF_INET6:
+                listener.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, 1)
+            listener.bind((address, port))
+        except OSError:
+            if family == _socket.AF_INET:
+                raise
+            continue
+        if kind == _socket.SOCK_STREAM:
+            listener.listen(_BACKLOG)
+        listeners.append(listener)
+    return listeners
+
+
+def _close_all(*retained: str) -> None:
+    """Close all files but the first three and those that are `retained`."""
+    first = 3
+    for last in (*sorted(int(number) for number in retained), 1 << 32):
+        _close(first, last - 1)
+        first = last + 1
+
+
+def _close(first: int, last: int) -> None:
+    if last < first:
+        return
     try:
         if sys.platform != "linux":
             raise OSError
-        _call(_CLOSE_RANGE, ctypes.c_uint(3), ctypes.c_uint(0xFFFFFFFF), 0)
+        _call(_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), 0)
     except OSError:  # Linux before 5.9 has no such call
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(first, min(last + 1, os.sysconf("SC_OPEN_MAX")))
 
 
 def _limit(orders: dict[str, list[str]]) -> None:
@@ -251,6 +488,8 @@ def _create_links(orders: dict[str, list[str]]) -> None:
         link, _, target = order.partition(":")
         try:
             os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
+            if os.path.isdir(link) and not os.path.islink(link):
+                os.rmdir(link)  # an empty one is a mount point of a box that had mounts
             os.symlink(target, link)
         except OSError:  # it is there already, or something of the worker's is
             continue
@@ -288,10 +527,13 @@ def main(arguments: list[str]) -> int:
     try:
         for home in orders.get("home", ()):
             os.makedirs(home, 0o700, exist_ok=True)
-        _close_all()
+        _close_all(*orders.get("gate", ()))
         for seconds in orders.get("guard", ()):
             _guard(int(seconds))
         _limit(orders)
+        for flags in orders.get("unshare", ()):
+            _leave(orders, int(flags, 16))
+            _open_gate(orders)
         if "fs" in orders:
             _confine(orders)
         _create_links(orders)

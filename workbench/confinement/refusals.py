@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from workbench.confinement.box import Box
+from workbench.rules.hosts import HostRefusal
 from workbench.state.home import home
 from workbench.state.root import STATE
 from workbench.state.settings_file import NOT_TRUSTED
@@ -69,6 +70,7 @@ class Wall(StrEnum):
 
     FILES = "rules for files"
     NETWORK = "rules for the network"
+    HOSTS = "rules for hosts"
     SYSTEM_CALLS = "filter of system calls"
 
 
@@ -104,14 +106,18 @@ class TellingLines:
             self.lines.append(start)
 
 
-def explanation(lines: Iterable[str], box: Box, cwd: Path) -> str:
+def explanation(lines: Iterable[str], box: Box, cwd: Path, hosts: Iterable[HostRefusal] = ()) -> str:
     """A text about the box's likely refusals, with the setting that allows each; empty without a sign of one.
 
     Args:
         lines: the output of a command that has failed.
         cwd: the directory it ran in.
+        hosts: those that its gate refused; then its output need not tell of connections.
     """
-    refusals = found_in_output(lines, box, cwd)
+    refused_hosts = [Refusal(host.what, Wall.HOSTS, host.remedy, host.opens) for host in hosts]
+    refusals = refused_hosts + [
+        refusal for refusal in found_in_output(lines, box, cwd) if not (refused_hosts and refusal.wall is Wall.NETWORK)
+    ]
     if not refusals:
         return ""
     more = [f"- and {len(refusals) - SHOWN} more"] if len(refusals) > SHOWN else []
@@ -143,9 +149,9 @@ def untrusted_note(refusals: Iterable[Refusal], box: Box) -> str:
 def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[Refusal]:
     refused = [line for line in lines if _REFUSED.search(line)]
     for line in refused:
-        for path, is_subject in _find_paths(line, cwd):
+        for path, is_subject in _find_paths(line, cwd, box):
             refusal = of_path(path, box, writes=True if _READ_ONLY.search(line) else None)
-            if refusal and (is_subject or (not box.may_read(path.resolve()) and path.exists())):
+            if refusal and (is_subject or _is_closed(box.outside(path).resolve(), box)):
                 yield refusal
     if refused and any(_LISTENING.search(line) for line in lines):
         yield LISTENING
@@ -162,6 +168,10 @@ def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[Refusal]:
             yield LOOKING_UP
         if match := _MISSING.search(line):
             yield from _explain_program(match["name"], box)
+
+
+def _is_closed(real: Path, box: Box) -> bool:
+    return not box.may_read(real) and real.exists()
 
 
 def _opened(what: str, wall: Wall, setting: str, remedy: str = "{} opens it") -> Refusal:
@@ -192,11 +202,13 @@ def _list_ports(ports: tuple[int, ...]) -> str:
     return f"no port but {', '.join(map(str, ports))}" if ports else "no port"
 
 
-def _find_paths(line: str, cwd: Path) -> Iterator[tuple[Path, bool]]:
-    """The absolute paths in a line, and its names that exist in `cwd`, such as links that lead elsewhere.
+def _find_paths(line: str, cwd: Path, box: Box) -> Iterator[tuple[Path, bool]]:
+    """The absolute paths in a line, and its names that exist in `cwd`, such as links that lead elsewhere, as the box
+    has them.
 
     With each, whether it is what the line is about: in quotation marks, or right before the refusal.
     """
+    here = box.inside(cwd)
     message = _PLACE_IN_CODE.sub(" ", _SPEAKER.sub("", line))
     quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(message)]
     unquoted = _QUOTED.sub(" ", message)
@@ -204,8 +216,11 @@ def _find_paths(line: str, cwd: Path) -> Iterator[tuple[Path, bool]]:
     words = _BETWEEN_WORDS.split(_SUBJECT.sub(" ", unquoted))
     for word, is_subject in (*((text, True) for text in subjects), *((text, False) for text in words)):
         text = word.rstrip(".") if word.strip(".") else ""
-        if text and not text.startswith("//") and (text.startswith("/") or os.path.lexists(cwd / text)):
-            yield Path(os.path.abspath(cwd / text)), is_subject  # noqa: PTH100 (links are resolved later)
+        if not text or text.startswith("//"):
+            continue
+        path = Path(os.path.abspath(here / text))  # noqa: PTH100 (links are resolved later)
+        if text.startswith("/") or os.path.lexists(box.outside(path)):
+            yield path, is_subject
 
 
 def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | None:
@@ -216,7 +231,7 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         writes: whether it was to be changed or created; None: that is not known.
     """
     try:
-        real = path.resolve()
+        real = box.outside(path).resolve()
         mode = real.stat().st_mode if real.exists() else None
     except (OSError, RuntimeError, ValueError):
         return None

@@ -30,7 +30,8 @@ _KERNEL = (
     *("sys/kernel/threads-max", "sys/vm/overcommit_memory", "sys/vm/max_map_count", "sys/fs/pipe-max-size"),
     *("sys/net/core/somaxconn", "sys/crypto/fips_enabled"),
 )
-_PROCESSORS = "/sys/devices/system/cpu"
+_PROCESSORS = ("/sys/devices/system/cpu", "/sys/fs/cgroup")
+"""How many processors there are, and how much of them and of the memory may be used."""
 DEVICES = tuple(Path("/dev", name) for name in ("full", "null", "random", "urandom", "zero"))
 
 _PARTS = (*("bin", "sbin", "lib", "lib32", "lib64", "libexec", "libx32", "include", "local", "share", "pyvenv.cfg"),)
@@ -93,7 +94,7 @@ def _split(place: Path, private: tuple[Path, ...]) -> Iterator[Path]:
 @cache
 def _system() -> tuple[Path, ...]:
     """The system's directories; never all of /etc, /proc or /dev, and no home."""
-    names = (*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *(f"/proc/{name}" for name in _KERNEL), _PROCESSORS)
+    names = (*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *(f"/proc/{name}" for name in _KERNEL), *_PROCESSORS)
     return _keep_outermost(map(Path, names))
 
 

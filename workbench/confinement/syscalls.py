@@ -5,6 +5,7 @@ whoever asks; multipath TCP passes by the rules for ports), pairs of UNIX datagr
 to any other socket, even open files), connecting while sending, listening on a port that was never bound, limits of
 other processes, keys and shared memory of the system, typing into a terminal, new namespaces and those of other
 processes, setting the bits that run a program with its owner's rights, and io_uring, which no filter sees.
+A box with a network and shared memory of its own may use those as it likes.
 
 `clone3` and `openat2` are reported as missing, because a filter cannot read the structures that they take; programs
 fall back to `clone` and `openat`. Source: https://docs.kernel.org/userspace-api/seccomp_filter.html.
@@ -84,6 +85,9 @@ _FLAGS_ARGUMENT = {"open": 1, "openat": 2}
 """Which argument is the mode, or the flags that decide whether the next one is a mode."""
 _CREATES = 0o100 | 0o20000000
 """O_CREAT and O_TMPFILE."""
+_OF_NETWORK = ("send", "listen")
+_OF_MEMORY = ("mq_", "msg", "sem", "shm")
+"""How the names of calls begin that are refused because they reach what is shared."""
 _NEW_NAMESPACES = 0x7E020000
 _NEW_TIME = 0x80
 """CLONE_NEWTIME; in `clone` this bit belongs to the number of a signal."""
@@ -101,12 +105,14 @@ def available() -> bool:
 
 
 @cache
-def program(*, names: bool, setgid: bool = False) -> bytes:
+def program(*, names: bool, setgid: bool = False, own_network: bool = False, own_memory: bool = False) -> bytes:
     """The filter for this machine, as the kernel takes it.
 
     Args:
         names: UDP is allowed, to look up names.
         setgid: the set-group-ID bit may be set, which has another meaning for directories.
+        own_network: there is nobody else on its network, so that all of TCP and UDP is allowed.
+        own_memory: the shared memory and message queues of the system are its own.
     """
     machine = platform.machine()
     column = list(_MACHINES).index(machine)
@@ -114,9 +120,10 @@ def program(*, names: bool, setgid: bool = False) -> bytes:
     if machine == "x86_64":
         steps += _if(_AT_LEAST, _X32, _REFUSE, [])
     privileged = stat.S_ISUID if setgid else stat.S_ISUID | stat.S_ISGID
+    allowed = (_OF_NETWORK if own_network else ()) + (_OF_MEMORY if own_memory else ())
     for name, numbers in _NUMBERS.items():
-        if (number := numbers[column]) is not None:
-            steps += _if(_EQUAL, number, _steps_for(name, names, privileged), [])
+        if (number := numbers[column]) is not None and not name.startswith(allowed):
+            steps += _if(_EQUAL, number, _steps_for(name, names or own_network, privileged), [])
     filter_steps = [(_LOAD, 0, 0, _MACHINE), *_if(_EQUAL, _MACHINES[machine], [*steps, *_ALLOW], _REFUSE)]
     return b"".join(struct.pack("=HBBI", *step) for step in filter_steps)
 

@@ -29,6 +29,7 @@ Do not run git by hand in a worktree without a box: a worker controls its settin
 from workbench.git.checkout import Checkout
 from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
+from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
 from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
@@ -42,6 +43,7 @@ __all__ = [
     "CommitIdentity",
     "FileChange",
     "FileDiff",
+    "IncludedFile",
     "Integration",
     "MergePreview",
     "Repository",

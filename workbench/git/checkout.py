@@ -36,7 +36,7 @@ class Checkout:
 
     So every git command goes through `wrap`, which confines it to what the worker may do anyway, and its output is not
     trusted. `environment` holds its variables, besides those of git (None: those of this process); `limit` is in
-    seconds.
+    seconds. `seen_at` is the path of the worktree in its box (None: the same).
     """
 
     path: Path
@@ -44,6 +44,7 @@ class Checkout:
     wrap: Wrap = list
     environment: Mapping[str, str] | None = None
     limit: float = 600.0
+    seen_at: Path | None = None
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch (None: detached HEAD) and the commit (None: no commit yet)."""
@@ -180,8 +181,10 @@ class Checkout:
         git_dir = self.git_dir / submodules.MODULES / name
         if not submodules.is_name(name) or not _is_directory(self.git_dir, git_dir):
             return None
-        files = self.path / path
-        return replace(self, path=files if _is_directory(self.path, files) else self.path, git_dir=git_dir)
+        if not _is_directory(self.path, self.path / path):
+            return replace(self, git_dir=git_dir)
+        seen_at = self.seen_at and self.seen_at / path
+        return replace(self, path=self.path / path, git_dir=git_dir, seen_at=seen_at)
 
     def refer(self, ref: str, commit: str) -> None:
         """Set a reference (a full name) to a commit."""
@@ -395,7 +398,8 @@ class Checkout:
         if not self.path.is_dir():
             raise Unavailable("GIT_FAILED", f"{self.path} does not exist.", stderr="")
         # Without these, git in a worktree that lost its .git would find the main checkout.
-        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.path), "GIT_OPTIONAL_LOCKS": "0"}
+        seen_at = self.seen_at or self.path
+        places = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(seen_at), "GIT_OPTIONAL_LOCKS": "0"}
         variables = {**NOBODY, **places, **(env or {})}
         result = run(
             arguments,

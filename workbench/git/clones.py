@@ -9,10 +9,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 
+from workbench.errors import Unavailable
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, GitResult, run
 from workbench.state.home import home
+from workbench.state.root import shared_objects, state_around
+from workbench.system.tree_removal import remove_tree
 
 _COPIED = re.compile(
     r"core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)"
@@ -32,14 +36,11 @@ _MAX_DEPTH = 5
 _WHOLE = ("core.splitIndex=false", "core.sparseCheckout=false", "core.untrackedCache=false", "index.sparse=false")
 
 
-def make(repository: Plumbing, path: Path | None, git_dir: Path, branch: str | None, commit: str) -> None:
-    """Fill the empty directory `git_dir` with a repository that is on `branch` (None: detached).
-
-    Without `path`, its files are where a `.git` file names it.
-    """
+def make(repository: Plumbing, git_dir: Path, branch: str | None, commit: str) -> None:
+    """Fill the empty directory `git_dir` with a repository that is on `branch` (None: detached)."""
     _initialise(repository, git_dir)
     _borrow(repository, git_dir)
-    _configure(repository, path, git_dir)
+    _configure(repository, git_dir)
     _copy_refs(repository, git_dir, branch)
     ref = f"refs/heads/{branch}" if branch else "HEAD"
     if branch:
@@ -118,14 +119,43 @@ def _borrow(repository: Plumbing, git_dir: Path) -> None:
 def alternates(repository: Plumbing, git_dir: Path) -> bytes:
     """The list of the object directories that the repository `git_dir` of a worktree borrows from.
 
-    Those that are moved and copied together with it are named relative to its own.
+    Those that are moved and copied together with it are named relative to its own, by links in the state directory: in
+    a box in which the worktree stands at the project's path, what the links lead to is there.
     """
     root, own = os.path.realpath(repository.root), os.path.realpath(git_dir / "objects")
+    borrowed, is_within = object_directories(repository.git_dir), Path(own).is_relative_to(root)
+    linked = [*borrowed, *lfs_stores(borrowed)]
+    names = link_objects(linked, Path(root), state_around(Path(own))) if is_within else {}
     lines = [
-        os.path.relpath(path, own) if path.is_relative_to(root) and Path(own).is_relative_to(root) else str(path)
-        for path in object_directories(repository.git_dir)
+        os.path.relpath(names.get(path, path), own) if is_within and path.is_relative_to(root) else str(path)
+        for path in borrowed
     ]
     return os.fsencode("".join(f"{quoted(line)}\n" for line in lines))
+
+
+def lfs_stores(borrowed: Sequence[Path]) -> list[Path]:
+    """Where Git LFS keeps the contents of the files that these object directories have pointers to."""
+    stores = (path.parent / "lfs" / "objects" for path in borrowed)
+    return [store for store in stores if store.is_dir()]
+
+
+def link_objects(borrowed: Sequence[Path], top: Path, state: Path | None) -> dict[Path, Path]:
+    """Make the links by which repositories of worktrees name object directories; return them."""
+    names = shared_objects(borrowed, top, state) if state else {}
+    for path, link in names.items():
+        target = os.path.relpath(path, link.parent)
+        if link.is_symlink() and str(link.readlink()) == target:
+            continue
+        if not link.is_symlink():  # a copy of the project by a program that follows links
+            remove_tree(link)
+        temporary = link.with_name(f".{link.name}.{token_hex(8)}.tmp")
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            temporary.symlink_to(target)
+            temporary.replace(link)
+        except OSError as error:
+            raise Unavailable("WORKTREE_PATH_UNUSABLE", f"Cannot make the link {link}: {error}.") from error
+    return names
 
 
 def quoted(path: str, also: str = "") -> str:
@@ -135,10 +165,10 @@ def quoted(path: str, also: str = "") -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _configure(repository: Plumbing, path: Path | None, git_dir: Path) -> None:
+def _configure(repository: Plumbing, git_dir: Path) -> None:
+    """Its settings. They do not name the worktree, which has two paths: its `.git` leads here."""
     copied = [(key, value) for key, value in _settings(repository) if _COPIED.fullmatch(key)]
-    own = _OWN if path is None else {**_OWN, "core.worktree": os.path.relpath(path, git_dir)}
-    text = "".join(_setting(key, value) for key, value in [*copied, *own.items()])
+    text = "".join(_setting(key, value) for key, value in [*copied, *_OWN.items()])
     with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     for name, key in (("exclude", "core.excludesFile"), ("attributes", "core.attributesFile")):

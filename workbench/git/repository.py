@@ -15,6 +15,7 @@ from workbench.git import (
     commits,
     diff,
     imports,
+    included,
     integration,
     opening,
     predict,
@@ -27,6 +28,7 @@ from workbench.git import (
 from workbench.git.checkout import Checkout
 from workbench.git.commits import Commit
 from workbench.git.diff import FileDiff
+from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
 from workbench.git.names import check_branch_name
 from workbench.git.plumbing import Plumbing
@@ -247,9 +249,11 @@ class Repository(Plumbing):
         return clones.filters(self)
 
     def object_directories(self) -> list[Path]:
-        """This repository's object directories: its own first, then those it borrows from, then those of submodules."""
+        """This repository's object directories: its own first, then those it borrows from, then those of submodules;
+        then the stores of Git LFS beside them."""
         places = (self.git_dir, *submodules.homes(self))
-        return list(dict.fromkeys(path for place in places for path in clones.object_directories(place)))
+        directories = list(dict.fromkeys(path for place in places for path in clones.object_directories(place)))
+        return [*directories, *clones.lfs_stores(directories)]
 
     def unverified_branch(self, git_dir: Path, branch: str) -> str | None:
         """The commit of `branch` according to a worktree's own repository, read without running git.
@@ -290,7 +294,23 @@ class Repository(Plumbing):
         options = ("--others", "--ignored", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
         return [displayed(row).rstrip("/") for row in self.read("ls-files", *options).fields]
 
+    def find_included(self, patterns: Sequence[str], most_bytes: int) -> list[IncludedFile]:
+        """The ignored files of the person's checkout that patterns as in ``.gitignore`` select.
+
+        Raises:
+            BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``.
+        """
+        return included.find(self, patterns, most_bytes)
+
     # -- changing
+
+    def copy_included(self, path: Path, files: Sequence[IncludedFile]) -> list[str]:
+        """Copy such files into the worktree at `path`, where it has nothing; the paths of the copies.
+
+        Raises:
+            Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
+        """
+        return included.copy(self.root, path, files)
 
     @contextmanager
     def lock(self, limit: float | None = None) -> Iterator[None]:
@@ -328,10 +348,14 @@ class Repository(Plumbing):
         """
         return worktrees.add(self, path, git_dir, branch, start, existing)
 
-    def anchor_worktree(self, path: Path, git_dir: Path) -> None:
-        """Update the paths in a worktree whose project was moved or copied: to itself, its own repository,
-        this repository, and git's record of it here. What a worker wrote there is not trusted."""
-        worktrees.anchor(self, path, git_dir)
+    def anchor_worktree(self, path: Path, git_dir: Path, ignored: Iterable[str] = ()) -> None:
+        """Update the paths in a worktree that an earlier version made, or whose project was moved or copied: to its own
+        repository, this repository, and git's record of it here. What a worker wrote there is not trusted.
+
+        Args:
+            ignored: paths in the worktree that git ignores from now on, besides the state directory.
+        """
+        worktrees.anchor(self, path, git_dir, ignored)
 
     def remove_worktree(self, path: Path, git_dir: Path) -> None:
         """Delete the worktree at `path` with all its files, and its own repository; its branch stays.

@@ -99,7 +99,7 @@ def _make(level: _Level, submodule: Submodule) -> None:
         new = level.top.git_dir.with_name(f".{level.top.git_dir.name}-{token_hex(8)}")
         new.mkdir()
         try:
-            clones.make(home, None, new, None, submodule.commit)
+            clones.make(home, new, None, submodule.commit)
             (new / "objects" / "info" / "alternates").write_bytes(clones.alternates(home, git_dir))
             with _directory(level.top.git_dir, git_dir.parent) as parent:
                 os.rename(new, git_dir.name, dst_dir_fd=parent)
@@ -110,7 +110,7 @@ def _make(level: _Level, submodule: Submodule) -> None:
             raise OSError(errno.ENOTEMPTY, "there are files")
         pointer = os.open(".git", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
         with os.fdopen(pointer, "wb") as file:
-            file.write(b"gitdir: " + os.fsencode(os.path.relpath(git_dir, path)) + b"\n")
+            file.write(b"gitdir: " + os.fsencode(git_dir) + b"\n")
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -15,6 +16,8 @@ from workbench.git.integration import refuse_checked_out
 from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.opening import common_dir
 from workbench.git.plumbing import Plumbing
+from workbench.git.submodules import MODULES
+from workbench.state.root import state_around
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -44,8 +47,8 @@ def add(repository: Plumbing, path: Path, git_dir: Path, branch: str | None, sta
             undo.callback(repository.write, "update-ref", "-d", f"refs/heads/{branch}", commit)
         undo.callback(_forget, repository, path)
         _register(repository, path, branch or commit)
-        clones.make(repository, path, git_dir, branch, commit)
-        (path / ".git").write_bytes(_pointer(path, git_dir))
+        clones.make(repository, git_dir, branch, commit)
+        (path / ".git").write_bytes(_pointer(git_dir))
         clones.fill(repository, path, git_dir, commit)
         undo.pop_all()
     return commit
@@ -63,26 +66,58 @@ def remove(repository: Plumbing, path: Path, git_dir: Path) -> None:
     _forget(repository, path)
 
 
-def anchor(repository: Plumbing, path: Path, git_dir: Path) -> None:
+def anchor(repository: Plumbing, path: Path, git_dir: Path, ignored: Iterable[str] = ()) -> None:
     """See `Repository.anchor_worktree`."""
     path, git_dir = _locate(repository.root / path), _locate(repository.root / git_dir)
     if not path.is_dir() or not git_dir.is_dir() or path.is_symlink() or git_dir.is_symlink():
         return
     _anchor_record(repository, path)
-    pointer, worktree = _pointer(path, git_dir), f'\tworktree = "{os.path.relpath(path, git_dir)}"'
-    borrowed = os.fsdecode(clones.alternates(repository, git_dir))
-    _rewrite(path, [".git"], lambda text: os.fsdecode(pointer) if _is_moved(text, "gitdir: ", git_dir) else text)
+    pointer, borrowed = _pointer(git_dir), os.fsdecode(clones.alternates(repository, git_dir))
+    was_moved = _rewrite(
+        path, [".git"], lambda text: os.fsdecode(pointer) if _leads(text, "gitdir: ", git_dir) else text
+    )
     _rewrite(git_dir, ["objects", "info", "alternates"], lambda _: borrowed)
+    if was_moved:
+        _anchor_submodules(path, git_dir)
 
     def settings(text: str) -> str:
-        lines = (worktree if _is_moved(line.strip(), "worktree = ", path) else line for line in text.split("\n"))
-        return "\n".join(lines)
+        """Without the worktree's path, which earlier versions wrote."""
+        return "\n".join(line for line in text.split("\n") if not _leads(line.strip(), "worktree = ", path))
+
+    state, root = state_around(git_dir), _resolve(repository.root)
+    own = [os.path.relpath(state, root)] if state and state.is_relative_to(root) else []
+    rules = [f"/{_literal(name)}" for name in (*own, *ignored)]
+
+    def exclude(text: str) -> str:
+        missing = [rule for rule in rules if rule not in text.split("\n")]
+        return "".join(
+            (text, "\n" if missing and text and not text.endswith("\n") else "", *(f"{rule}\n" for rule in missing))
+        )
 
     _rewrite(git_dir, ["config"], settings)
+    _rewrite(git_dir, ["info", "exclude"], exclude)
 
 
-def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> None:
-    """Change a regular file below a directory that a worker may write to, without following links."""
+def _anchor_submodules(path: Path, git_dir: Path) -> None:
+    """Update the paths to the repositories of submodules in a worktree that was moved."""
+    within = f"/{git_dir.name}/{MODULES}/"
+
+    def pointer(text: str) -> str:
+        _, found, rest = text.partition(within)
+        return f"gitdir: {git_dir}/{MODULES}/{rest}" if text.startswith("gitdir: ") and found else text
+
+    for directory, _, files in os.walk(path):
+        if ".git" in files and directory != str(path):
+            _rewrite(path, [*Path(directory).relative_to(path).parts, ".git"], pointer)
+
+
+def _literal(name: str) -> str:
+    """A path as a rule of git for what it ignores."""
+    return re.sub(r"([\\*?\[\] ])", r"\\\1", name)
+
+
+def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> bool:
+    """Change a regular file below a directory that a worker may write to, without following links; whether it was."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     temporary = f".{names[-1]}.{token_hex(8)}.tmp"
     with suppress(OSError), ExitStack() as stack:
@@ -94,21 +129,24 @@ def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) ->
         stack.callback(os.close, file)
         before = os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else None
         if before is None or len(before) == _LARGEST or (after := os.fsencode(change(os.fsdecode(before)))) == before:
-            return
+            return False
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
         with os.fdopen(descriptor, "wb") as output:
             output.write(after)
         os.replace(temporary, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
+        return True
+    return False
 
 
-def _pointer(path: Path, git_dir: Path) -> bytes:
-    return b"gitdir: " + os.fsencode(os.path.relpath(git_dir, path)) + b"\n"
+def _pointer(git_dir: Path) -> bytes:
+    """What leads from a worktree to its repository, by whichever of its paths it is reached."""
+    return b"gitdir: " + os.fsencode(git_dir) + b"\n"
 
 
-def _is_moved(line: str, before: str, place: Path) -> bool:
-    """Whether a line holds an absolute path that ends in the name of `place`."""
+def _leads(line: str, before: str, place: Path) -> bool:
+    """Whether a line holds a path that ends in the name of `place`, which it has wherever the project is."""
     target = line.removeprefix(before).strip().strip('"')
-    return target != line and Path(target).is_absolute() and Path(target).name == place.name
+    return line.startswith(before) and Path(target).name == place.name
 
 
 def _anchor_record(repository: Plumbing, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -49,11 +49,12 @@ class ProcessTable:
         env: Mapping[str, str],
         stdin_text: str | None = None,
         log: Path,
+        pass_fds: Collection[int] = (),
     ) -> ProcessRef:
         """Start a command in its own session and process group.
 
         Its standard input is `stdin_text` (UTF-8; None: empty). Its output is appended to `log`, which is created with
-        mode 0600. `env` is its whole environment, to which a mark is added.
+        mode 0600. `env` is its whole environment, to which a mark is added. It inherits the open files `pass_fds`.
 
         Raises:
             Unavailable: ``COMMAND_NOT_FOUND``, ``SPAWN_FAILED``.
@@ -70,6 +71,7 @@ class ProcessTable:
                     stdout=stdout,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    pass_fds=pass_fds,
                 )
         except (OSError, ValueError, IndexError) as error:
             raise _explain_failure(argv, cwd, error) from error

@@ -1,15 +1,19 @@
-"""Parses a persona: Markdown with YAML front matter (`name`, `role`, `lease_seconds`; other keys are ignored)."""
+"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds` and the keys of a workplace.
+
+Other keys are ignored.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules import front_matter
+from workbench.rules import front_matter, workplace
 from workbench.rules.naming import NOTHING
 from workbench.rules.wire import json_safety
 from workbench.rules.yaml_text import InvalidYaml
@@ -30,6 +34,8 @@ class PersonaText:
     definition: str
     sha256: str
     lease_seconds: float | None = None
+    workplace: Mapping[str, Any] = field(default_factory=dict)
+    """The keys of a workplace that it states; see `workbench.rules.workplace.parse`."""
 
 
 def check_id(persona_id: str) -> str:
@@ -74,6 +80,7 @@ def parse(persona_id: str, text: str) -> PersonaText:
         definition=body.strip(),
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         lease_seconds=_lease(persona_id, meta.get("lease_seconds")),
+        workplace=_workplace(persona_id, meta),
     )
 
 
@@ -87,6 +94,13 @@ def _lease(persona_id: str, seconds: object) -> float | None:
             persona_id=persona_id,
         )
     return float(seconds)
+
+
+def _workplace(persona_id: str, meta: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return workplace.parse({key: meta[key] for key in workplace.KEYS if key in meta}, f"Persona {persona_id}")
+    except BadInput as error:
+        raise BadInput("PERSONA_INVALID", error.message, persona_id=persona_id) from None
 
 
 def _front_matter(persona_id: str, text: str) -> tuple[dict[str, Any], str]:

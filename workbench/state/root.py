@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 from workbench.errors import BadInput, Refused, Unavailable
@@ -123,3 +124,24 @@ def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:
 def _is_own_directory(path: Path) -> bool:
     # os.path.isdir does not raise where a directory above may not be entered.
     return os.path.isdir(path) and owner(path) == os.geteuid()  # noqa: PTH112
+
+
+def state_around(path: Path) -> Path | None:
+    """The state directory that an absolute path is in."""
+    return next((parent for parent in path.parents if parent.name == STATE), None)
+
+
+def shared_objects(borrowed: Iterable[Path], top: Path, state: Path) -> dict[Path, Path]:
+    """The second path of each object directory within a checkout, by which the repositories of worktrees name it.
+
+    Where a worktree stands at the checkout's path, that has another `.git`.
+    """
+    within = (path for path in borrowed if path.is_relative_to(top))
+    return {path: _shared(path, top, state) for path in within}
+
+
+def _shared(path: Path, top: Path, state: Path) -> Path:
+    """A path that stays the same whatever else is borrowed. Git LFS finds its store beside the object directory."""
+    home = path.parent.parent if path.parent.name == "lfs" else path.parent
+    name = blake2b(os.fsencode(home.relative_to(top)), digest_size=6).hexdigest()
+    return state / "objects" / name / path.relative_to(home)

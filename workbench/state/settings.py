@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     Field,
     ModelWrapValidatorHandler,
     SecretStr,
@@ -52,6 +53,9 @@ def shipped(*parts: str) -> Path:
 
 HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "spawn_outside_worktrees"})
 """Settings that count from the file of any project, besides the numbers."""
+OPENING_NUMBERS = frozenset({"gpu"})
+"""Numbers that are no limits, so need trust."""
+WORKPLACE_LISTS = ("include", "read", "network", "private", "hide")
 
 
 class Settings(BaseSettings):
@@ -184,13 +188,15 @@ class Settings(BaseSettings):
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
     max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest diff shown at once.")
-    submodules: bool = Field(
-        True, description="Give new worktrees the files of submodules, as far as your own `.git/modules` has them."
-    )
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
         description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "
         "otherwise; off: never.",
+    )
+    confinement_namespaces: Literal["auto", "off"] = Field(
+        "auto",
+        description="Whether workers have files, shared memory and a network of their own: their worktree stands at "
+        "the project's path, and they serve ports on loopback. auto: if the system allows it; off: never.",
     )
     confinement_read: str = Field(
         "", description="Additional paths that workers may read and execute, separated by ':', or as a list."
@@ -202,6 +208,44 @@ class Settings(BaseSettings):
         "",
         pattern=r"^(\d{1,5}(,\d{1,5})*)?$",
         description="TCP ports that workers may connect to, separated by commas, or as a list.",
+    )
+    include: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Patterns of files that git ignores, as in .gitignore: new worktrees get copies. This and "
+        "the next eleven are the keys of a workplace: see docs/worktrees.md. Lists: an item per line, or in JSON or "
+        "TOML.",
+    )
+    read: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Files and directories that commands in worktrees may read, where the project has them: paths from "
+        "its root, or absolute ones.",
+    )
+    environment: str = Field(
+        "", description="The directory of the virtual or conda environment whose programs commands use, such as .venv."
+    )
+    setup: str = Field("", description="A shell command that runs in the box of a worktree, once, such as npm ci.")
+    setup_seconds: float = Field(600.0, ge=1, le=86_400, description="How long setup may take.")
+    submodules: bool = Field(
+        True, description="Give worktrees the files of submodules, as far as your own `.git/modules` has them."
+    )
+    env: Annotated[dict[str, str], NoDecode] = Field(
+        {}, description="Variables of commands in worktrees; a value may name a secret, such as env://NAME."
+    )
+    shm: Annotated[str, BeforeValidator(str)] = Field(
+        "1G", pattern=r"^[0-9]{1,15}[kMG]?$", description="The size of a box's own /dev/shm, such as 512M."
+    )
+    gpu: int = Field(0, ge=0, le=1, description="How many GPUs the commands of an agent may use.")
+    network: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Hosts that commands may reach, such as pypi.org:443 or *.example.org:443."
+    )
+    private: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Hosts and networks that commands may reach although their addresses are not public."
+    )
+    hide: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Paths that no command in a worktree may read, even below one that is open."
+    )
+    max_include_bytes: int = Field(
+        1_073_741_824, ge=1_024, description="Most bytes that include may copy into one worktree."
     )
     tool_shown_chars: int = Field(
         4_000, ge=100, description="How much of a tool's arguments and result an event has; the record has all."
@@ -362,10 +406,15 @@ class Settings(BaseSettings):
     def _join_list(cls, value: Any, info: ValidationInfo) -> Any:
         return settings_file.joined(str(info.field_name), value)
 
-    @field_validator("integration_gates", mode="before")
+    @field_validator("integration_gates", *WORKPLACE_LISTS, mode="before")
     @classmethod
     def _split_commands(cls, value: Any) -> Any:
         return settings_file.commands(value)
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _load_variables(cls, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) else value
 
     @classmethod
     def settings_customise_sources(
@@ -405,7 +454,8 @@ class Settings(BaseSettings):
     @classmethod
     def needing_trust(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a project's file that must be trusted before they count: all but limits and harmless ones."""
-        limits = {name for name in values if cls.model_fields[name].annotation in (int, float)}
+        numbers = {name for name in values if cls.model_fields[name].annotation in (int, float)}
+        limits = numbers - OPENING_NUMBERS
         return {name: value for name, value in values.items() if name not in limits | HARMLESS}
 
     @cached_property
@@ -463,6 +513,11 @@ class Settings(BaseSettings):
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"
+
+    @property
+    def setups(self) -> Path:
+        """For which set-up each worktree is ready. Only supervisors write there."""
+        return self.home / "setups"
 
     @property
     def writers(self) -> Path:

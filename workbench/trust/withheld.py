@@ -1,6 +1,7 @@
 """Finds content of a project's files that needs the user's trust, because it may have come with the repository.
 
-That is every profile, and every setting that is not harmless. It is shown before it is trusted; the digest of exactly
+That is every profile, every setting that is not harmless, what the workplace of a persona opens, and the patterns of
+`.worktreeinclude`. It is shown before it is trusted; the digest of exactly
 the text shown is recorded outside the repository, so a change asks again.
 """
 
@@ -15,6 +16,9 @@ from typing import Any
 
 from workbench.errors import BadInput, why_unreadable
 from workbench.present.inert import inert_line
+from workbench.rules.persona import SUFFIX
+from workbench.rules.persona import parse as parse_persona
+from workbench.rules.workplace import as_json, opening, parse
 from workbench.state import user_files
 from workbench.state.root import STATE
 from workbench.state.settings import SETTINGS_FILE, Settings, digest
@@ -22,6 +26,9 @@ from workbench.state.settings_file import NOT_TRUSTED
 from workbench.system import atomic_file
 
 PROFILES = "profiles"
+PERSONAS = "personas"
+INCLUDED = ".worktreeinclude"
+"""The file at the top of a project with patterns of ignored files that worktrees get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +36,8 @@ class Privileged:
     """The part of a file that needs trust.
 
     Args:
-        file: its path below `.aiswarm/`.
-        names: the settings; none for a profile.
+        file: its path below `.aiswarm/`, or `INCLUDED`, which is at the top of the project.
+        names: the settings or keys; none for a profile.
         text: the content to trust, for the user to read.
         digest: identifies that content.
     """
@@ -43,7 +50,7 @@ class Privileged:
     @property
     def place(self) -> str:
         """The path of the file below the project, without characters that act on a terminal."""
-        return inert_line(f"{STATE}/{self.file}")
+        return inert_line(self.file if self.file == INCLUDED else f"{STATE}/{self.file}")
 
     @property
     def lines(self) -> list[str]:
@@ -71,7 +78,7 @@ def privileged(project: Path) -> list[Privileged]:
         BadInput: ``BAD_SETTINGS``.
     """
     settings = Settings.needing_trust(Settings.of_project(project))
-    return [*_as_privileged(settings), *_read_profiles(project)]
+    return [*_as_privileged(settings), *_read_profiles(project), *_read_personas(project), *_read_included(project)]
 
 
 def withheld(project: Path) -> list[Privileged]:
@@ -99,7 +106,7 @@ def notice(project: Path) -> str:
 def untrusted_settings(project: Path) -> tuple[str, ...]:
     """The settings that the file of a project sets and that are not used; none if the file is invalid."""
     try:
-        return next((part.names for part in withheld(project) if part.names), ())
+        return next((part.names for part in withheld(project) if part.file == SETTINGS_FILE), ())
     except BadInput:
         return ()
 
@@ -127,6 +134,45 @@ def trust(project: Path, shown: Iterable[Privileged]) -> None:
     with user_files.record_lock(project):
         trusted = user_files.load_record(project).trusted
         user_files.update_record(project, trusted={**trusted, **{part.file: part.digest for part in shown}})
+
+
+def trusts_persona(project: Path, persona_id: str, workplace: Mapping[str, Any]) -> bool:
+    """Whether what the workplace of a persona opens is trusted. Blocks."""
+    opened, trusted = as_json(opening(workplace)), user_files.load_record(project).trusted
+    files = (f"{PERSONAS}/{persona_id}{end}.md" for end in ("", SUFFIX))
+    return not opened or digest(opened) in {trusted.get(file) for file in files}
+
+
+def included(project: Path) -> tuple[str, ...]:
+    """The patterns of a project's `.worktreeinclude`, if it is trusted. Blocks.
+
+    Raises:
+        BadInput: ``BAD_WORKPLACE``.
+    """
+    trusted = user_files.load_record(project).trusted
+    parts = [part for part in _read_included(project) if is_trusted(part, trusted)]
+    return tuple(parse({"include": list(parts[0].names)}, INCLUDED)["include"]) if parts else ()
+
+
+def _read_personas(project: Path) -> Iterable[Privileged]:
+    for path in sorted((project / STATE / PERSONAS).glob("*.md")):
+        try:
+            opened = opening(parse_persona(path.stem, atomic_file.read(path)).workplace)
+        except (BadInput, OSError, UnicodeDecodeError):  # where personas are read, it is named
+            continue
+        if opened:
+            text = "\n".join(f"{name}: {json.dumps(as_json(opened)[name])}" for name in opened)
+            yield Privileged(f"{PERSONAS}/{path.name}", tuple(opened), text, digest(as_json(opened)))
+
+
+def _read_included(project: Path) -> Iterable[Privileged]:
+    try:
+        text = atomic_file.read(project / INCLUDED)
+    except (OSError, UnicodeDecodeError):
+        return
+    patterns = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    if patterns:
+        yield Privileged(INCLUDED, patterns, text, hashlib.sha256(text.encode()).hexdigest())
 
 
 def _as_privileged(settings: Mapping[str, Any]) -> Iterable[Privileged]:

@@ -14,11 +14,13 @@ from asyncio.subprocess import PIPE, Process
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.confinement.box import Box, WayOut
+from workbench.confinement.gate import Gate
 from workbench.errors import Unavailable
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark
 from workbench.rules.token_bucket import TokenBucket
@@ -55,6 +57,7 @@ class ServerProgram:
 
     Args:
         command: the program with its arguments.
+        box: that it runs in; None: none.
         environment: the program's, whole.
         roots: the directories that it is told to work in, if it asks.
     """
@@ -63,6 +66,11 @@ class ServerProgram:
     environment: Mapping[str, str]
     directory: Path
     roots: Sequence[Path] = ()
+    box: Box | None = None
+
+    def argv(self, way_out: WayOut = WayOut()) -> Sequence[str]:
+        """What is executed. Without a way out, its box reaches what the machine's network allows to it."""
+        return self.command if self.box is None else self.box.argv(self.command, guarded=True, way_out=way_out)
 
 
 class LogTail:
@@ -100,23 +108,39 @@ async def program_streams(
     Raises:
         OSError: it cannot be started.
     """
-    import anyio
+    async with AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(Gate(program.box)) if program.box else None
+        process, ref = await _start(program, gate)
+        started(ref)
+        yield await stack.enter_async_context(_streams(process, ref, largest, tail, ended))
 
+
+async def _start(program: ServerProgram, gate: Gate | None) -> tuple[Process, ProcessRef]:
     mark = new_mark()
+    environment = {**program.environment, **(gate.environment if gate else {})}
     process = await asyncio.create_subprocess_exec(
-        *program.command,
+        *program.argv(gate.way_out if gate else WayOut()),
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
         cwd=program.directory,
-        env=marked(program.environment, mark),
+        env=marked(environment, mark),
         start_new_session=True,
+        pass_fds=gate.pass_fds if gate else (),
     )
+    return process, ProcessRef.of_new(process.pid, mark)
+
+
+@asynccontextmanager
+async def _streams(
+    process: Process, ref: ProcessRef, largest: int, tail: LogTail, ended: Callable[[], None]
+) -> AsyncGenerator[TransportStreams]:
+    """The messages to and from a process, which is ended with all that it started."""
+    import anyio
+
     incoming_send, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
     outgoing, outgoing_receive = anyio.create_memory_object_stream["SessionMessage"](0)
-    ref = ProcessRef.of_new(process.pid, mark)
     tree = ProcessTree(ref)
-    started(ref)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None

@@ -117,7 +117,7 @@ async def run(
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
-    Secrets are masked in everything that the command writes; see `_secrets`.
+    Secrets are masked in everything that the command writes; see `secrets_of`.
 
     Args:
         task: the task as the server gave it.
@@ -128,14 +128,21 @@ async def run(
         Unavailable: ``PROCESS_SURVIVED``.
     """
     try:
-        mask = Mask(set(_secrets(worker)))
+        mask = Mask(set(secrets_of(worker)))
     except OSError as error:
         return _fail_to_start(error)
     outcome = await _run(worker, task, cwd, on_line, mask)
+    outcome = replace(outcome, artifacts=[_outside(worker.config.box, name) for name in outcome.artifacts])
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
+
+
+def _outside(box: Box, artifact: str) -> str:
+    """An artifact as it is named outside of the box."""
+    path = Path(artifact)
+    return str(box.outside(path)) if path.is_absolute() else artifact
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
@@ -148,7 +155,7 @@ def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
             yield f"[the result names the artifact {path}, which is no file of the worktree]"
 
 
-def _secrets(worker: Worker) -> Iterator[str]:
+def secrets_of(worker: Worker) -> Iterator[str]:
     """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables and in
     the files that it gets from the person's home.
 
@@ -189,7 +196,7 @@ async def _run(
             return _fail_to_start(error)
         if result.status == 0 and result.exceeded is None:
             return _success(worker.config.profile, scratch_dir, tail, mask)
-        refusals = explanation(telling.lines, replace(worker.config.box, scratch=scratch_dir), attempt_command.cwd)
+        refusals = explanation(telling.lines, attempt_command.box, attempt_command.cwd, result.refused)
     return _failure(result, tail, refusals)
 
 
@@ -248,7 +255,9 @@ def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_
         words, box = definition.limited(words, config.definition, profile, box)
         argv = [*words, *added.arguments]
     return WorkerCommand(
-        argv=box.argv(["/bin/sh", "-c", argv] if isinstance(argv, str) else argv, _backstop(config.limits)),
+        argv=["/bin/sh", "-c", argv] if isinstance(argv, str) else argv,
+        box=box,
+        backstop=_backstop(config.limits),
         cwd=cwd,
         environment=_environment(worker, task, box, values, added),
         stdin=values["prompt"] if profile.stdin == "prompt" else json.dumps(task),
@@ -280,7 +289,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "system_prompt": config.definition.system_prompt if config.definition else "",
         "system_prompt_file": str(scratch_dir / definition.SYSTEM_PROMPT),
         "scratch": str(scratch_dir),
-        "worktree": str(cwd),
+        "worktree": str(config.box.inside(cwd.resolve())),
         "project": str(config.project),
         "agent_id": worker.agent_id,
         "function": config.function or "",

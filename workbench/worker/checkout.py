@@ -104,5 +104,7 @@ class WorkerCheckout:
         unverified.require_sound(self._worktree.git_dir)
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
-            environment = box.environment(os.environ) | inherited_mark()
-            return work(Checkout(self._worktree.path, self._worktree.git_dir, box.guarded, environment))
+            environment, place = box.environment(os.environ) | inherited_mark(), self._worktree.path
+            return work(
+                Checkout(place, self._worktree.git_dir, box.guarded, environment, seen_at=box.inside(place.resolve()))
+            )

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.confinement import BoxLimits
+from workbench.confinement import Box, BoxLimits
+from workbench.confinement.gate import Gate
 from workbench.process import ProcessRef, ProcessTree, marked, new_mark, open_input
+from workbench.rules.hosts import HostRefusal
 
 DRAIN_SECONDS = 20.0
 """How long to read output after the command has ended, if another process holds it open."""
@@ -27,7 +29,9 @@ class WorkerCommand:
     """A command to run.
 
     Args:
-        argv: the program and its arguments, the box's launcher in front.
+        argv: the program and its arguments.
+        box: that it runs in.
+        backstop: limits that the system enforces.
         cwd: the directory it runs in.
         environment: its whole environment, to which a mark is added.
         stdin: its standard input.
@@ -35,6 +39,8 @@ class WorkerCommand:
     """
 
     argv: Sequence[str]
+    box: Box
+    backstop: BoxLimits
     cwd: Path
     environment: Mapping[str, str]
     stdin: str
@@ -43,10 +49,12 @@ class WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: its exit status (minus the signal's number), and the limit it exceeded, in words."""
+    """How a command ended: its exit status (minus the signal's number), the limit it exceeded, in words, and the hosts
+    that it did not reach."""
 
     status: int
     exceeded: str | None = None
+    refused: Sequence[HostRefusal] = ()
 
 
 async def run(
@@ -62,8 +70,8 @@ async def run(
     Raises:
         OSError, ValueError: it cannot be started. Unavailable: ``PROCESS_SURVIVED``.
     """
-    async with _pipe() as (output, stdout):
-        process, tree = await _start(command, stdout, adopts_orphans)
+    async with Gate(command.box) as gate, _pipe() as (output, stdout):
+        process, tree = await _start(command, gate, stdout, adopts_orphans)
         reading = asyncio.create_task(_read(output, on_line))
         try:
             try:
@@ -74,19 +82,20 @@ async def run(
                 await asyncio.wait_for(reading, DRAIN_SECONDS)
         finally:
             reading.cancel()
-        return CommandResult(await process.wait(), exceeded)
+        return CommandResult(await process.wait(), exceeded, gate.refused)
 
 
 async def _start(
-    command: WorkerCommand, stdout: IO[bytes], adopts_orphans: bool
+    command: WorkerCommand, gate: Gate, stdout: IO[bytes], adopts_orphans: bool
 ) -> tuple[asyncio.subprocess.Process, ProcessTree]:
     """A process in a session of its own."""
     mark = new_mark()
     with stdout, open_input(command.stdin) as stdin:
         process = await asyncio.create_subprocess_exec(
-            *command.argv,
+            *command.box.argv(command.argv, command.backstop, way_out=gate.way_out),
             cwd=command.cwd,
-            env=marked(command.environment, mark),
+            env=marked({**command.environment, **gate.environment}, mark),
+            pass_fds=gate.pass_fds,
             stdin=stdin,
             stdout=stdout,
             stderr=asyncio.subprocess.STDOUT,

@@ -25,6 +25,33 @@ class WorktreePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """What a worker does in its worktree before an attempt.
+
+    Args:
+        setup: the command that makes the worktree ready, in its box; empty: none.
+        seconds: how long it may take.
+        log: where its output goes.
+        record: which set-up the worktree is ready for; no command may write there.
+        environment: the directory of the environment that commands use.
+        stamp: that of the environment when the agent was started; see `environments.stamp`.
+    """
+
+    setup: str = ""
+    seconds: float = 600.0
+    log: Path | None = None
+    record: Path | None = None
+    environment: Path | None = None
+    stamp: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Preparation:
+        """The preparation in the text of a configuration."""
+        paths = {name: data[name] and Path(data[name]) for name in ("log", "record", "environment")}
+        return cls(**{**data, **paths})
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerConfig:
     """The server, the worker's identity there, and where and how it works.
 
@@ -50,6 +77,7 @@ class WorkerConfig:
         grace_seconds: between SIGTERM and SIGKILL, when a command has to end.
         finish_grace_seconds: how long a command may run on after it has ended its attempt itself.
         import_bytes: the most bytes that are imported into the person's repository for one task.
+        preparation: what is done before each attempt.
     """
 
     url: str
@@ -74,12 +102,14 @@ class WorkerConfig:
     grace_seconds: float = 1.0
     finish_grace_seconds: float = 60.0
     import_bytes: int = 1_000_000_000
+    preparation: Preparation = field(default_factory=Preparation)
 
     def as_json(self) -> str:
         """As text; the token and the secrets of the definition are in it."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         fields |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
         fields["worktree"] = asdict(self.worktree) if self.worktree else None
+        fields["preparation"] = asdict(self.preparation)
         fields["definition"] = self.definition.model_dump() if self.definition else None
         return json.dumps(fields, default=str)
 
@@ -97,6 +127,7 @@ class WorkerConfig:
             "server_file": Path(server_file) if server_file else None,
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),
+            "preparation": Preparation.from_json(fields["preparation"]),
         }
         return cls(**fields | values)
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from workbench.confinement.editable import require_own_files
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
-from workbench.worker import attempt, surroundings
+from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
@@ -105,12 +105,17 @@ class SupervisedAttempt:
         if self.checkout:
             await self.checkout.fetch_branches()
 
+        if failure := await preparation.prepare(worker):
+            return failure
+
         async def send(note: str) -> None:
             await self.api.call("report_task_progress", progress_note=note, **self.claim.attempt)
 
         async with ProgressReporter(send).sending() as on_line:
             cwd = self.config.worktree.path if self.config.worktree else None
             outcome = await attempt.run(worker, self.claim.task, cwd, on_line)
+            if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
+                on_line(note)
         if surroundings.misses_something(outcome):
             missing = await self.checkout.missing(outcome.error) if self.checkout else surroundings.NO_WORKTREE
             outcome = replace(outcome, error=f"{outcome.error}\n{missing}".rstrip())

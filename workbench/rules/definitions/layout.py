@@ -16,6 +16,7 @@ from workbench.rules import front_matter
 from workbench.rules.definitions import former_settings
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition, DefinitionMetadata, PromptEntry, normal
 from workbench.rules.reasons import reason
+from workbench.rules.workplace import KEYS
 from workbench.rules.yaml_lines import is_same
 from workbench.rules.yaml_text import InvalidYaml, edit, load, write
 
@@ -24,7 +25,8 @@ PROMPT = "prompt.md"
 FOLDERS = ("rules", "references")
 _SUFFIX = ".md"
 M = TypeVar("M", bound=BaseModel)
-_IN_AGENT = ("metadata", "settings", "tools", "providers", "mcpServers")
+_SECTIONS = ("metadata", "settings", "tools", "providers", "mcpServers")
+_IN_AGENT = (*_SECTIONS, *KEYS)
 
 
 def is_part(path: str) -> bool:
@@ -140,7 +142,8 @@ def _agent_text(before: str | None, definition: Definition) -> str:
 
 def _head(definition: Definition, *, exclude_defaults: bool = False) -> dict[str, Any]:
     dumped = definition.model_dump(mode="json", by_alias=True, exclude_defaults=exclude_defaults)
-    return {key: dumped[key] for key in _IN_AGENT if key in dumped}
+    workplace: dict[str, Any] = dumped.get("workplace", {})
+    return {key: dumped[key] for key in _SECTIONS if key in dumped} | workplace
 
 
 def _path(folder: str, entry: PromptEntry) -> str:

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from workbench.errors import BadInput
 from workbench.model import Json
 from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.mcp_servers import McpServer
@@ -27,6 +28,8 @@ from workbench.rules.definitions.program_tools import PermissionMode, ProgramToo
 from workbench.rules.naming import Name
 from workbench.rules.wire import json_safety
 from workbench.rules.wire.json_schema import draft_of
+from workbench.rules.workplace import KEYS, as_json
+from workbench.rules.workplace import parse as parse_workplace
 
 DEFAULT_PROMPT = "You are a helpful AI assistant that can use tools to help accomplish tasks."
 TEXT_LIMIT = 200_000
@@ -238,6 +241,27 @@ class Definition(Component):
     tools: list[ExportedTool] = Field([], max_length=1_000)
     providers: dict[EntryName, dict[str, str]] = {}
     mcp_servers: dict[EntryName, McpServer] = {}
+    workplace: dict[str, Json] = Field(
+        {}, description="What its agents' commands find in a worktree; in agent.yaml its keys are at the top level."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_workplace(cls, values: Any) -> Any:
+        stated = {key: values[key] for key in KEYS if key in values} if isinstance(values, Mapping) else {}
+        if not stated:
+            return values
+        rest = {key: value for key, value in values.items() if key not in stated}
+        return {**rest, "workplace": {**rest.get("workplace", {}), **stated}}
+
+    @field_validator("workplace")
+    @classmethod
+    def _is_workplace(cls, value: dict[str, Any]) -> dict[str, Any]:
+        try:
+            checked = parse_workplace(value, "workplace")
+        except BadInput as error:
+            raise ValueError(error.message.removeprefix("workplace: ").rstrip(".")) from None
+        return as_json(checked)
 
     @field_validator("rules", "references")
     @classmethod

@@ -15,6 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from workbench.rules.definitions.component import Component
 from workbench.rules.definitions.layout import AGENT
 from workbench.rules.definitions.model import Definition, PromptEntry
+from workbench.rules.workplace import SCHEMA
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _IN_OTHER_FILES = ("prompt", "rules", "references")
@@ -36,7 +37,10 @@ def of_file(file: DefinitionFile) -> dict[str, Any]:
         model = _without(PromptEntry, "text")
         title = "Front matter of a rule or reference of an agent definition"
     schema = model.model_json_schema(schema_generator=_Schema)
-    if file is DefinitionFile.FRONT_MATTER:
+    if file is DefinitionFile.AGENT:
+        schema["properties"].pop("workplace")
+        schema["properties"] |= SCHEMA
+    else:
         schema.pop("required", None)  # the name is that of the file
     return {"$schema": DIALECT, **schema, "title": title}
 

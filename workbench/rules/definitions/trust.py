@@ -1,4 +1,5 @@
-"""What a definition needs the operator's trust for: programs, servers, providers, tools that run unasked, and a role.
+"""What a definition needs the operator's trust for: programs, servers, providers, tools that run unasked, a role, and
+a workplace that opens something.
 
 Each need has a fingerprint. A need that changes has another one, so it must be trusted again.
 """
@@ -18,6 +19,7 @@ from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
 from workbench.rules.definitions.model import DEFAULT_PROMPT, Definition
 from workbench.rules.definitions.secrets.written_out import masked
 from workbench.rules.secrets.forms import masked_by_form
+from workbench.rules.workplace import opening
 
 FINGERPRINT_LENGTH = 32
 Files = Mapping[str, Mapping[str, str]]
@@ -26,8 +28,8 @@ Files = Mapping[str, Mapping[str, str]]
 
 class TrustKind(StrEnum):
     """What is trusted: a program that is started, a server that is called, where secrets of a provider are and go, or
-    a tool that runs without a question, that its agents may do more than workers, or
-    a prompt, rule, reference or tool that an agent wrote."""
+    a tool that runs without a question, that its agents may do more than workers, what their commands find in a
+    worktree, or a prompt, rule, reference or tool that an agent wrote."""
 
     PROGRAM = "program"
     SERVER = "server"
@@ -35,6 +37,7 @@ class TrustKind(StrEnum):
     PERMISSION = "permission"
     ROLE = "role"
     PROMPT = "prompt"
+    WORKPLACE = "workplace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ def needs(definition: Definition, files: Files = {}, role: Role | None = None) -
         *_of_settings(definition),
         *_of_providers(definition, hidden),
         *_of_servers(definition, hidden, files),
+        *_of_workplace(definition),
     ]
 
 
@@ -129,6 +133,16 @@ def _of_servers(definition: Definition, hidden: Definition, files: Files) -> Ite
         else:
             yield _need(TrustKind.SERVER, place, _server(shown), content)
         yield from _unasked(name, server)
+
+
+WORKPLACE = "workplace"
+"""The name of the need of a workplace."""
+
+
+def _of_workplace(definition: Definition) -> Iterator[Need]:
+    if opened := opening(definition.workplace):
+        shown = {key: masked_by_form(json.dumps(value)) for key, value in opened.items()}
+        yield _need(TrustKind.WORKPLACE, WORKPLACE, shown, opened)
 
 
 _CONTENT = {"type", "command", "args", "env", "cwd", "url", "headers"}
@@ -195,6 +209,10 @@ def _role_text(details: Mapping[str, Any]) -> str:
     return f"its agents get the role {details['role']}, of the persona {details['persona']}"
 
 
+def _workplace_text(details: Mapping[str, Any]) -> str:
+    return "opens to its commands " + ", ".join(f"{key} = {value}" for key, value in details.items())
+
+
 def _prompt_text(details: Mapping[str, Any]) -> str:
     text = details["prompt"]
     more = f" and {len(text) - _SHOWN:,} more characters: agent_get_trust has all" if len(text) > _SHOWN else ""
@@ -216,4 +234,5 @@ _SUMMARIES = {
     TrustKind.PERMISSION: _permission_text,
     TrustKind.ROLE: _role_text,
     TrustKind.PROMPT: _prompt_text,
+    TrustKind.WORKPLACE: _workplace_text,
 }

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from workbench.errors import BadInput, NotFound
-from workbench.model import SECOND, Level, Micros, Role, Wire
+from workbench.model import SECOND, Json, Level, Micros, Role, Wire
 from workbench.ops import Columns, Command, Ctx, op
 from workbench.ops.parameters import PersonaId
 from workbench.rules.persona import SUFFIX, PersonaText, check_id, parse
 from workbench.rules.secrets.executed import warnings_about
+from workbench.rules.workplace import opening
 from workbench.state.settings import Settings, shipped
 from workbench.store.base import Reader, Row, Store, Tx
 from workbench.store.queries import beside
@@ -21,8 +23,12 @@ from workbench.system import atomic_file
 SQL = beside(__file__)
 
 
+def _read_json(value: Any) -> Any:
+    return json.loads(value or "{}") if isinstance(value, str | None) else value
+
+
 class PersonaInfo(Wire):
-    """A persona with the instructions for its agents."""
+    """A persona with the instructions for its agents, and the keys of a workplace that it states."""
 
     id: str
     name: str
@@ -32,6 +38,7 @@ class PersonaInfo(Wire):
     source: str
     lease_us: int | None = Field(exclude=True, default=None)
     updated_at: Micros
+    workplace: Annotated[dict[str, Json], BeforeValidator(_read_json)] = {}
 
     @property
     def lease_seconds(self) -> float | None:
@@ -115,7 +122,8 @@ async def save_persona(
         Field(
             min_length=1,
             max_length=200_000,
-            description="Markdown; front matter may have name, role (worker or planner) and lease_seconds.",
+            description="Markdown; front matter may have name, role (worker or planner), lease_seconds, and keys of a "
+            "workplace.",
         ),
     ],
 ) -> SavedPersona:
@@ -128,9 +136,17 @@ async def save_persona(
             _save(tx, persona_text, "project")
         atomic_file.replace(ctx.settings.home / "personas" / f"{persona_text.id}.md", text)
         persona = require_persona(tx, persona_text.id)
-        return SavedPersona.model_construct(**dict(persona), warnings=warnings_about("definition", persona.definition))
+        return SavedPersona.model_construct(**dict(persona), warnings=_warnings(ctx, persona))
 
     return await ctx.write(change)
+
+
+def _warnings(ctx: Ctx, persona: PersonaInfo) -> list[str]:
+    warnings = warnings_about("definition", persona.definition)
+    if untrusted := sorted(opening(persona.workplace)):
+        names = ", ".join(untrusted)
+        warnings.append(f"Its workplace ({names}) is not used until you trust it: `workbench trust` shows it.")
+    return warnings
 
 
 def find_persona(tx: Reader, persona_id: str) -> PersonaInfo | None:
@@ -175,7 +191,8 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
     lease = None if text.lease_seconds is None else round(text.lease_seconds * SECOND)
     values = {"id": text.id, "name": text.name, "role": text.role, "sha256": text.sha256}
     values |= {"definition": text.definition, "source": source}
-    tx.run(SQL.save, values, lease_us=lease, now=tx.now)
+    workplace = json.dumps(text.workplace) if text.workplace else None
+    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, now=tx.now)
     tx.run(SQL.keep_version, values, by=tx.actor, now=tx.now)
     tx.emit("persona.saved", f"persona:{text.id}", sha256=text.sha256, source=source)
 

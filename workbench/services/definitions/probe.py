@@ -97,7 +97,7 @@ async def _probe(ctx: Ctx, server: StdioServer | HttpServer, resolved: Resolved,
     async with server_programs.scratch(ctx) as scratch:
         program = (await to_thread(server_programs.boxed, ctx.settings, server, scratch / "home")).program
         target = ProbeTarget(
-            command=list(program.command),
+            command=list(program.argv()),
             environment=dict(program.environment),
             directory=str(program.directory),
             seconds=seconds,

@@ -17,12 +17,16 @@ from typing import Any
 
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import require_own_files
+from workbench.confinement.gate import Gate
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
+from workbench.rules.hosts import HostRefusal
 from workbench.rules.integration import GateState
-from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of
+from workbench.services.access import secret_marks
+from workbench.services.processes.workplaces import of_settings, secrets_of
+from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, find_included
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -83,8 +87,10 @@ async def run(
 async def _make(ctx: Ctx, place: WorktreeLocation, commit: str) -> Box:
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, place)
-        await to_thread(add_files, ctx.settings, repository, place, None, commit)
+        files = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
+        await to_thread(add_files, ctx.settings, repository, place, None, commit, include=files)
         box = await to_thread(box_of, ctx.settings, repository, place)
+    await secret_marks.learn(ctx, list(secrets_of(of_settings(ctx.settings), dict(box.variables))))
     await to_thread(require_own_files, box, ctx.settings.project, _environment(box)["PATH"])
     return box
 
@@ -123,11 +129,27 @@ async def _run_one(
     ctx: Ctx, place: WorktreeLocation, box: Box, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
 ) -> GateResult | None:
     """Run one command until all its processes have ended; None if the run was cancelled."""
+    async with Gate(box) as way_out:
+        return await _run_boxed(ctx, place, box, way_out, gate, progress)
+
+
+async def _run_boxed(
+    ctx: Ctx,
+    place: WorktreeLocation,
+    box: Box,
+    way_out: Gate,
+    gate: GateResult,
+    progress: Callable[[GateResult], Awaitable[bool]],
+) -> GateResult | None:
     output = place.path.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
-    argv = box.argv(["/bin/sh", "-c", gate.command], BoxLimits(wall_seconds=limit + 60), guarded=True)
-    ref = await to_thread(ctx.processes.start, argv, cwd=place.path, env=_environment(box), log=output)
+    limits, command = BoxLimits(wall_seconds=limit + 60), ["/bin/sh", "-c", gate.command]
+    argv = box.argv(command, limits, guarded=True, way_out=way_out.way_out)
+    environment = {**_environment(box), **way_out.environment}
+    ref = await to_thread(
+        ctx.processes.start, argv, cwd=place.path, env=environment, log=output, pass_fds=way_out.pass_fds
+    )
     began = time.monotonic()
     reported, gate = began, replace(gate, state=GateState.RUNNING)
     is_needed = await progress(gate)
@@ -147,7 +169,7 @@ async def _run_one(
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
         ended = _result(ctx, gate, state, code, time.monotonic() - began, output)
-        return ended if code == 0 else replace(ended, output=_explain(ended.output, box, place.path))
+        return ended if code == 0 else replace(ended, output=_explain(ended.output, box, place.path, way_out.refused))
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
 
@@ -171,9 +193,9 @@ def _result(ctx: Ctx, gate: GateResult, state: GateState, code: int | None, seco
     return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, output))
 
 
-def _explain(output: str, box: Box, cwd: Path) -> str:
+def _explain(output: str, box: Box, cwd: Path, refused: Sequence[HostRefusal]) -> str:
     """The output of a gate that failed, with what its box may have refused."""
-    refusals = explanation(output.splitlines(), box, cwd)
+    refusals = explanation(output.splitlines(), box, cwd, refused)
     return "\n".join(filter(None, (output.rstrip("\n"), refusals))) if refusals else output
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from workbench.confinement import Box, abilities, box_for_worktree
+from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.rules.workplace import Workplace
+from workbench.services.processes.workplaces import open_places
 from workbench.state.home import expanded
 from workbench.state.settings import Settings
 from workbench.trust.withheld import untrusted_settings
@@ -100,23 +104,77 @@ def box(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
+    network: Iterable[str] = (),
+    private: Iterable[str] = (),
+    forward: Iterable[int] = (),
+    project: Path | None = None,
+    workplace: Workplace = Workplace(),
+    gpu: Gpu | None = None,
 ) -> Box:
     """What a command in a worktree may access, including what the settings allow to all commands.
 
+    Args:
+        network, private: hosts, see `HostRules`.
+        forward: ports of this machine.
+        project: the top of the person's checkout, at whose path the worktree stands inside.
+        workplace: what else the commands find and reach.
+        gpu: the one that they may use.
+
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``HIDE_UNAVAILABLE``. Conflict: ``MOUNT_POINT_TAKEN``.
+        WorkbenchError: see `open_places`.
     """
-    return box_for_worktree(
+    opened = open_places(settings, workplace, gpu)
+    made = box_for_worktree(
         worktree=worktree,
         git_dir=git_dir,
         objects=objects,
         scratch=scratch,
-        read=(*read, *_paths(settings.confinement_read)),
+        read=(*read, *opened.read, *_paths(settings.confinement_read)),
         write=(*write, *_paths(settings.confinement_write)),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
+        hosts=network,
+        private=private,
+        forward=forward,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
+        project=project,
+        mounts=opened.mounts,
+        hide=opened.hide,
+        shm_bytes=workplace.shm,
+        devices=opened.devices,
+        programs=opened.programs,
+        variables=opened.variables or {},
+        namespaces=namespaces_of(settings),
     )
+    _require_hidden(made)
+    return made
+
+
+def namespaces_of(settings: Settings) -> frozenset[str]:
+    """The namespaces that a command which is started now has of its own."""
+    return abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset()
+
+
+def may_hide(settings: Settings) -> bool:
+    """Whether a box can cover a path below one that is open."""
+    return confinement_of(settings).enforced and bool(namespaces_of(settings))
+
+
+def _require_hidden(box: Box) -> None:
+    """Refuse to hide what cannot be hidden: without mounts, a path is closed only if nothing around it is open."""
+    if box.enforce and box.namespaces:
+        return
+    bare = replace(box, hide=())
+    for path in box.hide:
+        is_open = not box.enforce or bare.may_read(path) or any(one.is_relative_to(path) for one in box.read)
+        if is_open and path.exists():
+            raise Unavailable(
+                "HIDE_UNAVAILABLE",
+                f"{path} cannot be hidden: something around or below it is open, and this system, or the settings, "
+                "allow no mounts in a box (`workbench doctor`). Open less in read, or leave it out of hide.",
+                path=str(path),
+            )
 
 
 def _paths(setting: str) -> tuple[Path, ...]:

@@ -87,14 +87,14 @@ def boxed(settings: Settings, server: StdioServer, home: Path) -> BoxedServer:
         write=_opened(settings, server.write),
         connect=(*PORTS, *server.connect),
     )
-    command = box.argv([server.command, *server.args], guarded=True)
     environment = box.environment(os.environ, TOOL_SERVER) | server.env
     return BoxedServer(
         ServerProgram(
-            command,
+            [server.command, *server.args],
             environment,
             directory,
             _roots(server, directory, settings.project if directory == home else directory),
+            box,
         ),
         box,
     )

@@ -94,18 +94,30 @@ def persona_of(persona_id: str | None, snapshot: Snapshot | None) -> str:
     return persona
 
 
-async def of_agent(ctx: Ctx, request: SpawnRequest, spawn: Row) -> AgentSetup | None:
+async def snapshot_of(ctx: Ctx, request: SpawnRequest, spawn: Row) -> Snapshot | None:
+    """An agent's definition as it is now; None if it has none.
+
+    Args:
+        spawn: its row.
+
+    Raises:
+        WorkbenchError: see `changes.current`.
+    """
+    definition_id = spawn["definition_id"]
+    return None if definition_id is None else await changes.current(ctx, definition_id, request.definition)
+
+
+async def of_agent(ctx: Ctx, request: SpawnRequest, spawn: Row, snapshot: Snapshot | None) -> AgentSetup | None:
     """The parts of an agent's present definition that its worker gets; None if it has none.
 
     Args:
         spawn: its row.
 
     Raises:
-        WorkbenchError: see `changes.current` and `setup`.
+        WorkbenchError: see `setup`.
     """
-    if spawn["definition_id"] is None:
+    if snapshot is None:
         return None
-    snapshot = await changes.current(ctx, spawn["definition_id"], request.definition)
     return await setup(ctx, request, snapshot, SelfTools(spawn["self_tools"]))
 
 

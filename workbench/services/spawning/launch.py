@@ -9,11 +9,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from workbench.confinement import gpus
+from workbench.confinement.gpus import Gpu
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules import access
 from workbench.rules.profile import RESERVED
+from workbench.rules.workplace import Workplace
 from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.termination import scratch_prefix
@@ -53,20 +56,41 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     spawn, place = await ctx.read(lambda tx: _spawn_and_place(tx, ctx, agent_uid))
     request, token = SpawnRequest.of(spawn), access.new_token("wba")
     environment = await environment_of(ctx, agent_uid, request)
-    definition = await definitions.of_agent(ctx, request, spawn)
+    snapshot = await definitions.snapshot_of(ctx, request, spawn)
+    definition = await definitions.of_agent(ctx, request, spawn, snapshot)
+    place_there = await workplace.resolve(ctx, workplace.levels_of(spawn, request, snapshot))
+    environment = await startup.variables(ctx, place_there) | environment
+    gpu = await _take_gpu(ctx, agent_uid, place_there)
     confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
     scratch = await asyncio.to_thread(_new_scratch, ctx)
     try:
-        borrowed = await startup.borrowed(ctx, place)
-        start = WorkerStart(token, scratch, environment, confinement, definition)
-        config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
+        repository = await startup.repository_of(ctx, place)
+        start = WorkerStart(token, scratch, environment, confinement, definition, place_there, gpu)
+        config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
         await _record(ctx, agent_uid, request, ref, start)
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
     return ref.pid
+
+
+async def _take_gpu(ctx: Ctx, agent_uid: str, place: Workplace) -> Gpu | None:
+    """The GPU of an agent, if its workplace asks for one: no other running agent has it.
+
+    Raises:
+        Unavailable: ``GPU_UNAVAILABLE``.
+    """
+    found = await asyncio.to_thread(gpus.find) if place.gpu else []
+
+    def change(tx: Tx) -> Gpu | None:
+        taken = {row["gpu"] for row in tx.all(SQL.taken_gpus, agent=agent_uid)}
+        gpu = gpus.choose(found, taken) if place.gpu else None
+        tx.run(SQL.take_gpu, agent=agent_uid, gpu=gpu and gpu.name)
+        return gpu
+
+    return await ctx.write(change)
 
 
 def _new_scratch(ctx: Ctx) -> Path:

@@ -15,8 +15,10 @@ from workbench.services.agents.register import add_pending, allow_admitted
 from workbench.services.agents.rows import require_agent
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import confinement_of
+from workbench.services.processes.workplaces import choose_gpu
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import newcomer, startup, workplace
+from workbench.services.spawning import newcomer, startup
+from workbench.services.spawning import workplace as places
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.newcomer import NewcomerRequest
 from workbench.services.spawning.request import (
@@ -31,6 +33,7 @@ from workbench.services.spawning.request import (
     SpawnPersona,
     SpawnRequest,
     Tools,
+    WorkplaceKeys,
 )
 from workbench.services.spawning.spawn import approve_if_auto
 from workbench.services.spawning.startup import WorkerStart
@@ -66,12 +69,15 @@ async def enlist_worker(
     include: Include = [],
     self_tools: OwnTools = None,
     tools: Tools = [],
+    workplace: WorkplaceKeys = {},
 ) -> Enlisted:
     """Admit a worker that a person runs by hand (`workbench worker`), and get the configuration for its stdin."""
+    keys, variables = places.checked_keys(ctx.caller, workplace)
+    environment = {**variables, **environment}
     snapshot = await definitions.find(ctx, definition, include)
     path = ctx.definitions.display_path(snapshot.path) if snapshot else None
     request = SpawnRequest(
-        profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
+        profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret), keys
     )
     choices = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, choices, request, environment, snapshot)
@@ -83,8 +89,11 @@ async def enlist_worker(
     agent_id, _ = await approve_if_auto(ctx, registration, "auto")
     if setup is not None:
         await ctx.write(lambda tx: definitions.record(tx, require_agent(tx, agent_id)["id"], setup))
-    place = await ctx.read(lambda tx: workplace.place(tx, ctx, who.worktree))
-    borrowed = await startup.borrowed(ctx, place)
-    start = WorkerStart(token, Path(scratch), environment, confinement_of(ctx.settings), setup)
-    config = await asyncio.to_thread(startup.worker_config, ctx, request, place, borrowed, start)
-    return Enlisted(agent_id=agent_id, config=config.as_json(), unused=list(who.unused))
+    place = await ctx.read(lambda tx: places.place(tx, ctx, who.worktree))
+    repository = await startup.repository_of(ctx, place)
+    environment = await startup.variables(ctx, who.workplace) | environment
+    gpu = await asyncio.to_thread(choose_gpu, who.workplace)
+    confinement = confinement_of(ctx.settings)
+    start = WorkerStart(token, Path(scratch), environment, confinement, setup, who.workplace, gpu)
+    config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
+    return Enlisted(agent_id=agent_id, config=config.as_json(), unused=[*who.workplace.warnings, *who.unused])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from workbench.errors import Refused
 from workbench.model import Level, SelfTools
 from workbench.ops import Caller, Ctx
 from workbench.rules.definitions.trust import PROMPT, ROLE
+from workbench.rules.workplace import Workplace
 from workbench.services.agents.grants import ALL_TOOLS
 from workbench.services.agents.register import OwnDefinition
 from workbench.services.definitions import trust
@@ -40,7 +42,7 @@ class NewcomerRequest:
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """An agent that may be registered, and what its profile does not use of its definition."""
+    """An agent that may be registered, what its profile does not use of its definition, and its workplace."""
 
     name: str
     persona_id: str
@@ -50,6 +52,7 @@ class Newcomer:
     environment: tuple[str, ...]
     tools: tuple[str, ...]
     unused: tuple[str, ...]
+    workplace: Workplace
 
     @property
     def registration(self) -> dict[str, Any]:
@@ -83,11 +86,19 @@ async def check(
     confinement_of(ctx.settings)
     place = (persona_id, choices.worktree, request.task_id, choices.new_worktree)
     worktree = await ctx.read(lambda tx: workplace.check(tx, ctx, *place))
+    levels = workplace.WorkplaceLevels(
+        persona_id, worktree, request.task_id, snapshot, request.workplace, ctx.caller.agent is not None
+    )
+    place_there = await workplace.resolve(ctx, levels)
+    workplace.require_no_more(place_there)
+    await asyncio.to_thread(workplace.check_usable, ctx.settings, place_there)
     name = choices.name or (snapshot.definition.metadata.name if snapshot else persona_id)
     if choices.new_worktree:
-        worktree = await workplace.make_worktree(ctx, worktree, name)
+        worktree = await workplace.make_worktree(ctx, worktree, name, place_there)
     variables, tools = tuple(sorted(environment)), tuple(choices.tools)
-    return Newcomer(name, persona_id, checked.capabilities, worktree, definition, variables, tools, checked.unused)
+    return Newcomer(
+        name, persona_id, checked.capabilities, worktree, definition, variables, tools, checked.unused, place_there
+    )
 
 
 def _check_tools(caller: Caller, tools: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -15,10 +15,11 @@ from pydantic import Field
 from workbench.definition_files import Snapshot
 from workbench.drivers import Fit
 from workbench.errors import BadInput, Conflict, Unavailable, WorkbenchError
-from workbench.model import Int64
+from workbench.model import Int64, Json
 from workbench.ops import Ctx
 from workbench.ops.duties import recovers
 from workbench.rules.profile import RESERVED
+from workbench.rules.workplace import as_json, parse
 from workbench.services.access import secret_marks
 from workbench.services.access.authentication import COMMANDS_ONLY, SUPERVISED
 from workbench.services.agents.grants import ToolRef
@@ -65,6 +66,10 @@ Tools = Annotated[
         description="MCP servers, tools, notebook or *: what of list_tools it may call; no more than you may.",
     ),
 ]
+WorkplaceKeys = Annotated[
+    dict[str, Json],
+    Field(max_length=20, description="Keys of its workplace, such as read, environment, network. See get_workplace."),
+]
 Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
 OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]
 
@@ -85,12 +90,15 @@ class SpawnRequest:
     """The names of the definition's rules and references that are used on request only."""
     secret: tuple[str, ...] = ()
     """The names of the variables that are secret, whatever their name and form."""
+    workplace: Mapping[str, Any] = field(default_factory=dict)
+    """The keys of its workplace that the spawn stated, but for the variables; see `workbench.rules.workplace.parse`."""
 
     def as_json(self) -> str:
         """The stored form, without the environment."""
         names = ("function", "task_id", "mcp", "has_environment", "definition", "include", "secret")
         values = {name: getattr(self, name) for name in names}
-        return json.dumps(values | {"limits": self.limits.model_dump(exclude_none=True)})
+        stated = {"limits": self.limits.model_dump(exclude_none=True), "workplace": as_json(self.workplace)}
+        return json.dumps(values | stated)
 
     @classmethod
     def of(cls, row: Row) -> SpawnRequest:
@@ -106,6 +114,7 @@ class SpawnRequest:
             stored.get("definition"),
             tuple(stored.get("include", ())),
             tuple(stored.get("secret", ())),
+            parse(stored.get("workplace", {}), "The spawn"),
         )
 
 

@@ -22,7 +22,8 @@ from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import newcomer, workplace
+from workbench.services.spawning import newcomer
+from workbench.services.spawning import workplace as places
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.launch import launch
 from workbench.services.spawning.newcomer import Newcomer, NewcomerRequest
@@ -40,6 +41,7 @@ from workbench.services.spawning.request import (
     SpawnPersona,
     SpawnRequest,
     Tools,
+    WorkplaceKeys,
     check_profile,
     environment_of,
 )
@@ -54,7 +56,8 @@ class Spawned(Wire):
 
     It works once its registration is approved. `approval_id` is the approval that decides it, null if it is admitted;
     get_approval with wait_seconds waits for the decision. `unused` says what of its definition its profile does not
-    use. `role`: what it may do: worker, or planner (it creates tasks and starts agents).
+    use, `opens` what its workplace opens to its commands. `role`: what it may do: worker, or planner (it creates tasks
+    and starts agents).
     """
 
     agent_id: str
@@ -68,6 +71,7 @@ class Spawned(Wire):
     confinement: Confinement
     definition_id: str | None
     unused: list[str]
+    opens: list[str] = []
 
 
 @op(allow=Level.PLANNER, needs_server=True, command="spawn")
@@ -90,6 +94,7 @@ async def spawn_agent(
     include: Include = [],
     self_tools: OwnTools = None,
     tools: Tools = [],
+    workplace: WorkplaceKeys = {},
     approve: Annotated[
         Literal["auto", "ask"],
         Field(description="auto: admit the operator's agent at once; a planner's always needs approval."),
@@ -99,10 +104,12 @@ async def spawn_agent(
 
     When no slot is free, it is queued. get_approval with wait_seconds waits for the decision on its registration.
     """
+    keys, variables = places.checked_keys(ctx.caller, workplace)
+    environment = {**variables, **environment}
     snapshot = await definitions.find(ctx, definition, include)
     path = ctx.definitions.display_path(snapshot.path) if snapshot else None
     request = SpawnRequest(
-        profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret)
+        profile, function, task_id, limits, mcp, bool(environment), path, tuple(include), tuple(secret), keys
     )
     choices = NewcomerRequest(persona_id, name, assigned_worktree, new_worktree, self_tools, tools)
     who = await newcomer.check(ctx, choices, request, environment, snapshot)
@@ -123,7 +130,8 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
         await asyncio.to_thread(processes.remove_environment, ctx.settings, agent_uid)
         raise
     agent = await ctx.read(lambda tx: require_agent(tx, agent_id))
-    return _describe(ctx, agent, status, pid, who.unused, question)
+    spawned = _describe(ctx, agent, status, pid, [*who.workplace.warnings, *who.unused], question)
+    return spawned.model_copy(update={"opens": who.workplace.opened})
 
 
 @op(allow=Level.PLANNER, needs_server=True, destructive=True, command="restart")
@@ -141,7 +149,7 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
             raise Conflict("WRONG_STATE", f"{agent_id} is {agent['registration_status']}. Spawn another.")
         spawn = tx.one(SQL.get, agent=agent["id"])
         assert spawn is not None, "it was there a moment ago"
-        workplace.check_place(tx, ctx, agent["assigned_worktree"])
+        places.check_place(tx, ctx, agent["assigned_worktree"])
         return agent, spawn
 
     agent, spawn = await ctx.read(question)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.gpus import Gpu
 from workbench.drivers import AgentSetup
+from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.hosts import LOOPBACK
 from workbench.rules.profile import Profile
-from workbench.services.processes import profiles, sandbox
+from workbench.rules.workplace import Workplace
+from workbench.services.access import secret_marks
+from workbench.services.processes import profiles, sandbox, workplaces
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.home import expanded
-from workbench.worker.startup import WorkerConfig, WorktreePlace
+from workbench.worker.startup import Preparation, WorkerConfig, WorktreePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class WorkerStart:
         scratch: its scratch directory.
         environment: variables for its commands.
         definition: its definition as it is now.
+        workplace: what its commands find in its worktree.
+        gpu: the one that they may use.
     """
 
     token: str = field(repr=False)
@@ -36,10 +43,23 @@ class WorkerStart:
     environment: Mapping[str, str] = field(repr=False)
     confinement: Confinement
     definition: AgentSetup | None
+    workplace: Workplace = field(default_factory=Workplace)
+    gpu: Gpu | None = None
+
+
+async def variables(ctx: Ctx, workplace: Workplace) -> dict[str, str]:
+    """The variables of a workplace; what is secret of them is masked from now on.
+
+    Raises:
+        Unavailable: ``SECRET_UNRESOLVED``.
+    """
+    values = await asyncio.to_thread(workplaces.variables, ctx.settings, workplace)
+    await secret_marks.learn(ctx, list(workplaces.secrets_of(workplace, values)))
+    return values
 
 
 def worker_config(
-    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart
+    ctx: Ctx, request: SpawnRequest, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
 ) -> WorkerConfig:
     """Build the configuration of a worker. Blocks."""
     assert ctx.server is not None, "it needs the server"
@@ -48,7 +68,7 @@ def worker_config(
         url=ctx.server.url,
         token=start.token,
         scratch=start.scratch,
-        box=_box(ctx, profile, place, borrowed, start),
+        box=_box(ctx, profile, place, repository, start),
         project=settings.project,
         profile=profile,
         agent_mcp_url=ctx.server.mcp_url,
@@ -58,7 +78,8 @@ def worker_config(
         task_id=request.task_id,
         limits=BoxLimits(**request.limits.model_dump()),
         environment=start.environment,
-        secret_variables=request.secret,
+        secret_variables=(*request.secret, *workplaces.secret_variables(start.workplace)),
+        preparation=_preparation(ctx, place, start.workplace),
         missing=start.confinement.missing,
         mcp_url=ctx.server.mcp_url if request.mcp else None,
         server_file=settings.server_file,
@@ -70,22 +91,21 @@ def worker_config(
     )
 
 
-async def borrowed(ctx: Ctx, place: WorktreePlace | None) -> Sequence[Path]:
-    """The object directories that a worktree's repository borrows from, wherever the project is now."""
-    if place is None:
-        return ()
-    repository = await ctx.repositories.open()
-    await asyncio.to_thread(repository.anchor_worktree, place.path, place.git_dir)
-    return await asyncio.to_thread(repository.object_directories)
+async def repository_of(ctx: Ctx, place: WorktreePlace | None) -> Repository | None:
+    """The person's repository, from which that of a worktree borrows objects; None without a worktree."""
+    return await ctx.repositories.open() if place else None
 
 
-def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequence[Path], start: WorkerStart) -> Box:
+def _box(
+    ctx: Ctx, profile: Profile, place: WorktreePlace | None, repository: Repository | None, start: WorkerStart
+) -> Box:
     """The box of an agent's commands. Without a worktree, they can write only to their scratch directory, and read the
     project except its entries that begin with a dot. The programs and ports of its definition's MCP servers are added:
     the operator trusts those."""
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
-    own_port = urlsplit(ctx.server.url).port or 0
+    own = urlsplit(ctx.server.url)
+    to_server = "server" in profile.connect
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [
@@ -96,14 +116,37 @@ def _box(ctx: Ctx, profile: Profile, place: WorktreePlace | None, borrowed: Sequ
     ]
     if place is None:
         read += [entry for entry in settings.project.iterdir() if not entry.name.startswith(".")]
-    return sandbox.box(
+    box = sandbox.box(
         settings,
         worktree=place.path if place else start.scratch,
         git_dir=place.git_dir if place else start.scratch,
-        objects=borrowed,
+        objects=repository.object_directories() if repository else (),
         scratch=start.scratch,
         read=read,
-        connect=[*(own_port if port == "server" else port for port in profile.connect), *_ports(servers)],
+        connect=[*(port for port in profile.connect if port != "server"), *_ports(servers)],
+        private=[own.netloc] if to_server and own.hostname not in LOOPBACK else (),
+        forward=[own.port or 0] if to_server else (),
+        project=repository.root if repository else None,
+        workplace=start.workplace,
+        gpu=start.gpu,
+    )
+    if place and repository:
+        repository.anchor_worktree(place.path, place.git_dir, box.mount_points)
+    return box
+
+
+def _preparation(ctx: Ctx, place: WorktreePlace | None, workplace: Workplace) -> Preparation:
+    """What a worker does before each attempt. Blocks."""
+    settings = ctx.settings
+    environment = workplaces.environment_of(settings, workplace)
+    name = place.name if place and workplace.setup else None
+    return Preparation(
+        setup=workplace.setup if name else "",
+        seconds=workplace.setup_seconds,
+        log=settings.logs / f"setup-{name}.log" if name else None,
+        record=settings.setups / name if name else None,
+        environment=environment.directory if environment else None,
+        stamp=environment.stamp if environment else "",
     )
 
 

@@ -7,7 +7,7 @@ import os
 from asyncio import to_thread
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -17,9 +17,17 @@ from workbench.model import Level
 from workbench.ops import Command, Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import WorktreeAction
+from workbench.rules.workplace import Workplace
 from workbench.services.processes.sandbox import confinement_of
+from workbench.services.processes.workplaces import of_settings
 from workbench.services.worktrees.journal import begin, end, settle_steps
-from workbench.services.worktrees.places import WorktreeLocation, add_files, empty_submodules, exclusive
+from workbench.services.worktrees.places import (
+    WorktreeLocation,
+    add_files,
+    empty_submodules,
+    exclusive,
+    find_included,
+)
 from workbench.services.worktrees.rows import (
     SQL,
     Branch,
@@ -78,21 +86,34 @@ async def create_worktree(
 ) -> CreatedWorktree:
     """Create a git worktree for one line of work, with a new branch or with one that a worktree had before."""
     access.check_worktree_name(name)
-    return await ctx.repositories.shielded(_create(ctx, name, branch_name, source_branch))
+    workplace = of_settings(ctx.settings)
+    return await ctx.repositories.shielded(_create(ctx, name, workplace, branch_name, source_branch))
 
 
-async def _create(ctx: Ctx, name: str, branch: str | None, source: str | None) -> CreatedWorktree:
+async def create_with_workplace(ctx: Ctx, name: str, workplace: Workplace) -> str:
+    """Create a worktree that gets what a workplace includes; its name.
+
+    Raises:
+        WorkbenchError: see `create_worktree`.
+    """
+    access.check_worktree_name(name)
+    return (await ctx.repositories.shielded(_create(ctx, name, workplace))).name
+
+
+async def _create(
+    ctx: Ctx, name: str, workplace: Workplace, branch: str | None = None, source: str | None = None
+) -> CreatedWorktree:
     async with exclusive(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
+        files = await to_thread(find_included, ctx.settings, repository, workplace)
         start = await _start(ctx, repository, name, branch, source)
         place = WorktreeLocation.of(ctx.settings, name)
         await to_thread(_require_no_directory, place)
         new_branch = None if start.existing else start.commit
         await ctx.write(lambda tx: begin(tx, "create", place, start.branch, new_branch))
         try:
-            await to_thread(
-                add_files, ctx.settings, repository, place, start.branch, start.commit, existing=start.existing
-            )
+            how: dict[str, Any] = {"existing": start.existing, "include": files, "submodules": workplace.submodules}
+            await to_thread(add_files, ctx.settings, repository, place, start.branch, start.commit, **how)
             protected = await to_thread(repository.protected)
             empty = await to_thread(empty_submodules, ctx.settings, repository, place, start.commit)
             worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))

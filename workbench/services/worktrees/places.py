@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.confinement import Box
+from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
-from workbench.git import Checkout, CommitIdentity, Repository, unverified
+from workbench.git import Checkout, CommitIdentity, IncludedFile, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
+from workbench.rules.workplace import Workplace
 from workbench.services.processes import sandbox
+from workbench.services.processes.workplaces import choose_gpu, of_settings, variables
 from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
+from workbench.trust.withheld import included
 
 log = logging.getLogger(__name__)
 
@@ -93,19 +97,33 @@ def place_of(ctx: Ctx, row: Row) -> WorktreeLocation:
 
 
 def box_of(settings: Settings, repository: Repository, place: WorktreeLocation) -> Box:
-    """The box of commands that run in a worktree: what they may read and write.
+    """The box of commands that a person has run in a worktree, with the workplace of the settings and its variables.
 
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GPU_UNAVAILABLE``, ``SECRET_UNRESOLVED``. BadInput:
+            ``BAD_WORKPLACE``. WorkbenchError: see `sandbox.box`.
     """
+    workplace = of_settings(settings)
+    box = _box(settings, repository, place, workplace, choose_gpu(workplace))
+    return replace(box, variables=(*box.variables, *variables(settings, workplace).items()))
+
+
+def _box(
+    settings: Settings, repository: Repository, place: WorktreeLocation, workplace: Workplace, gpu: Gpu | None = None
+) -> Box:
     place.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return sandbox.box(
+    box = sandbox.box(
         settings,
         worktree=place.path,
         git_dir=place.git_dir,
         objects=repository.object_directories(),
         scratch=place.scratch,
+        project=repository.root,
+        workplace=workplace,
+        gpu=gpu,
     )
+    repository.anchor_worktree(place.path, place.git_dir, box.mount_points)
+    return box
 
 
 def checkout_of(
@@ -120,14 +138,16 @@ def checkout_of(
         Unavailable: ``REPOSITORY_DAMAGED``, ``CONFINEMENT_UNAVAILABLE``.
     """
     unverified.require_sound(place.git_dir)
-    repository.anchor_worktree(place.path, place.git_dir)
-    box = box_of(settings, repository, place)
+    # Git needs nothing that the workplace opens, so nothing that is wrong there keeps the work in a worktree from it.
+    hidden = of_settings(settings).hide if sandbox.may_hide(settings) else ()
+    box = _box(settings, repository, place, Workplace(hide=hidden))
     return Checkout(
         place.path,
         place.git_dir,
         wrap=box.guarded,
         environment=box.environment(os.environ),
         limit=limit or repository.limit,
+        seen_at=box.inside(place.path),
     )
 
 
@@ -139,30 +159,47 @@ def add_files(
     commit: str,
     *,
     existing: bool = False,
+    include: Sequence[IncludedFile] = (),
+    submodules: bool | None = None,
 ) -> None:
     """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
 
+    If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
     Submodules get their files, too, as far as the user's repository has them.
 
-    If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
+    Args:
+        include: copied into it, where its commit has nothing; see `find_included`.
+        submodules: whether submodules get their files; None: as the settings say.
 
     Raises:
-        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``. Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
     """
+    (settings.setups / place.name).unlink(missing_ok=True)  # of an earlier worktree of this name
     repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
         try:
             _patient(settings, repository, place).apply_filters(names)
         except Unavailable as error:
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
-    fill_submodules(settings, repository, place, commit)
+    fill_submodules(settings, repository, place, commit, wanted=submodules)
+    repository.copy_included(place.path, include)
 
 
 def fill_submodules(
-    settings: Settings, repository: Repository, place: WorktreeLocation, commit: str, before: str | None = None
+    settings: Settings,
+    repository: Repository,
+    place: WorktreeLocation,
+    commit: str,
+    before: str | None = None,
+    *,
+    wanted: bool | None = None,
 ) -> None:
-    """Give a worktree the files of its submodules; see `Repository.fill_submodules`. Nothing of it may be running."""
-    if settings.submodules and repository.has_submodules(commit):
+    """Give a worktree the files of its submodules; see `Repository.fill_submodules`. Nothing of it may be running.
+
+    Args:
+        wanted: whether it is to have them; None: as the settings say.
+    """
+    if (settings.submodules if wanted is None else wanted) and repository.has_submodules(commit):
         for left_out in repository.fill_submodules(_patient(settings, repository, place), commit, before):
             log.info("the worktree %s has no files of the submodule %s", place.name, left_out)
 
@@ -170,6 +207,15 @@ def fill_submodules(
 def _patient(settings: Settings, repository: Repository, place: WorktreeLocation) -> Checkout:
     """The checkout of a worktree whose git commands may take as long as writing its files needs."""
     return replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
+
+
+def find_included(settings: Settings, repository: Repository, workplace: Workplace) -> list[IncludedFile]:
+    """The ignored files that a new worktree gets: by its workplace, and by the project's `.worktreeinclude`. Blocks.
+
+    Raises:
+        BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``, ``BAD_WORKPLACE``.
+    """
+    return repository.find_included((*workplace.include, *included(settings.project)), settings.max_include_bytes)
 
 
 def is_there(place: WorktreeLocation) -> bool:

@@ -28,7 +28,8 @@ def masked(definition: Definition) -> Definition:
 def with_masked_configuration(definition: Definition) -> Definition:
     """The definition with the secrets of its providers and servers masked; what it says to models stays as it is."""
     hidden = masked(definition)
-    return definition.model_copy(update={"providers": hidden.providers, "mcp_servers": hidden.mcp_servers})
+    parts = ("providers", "mcp_servers", "workplace")
+    return definition.model_copy(update={part: getattr(hidden, part) for part in parts})
 
 
 def masked_server(server: Server) -> Server:
@@ -69,6 +70,7 @@ def replace_secrets(definition: Definition, replacement: Replacement, *, whole: 
             "providers": providers,
             "mcp_servers": servers,
             "settings": _of_settings(definition.settings, replacement),
+            "workplace": _of_data("workplace", "", definition.workplace, replacement),
         }
     )
 
@@ -107,22 +109,23 @@ def with_texts(definition: Definition, rewrite: Callable[[str, str], str]) -> De
 
 def _of_settings(settings: ModelSettings, replacement: Replacement) -> ModelSettings:
     """Settings with the secrets replaced that stand under names that the format does not define."""
-
-    def of(place: str, name: str, value: Any) -> Any:
-        match value:
-            case str() if is_secret_under(name, value):
-                return replacement(place, value)
-            case str() if parse(value) is None:
-                return _rewritten_text(value, lambda secret: replacement(place, secret))
-            case dict():
-                return {key: of(f"{place}.{key}", key, one) for key, one in value.items()}
-            case list():
-                return [of(place, name, one) for one in value]
-        return value
-
     extra = settings.model_extra or {}
-    update = {key: of(f"settings.{key}", key, value) for key, value in extra.items()}
+    update = {key: _of_data(f"settings.{key}", key, value, replacement) for key, value in extra.items()}
     return settings.model_copy(update=update) if update else settings
+
+
+def _of_data(place: str, name: str, value: Any, replacement: Replacement) -> Any:
+    """Data with the secrets replaced; `name` is the key under which it stands."""
+    match value:
+        case str() if parse(value) is None and is_secret_under(name, value):
+            return replacement(place, value)
+        case str() if parse(value) is None:
+            return _rewritten_text(value, lambda secret: replacement(place, secret))
+        case dict():
+            return {key: _of_data(f"{place}.{key}", key, one, replacement) for key, one in value.items()}
+        case list():
+            return [_of_data(place, name, one, replacement) for one in value]
+    return value
 
 
 def _rewritten_text(text: str, replacement: Callable[[str], str]) -> str:

@@ -118,6 +118,8 @@ class PlanDraft:
     line: int = 1
     name: dict[str, Any] = field(default_factory=dict)
     """``{"plan": …}``, unchecked; empty if the text gives no name."""
+    workplace: dict[str, Any] | None = None
+    """The keys of a workplace, checked; None if the text cannot state them."""
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
@@ -138,7 +140,8 @@ def checked(draft: PlanDraft, problems: Problems, default_name: str, personas: C
     _check_order(tasks, names, problems)
     _check_parents(tasks, names, problems)
     _check_personas_and_worktrees(tasks, personas, problems)
-    plan = problems.validated(Plan, {"plan": default_name, **draft.name, "tasks": tasks, "ticked": ticked}, draft.line)
+    values = {"plan": default_name, **draft.name, "tasks": tasks, "ticked": ticked, "workplace": draft.workplace}
+    plan = problems.validated(Plan, values, draft.line)
     problems.raise_if_any()
     assert plan is not None
     return plan

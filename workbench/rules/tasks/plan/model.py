@@ -77,6 +77,8 @@ class Plan(BaseModel):
     plan: Name
     tasks: list[PlannedTask]
     ticked: list[Ticked] = []
+    workplace: dict[str, Any] | None = {}
+    """The keys of a workplace for the agents of its tasks; None: the text, a checklist, cannot state them."""
 
     @property
     def worktrees(self) -> list[str]:
@@ -119,7 +121,8 @@ def with_secrets(plan: Plan, stored: Sequence[PlannedTask]) -> Plan:
 def digest(plan: Plan) -> str:
     """The SHA-256 of a plan's content without its name: equal for texts that differ in form only."""
     content = [meaning(task) for task in sorted(open_tasks(plan), key=lambda task: task.name)]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    stated: Any = [content, plan.workplace] if plan.workplace else content
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
 
 
 def open_tasks(plan: Plan) -> list[PlannedTask]:

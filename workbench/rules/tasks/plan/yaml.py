@@ -30,7 +30,8 @@ from typing import Any
 
 from yaml import SafeLoader
 
-from workbench.rules import yaml_text
+from workbench.errors import BadInput
+from workbench.rules import workplace, yaml_text
 from workbench.rules.tasks.plan.draft import KEYS, PlanDraft, Problems, TaskEntry, unknown_key
 from workbench.rules.tasks.plan.model import Plan, PlannedTask
 
@@ -52,10 +53,26 @@ def read(text: str, problems: Problems) -> PlanDraft:
             text = "a plan is a mapping with `plan:` and `tasks:`, or a Markdown checklist of `- [ ] Do it` items"
             problems.add(1, text)
         problems.raise_if_any()
-    for key in document.keys() - {"plan", "tasks"}:
-        problems.add(document.line, f"unknown key {key!r}; a plan has `plan` and `tasks`")
+    for key in document.keys() - {"plan", "tasks", *workplace.KEYS}:
+        problems.add(
+            document.line, f"unknown key {key!r}; a plan has `plan`, `tasks` and the keys {', '.join(workplace.KEYS)}"
+        )
     entries = list(_entries(document.get("tasks"), "tasks", document.line, None, problems))
-    return PlanDraft(entries, document.line, {key: document[key] for key in ("plan",) if key in document})
+    name = {key: document[key] for key in ("plan",) if key in document}
+    return PlanDraft(entries, document.line, name, _workplace(document, problems))
+
+
+def _workplace(document: Mapping, problems: Problems) -> dict[str, Any]:
+    stated = {key: _plain(document[key]) for key in workplace.KEYS if key in document}
+    try:
+        return workplace.as_json(workplace.parse(stated, "its workplace"))
+    except BadInput as error:
+        problems.add(document.line, error.message.rstrip("."))
+        return {}
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def load(text: str, problems: Problems) -> Any:
@@ -69,7 +86,9 @@ def load(text: str, problems: Problems) -> Any:
 
 def write(plan: Plan) -> str:
     """Write a plan as text that parses to the same plan."""
-    return yaml_text.write({"plan": plan.plan, "tasks": [_fields(task) for task in plan.tasks]})
+    return yaml_text.write(
+        {"plan": plan.plan, **(plan.workplace or {}), "tasks": [_fields(task) for task in plan.tasks]}
+    )
 
 
 def _fields(task: PlannedTask) -> dict[str, Any]:

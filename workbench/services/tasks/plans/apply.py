@@ -9,6 +9,7 @@ from workbench.model import SECOND
 from workbench.ops import Ctx
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
+from workbench.rules.workplace import opening
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.changes import closed_worktree, require_alive, revive
 from workbench.services.tasks.creation import add_task, note_on_missing
@@ -21,15 +22,22 @@ from workbench.store.queries import beside
 SQL = beside(__file__)
 
 
-def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
+def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool = False) -> PlanMade:
     """Apply a proposal in the caller's transaction, and emit the events."""
     plan, standing, diff = proposal.plan, proposal.standing, proposal.diff
+    trusted = proposal.trusted(ctx.caller, trust_workplace)
+    stated = {"name": plan.plan, "workplace": json.dumps(proposal.workplace), "trusted": int(trusted)}
+    notes = _warnings_of_workplace(proposal, trusted)
     if standing.sha256 == proposal.sha256:
-        return proposal.answer()
+        if trusted and not standing.workplace_trusted:
+            tx.run(SQL.set_workplace, stated)
+        return proposal.answer().model_copy(update={"warnings": notes})
     if standing.exists:
         tx.run(SQL.remember, name=plan.plan, sha256=proposal.sha256, now=tx.now)
     else:
         tx.run(SQL.add, name=plan.plan, sha256=proposal.sha256, by=tx.actor, now=tx.now)
+    if proposal.workplace or standing.workplace:
+        tx.run(SQL.set_workplace, stated)
     for name in diff.retried:  # before all else: ended tasks take no dependencies
         revive(tx, require_row(tx, standing.ids[name]), f"corrected in the plan {plan.plan}")
     ids = _add_tasks(tx, ctx, proposal)
@@ -42,7 +50,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
     touched = {name: ids[name] for name in [*diff.added, *diff.changed, *diff.removed]}
     if not standing.exists:
         tx.emit("plan.created", f"plan:{plan.plan}", session=session, tasks=touched)
-    elif diff.text:
+    elif proposal.changes:
         data = {"added": diff.added, "changed": list(diff.changed), "removed": diff.removed, "retried": diff.retried}
         tx.emit("plan.updated", f"plan:{plan.plan}", session=session, tasks=touched, **data)
     return PlanMade(
@@ -50,7 +58,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
         version=version_of(proposal.sha256),
         tasks={name: task_id for name, task_id in ids.items() if name not in diff.removed},
         worktrees=plan.worktrees,
-        changed=bool(diff.text) or not standing.exists,
+        changed=proposal.changes or not standing.exists,
         diff=diff if standing.exists else PlanDiff(),
         warnings=[
             warning
@@ -60,9 +68,21 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal) -> PlanMade:
                 *warnings_of(_new(ctx, plan.plan, task, ids), task.name),
                 *_warning_of_closed_worktree(tx, task, standing.exists),
             )
-        ],
+        ]
+        + notes,
         note=note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
     )
+
+
+def _warnings_of_workplace(proposal: Proposal, trusted: bool) -> list[str]:
+    """What to do for a plan whose workplace opens something and is not trusted."""
+    names = ", ".join(opening(proposal.workplace))
+    if trusted or not names:
+        return []
+    return [
+        f"The workplace of the plan ({names}) opens no more than your settings do, because it is not trusted: apply "
+        "the plan with --trust-workplace (trust_workplace=true)."
+    ]
 
 
 def _warning_of_closed_worktree(tx: Tx, task: rules.PlannedTask, is_update: bool) -> list[str]:

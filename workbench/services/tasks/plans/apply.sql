@@ -1,6 +1,9 @@
 -- name: add
 INSERT INTO plans (name, sha256, created_by, created_at, updated_at) VALUES (:name, :sha256, :by, :now, :now);
 
+-- name: set_workplace
+UPDATE plans SET workplace = CAST(:workplace AS TEXT), workplace_trusted = :trusted WHERE name = :name;
+
 -- name: remember
 UPDATE plans SET sha256 = :sha256, updated_at = :now WHERE name = :name;
 

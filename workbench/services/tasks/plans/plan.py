@@ -13,6 +13,7 @@ from pydantic import Field
 from workbench.errors import BadInput, Conflict, Hint
 from workbench.model import Level, TaskState, Wire
 from workbench.ops import Columns, Command, Ctx, op
+from workbench.rules.secrets.executed import with_masks
 from workbench.rules.tasks import plan as rules
 from workbench.services.tasks.board import no_plan
 from workbench.services.tasks.plans.apply import apply_proposal
@@ -93,6 +94,9 @@ async def create_plan(
         str | None,
         Field(max_length=64, description="Refuse an update if the plan has another version than this by now."),
     ] = None,
+    trust_workplace: Annotated[
+        bool, Field(description="The operator trusts what the plan's workplace opens to its agents.")
+    ] = False,
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
@@ -109,7 +113,7 @@ async def create_plan(
     def make_proposal(tx: Reader) -> Proposal:
         proposal = propose(tx, ctx, numbered(tx, plan) if number_if_taken else plan, defaults)
         require_version(proposal, based_on)
-        if proposal.standing.exists and proposal.diff.text and not (update or dry_run):
+        if proposal.standing.exists and proposal.changes and not (update or dry_run):
             raise Conflict(
                 "PLAN_EXISTS",
                 f"Another plan {plan.plan!r} already exists.",
@@ -126,7 +130,7 @@ async def create_plan(
 
     if dry_run:
         return (await ctx.read(make_proposal)).answer()
-    return await ctx.write(lambda tx: apply_proposal(tx, ctx, make_proposal(tx)))
+    return await ctx.write(lambda tx: apply_proposal(tx, ctx, make_proposal(tx), trust_workplace))
 
 
 @op(allow=Level.READ, reads=True, command=Command("plans"))
@@ -163,7 +167,7 @@ async def export_plan(
     if not standing.exists or not standing.visible:
         raise no_plan(plan)
     tasks = [without_defaults(rules.without_secrets(task), ctx.caller, defaults) for task in standing.tasks]
-    exported = rules.Plan(plan=plan, tasks=tasks)
+    exported = rules.Plan(plan=plan, tasks=tasks, workplace=with_masks(dict(standing.workplace)))
     done = {name for name, row in standing.rows.items() if tick and row["status"] == TaskState.COMPLETED}
     text = await asyncio.to_thread(rules.write, exported, format, completed=done)
     return PlanText(plan=plan, version=version_of(standing.sha256), format=format, text=text)

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.errors import Conflict, Hint, Refused
 from workbench.model import Level, TaskState, Wire
 from workbench.ops import Caller, Ctx
+from workbench.rules.secrets.executed import as_given
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.services.tasks.creation import session_for
@@ -44,9 +45,24 @@ class Proposal:
     standing: PlanStanding
     diff: PlanDiff
 
+    @property
+    def workplace(self) -> Mapping[str, Any]:
+        """The keys of a workplace that it states."""
+        return self.plan.workplace or {}
+
+    @property
+    def changes(self) -> bool:
+        """Whether a plan that exists would change."""
+        return bool(self.diff.text) or self.workplace != self.standing.workplace
+
+    def trusted(self, caller: Caller, trust_workplace: bool) -> bool:
+        """Whether what its workplace opens is trusted: by the operator, now or when the same was applied."""
+        by_operator = trust_workplace and caller.level is Level.OPERATOR
+        return by_operator or (self.standing.workplace_trusted and self.workplace == self.standing.workplace)
+
     def answer(self) -> PlanMade:
         """The answer if nothing is applied."""
-        plan, changed = self.plan, bool(self.diff.text) or not self.standing.exists
+        plan, changed = self.plan, self.changes or not self.standing.exists
         return PlanMade(
             plan=plan.plan,
             version=version_of(self.standing.sha256),
@@ -72,6 +88,9 @@ def propose(tx: Reader, ctx: Ctx, plan: rules.Plan, defaults: rules.Defaults) ->
     standing = read_standing(tx, ctx.caller, plan.plan)
     if standing.visible:
         plan = rules.with_secrets(plan, standing.tasks)
+        stored = dict(standing.workplace)
+        stated = stored if plan.workplace is None else as_given(plan.workplace, stored)
+        plan = plan.model_copy(update={"workplace": stated})
     sha256 = rules.digest(plan)
     if not standing.visible:
         raise Conflict("PLAN_EXISTS", f"A plan {plan.plan!r} already exists. Give this one another name.")
@@ -155,7 +174,7 @@ def require_own(tx: Reader, caller: Caller, proposal: Proposal) -> None:
         Refused: ``FORBIDDEN``.
     """
     standing, diff = proposal.standing, proposal.diff
-    if caller.level is Level.OPERATOR or not (standing.exists and diff.text):
+    if caller.level is Level.OPERATOR or not (standing.exists and proposal.changes):
         return
     if not is_own_name(tx, caller, standing.created_by):
         owner = standing.created_by

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from workbench.model import SECOND, Level
 from workbench.ops import Caller, Ctx
@@ -27,6 +28,8 @@ class PlanStanding:
     """Whether the caller sees all its tasks."""
     rows: Mapping[str, Row]
     tasks: list[rules.PlannedTask]
+    workplace: Mapping[str, Any]
+    workplace_trusted: bool
 
     @property
     def ids(self) -> dict[str, int]:
@@ -50,6 +53,8 @@ def read_standing(tx: Reader, caller: Caller, name: str) -> PlanStanding:
         visible=caller.level is Level.OPERATOR or all(row["session_id"] in board for row in rows),
         rows={row["name"]: row for row in rows},
         tasks=[_task_of(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
+        workplace=json.loads((plan and plan["workplace"]) or "{}"),
+        workplace_trusted=bool(plan and plan["workplace_trusted"]),
     )
 
 

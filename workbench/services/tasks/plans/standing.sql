@@ -2,7 +2,7 @@
 SELECT id, lease_us FROM personas ORDER BY id;
 
 -- name: find
-SELECT name, sha256, created_by FROM plans WHERE name = :name;
+SELECT name, sha256, created_by, workplace, workplace_trusted FROM plans WHERE name = :name;
 
 -- name: names
 SELECT name FROM plans;

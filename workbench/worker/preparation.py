@@ -1,0 +1,172 @@
+"""What comes before an attempt in a worktree: its GPU can be opened, and its set-up has run.
+
+The set-up runs once for a worktree, and again when its text or a lock file changes. It is a command like any other, in
+the box. Nothing that it writes is trusted; that it has run is recorded where no command may write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from workbench.confinement import BoxLimits, environments, surroundings
+from workbench.confinement.refusals import TellingLines, explanation
+from workbench.rules.secrets.mask import LineMask, Mask
+from workbench.system import atomic_file
+from workbench.worker import command, scratch
+from workbench.worker.attempt import AttemptOutcome, Worker, secrets_of
+from workbench.worker.command import CommandResult, WorkerCommand
+from workbench.worker.startup import Preparation, WorkerConfig
+
+LOCK_FILES = (
+    *("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "pixi.lock", "conda-lock.yml"),
+    *("requirements.txt", "environment.yml", "pyproject.toml", "package-lock.json", "yarn.lock", "pnpm-lock.yaml"),
+    *("Cargo.lock", "go.sum", "Gemfile.lock", "Manifest.toml", "renv.lock", "flake.lock"),
+)
+"""Files at the top of a worktree that say what a set-up installs."""
+_LARGEST_LOCK = 64 << 20
+_LOG_LIMIT = 16 << 20
+_OPENING = "import os, sys\nfor path in sys.argv[1:]: os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))"
+_GPU_SECONDS = 30.0
+
+
+async def prepare(worker: Worker) -> AttemptOutcome | None:
+    """Prepare the worktree of an attempt; the attempt's outcome if that fails.
+
+    Raises:
+        Unavailable: ``PROCESS_SURVIVED``.
+    """
+    return await asyncio.to_thread(_refuse_without_gpu, worker.config) or await _set_up(worker)
+
+
+def changed_environment(preparation: Preparation) -> str:
+    """A line about an environment that has changed since the agent was started; empty if it has not. Blocks."""
+    environment = preparation.environment
+    if environment is None or environments.stamp(environment) == preparation.stamp:
+        return ""
+    return f"[the environment {environment} has changed since this agent was started: results may differ]"
+
+
+def _refuse_without_gpu(config: WorkerConfig) -> AttemptOutcome | None:
+    """Refuse a box whose GPU it cannot open: a program would fall back to the processor and say nothing. Blocks."""
+    devices = [path for path in config.box.devices if path not in surroundings.DEVICES and "-caps" not in str(path)]
+    if not devices:
+        return None
+    with scratch.directory(config.scratch, "gpu") as home:
+        box = replace(config.box, scratch=home)
+        argv = box.guarded([sys.executable, "-I", "-S", "-c", _OPENING, *map(str, devices)])
+        run = subprocess.run(
+            argv,
+            cwd=config.worktree.path if config.worktree else home,
+            env=box.environment(os.environ),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GPU_SECONDS,
+            check=False,
+        )
+    if run.returncode == 0:
+        return None
+    why = run.stderr.strip().rpartition("\n")[2]
+    error = (
+        f"GPU_UNAVAILABLE: The GPU of this agent cannot be opened in its box: {why}. The task was not run on the "
+        "processor instead. Look whether your user may open the device, and whether its driver works (`nvidia-smi`)."
+    )
+    return AttemptOutcome(False, error=error, error_class="GPU_UNAVAILABLE", retryable=False)
+
+
+async def _set_up(worker: Worker) -> AttemptOutcome | None:
+    config, preparation = worker.config, worker.config.preparation
+    log, record, place = preparation.log, preparation.record, config.worktree
+    if not preparation.setup or log is None or record is None or place is None:
+        return None
+    key = await asyncio.to_thread(_key, preparation.setup, place.path)
+    if await asyncio.to_thread(_read, record) == key:
+        return None
+    result, refusals, last = await _run(worker, preparation, log, place.path)
+    if result.status == 0 and result.exceeded is None:
+        await asyncio.to_thread(_write, record, await asyncio.to_thread(_key, preparation.setup, place.path))
+        return None
+    ending = result.exceeded or f"it ended with status {result.status}" + (f": {last}" if last else "")
+    error = (
+        f"SETUP_FAILED: The set-up of the worktree failed: {ending}. Its output is in {log}. The task was not run; the "
+        "work in the worktree is as it was. Correct setup of the workplace, or raise setup_seconds; then retry it."
+    )
+    lines = "\n".join(filter(None, (error, refusals)))
+    return AttemptOutcome(False, error=lines, error_class="SETUP_FAILED", retryable=False)
+
+
+async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -> tuple[CommandResult, str, str]:
+    """Run the set-up; how it ended, what its box may have refused, and its last line."""
+    config = worker.config
+    mask, telling = LineMask(Mask(set(secrets_of(worker))).text), TellingLines()
+    last, written = "", 0
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        log.open("w", encoding="utf-8", errors="replace") as output,
+        scratch.directory(config.scratch, "setup") as home,
+    ):
+        log.chmod(0o600)
+
+        def keep(line: str) -> None:
+            nonlocal last, written
+            line = mask(line)
+            telling.add(line)
+            last = line.strip() or last
+            written += len(line)
+            if written < _LOG_LIMIT:
+                output.write(f"{line}\n")
+
+        box = replace(config.box, scratch=home)
+        result = await command.run(
+            WorkerCommand(
+                argv=box.argv(["/bin/sh", "-c", preparation.setup]),
+                cwd=cwd,
+                environment=box.environment(os.environ) | dict(config.environment),
+                stdin="",
+                limits=BoxLimits(wall_seconds=preparation.seconds),
+            ),
+            keep,
+            grace=config.grace_seconds,
+            adopts_orphans=worker.adopts_orphans,
+        )
+        return result, explanation(telling.lines, box, cwd), last[:300]
+
+
+def _key(setup: str, worktree: Path) -> str:
+    """What a set-up depends on: its text, and the lock files of the worktree. No link is followed."""
+    digest = hashlib.sha256(setup.encode())
+    for name in LOCK_FILES:
+        digest.update(b"\0" + name.encode() + b"\0")
+        for part in _content(worktree / name):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return
+    with os.fdopen(descriptor, "rb") as file:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            yield file.read(_LARGEST_LOCK)
+
+
+def _read(record: Path) -> str:
+    try:
+        return record.read_text("utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _write(record: Path, key: str) -> None:
+    record.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.replace(record, f"{key}\n")
