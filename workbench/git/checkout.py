@@ -110,6 +110,12 @@ class Checkout:
             self._git(*rewrite)
             raise
 
+    def pointers(self) -> list[str]:
+        """The files of Git LFS that are only pointers here, as it says itself; none if it cannot run."""
+        rows = self._git("lfs", "ls-files", ok=None)
+        lines = () if rows.code else rows.out.decode("utf-8", "backslashreplace").splitlines()
+        return [line.partition(" - ")[2] for line in lines if re.match(r"[0-9a-f]+ - ", line)]
+
     def disable_filters(self, names: Sequence[str]) -> None:
         """Disable filters in this worktree."""
         if commands := [("config", "--replace-all", key, value) for key, value in clones.disabled(names).items()]:

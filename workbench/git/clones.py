@@ -12,6 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from workbench.errors import Unavailable
+from workbench.git import lfs
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, GitResult, run
 from workbench.state.home import home
@@ -28,6 +29,7 @@ _OWN = {
     "core.bare": "false",
     "core.splitIndex": "false",
     "gc.auto": "0",
+    "lfs.skipDownloadErrors": "true",
     "maintenance.auto": "false",
     "receive.denyCurrentBranch": "refuse",
 }
@@ -130,13 +132,14 @@ def alternates(repository: Plumbing, git_dir: Path) -> bytes:
         os.path.relpath(names.get(path, path), own) if is_within and path.is_relative_to(root) else str(path)
         for path in borrowed
     ]
-    return os.fsencode("".join(f"{quoted(line)}\n" for line in lines))
+    # Git LFS does not follow a relative name; git takes the same directory once.
+    lines += [str(names.get(path, path)) for path in borrowed if lfs_stores([path])]
+    return os.fsencode("".join(f"{quoted(line)}\n" for line in dict.fromkeys(lines)))
 
 
 def lfs_stores(borrowed: Sequence[Path]) -> list[Path]:
     """Where Git LFS keeps the contents of the files that these object directories have pointers to."""
-    stores = (path.parent / "lfs" / "objects" for path in borrowed)
-    return [store for store in stores if store.is_dir()]
+    return [store for path in borrowed if (store := lfs.store(path.parent)).is_dir()]
 
 
 def link_objects(borrowed: Sequence[Path], top: Path, state: Path | None) -> dict[Path, Path]:

@@ -27,6 +27,7 @@ from workbench.services.worktrees.places import (
     empty_submodules,
     exclusive,
     find_included,
+    lfs_pointers,
 )
 from workbench.services.worktrees.rows import (
     SQL,
@@ -52,9 +53,11 @@ class WorktreeStart:
 
 
 class CreatedWorktree(WorktreeInfo):
-    """A new worktree. `empty_submodules` are the submodules whose files it does not have, and why."""
+    """A new worktree. `empty_submodules` are the submodules whose files it does not have, and why; `lfs_pointers` the
+    files of Git LFS whose contents it does not have, but only the pointers."""
 
     empty_submodules: list[str]
+    lfs_pointers: list[str]
 
 
 NewName = Annotated[
@@ -116,8 +119,9 @@ async def _create(
             await to_thread(add_files, ctx.settings, repository, place, start.branch, start.commit, **how)
             protected = await to_thread(repository.protected)
             empty = await to_thread(empty_submodules, ctx.settings, repository, place, start.commit)
+            pointers = await to_thread(lfs_pointers, ctx.settings, repository, place)
             worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
-            return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty)
+            return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty, lfs_pointers=pointers)
         except WorkbenchError:
             await settle_steps(ctx, repository)
             raise

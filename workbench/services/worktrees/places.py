@@ -20,6 +20,7 @@ from workbench.services.processes.workplaces import choose_gpu, of_settings, var
 from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
+from workbench.system.tree_removal import remove_tree
 from workbench.trust.withheld import included
 
 log = logging.getLogger(__name__)
@@ -179,6 +180,8 @@ def add_files(
     if names := repository.filters():
         try:
             _patient(settings, repository, place).apply_filters(names)
+            unverified.require_sound(place.git_dir)
+            remove_tree(place.git_dir / "lfs" / "objects")  # copies of what the user's repository has
         except Unavailable as error:
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
     fill_submodules(settings, repository, place, commit, wanted=submodules)
@@ -207,6 +210,11 @@ def fill_submodules(
 def _patient(settings: Settings, repository: Repository, place: WorktreeLocation) -> Checkout:
     """The checkout of a worktree whose git commands may take as long as writing its files needs."""
     return replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
+
+
+def lfs_pointers(settings: Settings, repository: Repository, place: WorktreeLocation) -> list[str]:
+    """The files of Git LFS of which a new worktree has only the pointers."""
+    return _patient(settings, repository, place).pointers() if "lfs" in repository.filters() else []
 
 
 def find_included(settings: Settings, repository: Repository, workplace: Workplace) -> list[IncludedFile]:
