@@ -174,6 +174,9 @@ class Settings(BaseSettings):
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
+    update_worktrees: bool = Field(
+        True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
+    )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
         (),

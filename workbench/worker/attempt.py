@@ -299,6 +299,8 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "mcp_url": config.agent_mcp_url,
     }
     prompt = rules.fill(config.profile.prompt or "{description}", values)
+    if task.get("note"):
+        prompt = f"{prompt}\n\n{task['note']}"
     values["prompt"] = definition.prefixed(prompt, config.definition, config.profile)
     if worker.token:
         values |= {"token": worker.token, "mcp_config": str(scratch_dir / "mcp.json")}

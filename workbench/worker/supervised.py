@@ -49,6 +49,8 @@ class SupervisedAttempt:
     _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     _requested: str | None = None
     """The outcome that the command requested, if any."""
+    _note: str | None = None
+    """What the server says of its worktree."""
 
     async def make(self) -> None:
         """Make the attempt.
@@ -101,7 +103,7 @@ class SupervisedAttempt:
             await asyncio.to_thread(self._require_own_files)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        worker = replace(await self.worker(), token=token)
+        worker, task = replace(await self.worker(), token=token), self.claim.task
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -111,9 +113,12 @@ class SupervisedAttempt:
         async def send(note: str) -> None:
             await self.api.call("report_task_progress", progress_note=note, **self.claim.attempt)
 
+        if self._note:
+            task = {**task, "note": self._note}
+            await send(self._note)
         async with ProgressReporter(send).sending() as on_line:
             cwd = self.config.worktree.path if self.config.worktree else None
-            outcome = await attempt.run(worker, self.claim.task, cwd, on_line)
+            outcome = await attempt.run(worker, task, cwd, on_line)
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)
         if surroundings.misses_something(outcome):
@@ -145,6 +150,7 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
+                self._note = answer["note"]
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
                 return cast(str | None, answer["token"])

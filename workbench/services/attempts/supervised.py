@@ -26,16 +26,19 @@ from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import close, put_away, writer_lock
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import require_worktree
+from workbench.services.worktrees.update import bring_up_to_date
 from workbench.store.base import Row, Tx
 
 
 class Begun(Wire):
     """An attempt that has begun.
 
-    `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for.
+    `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
+    by how much its worktree is behind its target, and why; null: it is up to date.
     """
 
     base_commit: str | None
+    note: str | None = None
     token: str | None = None
 
 
@@ -107,8 +110,9 @@ async def _begin_in(ctx: Ctx, task_id: int, attempt: int, name: str) -> Begun:
         if work is not None and work["state"] == "open":  # the answer to an earlier request was lost
             return Begun(base_commit=work["base_commit"])
         await _require_room(ctx, repository, name, (task_id, attempt))
-        commit = await _base(ctx, repository, row)
-        return await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, name, commit))
+        commit, note = await bring_up_to_date(ctx, repository, row, await _base(ctx, repository, row))
+        begun = await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, name, commit))
+        return begun.model_copy(update={"note": note})
 
 
 async def _require_room(ctx: Ctx, repository: Repository, name: str, mine: tuple[int, int]) -> None:
