@@ -18,14 +18,12 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
 
 
-async def test_the_error_of_an_attempt_without_a_worktree_names_its_empty_directory(
-    served: Served, admit: Admit
-) -> None:
+async def test_the_error_of_an_attempt_without_a_worktree_names_where_it_ran(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     async with working(served, ada.token, None):
-        task = await ran(served, "cat README.md", max_retries=0)
+        task = await ran(served, "cat nowhere", max_retries=0)
         other = await ran(served, "echo wrong; exit 1", max_retries=0)
-    assert task["error_message"].endswith(f"README.md: No such file or directory\n{surroundings.NO_WORKTREE}")
+    assert task["error_message"].endswith(f"nowhere: No such file or directory\n{surroundings.READ_ONLY}")
     assert other["error_message"].endswith("wrong")
 
 

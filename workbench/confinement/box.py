@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -198,7 +198,8 @@ class Box:
 
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
-            yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
+            reading = "" if self._own_worktree in self.write else "r"
+            yield _mount_order(Mount(self._own_worktree, self._own_project, True), reading)
             yield from (f"state={self.state}" for _ in self._covered_state)
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
@@ -314,6 +315,25 @@ class Box:
             pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
+
+    def reading(self, worktree: Path, git_dir: Path, objects: Iterable[Path], project: Path) -> Self:
+        """The box with a worktree that it may only read, in place of none.
+
+        Raises:
+            Conflict: ``MOUNT_POINT_TAKEN``.
+        """
+        how: dict[str, Any] = {"enforce": self.enforce, "namespaces": self.namespaces, "project": project}
+        of = box_for_worktree(worktree=worktree, git_dir=git_dir, objects=objects, scratch=self.scratch, **how)
+        box = replace(
+            self,
+            read=(*self.read, *of.write, *of.read),
+            worktree=of.worktree,
+            project=of.project,
+            state=of.state,
+            mounts=(*of.mounts, *self.mounts),
+        )
+        box.require_free()
+        return box
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""

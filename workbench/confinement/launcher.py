@@ -16,7 +16,8 @@ that on to the kernel. ORDERS are arguments, in any order:
                                   everything is read-only but what follows:
     shm=BYTES                     the size of a /dev/shm of its own
     mount=FLAGS:NUMBER:SOURCE:AT  what is at SOURCE (of so many characters) is at AT, too, from then on: writable (w),
-                                  or not if that fails (o); in this order. A mount point that is missing is made
+                                  until all mounts are made (r), or not if that fails (o); in this order. A mount point
+                                  that is missing is made
     state=DIRECTORY               an empty directory for the mounts beneath it, after the first mount
     hide=PATH                     is covered, if it is there
     gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
@@ -163,6 +164,9 @@ def _leave(orders: dict[str, list[str]], flags: int) -> None:
         _hide(hidden)
     for state in states:
         _make_read_only(_open(state), 0x1000)
+    for mount_flags, _, at in orders_of_mounts:
+        if "r" in mount_flags:
+            _make_read_only(_open(at), 0x1000)
     os.chdir(_seen(directory, orders_of_mounts))
 
 

@@ -369,6 +369,10 @@ class Repository(Plumbing):
         """
         worktrees.remove(self, path, git_dir)
 
+    def unlist_worktree(self, path: Path) -> None:
+        """Remove git's record of the worktree at `path`, so that git does not list it. Its files stay."""
+        worktrees.unlist(self, path)
+
     def import_branch(self, checkout: Checkout, branch: str, *, max_bytes: int) -> str:
         """Import a branch of a worktree: move the branch of the same name here to its commit, and return the commit.
 

@@ -178,6 +178,11 @@ def _is_of(repository: Plumbing, project: Path) -> bool:
     return False
 
 
+def unlist(repository: Plumbing, path: Path) -> None:
+    """See `Repository.unlist_worktree`."""
+    _forget(repository, _locate(repository.root / path))
+
+
 def _forget(repository: Plumbing, path: Path) -> None:
     """Remove git's records of the worktree at `path`."""
     for record in _records(repository, path):

@@ -174,6 +174,9 @@ class Settings(BaseSettings):
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
+    max_checkouts: int = Field(
+        4, ge=1, description="Checkouts that are kept for tasks without a worktree, of one commit each."
+    )
     update_worktrees: bool = Field(
         True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
     )
@@ -526,6 +529,11 @@ class Settings(BaseSettings):
     def writers(self) -> Path:
         """Locks of the worktrees' writers. Only supervisors write there."""
         return self.home / "writers"
+
+    @property
+    def checkouts(self) -> Path:
+        """Checkouts of commits of the target, which attempts without a worktree read."""
+        return self.home / "checkouts"
 
     @property
     def gates(self) -> Path:

@@ -121,7 +121,8 @@ async def run(
 
     Args:
         task: the task as the server gave it.
-        cwd: the directory it runs in; None: a new one that is removed after the attempt.
+        cwd: the directory it runs in, which is that of its worktree, or of a checkout that it may only read; None: a
+            new one that is removed after the attempt.
         on_line: called with each line of output.
 
     Raises:
@@ -133,7 +134,8 @@ async def run(
         return _fail_to_start(error)
     outcome = await _run(worker, task, cwd, on_line, mask)
     outcome = replace(outcome, artifacts=[_outside(worker.config.box, name) for name in outcome.artifacts])
-    for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
+    made_in = cwd if worker.config.worktree else None
+    for note in (*outcome.notes, *_missing_files(outcome.artifacts, made_in)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))

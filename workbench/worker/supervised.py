@@ -12,10 +12,12 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 from workbench.confinement.editable import require_own_files
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
+from workbench.git import Repository
 from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
@@ -49,6 +51,8 @@ class SupervisedAttempt:
     _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     _requested: str | None = None
     """The outcome that the command requested, if any."""
+    _reads: tuple[Path, Path] | None = None
+    """The checkout that it reads, outside of worktrees, and the repository of that."""
     _note: str | None = None
     """What the server says of its worktree."""
 
@@ -100,10 +104,10 @@ class SupervisedAttempt:
                 raise
             return AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
         try:
-            await asyncio.to_thread(self._require_own_files)
+            config = await asyncio.to_thread(self._place)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        worker, task = replace(await self.worker(), token=token), self.claim.task
+        worker, task = replace(await self.worker(), token=token, config=config), self.claim.task
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -117,20 +121,34 @@ class SupervisedAttempt:
             task = {**task, "note": self._note}
             await send(self._note)
         async with ProgressReporter(send).sending() as on_line:
-            cwd = self.config.worktree.path if self.config.worktree else None
+            cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
             outcome = await attempt.run(worker, task, cwd, on_line)
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)
         if surroundings.misses_something(outcome):
-            missing = await self.checkout.missing(outcome.error) if self.checkout else surroundings.NO_WORKTREE
+            lacking = surroundings.READ_ONLY if self._reads else surroundings.NO_WORKTREE
+            missing = await self.checkout.missing(outcome.error) if self.checkout else lacking
             outcome = replace(outcome, error=f"{outcome.error}\n{missing}".rstrip())
         return outcome
 
-    def _require_own_files(self) -> None:
-        """Refuse an environment that imports the project's files, not the worktree's; see `require_own_files`."""
-        if self.config.worktree is not None:
-            programs = self.config.box.environment(os.environ) | dict(self.config.environment)
-            require_own_files(self.config.box, self.config.project, programs["PATH"])
+    def _place(self) -> WorkerConfig:
+        """The configuration of its command, which outside of worktrees reads a checkout.
+
+        An environment that imports the project's files, not those of the worktree or checkout, is refused.
+
+        Raises:
+            Conflict: ``EDITABLE_ENVIRONMENT``, ``MOUNT_POINT_TAKEN``.
+        """
+        config = self.config
+        if config.worktree is None and self._reads is None:
+            return config
+        if self._reads is not None:
+            repository = Repository.open(config.project)
+            box = config.box.reading(*self._reads, repository.object_directories(), repository.root)
+            config = replace(config, box=box)
+        programs = config.box.environment(os.environ) | dict(config.environment)
+        require_own_files(config.box, config.project, programs["PATH"])
+        return config
 
     async def _begin(self, writer: WorktreeWriter) -> str | None:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
@@ -150,7 +168,8 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
-                self._note = answer["note"]
+                self._note, checkout = answer["note"], answer["checkout"]
+                self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
                 return cast(str | None, answer["token"])

@@ -8,8 +8,12 @@ from collections.abc import Iterable, Sequence
 from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 NO_WORKTREE = (
-    "The task has no worktree, so its command ran in a new, empty directory. If it needs the project's files, give the "
-    "task a worktree."
+    "The task has no worktree, and the project no repository with a commit, so its command ran in a new, empty "
+    "directory."
+)
+READ_ONLY = (
+    "The task has no worktree, so its command ran in a checkout of the target that it may only read, without what git "
+    "ignores. If it has to change files, give the task a worktree."
 )
 _SHOWN = 3
 _MISSES = re.compile(

@@ -22,6 +22,8 @@ from workbench.services.attempts.work import AttemptNumber
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key
 from workbench.services.tasks.task import TaskSummary
+from workbench.services.worktrees import checkouts
+from workbench.services.worktrees.checkouts import ReadCheckout
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import close, put_away, writer_lock
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
@@ -34,11 +36,13 @@ class Begun(Wire):
     """An attempt that has begun.
 
     `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
-    by how much its worktree is behind its target, and why; null: it is up to date.
+    by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
+    what its command may read; null: the project has no repository.
     """
 
     base_commit: str | None
     note: str | None = None
+    checkout: ReadCheckout | None = None
     token: str | None = None
 
 
@@ -72,7 +76,9 @@ async def _enlist_and_begin(ctx: Ctx, task_id: int, attempt: int, key: str, work
 
     row = await ctx.write(enlist)
     if worktree is None:
-        return await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, None, None))
+        checkout = await checkouts.of_target(ctx)
+        begun = await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, None, None))
+        return begun.model_copy(update={"checkout": checkout})
     if worktree != ctx.caller.worktree:
         raise Refused("FORBIDDEN", f"You work in {ctx.caller.worktree or 'no worktree'}, not in {worktree}.")
     try:

@@ -14,10 +14,12 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
 - `closed`: worktrees that were integrated or discarded
+- `checkouts`: what attempts without a worktree read
 - `cleanup`: disk space
 """
 
 from workbench.services.worktrees import (
+    checkouts,
     cleanup,
     closed,
     conflicts,
@@ -35,6 +37,7 @@ from workbench.services.worktrees import (
 )
 
 __all__ = [
+    "checkouts",
     "cleanup",
     "closed",
     "conflicts",
