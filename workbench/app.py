@@ -28,18 +28,22 @@ from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dis
 from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, DutyRole
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
+from workbench.providers.gateway import GatewayState
 from workbench.providers.running import RunningAnswers
 from workbench.rules import access
+from workbench.rules.models.upstream import ProviderKey
 from workbench.rules.tools.names import qualified
 from workbench.rules.tools.surroundings import Surroundings
 from workbench.services import SERVICES
 from workbench.services.access import authentication, personas
 from workbench.services.agents import presence
 from workbench.services.agents.presence import Transport
+from workbench.services.models import tokens as model_tokens
 from workbench.services.personalities import incoming_calls as trait_calls
 from workbench.services.personalities import network as koi_network
 from workbench.services.personalities.exchange import receiving
 from workbench.services.processes import reattach, termination
+from workbench.services.spawning import provider_keys
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
 from workbench.services.tools import catalogue as tool_catalogue
@@ -104,6 +108,7 @@ class Workbench:
             allowlist=Allowlist(settings),
             definitions=Registry(settings.home, settings.definitions),
             answers=RunningAnswers(),
+            gateway=GatewayState(),
             secrets=KnownSecrets(store.path.with_name(KEY_FILE)),
             running_calls=RunningCalls(),
             upstreams=Upstreams(ServersFile(settings.tool_servers_file)),
@@ -282,6 +287,38 @@ class Workbench:
                 return OPERATOR
             raise Unauthenticated("INVALID_TOKEN", "This is not the operator token of the running server.")
         return self._if_allowed(await self._callers.identify(token))
+
+    async def identify_for_models(self, token: str | None, provider: str) -> Caller:
+        """The caller that a token for models belongs to: an attempt's command, which may ask this provider.
+
+        Raises:
+            Unauthenticated: ``INVALID_TOKEN``. Refused: ``PROVIDER_NOT_GRANTED``.
+        """
+        grant = await model_tokens.identify(self._ctx, token, provider)
+        agent = await self._callers.current(grant.agent)
+        return replace(agent, attempt=(grant.task_id, grant.attempt), token_hash=access.token_hash(token or ""))
+
+    async def provider_key(self, caller: Caller, provider: str) -> ProviderKey:
+        """The person's key that answers for an attempt's request.
+
+        Raises:
+            Unavailable: ``KEY_GONE``, or why it cannot be read.
+        """
+        assert caller.agent is not None
+        key = (await provider_keys.of_agent(self._ctx, caller.agent)).get(provider)
+        if key is None:
+            text = f"The key of {provider} was taken away since the attempt began. `workbench keys add {provider}`."
+            raise Unavailable("KEY_GONE", text)
+        return key
+
+    @property
+    def gateway(self) -> GatewayState:
+        """The memory of the model gateway."""
+        return self._ctx.gateway
+
+    def masked(self, text: str, *more: str) -> str:
+        """A text without the secrets that this process knows, and without others."""
+        return str(self._ctx.secrets.also(more).masked(text))
 
     async def identify_by_id(self, agent_id: str) -> Caller:
         """The caller for an agent that a migration imported, by id alone; see `CallerCache.identify_by_id`."""

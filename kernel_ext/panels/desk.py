@@ -17,7 +17,7 @@ from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
 from kernel_ext.panels.sources import SOURCES, UNSENT, Call
-from workbench.cli.approvals import question_text
+from workbench.cli.approvals import failure_text, question_text
 from workbench.cli.grants import session_text
 from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
@@ -296,7 +296,7 @@ def _process_state(row: Row) -> str:
 
 def _name(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
-    names = (payload.get(key) for key in ("name", "worktree", "definition", "tool"))
+    names = (payload.get(key) for key in ("name", "worktree", "definition", "tool", "what"))
     return str(next(filter(None, names), approval["subject"]))
 
 
@@ -315,4 +315,6 @@ def _request(approval: Mapping[str, Any]) -> str:
         sender = f"the node {node_label(origin['node'])}, whose caller says it is {origin['says']}," if origin else None
         caller = sender or payload["caller"]
         return f"called by {caller} with {shortened(as_json(payload['arguments']), SHOWN_ARGUMENTS)}"
+    if approval["kind"] == "failure":
+        return failure_text(payload)
     return question_text(payload) if approval["kind"] == "question" else ""

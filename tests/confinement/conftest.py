@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -12,13 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.confinement.scene import Scene, make
-from tests.users import NOBODY
+from tests.confinement.scene import BOXES, Scene, make
 from workbench.confinement import abilities
-
-WHO = {"by whoever runs the tests": None} | ({"by an ordinary user": NOBODY} if os.getuid() == 0 else {})
-WAYS = {"": abilities().namespaces} | ({" without namespaces": frozenset()} if abilities().namespaces else {})
-KINDS = [pytest.param((user, ways), id=f"{who}{how}") for who, user in WHO.items() for how, ways in WAYS.items()]
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +39,7 @@ def scenes() -> Iterator[Callable[[int | None], Scene]]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=BOXES)
 def scene(
     request: pytest.FixtureRequest, scenes: Callable[[int | None], Scene], monkeypatch: pytest.MonkeyPatch
 ) -> Scene:

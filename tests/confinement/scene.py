@@ -12,12 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.users import NOBODY, SYSTEM_PYTHON
-from workbench.confinement import Box, BoxLimits, box_for_worktree
+from workbench.confinement import Box, BoxLimits, abilities, box_for_worktree
 from workbench.confinement.compiled import LAUNCHER
 from workbench.git import Checkout, Repository
 
 SECRET = "what-nobody-else-may-know"
+
+_USERS = {"by whoever runs the tests": None} | ({"by an ordinary user": NOBODY} if os.getuid() == 0 else {})
+PEOPLE = [pytest.param((user, frozenset()), id=who) for who, user in _USERS.items()]
+"""Who works in a scene, in boxes without namespaces unless a test says otherwise."""
+BOXES = PEOPLE + [
+    pytest.param((user, abilities().namespaces), id=f"{who} with namespaces")
+    for who, user in _USERS.items()
+    if abilities().namespaces
+]
+"""Who works in a scene, and the namespaces of the boxes there."""
 
 _AS_NOBODY = f"""
 import __future__, ctypes, os, resource, signal, stat, sys, warnings

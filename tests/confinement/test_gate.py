@@ -19,18 +19,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.confinement.outside_hosts import GREETING, Host, certify, host, resolve, serve_files, unused_port
-from tests.confinement.scene import Scene
+from tests.confinement.scene import PEOPLE, Scene
 from tests.users import SYSTEM_PYTHON
-from workbench.confinement import Box, abilities, outside
+from workbench.confinement import Box, outside
 from workbench.confinement.gate import Gate
 from workbench.confinement.name_server import Question
 from workbench.confinement.outside import Outside, Unreached
 from workbench.confinement.refusals import explanation
 from workbench.rules.hosts import HostRefusal, HostRules
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
-
-MODES = ["own network", "proxy"]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(120),
+    pytest.mark.parametrize("scene", PEOPLE, indirect=True),
+]
 
 
 @dataclass
@@ -74,12 +76,9 @@ class Way:
         return {*self.plain.visits, *self.secure.visits}
 
 
-@pytest.fixture(params=MODES)
-def way(request: pytest.FixtureRequest, scene: Scene) -> Iterator[Way]:
-    """A box with and without a network of its own, from which only hosts below good.example can be reached."""
-    own = request.param == "own network"
-    if own and "net" not in abilities().namespaces:
-        pytest.skip("this system has no namespaces for its users")
+@pytest.fixture
+def way(scene: Scene) -> Iterator[Way]:
+    """A box with or without a network of its own, from which only hosts below good.example can be reached."""
     certificate = certify(scene.root, "good.example")
     shutil.copy(certificate, scene.worktree / "ca.pem")
     scene.hand_over()
@@ -91,7 +90,6 @@ def way(request: pytest.FixtureRequest, scene: Scene) -> Iterator[Way]:
             scene.box,
             hosts=tuple(f"{name}:{port}" for name in ("*.example", "nowhere.test") for port in ports),
             private=tuple(f"{name}:{port}" for name in ("good.example", "*.good.example") for port in ports),
-            namespaces=abilities().namespaces if own else frozenset(),
         )
         yield Way(scene, box, plain, secure, certificate)
 
@@ -214,6 +212,26 @@ def test_raw_sockets_datagrams_and_addresses_of_this_machine_lead_nowhere(way: W
         assert {refusal.host for refusal in done.refused} >= {"127.0.0.2", "::1"}
 
 
+LOOK_UP = """
+import socket, sys
+packet = bytes.fromhex("002a01000001000000000000") + b"\\4good\\7example\\0\\0\\1\\0\\1"
+for server in sys.argv[1:]:
+    with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.connect((server, 53))
+        one.settimeout(10)
+        one.send(packet)
+        print(server, socket.inet_ntoa(one.recv(512)[-4:]))
+"""
+
+
+def test_every_name_server_that_is_asked_answers(way: Way) -> None:
+    if not way.box.has_own_network:
+        pytest.skip("it cannot ask any")
+    servers = ["127.0.0.53", "192.0.2.1", "::1", "2001:db8::53"]
+    done = way.run([SYSTEM_PYTHON, "-c", LOOK_UP, *servers])
+    assert done.output.splitlines() == [f"{server} 198.18.0.1" for server in servers]
+
+
 def test_a_name_that_is_not_allowed_never_leaves_the_machine(way: Way) -> None:
     asked: list[str] = []
 
@@ -301,9 +319,8 @@ async def test_addresses_that_change_are_checked_again_and_only_those_that_were_
 
 
 @pytest.mark.anyio
-async def test_a_command_has_a_limited_number_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "MOST_CONNECTIONS", 1)
-    reached = Outside(HostRules())
+async def test_a_command_has_a_limited_number_of_connections() -> None:
+    reached = Outside(HostRules(), connections=1)
     held = asyncio.Event()
 
     async def hold(streams: object) -> None:
@@ -324,7 +341,7 @@ async def test_a_command_has_a_limited_number_of_connections(monkeypatch: pytest
         assert await first_reader.read() == b""
         for writer in (first, second):
             writer.close()
-    assert "at most 1 connections" in str(*reached.refused)
+    assert [refusal.code for refusal in reached.refused] == ["TOO_MANY_CONNECTIONS"]
     await reached.close()
 
 

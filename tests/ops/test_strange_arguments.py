@@ -36,6 +36,8 @@ GOOD: dict[str, Any] = {
     "key": "k" * 43,
     "outcome": "completed",
     "scratch": "/tmp",
+    **dict.fromkeys(("program", "runner"), "claude"),
+    "scope": "profile:claude",
     "title": "Title",
     "persona_id": "implementer",
     "name": "name",

@@ -102,7 +102,7 @@ def test_a_name_is_refused_unless_all_its_addresses_are_public_or_opened() -> No
     rules = HostRules.parse(["pypi.org", "*.lab:80"], ["db.lab:5432", "10.0.0.0/8:80"])
     assert why(rules, "pypi.org", 443, "8.8.8.8", "2606:4700::1") == ""
     assert why(rules, "pypi.org", 443, "8.8.8.8", "127.0.0.1") == (
-        "pypi.org:443 cannot be reached, because it has the address 127.0.0.1, which is not public: "
+        "HOST_NOT_PUBLIC: pypi.org:443 cannot be reached, because it has the address 127.0.0.1, which is not public: "
         'the setting private opens it, with "pypi.org:443".'
     )
     assert "because its name has no address: check how it is written" in why(rules, "pypi.org", 443)

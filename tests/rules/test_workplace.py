@@ -71,16 +71,17 @@ def test_what_is_withheld_is_said_with_what_to_do() -> None:
         ({"shm": "much"}, "must be a number of bytes"),
         ({"gpu": 2}, "must be a whole number from 0 to 1"),
         ({"setup_seconds": 0}, "must be a number from 1"),
-        ({"network": ["https://pypi.org"]}, "is no host"),
-        ({"network": ["pypi.org:99999"]}, "is no host"),
-        ({"private": ["10.0.0.0/8/8"]}, "is no host, address or network"),
+        ({"network": ["https://pypi.org"]}, "is no pattern of hosts"),
+        ({"network": ["pypi.org:99999"]}, "is no pattern of hosts"),
+        ({"private": ["10.0.0.0/8/8"]}, "is no pattern of hosts"),
         ({"reads": ["data"]}, "there is no such key"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_key_and_the_reason(values: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadInput, match=reason) as caught:
         parse(values, "The plan")
-    assert caught.value.code == "BAD_WORKPLACE"
+    is_of_hosts = {"network", "private"} & set(values)
+    assert caught.value.code == ("BAD_HOST_PATTERN" if is_of_hosts else "BAD_WORKPLACE")
     assert caught.value.details["key"] == next(iter(values))
 
 

@@ -62,6 +62,8 @@ LISTS = {
     "agent_list": "agents",
 }
 """Of each noun, an operation that lists it, and where in its answer."""
+CENTURY = 100 * 365 * 86_400.0
+"""What waits for a person in an archive still waits when the archive is old."""
 RUNNING = "running"
 """The title of the task that the worker walt was doing in the worktree lab."""
 
@@ -74,7 +76,7 @@ class Saved:
 
     @property
     def settings(self) -> Settings:
-        return Settings(project=self.place / "project", port=0)
+        return Settings(project=self.place / "project", port=0, pending_expires_seconds=CENTURY)
 
     @property
     def lab(self) -> Path:

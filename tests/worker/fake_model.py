@@ -17,6 +17,18 @@ from typing import Any
 ROUTING = {"complexity_reasoning": "-", "complexity_score": 1, "reasoning": "-", "model_choice": "flash"}
 """What Gemini CLI asks first: which model is to do it."""
 
+
+@dataclass(frozen=True)
+class Fault:
+    """How a request is answered that fails: a status, a body and headers; `hangs`: not at all, until the model ends."""
+
+    status: int = 200
+    body: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    kind: str = "application/json"
+    hangs: bool = False
+
+
 Step = tuple[str, Any]
 """`("mcp", (name, arguments))`, `("tool", (name, arguments))`: one of the program's own; `("shell", command)` or
 `("text", text)`."""
@@ -28,7 +40,7 @@ class FakeModel:
     """Answers requests, and records them: their paths and their bodies.
 
     `scripts` are the steps of conversations in which a text occurs; all others go through `steps`. `keys` are the API
-    keys that came with the requests.
+    keys that came with the requests. While there is a `fault`, all fail with it.
     """
 
     steps: Sequence[Step]
@@ -36,6 +48,8 @@ class FakeModel:
     port: int = 0
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
+    fault: Fault | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
 
     @property
     def prompts(self) -> list[str]:
@@ -67,6 +81,12 @@ def answering(*steps: Step) -> Iterator[FakeModel]:
             model.requests.append((self.path, said))
             headers = ("Authorization", "x-api-key", "x-goog-api-key")
             model.keys |= {value.removeprefix("Bearer ") for name in headers if (value := self.headers.get(name))}
+            if fault := model.fault:
+                if fault.hangs:
+                    model.ended.wait()
+                    return
+                self._send(fault.kind, fault.body, fault.status, fault.headers)
+                return
             self._send(*answer(model, self.path, said))
 
         def do_GET(self) -> None:
@@ -74,9 +94,11 @@ def answering(*steps: Step) -> Iterator[FakeModel]:
 
         do_HEAD = do_GET  # noqa: N815
 
-        def _send(self, kind: str, text: str) -> None:
+        def _send(self, kind: str, text: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> None:
             body = text.encode()
-            self.send_response(200)
+            self.send_response(status)
+            for name, value in headers:
+                self.send_header(name, value)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -94,6 +116,7 @@ def answering(*steps: Step) -> Iterator[FakeModel]:
     try:
         yield model
     finally:
+        model.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -11,16 +11,18 @@ import json
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
 
-from workbench.confinement import Box, BoxLimits
+from workbench.confinement import Box, BoxLimits, abilities
 from workbench.drivers import AgentSetup
 from workbench.process import adopt_orphans
 from workbench.rules.profile import Profile
 from workbench.worker import attempt
 from workbench.worker.attempt import AttemptOutcome, Worker
+from workbench.worker.listening import Call
 from workbench.worker.startup import WorkerConfig
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
@@ -42,16 +44,28 @@ class Runner:
     grace: float = 3.0
     adopts_orphans: bool = False
     confined: bool = False
+    hosts: tuple[str, ...] = ()
     definition: AgentSetup | None = None
     secret_variables: tuple[str, ...] = ()
+    calls: list[Call] = field(default_factory=list)
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    sessions: Path | None = None
+    silence: float = 60.0
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> AttemptOutcome:
-        task = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
+        task: dict[str, Any] = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
         config = WorkerConfig(
             url="http://127.0.0.1:1",
             token="wba_secret",
             scratch=self.scratch,
-            box=Box(write=(self.place,) if self.confined else (), read=(), scratch=self.scratch, enforce=self.confined),
+            box=Box(
+                write=(self.place,) if self.confined else (),
+                read=(),
+                scratch=self.scratch,
+                hosts=self.hosts,
+                enforce=self.confined,
+                namespaces=abilities().namespaces if self.hosts else frozenset(),
+            ),
             project=self.place,
             profile=self.profile,
             agent_mcp_url="http://127.0.0.1:1/mcp",
@@ -61,10 +75,14 @@ class Runner:
             secret_variables=self.secret_variables,
             grace_seconds=self.grace,
             definition=self.definition,
+            sessions=self.sessions,
+            silence_seconds=self.silence,
         )
         token = "wba_of_the_attempt" if self.profile.token else None
         worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans, token)
-        return await attempt.run(worker, task, self.place, self.on_line)
+        if self.attempts:
+            task["attempts"] = self.attempts
+        return await attempt.run(worker, task, self.place, self.on_line, self.calls.append)
 
     async def alone(self, run: Run) -> AttemptOutcome:
         """Run an attempt in a separate process, as a supervisor is one; it leaves no children.

@@ -355,6 +355,17 @@ async def test_a_command_that_its_box_refused_a_path_is_told_which_one_and_the_s
     assert (await run(f"echo {data}: Permission denied; exit 3")).error.endswith("Permission denied")
 
 
+async def test_a_command_that_its_box_refused_a_host_is_told_which_one_and_the_setting(run: Runner) -> None:
+    if not abilities().abi:
+        pytest.skip(abilities().summary)
+    run.confined, run.hosts = True, ("good.example",)
+    outcome = await run("curl -sSf http://evil.test/ > /dev/null")
+    assert "- HOST_NOT_ALLOWED: evil.test" in outcome.error
+    assert "by its rules for hosts: the setting network opens it, with" in outcome.error
+    assert "confinement_connect" not in outcome.error
+    assert (await run("echo done")).ok
+
+
 async def test_a_secret_at_the_cut_of_a_long_output_is_masked(run: Runner) -> None:
     secret, rest = f"sk-{'s' * 60}", attempt.OUTPUT_LIMIT - 30  # the limit cuts through the secret
     run.definition = AgentSetup(id="d", name="d", hash="h", system_prompt="", files={}, secrets=(secret,))

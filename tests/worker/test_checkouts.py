@@ -40,9 +40,8 @@ async def test_a_task_without_a_worktree_reads_the_target_as_it_is_now_and_chang
     assert "README.md" in said[said.index("refused") :]
     assert "not committed" not in said
     where, *rest = await output_of(served, later["id"])
-    commits = {path.name for path in settings.checkouts.iterdir()}
-    assert (rest, where == str(repository)) == (["new"], bool(namespaces))
-    assert git("rev-parse", "main", cwd=repository) in commits
+    tip, commits = git("rev-parse", "main", cwd=repository), {path.name for path in settings.checkouts.iterdir()}
+    assert (rest, Path(where)) == (["new"], settings.checkouts / tip / "files")
     assert len(commits) == 2
     assert git("worktree", "list", cwd=repository).count("\n") == 0
 

@@ -77,7 +77,7 @@ async def test_work_of_a_failed_attempt_is_kept_and_its_branch_is_reset(
     }
     assert (attempt["base_commit"], attempt["worktree"]) == (before, "lab")
     assert git("rev-parse", "wb/lab/main", cwd=repository) == before
-    assert sorted(p.name for p in directory_of(served).iterdir()) == [".git", "README.md"]
+    assert sorted(p.name for p in directory_of(served).iterdir() if p.name != ".aiswarm") == [".git", "README.md"]
     assert git("status", "--porcelain", cwd=directory_of(served)) == ""
     assert len(await given.kinds(served.workbench, "task.work_kept")) == 2
     assert others[0]["attempts"][0]["kept"] is None

@@ -55,6 +55,7 @@ KEY = "sk-of-the-definition"
 PROGRAMS = Path(__file__).with_name("programs") / "node_modules" / ".bin"
 """The programs, and the Node.js that they need."""
 PROVIDERS = {"claude": "anthropic", "codex": "openai", "gemini": "gemini"}
+SHELLS = {"claude": "Bash", "codex": "shell", "gemini": "run_shell_command"}
 KEYS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "gemini": "GOOGLE_API_KEY"}
 SERVER = Path(__file__).parents[1] / "services" / "definitions" / "mcp_server.py"
 
@@ -195,10 +196,12 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
     kept = found["never"]["attempts"][0]["kept"]["ref"]
     assert git("show", f"{kept}:never.txt", cwd=repository) == "never"
     assert "never.txt" not in git("ls-tree", "--name-only", "wb/eve/main", cwd=repository).split()
-    assert {(call["tool_name"], call["source"], call["state"], call["task_id"]) for call in calls} == {
+    made = {(one["tool_name"], one["source"], one["state"], one["task_id"], one["offered_by"]) for one in calls}
+    assert {call[:-1] for call in made if call[-1] != f"program:{name}"} == {
         ("small__add", "mcp", "completed", tasks["own"]),
         ("count_penguins", "local", "completed", tasks["own"]),
     }
+    assert {(SHELLS[name], "local", "completed", tasks[way], f"program:{name}") for way in ("own", "exit")} <= made
     assert found["own"]["attempts"][0]["definition_hash"] == version
     assert NOTE in messages
     assert answer.endswith(f"{MASK} is the key.")

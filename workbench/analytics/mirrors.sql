@@ -11,7 +11,7 @@ ORDER BY t.id;
 -- name: attempts
 SELECT x.task_id, x.attempt, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
     x.ended_at AS ended_us, x.outcome, x.error_message AS error, x.error_class, d.name AS definition, x.definition_hash,
-    x.prompt_hash, x.include, w.base_commit, w.kept_commit
+    x.prompt_hash, x.include, w.base_commit, w.kept_commit, x.profile, x.input_tokens, x.output_tokens, x.cost_usd
 FROM task_attempts x
 LEFT JOIN definitions d ON d.id = x.definition_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt

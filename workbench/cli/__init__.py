@@ -29,6 +29,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     definitions,
     doctor,
     integration,
+    keys,
     koi,
     operations,
     personas,

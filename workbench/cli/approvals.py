@@ -26,7 +26,9 @@ TRUST = "trust"
 """The kind of approvals about what definitions need; `workbench approvals` shows it, so `--all` does not approve it."""
 QUESTION = "question"
 """The kind of questions of servers, each of which is answered alone: `answer`."""
-KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION)
+FAILURE = "failure"
+"""The kind of questions about agents that are held because what they work with fails: go on, or stop them."""
+KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, FAILURE)
 _LASTING = {
     "once": "",
     "conversation": " in this conversation from now on",
@@ -95,6 +97,8 @@ def _subject(approval: Mapping[str, Any]) -> str:
         return f"the definition {payload['definition']}"
     if approval["kind"] in (TOOL_CALL, PEER_CALL, QUESTION):
         return f"the tool {payload['tool']}"
+    if approval["kind"] == FAILURE:
+        return str(payload["what"])
     return f"{payload['worktree']} into {payload['target']}"
 
 
@@ -244,6 +248,8 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
         return {payload["definition"], payload["definition_id"], payload["path"]}
     if approval["kind"] in (TOOL_CALL, PEER_CALL, QUESTION):
         return {payload["tool"], payload["call_id"]}
+    if approval["kind"] == FAILURE:
+        return {payload["scope"]}
     return {payload["worktree"], payload["branch"]}
 
 
@@ -291,6 +297,8 @@ def _about(approval: Mapping[str, Any]) -> str:
         return _call(payload)
     if approval["kind"] == QUESTION:
         return question_text(payload)
+    if approval["kind"] == FAILURE:
+        return failure_text(payload)
     notes = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
     return merge_lines(payload, ", ".join([counted(payload["ahead"], "commit"), *notes]))
 
@@ -303,6 +311,17 @@ def _call(payload: Mapping[str, Any]) -> str:
     origin = payload.get("origin")
     sender = f"the node {node_label(origin['node'])}, whose caller says it is {origin['says']}, " if origin else ""
     return f"{sender}calls {payload['tool']} ({payload['origin_of_tool']}){caution} with {shown}"
+
+
+def failure_text(payload: Mapping[str, Any]) -> str:
+    """What fails, and which agents wait for the answer."""
+    attempts = ", ".join(f"{task}/{attempt}" for task, attempt in payload["attempts"])
+    cause = inert_line(payload["message"].partition("\n")[0].rstrip("."))
+    return (
+        f"{payload['what']} fails ({payload['failure']}): {cause}; "
+        f"{counted(payload['agents'], 'agent')} may claim no tasks until you approve (go on) or reject (stop them); "
+        f"seen in the attempts {attempts} (task/attempt)"
+    )
 
 
 def question_text(payload: Mapping[str, Any]) -> str:
@@ -343,6 +362,8 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
     if "tool" in outcome:
         such = " with such arguments" if outcome.get("arguments") else ""
         return f"{outcome['tool']} is {outcome['state']}{such}{_LASTING.get(outcome['remember'], ' from now on')}"
+    if "scope" in outcome:
+        return f"{outcome['what']}: its agents are {outcome['state']}"
     return f"{outcome['worktree']} is {outcome['state']}"
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import PartialFailure, Shown, pass_client
+from workbench.cli.output import PartialFailure, Shown, pass_client, size
 from workbench.errors import WorkbenchError
 from workbench.present.tables import Table
 from workbench.trust import state_directory
@@ -48,6 +48,10 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     is_there = find_spec("jupyterlab") is not None
     yield _optional(is_there, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
     yield _chat()
+    from workbench.confinement.traces import INSTALL
+
+    where = shutil.which("strace")
+    yield _optional(bool(where), "strace", str(where), f"not installed: {INSTALL}")
     for command, name in AGENTS.items():
         where = shutil.which(command)
         yield _optional(bool(where), name, str(where), f"no `{command}` in PATH: its profile cannot be used")
@@ -144,4 +148,11 @@ def _server(client: OperatorClient) -> tuple[str, str, str]:
 def _disk(client: OperatorClient) -> tuple[str, str, str]:
     free = shutil.disk_usage(client.settings.project).free
     text = f"{free / GIGABYTE:.1f} GB free"
+    if client.settings.max_disk_bytes:
+        from workbench.services.worktrees import disk
+
+        usage = disk.measure(client.settings)
+        text += f"; the project takes {size(usage.bytes)} of {size(usage.limit)}"
+        if usage.is_near_limit:
+            return "warning", "disk", f"{text}: `workbench disk` shows what"
     return ("ok" if free > SCARCE else "warning"), "disk", text

@@ -50,14 +50,29 @@ OPTIONS = (
 
 
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
-    "Begin": ("init", "demo", "start", "serve", "status", "panel", "stop", "doctor", "backup", "restore"),
+    "Begin": (
+        "init",
+        "demo",
+        "start",
+        "serve",
+        "status",
+        "panel",
+        "stop",
+        "doctor",
+        "keys",
+        "disk",
+        "backup",
+        "restore",
+    ),
     "Decide": ("approvals", "approve", "reject", "answer", "request-changes", "integrate"),
     "Plans and tasks": (
         *("plan", "plans", "export-plan", "tasks", "task", "graph", "edit", "assign", "priority", "retry", "reopen"),
         *("cancel", "depend"),
         "adopt",
     ),
-    "Agents": ("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "personas", "define", "profiles"),
+    "Agents": (
+        *("agents", "agent", "spawn", "ps", "logs", "restart", "terminate", "holds", "personas", "define", "profiles"),
+    ),
     "Worktrees": ("worktrees", "discard", "box"),
     "Experiments": ("runs", "sweep"),
     "Questions": ("report", "sql", "views", "events", "history", "export", "import", "performance"),

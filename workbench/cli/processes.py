@@ -18,7 +18,7 @@ from workbench.cli.completion import offers
 from workbench.cli.global_options import root
 from workbench.cli.grants import NOTHING, TOOLS_HELP, tool_names
 from workbench.cli.operations.declared import view
-from workbench.cli.output import Note, Shown, Text, drop_none, pass_client, raw_option, without_empty
+from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, without_empty
 from workbench.present.tables import Table
 from workbench.rules.workplace import as_json, from_options
 from workbench.system.tree_removal import remove_tree
@@ -34,6 +34,7 @@ COLUMNS = {
     "cpu_seconds": "cpu s",
     "memory_mb": "memory MB",
     "processes": "processes",
+    "waits": "waits",
     "ending": "ended",
 }
 FOLLOW_SECONDS = 0.25
@@ -147,7 +148,7 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
     runs = f"runs as process {agent['pid']}" if agent["pid"] else "is in the queue"
     warning = "" if agent["confinement"]["enforced"] else " It is not confined."
     opens = "".join(f"\nIts commands may use {key}." for key in agent["opens"])
-    unused = opens + "".join(f"\n{sentence}" for sentence in agent["unused"])
+    unused = opens + "".join(f"\n{sentence}" for sentence in (*agent["unused"], *agent["models"]))
     return Note(f"{agent['agent_id']} {runs} as a {agent['role']}; it is {agent['status']}.{warning}{unused}", agent)
 
 
@@ -155,7 +156,7 @@ def spawn(client: OperatorClient, ask: bool, **options: Any) -> Shown:
 def _workplace(place: dict[str, Any]) -> Shown:
     where = "the project's path" if place["mounts"] else "its own path, with links to what it reads in the project"
     note = "\n".join((f"In its box, the worktree stands at {where}.", *place["problems"]))
-    return Table.of(place["keys"], {"key": "key", "shown": "value", "source": "from"}, "", place, note)
+    return Table.of(place["keys"], {"key": "key", "text": "value", "source": "from"}, "", place, note)
 
 
 @root.command()
@@ -163,8 +164,21 @@ def _workplace(place: dict[str, Any]) -> Shown:
 @pass_client
 def ps(client: OperatorClient, everything: bool) -> Shown:
     """List the processes of agents. What they use, or how they ended."""
-    processes = [agent["process"] for agent in client.call("get_managed_agents")["agents"] if agent["process"]]
+    agents = client.call("get_managed_agents")["agents"]
+    processes = [{**agent["process"], "waits": _wait(agent)} for agent in agents if agent["process"]]
     return process_table([process for process in processes if everything or process["state"] != "ended"], NO_PROCESSES)
+
+
+def _wait(agent: Mapping[str, Any]) -> str:
+    """Until when an agent is held, if it is."""
+    if agent["presence"] != "held":
+        return ""
+    return f"until {agent['held_until']}" if agent["held_until"] else "for your answer: `workbench approvals`"
+
+
+@root.group(cls=NounGroup)
+def holds() -> None:
+    """Why agents claim no tasks for now."""
 
 
 NO_PROCESSES = "No agent has a process; `workbench spawn` starts one."
@@ -174,6 +188,7 @@ def process_table(processes: Sequence[Mapping[str, Any]], empty: str) -> Table:
     """A table of processes: what they use, or how they ended."""
     rows = [
         {
+            "waits": "",
             **process,
             "memory_mb": round(process["memory_bytes"] / 1e6, 1),
             "processes": len(process["children"]) + 1 if process["running"] else 0,
@@ -181,7 +196,7 @@ def process_table(processes: Sequence[Mapping[str, Any]], empty: str) -> Table:
         }
         for process in processes
     ]
-    return Table.of(rows, without_empty(COLUMNS, "definition", rows), empty)
+    return Table.of(rows, without_empty(without_empty(COLUMNS, "definition", rows), "waits", rows), empty)
 
 
 @root.command()

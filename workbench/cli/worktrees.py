@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
 
 from workbench.cli.approvals import decider, requester
+from workbench.cli.box import boxed_directory
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -18,7 +16,7 @@ from workbench.cli.integration import requested_changes
 from workbench.cli.operations.declared import view
 from workbench.cli.output import Note, NounGroup, Shown, Text, drop_none, pass_client, raw_option, size
 from workbench.present.tables import Table, TablePage
-from workbench.rules.integration import OPEN, WorktreeState, not_now
+from workbench.rules.integration import OPEN, WorktreeState
 from workbench.rules.wire.patch import patch_text
 
 COLUMNS = {
@@ -220,6 +218,15 @@ def prune(client: OperatorClient, yes: bool) -> Shown:
     return Table.of(rows, ITEMS, "There is nothing to remove.", pruned, f"{size(pruned['bytes'])} in all; {done}")
 
 
+@view("DiskUsage")
+def show_disk_usage(usage: dict[str, Any]) -> Shown:
+    """What takes how much on the disk, and what is cleared first."""
+    rows = [{**part, "bytes": size(part["bytes"])} for part in usage["parts"]]
+    limit = f", of {size(usage['limit'])} at most" if usage["limit"] else "; no limit is set (max_disk_bytes)"
+    columns = {"part": "part", "bytes": "size", "items": "items", "cleared": "cleared"}
+    return Table.of(rows, columns, "The project has no files yet.", usage, f"{size(usage['bytes'])} in all{limit}")
+
+
 @worktrees.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("name", shell_complete=offers.worktrees)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -229,40 +236,16 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
 
     Its target branch has the same name and commit there as in your repository. Nothing that it starts outlives it.
     """
-    from workbench.confinement.editable import require_own_files
-    from workbench.confinement.gate import Gate
-    from workbench.git import Repository
-    from workbench.services.worktrees.places import WorktreeLocation, box_of, checkout_of, is_there, worktree_gone
-    from workbench.services.worktrees.update import learn_target
+    from workbench.cli import told_output
 
-    client: OperatorClient = ctx.obj
-    (worktree,) = client.call("get_worktree_status", worktree_name=name)["worktrees"]
-    if worktree["status"] not in OPEN:
-        raise not_now(worktree["name"], worktree["status"])
-    place = WorktreeLocation.of(client.settings, worktree["name"])
-    if not is_there(place):
-        raise worktree_gone(place)
-    repository = Repository.open(client.settings.project)
-    box = box_of(client.settings, repository, place)
-    if commit := repository.resolve(worktree["integration_target"]):
-        learn_target(checkout_of(client.settings, repository, place), worktree, commit)
-    require_own_files(box, client.settings.project, box.environment(os.environ)["PATH"])
     words = command[1:] if command[0] == "--" else command
-    with Gate.beside(box) as gate:
-        argv = box.argv(words, guarded=True, way_out=gate.way_out)
-        environment = {**box.environment(os.environ), **gate.environment}
-        with subprocess.Popen(argv, cwd=place.path, env=environment, pass_fds=gate.pass_fds) as process:
-            code = _wait(process)
+    with boxed_directory(ctx.obj, name) as boxed, boxed.way_out() as gate:
+        argv = boxed.box.argv(words, guarded=True, way_out=gate.way_out)
+        environment = {**boxed.environment, **gate.environment}
+        code = told_output.run(argv, boxed.box.translation, boxed.path, environment, gate.pass_fds)
     for refusal in gate.refused:
         click.echo(f"workbench: {refusal}", err=True)
     ctx.exit(code if code >= 0 else 128 - code)
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
-    while True:
-        with suppress(KeyboardInterrupt):
-            return process.wait()
 
 
 worktrees.add_command(requested_changes)

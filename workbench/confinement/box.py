@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
 
@@ -24,6 +25,8 @@ GUARD_SECONDS = 3
 SHM_BYTES = 1 << 30
 """How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
 _SHM = Path("/dev/shm")
+CONNECTIONS = 200
+"""How many connections a command has by its gate at a time, unless the box says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class WayOut:
     listen: tuple[int, ...] = ()
     proxy: int | None = None
 
-    def orders(self) -> Iterator[str]:
+    def arguments(self) -> Iterator[str]:
         """The launcher's orders."""
         if self.hand_over is not None:
             yield f"gate={self.hand_over}"
@@ -100,7 +103,7 @@ class Box:
 
     Args:
         project: the top of the person's checkout.
-        state: the state directory, of which the box has what it names.
+        state: the state directory, of which the box has what its repository needs.
         mounts: what the worktree has besides its own files. Mount points are made, and are empty: see `require_free`.
         hide: what cannot be read, although something around it can be.
         shm_bytes: the size of its own /dev/shm.
@@ -116,6 +119,7 @@ class Box:
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
     forward: tuple[int, ...] = ()
+    connections: int = CONNECTIONS
     enforce: bool = True
     untrusted: tuple[str, ...] = ()
     worktree: Path | None = None
@@ -179,7 +183,9 @@ class Box:
             yield from self._mount_orders()
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
-        yield from way_out.orders()
+        if self._has_gpu:
+            yield f"threads={landlock.DEVICE & ~landlock.Fs.IOCTL_DEV:x}"
+        yield from way_out.arguments()
         own_memory = [_SHM] if self._has_own_files else []
         for access, paths in (
             (landlock.READ, (*map(self.inside, self._readable_paths()), *self._mounted(writable=False))),
@@ -196,14 +202,20 @@ class Box:
             )
             yield f"filter={program.hex()}"
 
+    @property
+    def _has_gpu(self) -> bool:
+        """Whether it has more devices than others: a driver of GPUs fails if it may not name its threads."""
+        return set(self.devices) > set(surroundings.DEVICES)
+
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
             reading = "" if self._own_worktree in self.write else "r"
             yield _mount_order(Mount(self._own_worktree, self._own_project, True), reading)
-            yield from (f"state={self.state}" for _ in self._covered_state)
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
+        if self._has_gpu:  # the names of threads are written there
+            yield _mount_order(Mount(Path("/proc"), Path("/proc"), True), "o")
         # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
         yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
 
@@ -252,13 +264,10 @@ class Box:
         """Whether nothing of the worktree's own is at a path of the project."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
-        return _is_below(path, self._covered_state) or not _taken(self._own_worktree, self._relative(path))
+        return self._is_state(path) or not _taken(self._own_worktree, self._relative(path))
 
-    @property
-    def _covered_state(self) -> tuple[Path, ...]:
-        """The state directory, if the worktree that stands there covers it."""
-        within = self.state is not None and self.state.is_relative_to(self._own_project)
-        return (self.state,) if self.state is not None and within else ()
+    def _is_state(self, path: Path) -> bool:
+        return self.state is not None and path.is_relative_to(self.state)
 
     def _relative(self, path: Path) -> Path:
         return path.relative_to(self._own_project)
@@ -287,7 +296,7 @@ class Box:
         if self._has_own_files or self.worktree is None or self.project is None:
             return {}
         within = (mount for mount in self.mounts if mount.at.is_relative_to(self._own_project))
-        within = (mount for mount in within if not _is_below(mount.at, self._covered_state))
+        within = (mount for mount in within if not self._is_state(mount.at))
         return {self._relative(mount.at): mount.source for mount in within}
 
     def _is_linked(self, mount: Mount) -> bool:
@@ -301,7 +310,7 @@ class Box:
         if not self.stands:
             return tuple(map(str, self._links))
         within = [mount.at for mount in self._views() if mount.at.is_relative_to(self._own_project)]
-        return tuple(str(self._relative(at)) for at in within if not _is_below(at, self._covered_state))
+        return tuple(str(self._relative(at)) for at in within)
 
     def inside(self, path: Path) -> Path:
         """The path by which a command in the box finds a path of this side."""
@@ -312,7 +321,6 @@ class Box:
         """The path on this side of a path in the box."""
         pairs = [(mount.at, mount.source) for mount in self._views()]
         if self.stands:
-            pairs += [(state, state) for state in self._covered_state]
             pairs.append((self._own_project, self._own_worktree))
         return _translate(path, pairs)
 
@@ -334,6 +342,25 @@ class Box:
         )
         box.require_free()
         return box
+
+    @property
+    def translation(self) -> Translation:
+        """What translates the paths in a command's output and results to those of this side."""
+        return self.translation_to(self.worktree) if self.worktree else Translation()
+
+    def translation_to(self, place: Path) -> Translation:
+        """The same, with another path for the worktree, such as a relative one if it will soon be gone."""
+        pairs = [(mount.at, mount.source) for mount in self._views()]
+        if self.stands and self.state is not None:
+            pairs.append((self.state, self.state))
+        if self.worktree is not None:
+            pairs += [(self.inside(self.worktree), place), (self.worktree, place)]
+        moved = [inside for inside, outside in pairs if inside != outside]
+        return Translation((inside, outside) for inside, outside in pairs if _is_below(inside, moved))
+
+    def told(self, text: str) -> str:
+        """A command's text as a person reads it: with the paths of this side."""
+        return self.translation.text(text)
 
     def _has_shared_directory(self) -> bool:
         """Whether directories have the set-group-ID bit, which commands then copy with them, as in a shared project."""
@@ -482,6 +509,7 @@ def box_for_worktree(
     hosts: Iterable[str] = (),
     private: Iterable[str] = (),
     forward: Iterable[int] = (),
+    connections: int = CONNECTIONS,
     enforce: bool = True,
     untrusted: Iterable[str] = (),
     project: Path | None = None,
@@ -515,6 +543,7 @@ def box_for_worktree(
         hosts=tuple(hosts),
         private=tuple(private),
         forward=tuple(forward),
+        connections=connections,
         enforce=enforce,
         untrusted=tuple(untrusted),
         worktree=worktree.resolve(),

@@ -44,7 +44,8 @@ class Gate:
         self.way_out = WayOut()
         self.environment: Mapping[str, str] = {}
         self._box = box
-        self._outside = Outside(HostRules.parse(box.hosts, box.private, box.connect, box.forward), resolve)
+        rules = HostRules.parse(box.hosts, box.private, box.connect, box.forward)
+        self._outside = Outside(rules, resolve, box.connections)
         self._names = NameServer(self._outside.exists)
         self._stack = AsyncExitStack()
         self._opening: set[asyncio.Task[None]] = set()
@@ -76,7 +77,7 @@ class Gate:
         """Whether the box reaches anything by it."""
         if self._box.has_own_network:
             return bool(self._outside.rules.ports)
-        return self._box.enforce and bool(self._box.hosts or self._box.private)
+        return self._box.enforce and self._outside.rules.opens_hosts
 
     @property
     def pass_fds(self) -> tuple[int, ...]:

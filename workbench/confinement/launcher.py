@@ -18,8 +18,8 @@ that on to the kernel. ORDERS are arguments, in any order:
     mount=FLAGS:NUMBER:SOURCE:AT  what is at SOURCE (of so many characters) is at AT, too, from then on: writable (w),
                                   until all mounts are made (r), or not if that fails (o); in this order. A mount point
                                   that is missing is made
-    state=DIRECTORY               an empty directory for the mounts beneath it, after the first mount
     hide=PATH                     is covered, if it is there
+    threads=MASK                  rights on what the system tells of the command's own threads
     gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
                                   and for each listen=PORT, which receives what is sent to that port of any address
     guard=SECONDS                 a process outside the box waits for the command, ends all processes that it left,
@@ -153,17 +153,10 @@ def _leave(orders: dict[str, list[str]], flags: int) -> None:
     trees |= {order: _clone(order[1]) for order in orders_of_mounts if "w" not in order[0]}
     for size in orders.get("shm", ()):
         _mount("tmpfs", "/dev/shm", "tmpfs", _NO_SETUID_OR_DEVICES, f"size={size},mode=1777")
-    states = orders.get("state", ())
-    for order in orders_of_mounts[:1]:
-        _attach(trees[order], *order)
-    for state in states:
-        _attach_empty(state)
-    for order in orders_of_mounts[1:]:
+    for order in orders_of_mounts:
         _attach(trees[order], *order)
     for hidden in orders.get("hide", ()):
         _hide(hidden)
-    for state in states:
-        _make_read_only(_open(state), 0x1000)
     for mount_flags, _, at in orders_of_mounts:
         if "r" in mount_flags:
             _make_read_only(_open(at), 0x1000)
@@ -232,11 +225,6 @@ def _attach(tree: tuple[int, bool] | None, flags: str, source: str, at: str) -> 
             raise OSError(error.errno, f"{at} cannot be mounted ({error.strerror})") from None
 
 
-def _attach_empty(path: str) -> None:
-    os.close(_mount_point(path, True))
-    _mount("tmpfs", path, "tmpfs", _NO_SETUID_OR_DEVICES, "size=1m,mode=755")
-
-
 def _hide(path: str) -> None:
     try:
         place = _open(path)
@@ -293,6 +281,8 @@ def _confine(orders: dict[str, list[str]]) -> None:
     for rule in orders.get("allow", ()):
         _allow(ruleset, rule, fs)
     _allow(ruleset, f"{_RIGHT_TO_READ:x}:/proc/{os.getpid()}", fs)
+    for right in orders.get("threads", ()):
+        _allow(ruleset, f"{right}:/proc/{os.getpid()}/task", fs)
     for port in orders.get("connect", ()) if net else ():
         _call(_ADD_RULE, ctypes.c_int(ruleset), _RULE_PORT, ctypes.byref(_Port(_RIGHT_TO_CONNECT, int(port))), 0)
     _prctl(_NO_NEW_PRIVS, 1)

@@ -23,8 +23,9 @@ _HEADER = struct.Struct(">6H")
 _ANSWERED, _RECURSION_WANTED, _IS_RESPONSE, _OPCODE = 0x8080, 0x0100, 0x8000, 0x7800
 _NO_SUCH_NAME = 3
 _ROOM = socket.CMSG_SPACE(64) if hasattr(socket, "CMSG_SPACE") else 0
-_PACKET_INFO, _V6_RECEIVE_PACKET_INFO, _V6_PACKET_INFO = 8, 49, 50
-"""``IP_PKTINFO`` and the like of Linux: which address a question was sent to, where its answer comes from."""
+_PACKET_INFO, _V6_RECEIVE_PACKET_INFO, _V6_PACKET_INFO, _V6_FREE_BIND = 8, 49, 50, 78
+"""``IP_PKTINFO`` and the like of Linux: which address a question was sent to, where its answer comes from, although no
+interface has that address."""
 _MOST_WAITING = 64
 """Further questions are dropped, and asked again by who needs them."""
 
@@ -106,6 +107,7 @@ class NameServer:
         self._servers.append(server)
         if server.family == socket.AF_INET6:
             server.setsockopt(socket.IPPROTO_IPV6, _V6_RECEIVE_PACKET_INFO, 1)
+            server.setsockopt(socket.IPPROTO_IPV6, _V6_FREE_BIND, 1)
         else:
             server.setsockopt(socket.IPPROTO_IP, _PACKET_INFO, 1)
         asyncio.get_running_loop().add_reader(server, self._receive, server)

@@ -41,8 +41,7 @@ def available() -> frozenset[str]:
             f"unshare={flags(ALL, network=True):x}",
             "shm=4096",
             *(f"mount=w:{len(str(worktree))}:{worktree}:{at}" for at in (project, worktree)),
-            f"state={project / 'state'}",
-            f"mount=:{len(str(place / 'other'))}:{place / 'other'}:{project / 'state' / 'other'}",
+            f"mount=:{len(str(place / 'other'))}:{place / 'other'}:{project / 'a' / 'mount point'}",
             f"hide={place / 'other'}",
         ]
         script = f"echo > '{project}/made' && ! echo 2> /dev/null > '{place}/made'"

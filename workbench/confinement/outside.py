@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ipaddress import ip_address
 
-from workbench.rules.hosts import LOOPBACK, NO_ADDRESS, HostRefusal, HostRules, as_name
+from workbench.rules.hosts import LOOPBACK, HostRefusal, HostRules, as_name, not_found, too_many
 
 KEPT_SECONDS = 60.0
 """How long the addresses of a name are used."""
 DIAL_SECONDS = 10.0
 """How long one address may take to accept a connection."""
-MOST_CONNECTIONS = 200
-"""The most connections of one command at a time; each takes two open files of this process."""
 MOST_REFUSALS = 100
 """The refusals that are kept of one command."""
 CHUNK = 1 << 16
@@ -39,7 +38,9 @@ class Streams:
         """End the connection so that the other side sees an error, not an end."""
         with suppress(OSError):
             # Linger for no time: the peer gets a reset.
-            self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self.writer.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
         self.writer.transport.abort()
 
 
@@ -52,9 +53,13 @@ class Unreached(Exception):
 
 
 class Outside:
-    """Reaches hosts for one command, as its rules allow, and keeps what it refused in `refused`."""
+    """Reaches hosts for one command, as its rules allow, and keeps what it refused in `refused`.
 
-    def __init__(self, rules: HostRules, resolve: Resolver | None = None) -> None:
+    Args:
+        connections: how many the command has at a time; each takes two open files of this process.
+    """
+
+    def __init__(self, rules: HostRules, resolve: Resolver | None = None, connections: int = 200) -> None:
         self.rules = rules
         self.refused: dict[HostRefusal, None] = {}
         self._resolve = resolve or self._ask_system
@@ -63,6 +68,8 @@ class Outside:
         self._kept: dict[str, tuple[float, Sequence[str]]] = {}
         self._told: set[tuple[str, int, str]] = set()
         self._connections: set[asyncio.Task[None]] = set()
+        self._most_connections = connections
+        self._is_closed = False
 
     async def exists(self, name: str) -> bool:
         """Whether a name may be looked up, and has an address."""
@@ -72,7 +79,7 @@ class Outside:
             return False
         if await self.addresses(name):
             return True
-        self._keep(HostRefusal(name, None, NO_ADDRESS))
+        self._keep(not_found(name, None))
         return False
 
     async def addresses(self, name: str) -> Sequence[str]:
@@ -150,7 +157,7 @@ class Outside:
             return streams
         why = "it took too long to answer" if isinstance(failure, TimeoutError) else f"it does not answer ({failure})"
         log.info("no connection to %s:%s: %s", host, port, why)
-        raise Unreached(HostRefusal(host, port, why))
+        raise Unreached(HostRefusal("HOST_UNREACHABLE", host, port, why))
 
     def _keep(self, refusal: HostRefusal) -> None:
         # Programs look up a name that they did not find with the domains of this machine at its end, too.
@@ -185,10 +192,11 @@ class Outside:
         """Do `work` for a connection from the box, unless there are too many, until `close`."""
         task = asyncio.current_task()
         assert task is not None
-        if len(self._connections) >= MOST_CONNECTIONS:
-            self._keep(
-                HostRefusal("another host", None, f"a command has at most {MOST_CONNECTIONS} connections at a time")
-            )
+        if self._is_closed:
+            inner.reset()
+            return
+        if len(self._connections) >= self._most_connections:
+            self._keep(too_many(self._most_connections))
             inner.reset()
             return
         self._connections.add(task)
@@ -202,6 +210,7 @@ class Outside:
 
     async def close(self) -> None:
         """End all connections and lookups."""
+        self._is_closed = True
         tasks = [*self._connections, *self._lookups.values()]
         for task in tasks:
             task.cancel()

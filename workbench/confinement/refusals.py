@@ -114,7 +114,7 @@ def explanation(lines: Iterable[str], box: Box, cwd: Path, hosts: Iterable[HostR
         cwd: the directory it ran in.
         hosts: those that its gate refused; then its output need not tell of connections.
     """
-    refused_hosts = [Refusal(host.what, Wall.HOSTS, host.remedy, host.opens) for host in hosts]
+    refused_hosts = of_hosts(hosts)
     refusals = refused_hosts + [
         refusal for refusal in found_in_output(lines, box, cwd) if not (refused_hosts and refusal.wall is Wall.NETWORK)
     ]
@@ -123,6 +123,11 @@ def explanation(lines: Iterable[str], box: Box, cwd: Path, hosts: Iterable[HostR
     more = [f"- and {len(refusals) - SHOWN} more"] if len(refusals) > SHOWN else []
     notes = [f"- {note}" for note in (untrusted_note(refusals[:SHOWN], box),) if note]
     return "\n".join([HEADING, *(f"- {refusal}" for refusal in refusals[:SHOWN]), *more, *notes])
+
+
+def of_hosts(hosts: Iterable[HostRefusal]) -> list[Refusal]:
+    """What a gate refused."""
+    return [Refusal(host.what, Wall.HOSTS, host.remedy, host.opens) for host in hosts]
 
 
 def found_in_output(lines: Iterable[str], box: Box, cwd: Path) -> list[Refusal]:

@@ -1,6 +1,7 @@
-"""The programs of LLM agents: how each is given a definition's system prompt, model, provider and MCP servers.
+"""The programs of LLM agents, one module each: how it is given a definition's system prompt, model, provider and MCP
+servers, how it is started and resumed, what its output says, and how it ended.
 
-Pure: texts of files, arguments and variables. No file is written here.
+Pure: texts of files, arguments, variables and lines of output. No file is written here.
 """
 
 from __future__ import annotations
@@ -11,9 +12,22 @@ from types import MappingProxyType
 
 from workbench.drivers import claude, codex, gemini
 from workbench.drivers.fit import AgentProgram, Fit, fit
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
+from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage
 
-__all__ = ["PROGRAMS", "AgentProgram", "AgentSetup", "Configuration", "Fit", "ServerSetup", "fit"]
+__all__ = [
+    "PROGRAMS",
+    "AgentProgram",
+    "AgentSetup",
+    "Configuration",
+    "Fit",
+    "ModelAccess",
+    "ProgramFailure",
+    "ProgramStream",
+    "ProgramUsage",
+    "ServerSetup",
+    "fit",
+]
 
 PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
     {
@@ -23,10 +37,16 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             transports=frozenset({"stdio", "sse", "streamable-http"}),
             expands=re.compile(r"\$\{"),
             key="ANTHROPIC_API_KEY",
+            credentials=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
             limit=claude.limit,
             is_read_only=lambda limits: False,
             withheld=claude.withheld,
             configure=claude.configure,
+            route=lambda models, files: {},
+            streaming=claude.streaming,
+            stream=claude.ClaudeStream,
+            session_files=claude.session_files,
+            resumed=claude.resumed,
         ),
         "codex": AgentProgram(
             providers=("openai",),
@@ -34,10 +54,17 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             transports=frozenset({"stdio", "streamable-http"}),
             expands=None,
             key="CODEX_API_KEY",
+            credentials=("CODEX_API_KEY", "OPENAI_API_KEY"),
             limit=codex.limit,
             is_read_only=codex.is_read_only,
             withheld=codex.withheld,
             configure=codex.configure,
+            route=codex.route,
+            streaming=codex.streaming,
+            stream=codex.CodexStream,
+            session_files=codex.session_files,
+            resumed=codex.resumed,
+            limit_of_session=codex.limit_of_session,
         ),
         "gemini": AgentProgram(
             providers=("gemini",),
@@ -45,10 +72,16 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             transports=frozenset({"stdio", "sse", "streamable-http"}),
             expands=re.compile(r"\$(\{|\w)"),
             key="GEMINI_API_KEY",
+            credentials=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
             limit=gemini.limit,
             is_read_only=lambda limits: False,
             withheld=gemini.withheld,
             configure=gemini.configure,
+            route=lambda models, files: {},
+            streaming=gemini.streaming,
+            stream=gemini.GeminiStream,
+            session_files=gemini.session_files,
+            resumed=gemini.resumed,
         ),
     }
 )

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.stream import (
+    ANSWER_LIMIT,
+    Happening,
+    Note,
+    ProgramStream,
+    ProgramUsage,
+    ToolEnd,
+    ToolStart,
+    amount,
+    count,
+    first_match,
+    kind_of_status,
+    text_of,
+    time_of,
+)
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.program_tools import WRITING, ToolLimits, separated, tool_of, uses_of
+from workbench.rules.failures import FailureKind
 
 MCP = "mcp.json"
 PROMPT = "system_prompt.md"
@@ -123,3 +140,164 @@ def _server(setup: ServerSetup) -> dict[str, Any]:
     if server.cwd is not None:
         command, args = "/bin/sh", ["-c", _IN_DIRECTORY, "sh", server.cwd, command, *args]
     return {"type": "stdio", "command": command, "args": args, "env": server.env}
+
+
+# Its output.
+
+_FORMAT = "--output-format"
+_SERVER_TOOL = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
+_ERRORS = {
+    "authentication_failed": FailureKind.AUTH,
+    "oauth_org_not_allowed": FailureKind.AUTH,
+    "billing_error": FailureKind.REFUSED,
+    "invalid_request": FailureKind.REFUSED,
+    "model_not_found": FailureKind.REFUSED,
+    "rate_limit": FailureKind.LIMIT,
+    "overloaded": FailureKind.OVERLOADED,
+    "server_error": FailureKind.OVERLOADED,
+}
+"""Its words for errors of the provider, in `api_retry` and in answers that it makes itself."""
+_TEXTS = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (r"prompt is too long|context (window|limit)|conversation too long", FailureKind.CONTEXT),
+        (r"not logged in|invalid api key|please run /login|failed to authenticate|oauth token", FailureKind.AUTH),
+        (r"hit your .*limit|usage limit|rate limit|request rejected \(429\)", FailureKind.LIMIT),
+        (r"\b(529|5\d\d)\b.*(overloaded|error)|api error: 5\d\d|overloaded", FailureKind.OVERLOADED),
+        (r"unable to connect|connection (refused|error)|ECONNREFUSED|ENOTFOUND|credit balance", FailureKind.REFUSED),
+        (r"api error: 40[0-4]|issue with the selected model", FailureKind.REFUSED),
+    )
+)
+_SUBTYPES = {"error_max_turns": FailureKind.TURNS, "error_max_budget_usd": FailureKind.TURNS}
+_REASONS = {
+    "prompt_too_long": FailureKind.CONTEXT,
+    "max_turns": FailureKind.TURNS,
+    "aborted_tools": FailureKind.CRASHED,
+    "aborted_streaming": FailureKind.CRASHED,
+}
+
+
+def streaming(command: Sequence[str]) -> list[str]:
+    """The command of a profile, so that it writes what it does as it does it, as JSON."""
+    kept, skips = [], False
+    for word in command:
+        if not skips and word.partition("=")[0] not in (_FORMAT, "--verbose"):
+            kept.append(word)
+        skips = word == _FORMAT
+    return [*kept, f"{_FORMAT}=stream-json", "--verbose"]
+
+
+def session_files(session: str) -> str:
+    """A pattern of the file, below its home, that has a conversation."""
+    return f".claude/projects/*/{session}.jsonl"
+
+
+def resumed(command: Sequence[str], session: str, file: str) -> list[str]:
+    """The command that continues a conversation, whatever directory that was in."""
+    return [*command, f"--resume={file}"]
+
+
+class ClaudeStream(ProgramStream):
+    """The output of Claude Code with `--output-format=stream-json --verbose`."""
+
+    _has_key = False
+    """Whether it works with a key, which more tries do not renew, as they may a login."""
+
+    def read(self, message: Mapping[str, Any]) -> Iterator[Happening]:
+        """The events of one message."""
+        self.session = text_of(message.get("session_id")) or self.session
+        match message.get("type"):
+            case "assistant":
+                yield from self._assistant(message)
+            case "user":
+                yield from self._results(message["message"]["content"])
+            case "system" if message.get("subtype") == "init":
+                self._has_key = text_of(message.get("apiKeySource")).endswith("_API_KEY")
+            case "system" if message.get("subtype") == "api_retry":
+                yield from self._retry(message)
+            case "rate_limit_event":
+                self._limit(message["rate_limit_info"])
+            case "result":
+                self._result(message)
+
+    def _assistant(self, message: Mapping[str, Any]) -> Iterator[Happening]:
+        blocks = message["message"]["content"]
+        said = "\n".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text")
+        if error := message.get("error"):
+            self.note_trouble(self._kind(error, message.get("api_error_status"), said), said or str(error))
+        elif self.trouble is not None and self.trouble.kind is not FailureKind.CONTEXT:
+            self.trouble = None
+        if said:
+            yield Note(said)
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                yield _call(block)
+
+    def _results(self, blocks: Any) -> Iterator[Happening]:
+        for block in blocks if isinstance(blocks, list) else ():
+            if block.get("type") == "tool_result":
+                result = _plain(block.get("content"))
+                yield ToolEnd(block["tool_use_id"], result, block.get("is_error") is True)
+
+    def _retry(self, message: Mapping[str, Any]) -> Iterator[Happening]:
+        status, error = message.get("error_status"), text_of(message.get("error"))
+        kind = self._kind(error, status, "")
+        how = f"status {status}" if status else "no answer"
+        self.note_trouble(kind, f"The model's provider: {how}{f' ({error})' if error else ''}.")
+        self.is_hopeless = kind is FailureKind.AUTH and self._has_key
+        yield Note(f"[the provider: {how}; try {count(message.get('attempt')) or 1} failed]")
+
+    def _limit(self, info: Mapping[str, Any]) -> None:
+        if info.get("status") == "rejected":
+            self.note_trouble(FailureKind.LIMIT, "The usage limit is reached.", time_of(info.get("resetsAt")))
+
+    def _result(self, message: Mapping[str, Any]) -> None:
+        self.has_ended = True
+        self.usage = _usage(message)
+        said = text_of(message.get("result"))
+        subtype, reason = text_of(message.get("subtype")), text_of(message.get("terminal_reason"))
+        kind = _SUBTYPES.get(subtype) or _REASONS.get(reason)
+        if kind is None and message.get("is_error") is not True and subtype == "success" and reason in _COMPLETED:
+            self.answer, self.trouble = said[:ANSWER_LIMIT], None
+        elif kind is not None:
+            self.note_trouble(kind, said or reason or subtype)
+        else:
+            status = message.get("api_error_status")
+            known = self.trouble.kind if self.trouble else None
+            self.note_trouble(known or self._kind("", status, said), said or reason or subtype)
+
+    def _kind(self, error: Any, status: Any, said: str) -> FailureKind:
+        if kind := first_match(said, _TEXTS):
+            return kind
+        if isinstance(status, int):
+            return kind_of_status(status)
+        if kind := _ERRORS.get(text_of(error)):
+            return kind
+        return FailureKind.FAILED if said else FailureKind.REFUSED  # no status: no connection
+
+
+_COMPLETED = ("completed", "")
+
+
+def _call(block: Mapping[str, Any]) -> ToolStart:
+    name = text_of(block.get("name"))
+    server = _SERVER_TOOL.fullmatch(name)
+    return ToolStart(block["id"], server[2] if server else name, block.get("input"), server[1] if server else None)
+
+
+def _plain(content: Any) -> Any:
+    """The content of a tool's result: a text where it is only that."""
+    if isinstance(content, list) and all(block.get("type") == "text" for block in content):
+        return "\n".join(text_of(block.get("text")) for block in content)
+    return content
+
+
+def _usage(message: Mapping[str, Any]) -> ProgramUsage:
+    usage = message.get("usage") or {}
+    cached = count(usage.get("cache_read_input_tokens")) or 0
+    plain, written = count(usage.get("input_tokens")), count(usage.get("cache_creation_input_tokens")) or 0
+    since = message.get("model_usage_since_last_result")
+    costs = [amount(one.get("costUSD")) for one in since.values()] if isinstance(since, dict) else []
+    cost = sum(cost for cost in costs if cost is not None) if costs else amount(message.get("total_cost_usd"))
+    inputs = None if plain is None else plain + cached + written
+    return ProgramUsage(inputs, cached, count(usage.get("output_tokens")), cost)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from re import Pattern
 from typing import Any
 
-from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup, unattended
+from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup, unattended
+from workbench.drivers.stream import ProgramStream
 from workbench.errors import BadInput
 from workbench.rules.definitions.model import Definition, ModelSettings
 from workbench.rules.definitions.program_tools import ToolLimits
@@ -21,7 +22,7 @@ STEERING = ("model", "maxChatTurns", "maxOutputTokens", "temperature", "topP")
 
 @dataclass(frozen=True, slots=True)
 class AgentProgram:
-    """A program that runs an LLM agent.
+    """A program that runs an LLM agent: how it is configured and started, read, and resumed.
 
     Args:
         providers: the providers whose models it can use, the usual one first.
@@ -29,10 +30,18 @@ class AgentProgram:
         transports: the types of MCP servers that it can use.
         expands: matches what it replaces by variables of its environment, in its configuration of servers.
         key: the variable that holds its provider's key.
+        credentials: the variables that may hold a key or a login, the first of which that is set counts.
         limit: from the command of a profile, and limits of the program's own tools, to the command that keeps them.
         is_read_only: whether it keeps limits only if it can write nothing but its scratch directory.
         withheld: what of allowed tools it cannot give, because it cannot keep the limits otherwise.
         configure: from a setup, its scratch directory and its profile's files to how it is started.
+        route: the files, besides variables, with which it asks the server for models instead of the provider.
+        streaming: from the command of a profile to one that writes as JSON, line by line, what it does.
+        stream: reads that.
+        session_files: from the id of a conversation to a pattern of the file below its home that has it.
+        limit_of_session: from the end of that file's text to when the usage limit ends of which it tells, in seconds
+            since 1970.
+        resumed: from a command, the id of a conversation and the path of its file, to one that continues it.
     """
 
     providers: tuple[str, ...]
@@ -40,10 +49,17 @@ class AgentProgram:
     transports: frozenset[str]
     expands: Pattern[str] | None
     key: str
+    credentials: tuple[str, ...]
     limit: Callable[[Sequence[str], ToolLimits], list[str]]
     is_read_only: Callable[[ToolLimits], bool]
     withheld: Callable[[ToolLimits], Iterable[str]]
     configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
+    route: Callable[[ModelAccess, Mapping[str, str]], Mapping[str, str]]
+    streaming: Callable[[Sequence[str]], list[str]]
+    stream: type[ProgramStream]
+    session_files: Callable[[str], str]
+    resumed: Callable[[Sequence[str], str, str], list[str]]
+    limit_of_session: Callable[[str], float | None] = lambda text: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
+from workbench.drivers.stream import (
+    ANSWER_LIMIT,
+    Happening,
+    Note,
+    ProgramFailure,
+    ProgramStream,
+    ProgramUsage,
+    ToolEnd,
+    ToolStart,
+    count,
+    kind_of_status,
+    text_of,
+)
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.program_tools import ToolLimits, to_gemini, tool_of
+from workbench.rules.failures import FailureKind
 
 CONFIG = ".gemini/settings.json"
 PROMPT = "system_prompt.md"
@@ -72,3 +87,135 @@ def _server(setup: ServerSetup) -> dict[str, Any]:
     if setup.refused:
         found["excludeTools"] = list(setup.refused)
     return found | {"trust": True}
+
+
+# Its output.
+
+_FORMATS = ("--output-format", "-o")
+_STATUSES = {
+    41: FailureKind.AUTH,
+    53: FailureKind.TURNS,
+    145: FailureKind.AUTH,
+    146: FailureKind.REFUSED,
+    147: FailureKind.AUTH,
+    148: FailureKind.REFUSED,
+    173: FailureKind.LIMIT,
+    244: FailureKind.OVERLOADED,
+    247: FailureKind.OVERLOADED,
+}
+"""Its exit statuses: those of HTTP, of which the last eight bits are left, and its own."""
+_CONTEXT = re.compile(
+    r"token count|context window|exceeds? the maximum number of tokens|input is too long", re.IGNORECASE
+)
+_RETRY = re.compile(r"Attempt \d+ failed(?: with status (\d+))?")
+_NO_CONNECTION = re.compile(r"fetch failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ECONNRESET")
+_RETRY_AFTER = re.compile(r"retry after (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
+_DAY = re.compile(r"PerDay|daily quota", re.IGNORECASE)
+DAY_SECONDS = 3_600.0
+"""A daily quota is asked about again after an hour: nobody says when the day of the provider ends."""
+
+
+def streaming(command: Sequence[str]) -> list[str]:
+    """The command of a profile, so that it writes what it does as it does it, as JSON."""
+    kept, skips = [], False
+    for word in command:
+        if not skips and word.partition("=")[0] not in _FORMATS:
+            kept.append(word)
+        skips = word in _FORMATS
+    return [*kept, "--output-format=stream-json"]
+
+
+def session_files(session: str) -> str:
+    """A pattern of the file, below its home, that has a conversation."""
+    return f".gemini/tmp/*/chats/session-*-{session[:8]}.jsonl"
+
+
+def resumed(command: Sequence[str], session: str, file: str) -> list[str]:
+    """The command that continues a conversation, whatever directory that was in; it gets a new id."""
+    return [*command, f"--session-file={file}"]
+
+
+class GeminiStream(ProgramStream):
+    """The output of Gemini CLI with `--output-format=stream-json`."""
+
+    _said = ""
+    """What the model has said since the last tool, and how much of it is told."""
+    _told = 0
+
+    def read(self, message: Mapping[str, Any]) -> Iterator[Happening]:
+        """The events of one message."""
+        match message.get("type"):
+            case "init":
+                self.session = text_of(message.get("session_id")) or self.session
+            case "message" if message.get("role") == "assistant":
+                yield from self._message(text_of(message.get("content")))
+            case "tool_use":
+                yield from self._tell()
+                self._said, self._told, self.trouble = "", 0, None
+                tool, server = self._server_of(text_of(message.get("tool_name")))
+                yield ToolStart(message["tool_id"], tool, message.get("parameters"), server)
+            case "tool_result":
+                error = message.get("error") or {}
+                failed = message.get("status") != "success"
+                result = message.get("output") or text_of(error.get("message"))
+                yield ToolEnd(message["tool_id"], result, failed)
+            case "error":
+                yield Note(f"[{text_of(message.get('message'))}]")
+            case "result":
+                yield from self._tell()
+                self._result(message)
+
+    def hear_error(self, line: str) -> Iterator[Happening]:
+        """The events of a line of its standard error, where it tells of retries, and of much else."""
+        retry = _RETRY.search(line)
+        if retry or _NO_CONNECTION.search(line):
+            kind = kind_of_status(int(retry[1])) if retry and retry[1] else FailureKind.REFUSED
+            self.note_trouble(kind, line, self._until(line))
+            yield from super().hear_error(f"[{line.strip()}]")
+        elif until := self._until(line):
+            self.note_trouble(FailureKind.LIMIT, line, until)
+
+    def end(self, status: int) -> ProgramFailure | None:
+        """How the run ended: its exit status says more than its output."""
+        known = _STATUSES.get(status)
+        said = self.trouble.message if self.trouble else ""
+        if status == 144 or (self.trouble and _CONTEXT.search(said)):
+            known = FailureKind.CONTEXT if _CONTEXT.search(said) else FailureKind.REFUSED
+        if known is not None:
+            self.note_trouble(known, said, self.trouble.until if self.trouble else None)
+        return super().end(status)
+
+    def _message(self, content: str) -> Iterator[Happening]:
+        self.trouble = None
+        self._said = (self._said + content)[:ANSWER_LIMIT]
+        self.answer = self._said
+        if "\n" in content:
+            yield from self._tell(self._said.rindex("\n"))
+
+    def _tell(self, end: int | None = None) -> Iterator[Happening]:
+        text, self._told = self._said[self._told : end], len(self._said) if end is None else end
+        yield Note(text)
+
+    def _result(self, message: Mapping[str, Any]) -> None:
+        self.has_ended = True
+        stats = message.get("stats") or {}
+        tokens = [count(stats.get(name)) for name in ("input_tokens", "cached", "output_tokens")]
+        self.usage = ProgramUsage(tokens[0], tokens[1], tokens[2])
+        if message.get("status") == "success":
+            self.trouble = None
+            return
+        said = text_of((message.get("error") or {}).get("message"))
+        known = self.trouble.kind if self.trouble else FailureKind.FAILED
+        self.note_trouble(FailureKind.CONTEXT if _CONTEXT.search(said) else known, said, self._until(said))
+
+    def _until(self, said: str) -> float | None:
+        if found := _RETRY_AFTER.search(said):
+            return self.clock() + float(found[1])
+        return self.clock() + DAY_SECONDS if _DAY.search(said) else None
+
+    def _server_of(self, name: str) -> tuple[str, str | None]:
+        """The name of a tool, and of its MCP server: both may contain what stands between them."""
+        for server in sorted(self.servers, key=len, reverse=True):
+            if name.startswith(f"mcp_{server}_"):
+                return name.removeprefix(f"mcp_{server}_"), server
+        return name, None

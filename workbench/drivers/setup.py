@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.rules.definitions.mcp_servers import HttpServer, McpServer, StdioServer, ToolRule, asks_first
 from workbench.rules.definitions.program_tools import ToolLimits
+from workbench.rules.models.upstream import PROVIDERS
 
 UNATTENDED = ("always", "agent")
 """Values of `include` with which a tool is offered without a person's choice."""
@@ -77,6 +78,30 @@ class Configuration:
     arguments: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccess:
+    """Where commands ask for models: at the server, with a token of their attempt instead of the person's key.
+
+    Args:
+        url: the server's address.
+        providers: those that the server answers for.
+    """
+
+    url: str
+    providers: Sequence[str]
+    token: str = field(repr=False)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which the providers' clients are told."""
+        addresses = {name: f"{self.url}/models/{name}" for name in self.providers}
+        return {
+            variable: value
+            for name, address in addresses.items()
+            for variable, value in PROVIDERS[name].box_environment(address, self.token).items()
+        }
 
 
 def unattended(server: StdioServer | HttpServer, permission: str) -> ServerSetup | None:

@@ -33,7 +33,7 @@ from workbench.git.included import IncludedFile
 from workbench.git.integration import Integration
 from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
-from workbench.git.repository import FileChange, Repository, Size
+from workbench.git.repository import FileChange, FileContent, Repository, Size
 from workbench.git.resolution import Resolution
 from workbench.git.run import CommitIdentity, Wrap
 
@@ -42,6 +42,7 @@ __all__ = [
     "Commit",
     "CommitIdentity",
     "FileChange",
+    "FileContent",
     "FileDiff",
     "IncludedFile",
     "Integration",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +36,8 @@ class Checkout:
 
     So every git command goes through `wrap`, which confines it to what the worker may do anyway, and its output is not
     trusted. `environment` holds its variables, besides those of git (None: those of this process); `limit` is in
-    seconds. `seen_at` is the path of the worktree in its box (None: the same).
+    seconds. `seen_at` is the path of the worktree in its box (None: the same), and `told` changes paths there
+    in messages to those here.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class Checkout:
     environment: Mapping[str, str] | None = None
     limit: float = 600.0
     seen_at: Path | None = None
+    told: Callable[[str], str] = str
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch (None: detached HEAD) and the commit (None: no commit yet)."""
@@ -418,7 +420,7 @@ class Checkout:
             bound=bound,
             then=then,
         )
-        return result.expect(ok)
+        return replace(result, err=self.told(result.err)).expect(ok)
 
 
 def _filter_patterns(names: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from secrets import token_hex
 
@@ -33,6 +34,11 @@ _OWN = {
     "maintenance.auto": "false",
     "receive.denyCurrentBranch": "refuse",
 }
+_LITTER = (
+    *("__pycache__/", "*.pyc", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", ".ipynb_checkpoints/"),
+    *(".DS_Store", "node_modules/"),
+)
+"""Patterns of files that programs leave behind and nobody commits on purpose."""
 _MAX_DEPTH = 5
 """How many levels of alternates git follows."""
 _WHOLE = ("core.splitIndex=false", "core.sparseCheckout=false", "core.untrackedCache=false", "index.sparse=false")
@@ -59,6 +65,20 @@ def fill(repository: Plumbing, path: Path, git_dir: Path, commit: str) -> None:
     env = {**places, **_as_variables(disabled(filters(repository)))}
     options = ("read-tree", "--reset", "-u", "--no-recurse-submodules", commit)
     repository.write(*options, settings=_WHOLE, env=env, limit=repository.checkout_limit)
+    _exclude_litter(repository, git_dir, places)
+
+
+def _exclude_litter(repository: Plumbing, git_dir: Path, places: Mapping[str, str]) -> None:
+    """Have git ignore litter in the new worktree, but for kinds that the project itself tracks files of.
+
+    The rules come before the user's own, which may take them back.
+    """
+    options = ("--cached", "--ignored", "-z", *(f"--exclude={pattern}" for pattern in _LITTER))
+    tracked = repository.write("ls-files", *options, env={**places, "GIT_OPTIONAL_LOCKS": "0"}).fields
+    names = {name for path in tracked for name in os.fsdecode(path).split("/")}
+    rules = [pattern for pattern in _LITTER if not any(fnmatchcase(name, pattern.rstrip("/")) for name in names)]
+    file = git_dir / "info" / "exclude"
+    file.write_bytes("".join(f"{rule}\n" for rule in rules).encode() + file.read_bytes())
 
 
 def filters(repository: Plumbing) -> list[str]:

@@ -43,6 +43,8 @@ def find(repository: Plumbing, patterns: Sequence[str], most_bytes: int) -> list
     """
     if not patterns:
         return []
+    for pattern in patterns:  # git lists no devices, so one that is named would be left out without a word
+        list(_check(repository.root, pattern.strip("/"), is_listed=False))
     ignored = set(repository.read(*_LISTED, "--exclude-standard").fields)
     chosen = repository.read(*_LISTED, *(f"--exclude={pattern}" for pattern in patterns)).fields
     files = [file for path in chosen if path in ignored for file in _check(repository.root, os.fsdecode(path))]
@@ -59,13 +61,14 @@ def find(repository: Plumbing, patterns: Sequence[str], most_bytes: int) -> list
     return files
 
 
-def _check(root: Path, path: str) -> Iterator[IncludedFile]:
+def _check(root: Path, path: str, is_listed: bool = True) -> Iterator[IncludedFile]:
+    """The file or link at a path that git lists, or that a pattern names; any other kind of file is refused."""
     parts = PurePosixPath(path).parts
     if any(part in _OWN for part in parts):
         return
     try:
         facts = os.lstat(root / path)
-    except FileNotFoundError:
+    except (OSError, ValueError):  # gone meanwhile, or a pattern
         return
     if stat.S_ISLNK(facts.st_mode):
         target = Path(os.path.normpath(Path(path).parent / (root / path).readlink()))
@@ -74,7 +77,7 @@ def _check(root: Path, path: str) -> Iterator[IncludedFile]:
         yield IncludedFile(path, 0)
     elif stat.S_ISREG(facts.st_mode):
         yield IncludedFile(path, facts.st_size)
-    else:
+    elif is_listed or not stat.S_ISDIR(facts.st_mode):
         what = "a repository of its own" if stat.S_ISDIR(facts.st_mode) else "no file: a device, socket or pipe"
         raise _refused(path, f"is {what}. Leave it out of include")
 

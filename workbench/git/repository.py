@@ -47,6 +47,15 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
+class FileContent:
+    """A file as a branch has it: how many bytes, and whether git takes it for binary."""
+
+    path: str
+    bytes: int
+    binary: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
     """Commits, changed files, and the bytes that their objects take on the disk."""
 
@@ -139,6 +148,27 @@ class Repository(Plumbing):
         base = self.merge_base(ours, theirs) or self.empty_tree()
         rows = self.read("diff-tree", "-r", "--numstat", *PATCH_FREE, base, theirs).fields
         return [_file_change(row) for row in rows]
+
+    def contents(self, target: str, branch: str) -> list[FileContent]:
+        """The files that `branch` added or changed since it forked from `target`; links to other commits are left out.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        ours, theirs = self.commit(target), self.commit(branch)
+        base = self.merge_base(ours, theirs) or self.empty_tree()
+        shape = ("--raw", "--numstat", "--no-abbrev", "--diff-filter=AMT", *PATCH_FREE)
+        fields = self.read("diff-tree", "-r", *shape, base, theirs).fields
+        blobs = {path: facts.split(b" ")[3] for facts, path in _pairs(fields)}
+        counts = (row.split(b"\t", 2) for row in fields[2 * len(blobs) :])
+        binary = {path for added, _, path in counts if added == b"-"}
+        sizes = self.read("cat-file", "--batch-check=%(objecttype) %(objectsize)", stdin=b"\n".join(blobs.values()))
+        answers = zip(blobs, sizes.text.splitlines(), strict=True)
+        return [
+            FileContent(displayed(path), int(answer.removeprefix("blob ")), path in binary)
+            for path, answer in answers
+            if answer.startswith("blob ")
+        ]
 
     def bare_links(self, target: str, branch: str) -> list[str]:
         """The paths that `branch` made links to commits of other repositories since it forked, without a submodule.
@@ -353,7 +383,7 @@ class Repository(Plumbing):
         repository, this repository, and git's record of it here. What a worker wrote there is not trusted.
 
         Args:
-            ignored: paths in the worktree that git ignores from now on, besides the state directory.
+            ignored: paths in the worktree that git ignores from now on.
         """
         worktrees.anchor(self, path, git_dir, ignored)
 
@@ -464,6 +494,15 @@ class Repository(Plumbing):
     def ask(self, *arguments: str, bound: Bound) -> GitResult:
         """Run git without optional locks and accept any exit code; for other modules of this package."""
         return self.write(*arguments, ok=None, env={"GIT_OPTIONAL_LOCKS": "0"}, bound=bound)
+
+
+def _pairs(fields: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The facts and the path of each change at the beginning of the output of ``--raw -z``."""
+    rows = iter(fields)
+    for facts in rows:
+        if not facts.startswith(b":"):
+            return
+        yield facts, next(rows)
 
 
 def _file_change(row: bytes) -> FileChange:

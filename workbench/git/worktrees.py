@@ -17,7 +17,6 @@ from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.opening import common_dir
 from workbench.git.plumbing import Plumbing
 from workbench.git.submodules import MODULES
-from workbench.state.root import state_around
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -84,9 +83,7 @@ def anchor(repository: Plumbing, path: Path, git_dir: Path, ignored: Iterable[st
         """Without the worktree's path, which earlier versions wrote."""
         return "\n".join(line for line in text.split("\n") if not _leads(line.strip(), "worktree = ", path))
 
-    state, root = state_around(git_dir), _resolve(repository.root)
-    own = [os.path.relpath(state, root)] if state and state.is_relative_to(root) else []
-    rules = [f"/{_literal(name)}" for name in (*own, *ignored)]
+    rules = [f"/{_literal(name)}" for name in ignored]
 
     def exclude(text: str) -> str:
         missing = [rule for rule in rules if rule not in text.split("\n")]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workbench.koi.node import Node
     from workbench.ops.running_calls import RunningCalls
     from workbench.process import ProcessTable
+    from workbench.providers.gateway import GatewayState
     from workbench.providers.running import RunningAnswers
     from workbench.state.settings import Settings
     from workbench.store.feed import Feed
@@ -49,6 +50,7 @@ class Ctx(NamedTuple):
     allowlist: Allowlist
     definitions: Registry
     answers: RunningAnswers
+    gateway: GatewayState
     secrets: KnownSecrets
     """What no record shows."""
     running_calls: RunningCalls

@@ -20,7 +20,6 @@ MOST_PORTS = 64
 """The most ports that the patterns of one box may have: each is listened on."""
 
 LOOPBACK = ("127.0.0.1", "::1")
-NO_ADDRESS = "its name has no address"
 
 IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network
@@ -92,33 +91,61 @@ class HostRefusal:
     """A host that a box did not reach.
 
     Args:
+        code: one of `REMEDIES`.
         host: its name or address.
         port: None if its name was looked up only.
-        why: a clause such as "it is not among the hosts of its box".
-        opens: the setting that opens it, if there is one: ``network`` or ``private``.
+        why: a clause such as "its name has no address".
     """
 
+    code: str
     host: str
     port: int | None
     why: str
-    opens: str | None = None
+
+    @property
+    def opens(self) -> str | None:
+        """The setting that opens it, if there is one."""
+        return {"HOST_NOT_ALLOWED": "network", "HOST_NOT_PUBLIC": "private"}.get(self.code)
 
     @property
     def what(self) -> str:
         """What was refused, and why, as a sentence without its end."""
         place = self.host if self.port is None else _joined(self.host, self.port)
-        return f"{place} cannot be reached, because {self.why}"
+        return f"{self.code}: {place} cannot be reached, because {self.why}"
 
     @property
     def remedy(self) -> str:
-        """What opens it, or else what to look at."""
-        if self.opens is None:
-            return "check how it is written, and whether this machine reaches it"
-        return f'the setting {self.opens} opens it, with "{_joined(self.host, self.port or DEFAULT_PORT)}"'
+        """What opens it, or else what to do."""
+        return REMEDIES[self.code].format(pattern=_joined(self.host, self.port or DEFAULT_PORT))
 
     def __str__(self) -> str:
-        """What was refused, why, and what opens it, in one sentence."""
+        """What was refused, why, and what to do, in one sentence."""
         return f"{self.what}: {self.remedy}."
+
+
+REMEDIES = {
+    "HOST_NOT_ALLOWED": 'the setting network opens it, with "{pattern}"',
+    "HOST_NOT_PUBLIC": 'the setting private opens it, with "{pattern}"',
+    "HOST_NOT_FOUND": "check how it is written, and whether this machine finds it",
+    "HOST_UNREACHABLE": "check whether this machine reaches it",
+    "TOO_MANY_CONNECTIONS": "the setting confinement_connections allows more",
+}
+"""The codes of refusals, and what is to be done."""
+
+
+def not_allowed(host: str, port: int | None) -> HostRefusal:
+    """The refusal of a host that no rule names."""
+    return HostRefusal("HOST_NOT_ALLOWED", host, port, "it is not among the hosts of the box")
+
+
+def not_found(host: str, port: int | None) -> HostRefusal:
+    """The refusal of a name without addresses."""
+    return HostRefusal("HOST_NOT_FOUND", host, port, "its name has no address")
+
+
+def too_many(connections: int) -> HostRefusal:
+    """The refusal of a connection besides so many others."""
+    return HostRefusal("TOO_MANY_CONNECTIONS", "another host", None, f"there are {connections} connections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +194,11 @@ class HostRules:
         return rules
 
     @property
+    def opens_hosts(self) -> bool:
+        """Whether hosts are named that may be reached."""
+        return bool(self._open)
+
+    @property
     def ports(self) -> frozenset[int]:
         """All ports at which something may be reached."""
         return self.connect | self.forward | {pattern.port for pattern in self._open if pattern.port}
@@ -191,23 +223,19 @@ class HostRules:
         if port in self.forward and _is_loopback(host):
             return None
         if not self.permits(host, port):
-            return HostRefusal(host, port, "it is not among the hosts of the box", "network")
+            return not_allowed(host, port)
         if not addresses:
-            return HostRefusal(host, port, NO_ADDRESS)
+            return not_found(host, port)
         closed = [address for address in addresses if not self._may_dial(host, port, ip_address(address))]
         if not closed:
             return None
         if closed == [host]:
-            return HostRefusal(host, port, "this address is not public", "private")
-        return HostRefusal(host, port, f"it has the address {closed[0]}, which is not public", "private")
+            return HostRefusal("HOST_NOT_PUBLIC", host, port, "this address is not public")
+        return HostRefusal("HOST_NOT_PUBLIC", host, port, f"it has the address {closed[0]}, which is not public")
 
     def refuse_name(self, name: str) -> HostRefusal | None:
         """Why a name may not be looked up; None if it may."""
-        return (
-            None
-            if self.permits_name(name)
-            else HostRefusal(name, None, "it is not among the hosts of the box", "network")
-        )
+        return None if self.permits_name(name) else not_allowed(name, None)
 
     def _may_dial(self, host: str, port: int, address: IPAddress) -> bool:
         if any(

@@ -123,8 +123,9 @@ def next_step(*, source_moved: bool, target_moved: bool, gates: Iterable[str], d
 
 
 def with_lines(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What an approval shows, with `decides`: the three lines that every shell shows before a merge."""
-    return {**payload, "decides": [_tasks_line(payload), _gates_line(payload), _checks_line(payload)]}
+    """What an approval shows, with `decides`: the lines that every shell shows before a merge."""
+    lines = [_tasks_line(payload), _gates_line(payload), _checks_line(payload), _files_line(payload)]
+    return {**payload, "decides": list(filter(None, lines))}
 
 
 def _tasks_line(payload: Mapping[str, Any]) -> str:
@@ -166,6 +167,17 @@ def _checks_line(payload: Mapping[str, Any]) -> str:
         f"protected parts have changed: {named(changed)}" if changed else "protected parts are unchanged",
     ]
     return f"Checks: {'; '.join(filter(None, parts))}."
+
+
+def _files_line(payload: Mapping[str, Any]) -> str:
+    """The files that rarely belong into a commit; empty without any."""
+    large, binary = payload.get("large", 0), payload.get("binary", 0)
+    sizes = [f"{file['path']} {file['bytes'] / 1e6:,.1f} MB" for file in payload.get("large_files", ())]
+    parts = [
+        large and f"{large:,} large ({named(sizes, large)})",
+        binary and f"{binary:,} binary ({named(payload['binary_files'], binary)})",
+    ]
+    return f"Files: {'; '.join(filter(None, parts))}." if large or binary else ""
 
 
 def named(items: Sequence[Any], total: int = 0) -> str:

@@ -22,7 +22,7 @@ FILLED_IN = frozenset(
     {
         *("prompt", "prompt_file", "persona", "persona_file", "task_file", "result_file", "mcp_config", "scratch"),
         *("worktree", "project", "title", "description", "task_id", "attempt", "agent_id", "function", "caller"),
-        *("python", "url", "mcp_url", "token", "system_prompt", "system_prompt_file"),
+        *("python", "url", "mcp_url", "token", "system_prompt", "system_prompt_file", "previous"),
     }
 )
 """The placeholders of templates."""
@@ -72,6 +72,8 @@ class Profile(BaseModel):
         connect: TCP ports that it may connect to; ``server`` is Workbench's own.
         read: additional paths that it may read.
         program: the program that it starts, if Workbench can configure that one for a definition.
+        driver: whose output its command writes, which tells what it does and how it ended; ``text``: any text. None:
+            that of `program`, which is then started so that it writes it, or text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -92,6 +94,12 @@ class Profile(BaseModel):
     connect: list[Annotated[int, Field(gt=0, lt=65_536)] | Literal["server"]] = []
     read: Annotated[list[str], Field(max_length=100)] = []
     program: Literal["claude", "codex", "gemini"] | None = None
+    driver: Literal["claude", "codex", "gemini", "text"] | None = None
+
+    @property
+    def stream(self) -> str | None:
+        """The program whose output its command writes; None: any text."""
+        return None if self.driver == "text" else self.driver or self.program
 
     @property
     def templates(self) -> list[str]:

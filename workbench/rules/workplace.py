@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from workbench.errors import BadInput
+from workbench.rules.hosts import HostPattern
 from workbench.rules.profile import RESERVED
 
 MOST_ITEMS = 100
@@ -27,8 +28,6 @@ OPENING = ("include", "read", "environment", "setup", "env", "gpu", "network", "
 """Keys that give a command more than a commit's files; `hide` opens when it loses a path."""
 _UNITS = {"": 1, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d{1,15})([kMG]?)i?B?")
-_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
-_ADDRESS = re.compile(r"\[?[0-9A-Fa-f:.]+\]?(/\d{1,3})?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN = (".git", ".aiswarm")
 
@@ -47,8 +46,7 @@ class Workplace:
         env: variables of commands; a value may be a reference to a secret, such as ``env://NAME``.
         shm: the size of ``/dev/shm`` in bytes.
         gpu: how many GPUs commands may use.
-        network: hosts by name, such as ``pypi.org:443`` or ``*.example.org:443``.
-        private: hosts and networks that may be reached although their addresses are not public.
+        network, private: hosts by name, such as ``pypi.org:443`` or ``*.example.org:443``; see `HostRules`.
         hide: paths that no command may read, even below one that is open.
         sources: by key, the level that set it; a key that is not here has its default.
         withheld: by key, the level that asked for more than was trusted.
@@ -107,7 +105,7 @@ class Workplace:
         before = Workplace()
         keys = [key for key in OPENING if opens(key, getattr(before, key), getattr(self, key))]
         values = {key: tuple(self.env) if key == "env" else getattr(self, key) for key in keys}
-        return [f"{key}: {shown(value)} ({self.sources[key]})" for key, value in values.items()]
+        return [f"{key}: {as_line(value)} ({self.sources[key]})" for key, value in values.items()]
 
     @property
     def warnings(self) -> list[str]:
@@ -124,7 +122,7 @@ _REMEDY = {
 }
 
 
-def shown(value: Any) -> str:
+def as_line(value: Any) -> str:
     """The value of a key in one line."""
     if isinstance(value, Mapping):
         value = [f"{name}={text}" for name, text in value.items()]
@@ -160,7 +158,7 @@ def parse(values: Mapping[str, Any], where: str) -> dict[str, Any]:
         where: names the level in errors, such as ``The definition``.
 
     Raises:
-        BadInput: ``BAD_WORKPLACE``: names the key, and says what is wrong.
+        BadInput: ``BAD_WORKPLACE``, ``BAD_HOST_PATTERN``: names the key, and says what is wrong.
     """
     checked: dict[str, Any] = {}
     for key, value in values.items():
@@ -172,6 +170,8 @@ def parse(values: Mapping[str, Any], where: str) -> dict[str, Any]:
             checked[key] = _CHECKS[key](value)
         except ValueError as error:
             raise _bad(where, key, str(error)) from None
+        except BadInput as error:
+            raise error.with_message(f"{where}: {key}: {error.message}", key=key) from None
     return checked
 
 
@@ -293,26 +293,8 @@ def _variables(value: Any) -> dict[str, str]:
 def _hosts(value: Any) -> tuple[str, ...]:
     hosts = _texts(value)
     for host in hosts:
-        name, colon, port = host.partition(":")
-        if not _HOST.fullmatch(name) or (colon and not _is_port(port)):
-            raise ValueError(
-                f"{host!r} is no host, such as pypi.org:443 or *.example.org:443, without a scheme or path"
-            )
+        HostPattern.parse(host)
     return hosts
-
-
-def _places(value: Any) -> tuple[str, ...]:
-    places = _texts(value)
-    for place in places:
-        name, colon, port = place.partition(":")
-        is_host = _HOST.fullmatch(name) and (not colon or _is_port(port))
-        if not is_host and not _ADDRESS.fullmatch(place):
-            raise ValueError(f"{place!r} is no host, address or network, such as 10.0.0.0/8 or nas.local:445")
-    return places
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65_536
 
 
 def _number(least: float, most: float, kind: type[int] | type[float]) -> Callable[[Any], Any]:
@@ -368,7 +350,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "shm": _bytes,
         "gpu": _number(0, MOST_GPUS, int),
         "network": _hosts,
-        "private": _places,
+        "private": _hosts,
         "hide": _paths,
     }
 )

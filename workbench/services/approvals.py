@@ -284,7 +284,8 @@ async def list_approvals(
         Status | Literal["decided"] | None, Field(description="Only approvals in this state; null: all.")
     ] = "pending",
     kind: Annotated[
-        str | None, Field(description="Only registration, integration, trust, tool_call, peer_call or question.")
+        str | None,
+        Field(description="Only registration, integration, trust, tool_call, peer_call, question or failure."),
     ] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
@@ -301,7 +302,8 @@ async def list_decided_approvals(
     ctx: Ctx,
     search: Search = None,
     kind: Annotated[
-        str | None, Field(description="Only registration, integration, trust, tool_call, peer_call or question.")
+        str | None,
+        Field(description="Only registration, integration, trust, tool_call, peer_call, question or failure."),
     ] = None,
     decision: Annotated[Verdict | None, Field(description="Only those decided like this.")] = None,
     limit: Limit = 50,

@@ -31,6 +31,7 @@ from workbench.model import Level
 from workbench.ops import ANONYMOUS, Caller
 from workbench.rules import access
 from workbench.rules.access import LOOPBACK
+from workbench.rules.models.upstream import error_body, token_in
 from workbench.rules.token_bucket import TokenBucket
 from workbench.shells.connections import PEER, ConnectedPeer
 from workbench.shells.origins import jupyter_origins, parse_origin
@@ -42,6 +43,8 @@ T = TypeVar("T")
 SUBPROTOCOL = "wb.v1"
 ACCESS_HEADER = "X-Workbench-Access"
 HEALTH = ("/health", "/healthz")
+MODELS = "/models"
+"""Before the endpoints that stand in for providers of models; their requests carry a token for nothing else."""
 KOI = "/koi-net"
 """Before the endpoints of a KOI node."""
 _TRAIT_CALL = re.compile(r"/agents/[^/]+/tools/call/")
@@ -94,7 +97,7 @@ class RequestGate:
         address, is_signed = _peer(scope), _is_signed(scope, headers)
         try:
             _check_access(address, headers, self.workbench.settings, is_signed=is_signed)
-            caller = await self._identify(headers)
+            caller = await self._identify(scope, headers)
         except Unauthenticated:
             self._strangers.spend(address)
             raise
@@ -109,7 +112,9 @@ class RequestGate:
         client, connection = client_name(headers.get("user-agent", "")), _connection(scope)
         return replace(caller, address=address, client=client, connection=connection)
 
-    async def _identify(self, headers: Headers) -> Caller:
+    async def _identify(self, scope: Scope, headers: Headers) -> Caller:
+        if scope["path"].startswith(f"{MODELS}/"):
+            return await self.workbench.identify_for_models(token_in(headers), scope["path"].split("/")[2])
         token = _bearer(headers) or _offered(headers, "bearer.")
         return ANONYMOUS if token is None else await self.workbench.identify(token)
 
@@ -154,7 +159,18 @@ async def refuse(error: WorkbenchError, scope: Scope, receive: Receive, send: Se
     if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008, "reason": error.code})
         return
+    if scope["type"] == "http" and scope["path"].startswith(f"{MODELS}/"):
+        await models_failure(scope["path"].split("/")[2], error)(scope, receive, send)
+        return
     await failure(error)(scope, receive, send)
+
+
+def models_failure(provider: str, error: WorkbenchError) -> JSONResponse:
+    """The response for an error, as the clients of a provider read it."""
+    headers = {"X-Should-Retry": "false"}
+    if (seconds := error.details.get("retry_after_seconds")) is not None:
+        headers = {"Retry-After": str(seconds)}
+    return JSONResponse(error_body(provider, error.status, error.code, error.message), error.status, headers)
 
 
 def failure(error: WorkbenchError) -> JSONResponse:

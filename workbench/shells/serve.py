@@ -27,6 +27,7 @@ from workbench.shells.gate import RequestGate, check_address
 from workbench.shells.http import app as http
 from workbench.shells.listen import listen, netloc
 from workbench.shells.mcp.on_demand import OnDemand
+from workbench.shells.models.gateway import Gateway
 from workbench.shells.websocket import endpoint
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
@@ -43,12 +44,15 @@ HANDOVER_SECONDS = 10
 log = logging.getLogger(__name__)
 
 
-def application(workbench: Workbench, mcp: ASGIApp, stopping: asyncio.Event, connections: ServerConnections) -> ASGIApp:
+def application(
+    workbench: Workbench, mcp: ASGIApp, gateway: Gateway, stopping: asyncio.Event, connections: ServerConnections
+) -> ASGIApp:
     """The ASGI application with every endpoint; calls that wait are answered when `stopping` is set."""
     routes = [  # they are tried one after the other, and most requests are MCP's
         Route("/mcp", endpoint=mcp),
         *endpoint.routes(workbench, connections.most_anonymous),
         *koi.routes(workbench),
+        gateway.route,
         *http.routes(workbench, stopping),
     ]
     handlers = {HTTPException: http.no_such_endpoint}
@@ -103,8 +107,10 @@ class Servers:
             stack.push_async_callback(self._end_workers)
             stopping = asyncio.Event()
             mcp = OnDemand(self._workbench, stopping)
+            gateway = Gateway(self._workbench, stopping)
+            stack.push_async_callback(gateway.close)
             connections = ServerConnections(self._settings, stack.enter_context(many_files()))
-            app = application(self._workbench, mcp, stopping, connections)
+            app = application(self._workbench, mcp, gateway, stopping, connections)
             served = serving(app, mcp.run(), bound, connections, self._settings, self._answer_seconds)
             self._serving = await stack.enter_async_context(served)
             stack.push_async_callback(mcp.end)

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from workbench.errors import BadInput, Refused, Unavailable
+from workbench.state import outside
 from workbench.system.users import owner, user_name
 
 PROJECT_VARIABLE = "WORKBENCH_PROJECT"
@@ -20,7 +21,8 @@ def find_project(start: Path | None = None) -> Path:
 
     It is `WORKBENCH_PROJECT` if set. Otherwise it is the nearest directory with an `.aiswarm/` of this user, but none
     above the repository that `start` is in; else the top level of that repository; else `start` itself. A directory
-    inside an `.aiswarm/` of this user, such as a worktree, belongs to the project of that `.aiswarm/`.
+    inside an `.aiswarm/` of this user, such as a worktree, belongs to the project of that `.aiswarm/`, and so does a
+    worktree that lies outside of it.
 
     Raises:
         BadInput: ``NOT_A_DIRECTORY``: the current directory was removed.
@@ -114,7 +116,7 @@ def _current_directory() -> Path:
 def _project_around(here: Path) -> Path | None:
     """The project whose state directory `here` is in; of several, the outermost: workers can create inner ones."""
     state_directories = [path for path in (here, *here.parents) if path.name == STATE and _is_own_directory(path)]
-    return state_directories[-1].parent if state_directories else None
+    return state_directories[-1].parent if state_directories else outside.project_around(here)
 
 
 def _cut_after(last: Path | None, paths: Sequence[Path]) -> Iterable[Path]:

@@ -36,7 +36,7 @@ from pydantic_settings import (
 )
 
 from workbench.errors import BadInput
-from workbench.state import settings_file, user_files
+from workbench.state import outside, settings_file, user_files
 from workbench.state.home import expanded
 from workbench.state.root import STATE, find_project, require_own
 
@@ -157,6 +157,20 @@ class Settings(BaseSettings):
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
     feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
+    model_gateway: bool = Field(
+        True,
+        description="Keep the keys of model providers in the server: agents ask it for models, with a token of their "
+        "attempt. false: agents get the keys.",
+    )
+    max_model_request_bytes: int = Field(
+        67_108_864, ge=1_024, description="Largest request of an agent to a model, with what it sends along."
+    )
+    max_model_event_bytes: int = Field(
+        16_777_216, ge=1_024, description="Largest single event in an answer of a model; a longer one ends the answer."
+    )
+    max_model_requests_at_once: int = Field(
+        64, ge=1, description="Requests to models that one attempt may have under way."
+    )
     max_agents_running: int = Field(32, ge=1, description="Most worker processes of this project.")
     max_agents_per_planner: int = Field(8, ge=1, description="Running agents that one planner has started.")
     max_agents_queued: int = Field(256, ge=1, description="Agents that may wait in the queue.")
@@ -171,6 +185,37 @@ class Settings(BaseSettings):
     finish_grace_seconds: float = Field(
         60.0, ge=0, description="How long a command may run on after it completed or failed its task itself."
     )
+    breaker_failures: int = Field(
+        3,
+        ge=0,
+        description="After how many same failures in a row, over several tasks, the agents of a key, a profile or one "
+        "agent claim no more and you are asked; 0: never.",
+    )
+    agent_fallback: str = Field(
+        "",
+        description="Profiles that may take each other's place while one is limited or fails, separated by commas, "
+        "such as `claude, codex`; empty: none.",
+    )
+    hold_base_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="How long agents wait whose provider is limited or overloaded and does not say until when; it "
+        "doubles each time.",
+    )
+    hold_cap_seconds: float = Field(3_600.0, gt=0, description="Longest such wait.")
+    hold_longest_seconds: float = Field(
+        691_200.0, gt=0, description="Longest wait for a limit's end that a provider has told."
+    )
+    agent_silence_seconds: float = Field(
+        1_800.0,
+        gt=0,
+        description="How long an agent's program may say nothing, while none of its tools runs, before it is ended.",
+    )
+    max_agent_session_bytes: int = Field(
+        50_000_000,
+        ge=0,
+        description="Largest conversation of an agent's program that is kept for the next attempt; 0: none is kept.",
+    )
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
@@ -179,6 +224,12 @@ class Settings(BaseSettings):
     )
     update_worktrees: bool = Field(
         True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
+    )
+    max_disk_bytes: int = Field(
+        0,
+        ge=0,
+        description="Most bytes that the project's own files may take on the disk (0: no limit): of more, what can be "
+        "made again is cleared. `workbench disk` shows them.",
     )
     integration_requires_approval: bool = Field(True, description="Merge only what a person has approved.")
     integration_gates: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -189,6 +240,11 @@ class Settings(BaseSettings):
     gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
     integration_fast_forward: bool = Field(
         False, description="Fast-forward the target branch where possible, instead of making a merge commit."
+    )
+    integration_large_bytes: int = Field(
+        5_000_000,
+        ge=0,
+        description="Files that are larger are named in the question about a merge, as binary ones are.",
     )
     max_import_bytes: int = Field(
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
@@ -209,6 +265,9 @@ class Settings(BaseSettings):
     )
     confinement_write: str = Field(
         "", description="Additional paths that workers may change, such as /dev/shm, separated by ':', or as a list."
+    )
+    confinement_connections: int = Field(
+        200, ge=1, le=10_000, description="How many connections a command in a box has to hosts at a time."
     )
     confinement_connect: str = Field(
         "",
@@ -242,10 +301,14 @@ class Settings(BaseSettings):
     )
     gpu: int = Field(0, ge=0, le=1, description="How many GPUs the commands of an agent may use.")
     network: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts that commands may reach, such as pypi.org:443 or *.example.org:443."
+        (),
+        description="Public hosts that commands may reach, such as pypi.org or *.example.org:8443; the port is 443 "
+        "unless it is named.",
     )
     private: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts and networks that commands may reach although their addresses are not public."
+        (),
+        description="Hosts, addresses and networks that commands may reach although they are not public, such as "
+        "db.lab:5432 or 10.0.0.0/8; without a port, as far as network has them.",
     )
     hide: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Paths that no command in a worktree may read, even below one that is open."
@@ -510,6 +573,23 @@ class Settings(BaseSettings):
         """Git worktrees, one directory each."""
         return self.home / "worktrees"
 
+    def worktree(self, name: str) -> Path:
+        """The files of a worktree: in `worktrees`, or outside of the project if there is a link to it.
+
+        The link is for people; where it leads is not followed.
+        """
+        path = self.worktrees / name
+        return self.outer_worktree(name) if path.is_symlink() else path
+
+    def outer_worktree(self, name: str) -> Path:
+        """Where the files of a worktree are that must not lie in the project's tree."""
+        return outside.of(self.home) / "worktrees" / name
+
+    @property
+    def outer_gates(self) -> Path:
+        """Where the merge results of gates are that must not lie in the project's tree."""
+        return outside.of(self.home) / "gates"
+
     @property
     def repositories(self) -> Path:
         """The worktrees' own git directories. Workers write there, so nothing in them is trusted."""
@@ -519,6 +599,11 @@ class Settings(BaseSettings):
     def scratch(self) -> Path:
         """Home and temporary directories of confined commands."""
         return self.home / "scratch"
+
+    @property
+    def agent_sessions(self) -> Path:
+        """Conversations of agents' programs, a directory for each task. Only supervisors write there."""
+        return self.home / "agent_sessions"
 
     @property
     def setups(self) -> Path:

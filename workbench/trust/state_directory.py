@@ -9,6 +9,7 @@ come with a repository.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ from tempfile import TemporaryDirectory
 from workbench.errors import NotFound, Refused, Unavailable
 from workbench.git.run import run
 from workbench.present.inert import inert_line
-from workbench.state import shares, user_files
+from workbench.state import outside, shares, user_files
+from workbench.state.outside import ORIGIN
 from workbench.state.root import STATE, enclosing_repository, identity, require_own
 from workbench.state.server_file import ServerFile
 from workbench.state.settings import Settings
@@ -33,9 +35,10 @@ NODE_OF_ANOTHER = "koi/copied_from"
 """The file that names the project whose node key a copy has, below the state directory of the copy."""
 GIT_SECONDS = 30.0
 _GITIGNORE = ".gitignore"
-_ORIGIN = "origin"
 _LINK = "120000"
 _NAMES_SHOWN = 10
+_OBJECTS = re.compile(r"objects(-\d+)?")
+"""The links by which worktrees borrow objects of the repository; they are made anew before they are used."""
 _MAY_BE_LINKS = (*SHARED, "allowlist.txt")
 
 
@@ -146,7 +149,7 @@ def adopt(project: Path) -> None:
             trusted = record.trusted if record.origin is None else {}  # of another project that was here before
             user_files.update_record(project, origin=secret, inode=inode, trusted=trusted)
             atomic_file.replace(home / _GITIGNORE, IGNORED)
-            atomic_file.replace(home / _ORIGIN, secret, mode=0o600)
+            atomic_file.replace(home / ORIGIN, secret, mode=0o600)
 
 
 @contextmanager
@@ -213,7 +216,7 @@ def _note_inode(home: Path, secret: str) -> None:
 
 
 def _why_unknown(home: Path) -> str:
-    origin = home / _ORIGIN
+    origin = home / ORIGIN
     if owner(origin) == os.geteuid() and (mode := stat.S_IMODE(origin.lstat().st_mode)) & 0o077:
         return (
             f"others may read {origin} (mode {mode:o}), which shows that you created this. If you or a colleague "
@@ -268,21 +271,34 @@ def _find_original(home: Path) -> str | None:
 
 def _read_secret(home: Path) -> str | None:
     try:
-        return atomic_file.read(home / _ORIGIN, private=True)
+        return atomic_file.read(home / ORIGIN, private=True)
     except (OSError, UnicodeDecodeError):
         return None
 
 
 def _find_links(home: Path) -> list[str]:
-    """The links among the state, by path below it; a person may link shared entries, and the allowlist."""
+    """The links among the state, by path below it; a person may link shared entries, and the allowlist.
+
+    Those to the repository's objects are Workbench's own: they are led there anew whenever a worktree is used.
+    """
     places = (home, home / "worktrees", home / "repositories")
     entries = (entry for place in places if place.is_dir() for entry in place.iterdir() if entry.is_symlink())
-    return sorted(str(path.relative_to(home)) for path in entries if path.name not in _MAY_BE_LINKS)
+    foreign = (path for path in entries if not (_is_of_worktree(path, home) or _is_objects(path, home)))
+    return sorted(str(path.relative_to(home)) for path in foreign if path.name not in _MAY_BE_LINKS)
+
+
+def _is_objects(link: Path, home: Path) -> bool:
+    return link.parent == home and _OBJECTS.fullmatch(link.name) is not None
+
+
+def _is_of_worktree(link: Path, home: Path) -> bool:
+    """Whether a link shows the person where a worktree is, as Workbench makes them; it is not followed."""
+    return link.parent == home / "worktrees" and outside.is_within(link)
 
 
 def _is_harmless(name: str) -> bool:
     """Whether an entry of the state directory is shared, or was left by `adopt` or is being written by it."""
-    return name in (*SHARED, _GITIGNORE) or name.startswith((f".{_GITIGNORE}.", f".{_ORIGIN}."))
+    return name in (*SHARED, _GITIGNORE) or name.startswith((f".{_GITIGNORE}.", f".{ORIGIN}."))
 
 
 def _make_private(home: Path) -> None:

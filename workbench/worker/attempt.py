@@ -9,6 +9,7 @@ completes the task with the JSON object found at `WORKBENCH_RESULT`, which is th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -22,16 +23,20 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
+from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
-from workbench.drivers import Configuration
+from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramUsage
 from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
+from workbench.rules.failures import ASKED
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.tasks import artifacts
 from workbench.rules.wire import json_safety
 from workbench.state.home import home
-from workbench.worker import command, definition, person, run_function, scratch
+from workbench.worker import command, definition, person, previous, run_function, scratch
 from workbench.worker.command import CommandResult, WorkerCommand
+from workbench.worker.listening import Call, Listener
+from workbench.worker.sessions import KeptSession, SessionStore
 from workbench.worker.startup import WorkerConfig
 
 EX_TEMPFAIL = 75
@@ -42,7 +47,8 @@ RESULT_LIMIT = 10_000_000
 VARIABLE_LIMIT = 100_000
 """Linux takes no variable of more than 128 KiB."""
 TAIL_LINES = 15
-ANSWER_LIMIT = 20_000
+ANSWER_FRAME = 1_000
+"""Bytes of a result besides the answer in it."""
 OUTPUT_LIMIT = 8_000
 """Characters of the output in an error, so that what follows it is not cut off."""
 CAUSE_LIMIT = 300
@@ -68,6 +74,10 @@ class AttemptOutcome:
     error_class: str | None = None
     notes: Sequence[str] = ()
     """Lines about the result, added to the output."""
+    failure: ProgramFailure | None = None
+    """How the program of the agent failed, as its driver tells."""
+    usage: ProgramUsage | None = None
+    """What its program says that it has used."""
 
 
 @dataclass
@@ -105,6 +115,17 @@ class Worker:
     """See `ProcessTree`."""
     token: str | None = field(default=None, repr=False)
     """The command's own token, valid for the attempt, if its profile passes one on."""
+    model_token: str | None = field(default=None, repr=False)
+    """The command's token for models, valid for the attempt, if the server answers for a provider."""
+    python_path: str = ""
+    """What stands first in its PYTHONPATH; see `own_path`."""
+
+    @property
+    def models(self) -> ModelAccess | None:
+        """Where the command asks for models; None: at the providers themselves."""
+        if self.model_token is None:
+            return None
+        return ModelAccess(self.config.url, tuple(self.config.models), self.model_token)
 
 
 def author(agent_id: str) -> CommitIdentity:
@@ -113,17 +134,22 @@ def author(agent_id: str) -> CommitIdentity:
 
 
 async def run(
-    worker: Worker, task: Mapping[str, Any], cwd: Path | None, on_line: Callable[[str], None]
+    worker: Worker,
+    task: Mapping[str, Any],
+    cwd: Path | None,
+    on_line: Callable[[str], None],
+    on_call: Callable[[Call], None] = lambda call: None,
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
-    Secrets are masked in everything that the command writes; see `secrets_of`.
+    Secrets are masked in everything that the command writes, see `secrets_of`, and its paths are those outside its box.
 
     Args:
         task: the task as the server gave it.
         cwd: the directory it runs in, which is that of its worktree, or of a checkout that it may only read; None: a
             new one that is removed after the attempt.
         on_line: called with each line of output.
+        on_call: called with the beginnings and the ends of calls of tools that the agent's program tells of.
 
     Raises:
         Unavailable: ``PROCESS_SURVIVED``.
@@ -132,8 +158,7 @@ async def run(
         mask = Mask(set(secrets_of(worker)))
     except OSError as error:
         return _fail_to_start(error)
-    outcome = await _run(worker, task, cwd, on_line, mask)
-    outcome = replace(outcome, artifacts=[_outside(worker.config.box, name) for name in outcome.artifacts])
+    outcome = _tell(await _run(worker, task, cwd, on_line, on_call, mask), worker.config.box)
     made_in = cwd if worker.config.worktree else None
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, made_in)):
         on_line(mask.text(note))
@@ -141,10 +166,10 @@ async def run(
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
 
 
-def _outside(box: Box, artifact: str) -> str:
-    """An artifact as it is named outside of the box."""
-    path = Path(artifact)
-    return str(box.outside(path)) if path.is_absolute() else artifact
+def _tell(outcome: AttemptOutcome, box: Box) -> AttemptOutcome:
+    """An outcome with the paths in what the command made as they are outside its box; its error has them already."""
+    made = [str(box.outside(Path(name))) if name.startswith("/") else name for name in outcome.artifacts]
+    return replace(outcome, result=box.translation.data(outcome.result), artifacts=made)
 
 
 def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
@@ -165,9 +190,9 @@ def secrets_of(worker: Worker) -> Iterator[str]:
         OSError: a file cannot be read.
     """
     config = worker.config
-    yield from (token for token in (config.token, worker.token) if token)
+    yield from (token for token in (config.token, worker.token, worker.model_token) if token)
     yield from config.definition.secrets if config.definition else ()
-    yield from person.secrets(config.profile, config.environment, config.secret_variables)
+    yield from person.secrets(config.profile, config.environment, config.secret_variables, worker.models)
 
 
 async def _run(
@@ -175,31 +200,71 @@ async def _run(
     task: Mapping[str, Any],
     cwd: Path | None,
     on_line: Callable[[str], None],
+    on_call: Callable[[Call], None],
     mask: Mask,
 ) -> AttemptOutcome:
     """Run a task's command. Its output is masked before it is cut, or half a secret could remain."""
     if worker.config.profile.command is None and not task["run"]:
         return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
+    translation = worker.config.box.translation
+
+    def told(value: Any) -> Any:
+        return translation.data(mask.data(value))
 
     def keep(line: str) -> None:
-        line = masked(line)
+        line = translation.text(masked(line))
         tail.add(line)
         telling.add(line)
         on_line(line)
 
     with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as scratch_dir:
+        stream = definition.stream(worker.config.definition, worker.config.profile)
+        listener = None
+        if stream is not None:
+            listener = Listener(stream, told, keep, on_call, telling.add, worker.config.silence_seconds)
+        sessions = _sessions(worker, task)
         try:
-            attempt_command = _prepare(worker, task, cwd, scratch_dir)
-            result = await command.run(
-                attempt_command, keep, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
-            )
+            session = await asyncio.to_thread(sessions.take, scratch_dir) if sessions else None
+            attempt_command = _prepare(worker, task, cwd, scratch_dir, session)
+            result = await _carry_out(worker, attempt_command, keep, listener)
         except (OSError, ValueError) as error:
             return _fail_to_start(error)
-        if result.status == 0 and result.exceeded is None:
-            return _success(worker.config.profile, scratch_dir, tail, mask)
-        refusals = explanation(telling.lines, attempt_command.box, attempt_command.cwd, result.refused)
-    return _failure(result, tail, refusals)
+        finally:
+            if sessions and stream:
+                sessions.keep(scratch_dir, stream, Mask(set(secrets_of(worker)), forms=False).text)
+        outcome = None
+        if listener is None and result.status == 0 and result.exceeded is None:
+            outcome = _success(worker.config, scratch_dir, str(tail), mask)
+        failure = listener.failure(result) if listener and result.exceeded is None else None
+        if listener and result.exceeded is None and failure is None:
+            outcome = _success(worker.config, scratch_dir, listener.stream.answer, mask)
+        if outcome is None:
+            refusals = explanation(telling.lines, attempt_command.box, attempt_command.cwd, result.refused)
+            outcome = _program_failure(failure, tail, refusals) if failure else _failure(result, tail, refusals)
+        if stream is None:
+            return outcome
+        return replace(outcome, usage=stream.usage.since(session.usage if session else None))
+
+
+async def _carry_out(
+    worker: Worker, attempt_command: WorkerCommand, keep: Callable[[str], None], listener: Listener | None
+) -> CommandResult:
+    hear = keep
+    if listener is not None:
+        hear = listener.hear
+        attempt_command = replace(attempt_command, on_error=listener.hear_error, verdict=listener.verdict)
+    return await command.run(
+        attempt_command, hear, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
+    )
+
+
+def _sessions(worker: Worker, task: Mapping[str, Any]) -> SessionStore | None:
+    """Where the conversation of the agent's program about a task is kept; None: it is not."""
+    config = worker.config
+    if config.sessions is None or config.profile.stream is None or not config.session_bytes:
+        return None
+    return SessionStore(config.sessions / str(task["id"]), config.profile.stream, config.session_bytes)
 
 
 def _fail_to_start(error: Exception) -> AttemptOutcome:
@@ -221,6 +286,18 @@ def _failure(result: CommandResult, tail: _Tail, refusals: str) -> AttemptOutcom
     return AttemptOutcome(False, error=error, error_class=tail.exception or ending)
 
 
+def _program_failure(failure: ProgramFailure, tail: _Tail, refusals: str) -> AttemptOutcome:
+    """The outcome of an attempt whose program has said how it failed."""
+    message = failure.message if failure.message.endswith((".", "!", "?")) else f"{failure.message}."
+    return AttemptOutcome(
+        False,
+        error=_explain(message, tail, refusals),
+        retryable=failure.kind not in ASKED,
+        error_class=str(failure.kind),
+        failure=failure,
+    )
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -237,25 +314,27 @@ def _explain(ending: str, tail: _Tail, refusals: str) -> str:
     return "\n".join(filter(None, (first, refusals, rest)))
 
 
-def _prepare(worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path) -> WorkerCommand:
+def _prepare(
+    worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path, session: KeptSession | None
+) -> WorkerCommand:
     config, profile = worker.config, worker.config.profile
     if cwd is None:
         cwd = scratch_dir / "work"
         cwd.mkdir()
-    values = _values(worker, task, cwd, scratch_dir)
+    values = _values(worker, task, cwd, scratch_dir, previous.told(task, is_continued=session is not None))
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
     if worker.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
-    added = definition.configuration(config.definition, profile, scratch_dir, files)
+    added = definition.configuration(config.definition, profile, scratch_dir, files, worker.models)
     scratch.write(scratch_dir, {**files, **added.files})
-    _copy(profile, scratch_dir)
+    _copy(profile, scratch_dir, worker.models)
     box = replace(config.box, scratch=scratch_dir)
     argv = task["run"]
     if profile.command is not None:
         words: Sequence[str] = [rules.fill(part, values) for part in profile.command]
         words, box = definition.limited(words, config.definition, profile, box)
-        argv = [*words, *added.arguments]
+        argv = definition.started([*words, *added.arguments], profile, session)
     return WorkerCommand(
         argv=["/bin/sh", "-c", argv] if isinstance(argv, str) else argv,
         box=box,
@@ -276,7 +355,7 @@ def _backstop(limits: BoxLimits) -> BoxLimits:
     )
 
 
-def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Path) -> dict[str, str]:
+def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Path, last_attempt: str) -> dict[str, str]:
     config = worker.config
     values = {
         "title": task["title"],
@@ -299,6 +378,7 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "python": sys.executable,
         "url": config.url,
         "mcp_url": config.agent_mcp_url,
+        "previous": last_attempt,
     }
     prompt = rules.fill(config.profile.prompt or "{description}", values)
     if task.get("note"):
@@ -329,35 +409,48 @@ def _environment(
     of_profile = {name: rules.fill(text, values) for name, text in profile.environment.items()}
     of_agent = (
         author(worker.agent_id).environment()
-        | person.passed(profile)
+        | person.passed(profile, worker.models)
         | dict(added.environment)
         | dict(config.environment)
     )
-    return box.environment(os.environ) | of_agent | contract | of_profile
+    return preceded(box.environment(os.environ) | of_agent | contract | of_profile, worker.python_path)
 
 
-def _copy(profile: rules.Profile, scratch_dir: Path) -> None:
-    for source in person.copied(profile):
+def _copy(profile: rules.Profile, scratch_dir: Path, models: ModelAccess | None) -> None:
+    for source in person.copied(profile, models):
         target = scratch_dir / source.relative_to(home())
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copyfile(source, target)
         target.chmod(0o600)
 
 
-def _success(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> AttemptOutcome:
-    """The outcome of a command that ended well, with the result that it wrote, which is not trusted."""
+def _success(config: WorkerConfig, scratch_dir: Path, said: str, mask: Mask) -> AttemptOutcome:
+    """The outcome of a command that ended well, with the result that it wrote, which is not trusted.
+
+    Args:
+        said: its answer, if its program tells that from its other output; else the end of its output.
+    """
     try:
         content = scratch.read(scratch_dir, RESULT, RESULT_LIMIT)
-        return _succeed_without_result(profile, scratch_dir, tail, mask) if content is None else _parse_answer(content)
+        return _succeed_without_result(config, scratch_dir, said, mask) if content is None else _parse_answer(content)
     except (OSError, ValueError, RecursionError) as error:
         return AttemptOutcome(False, error=f"The result file cannot be used: {error}.", retryable=False)
 
 
-def _succeed_without_result(profile: rules.Profile, scratch_dir: Path, tail: _Tail, mask: Mask) -> AttemptOutcome:
-    text = str(tail) if profile.answer == "output" else ""
+def _succeed_without_result(config: WorkerConfig, scratch_dir: Path, said: str, mask: Mask) -> AttemptOutcome:
+    profile = config.profile
+    text = said if profile.stream or profile.answer == "output" else ""
     if profile.answer_file:
         text = command.as_text(scratch.read(scratch_dir, profile.answer_file, RESULT_LIMIT) or b"") or text
-    return AttemptOutcome(True, {"answer": mask.text(text)[-ANSWER_LIMIT:].strip()} if text.strip() else None)
+    answer = _fitting(mask.text(text).strip(), config.result_bytes)
+    return AttemptOutcome(True, {"answer": answer} if answer else None)
+
+
+def _fitting(text: str, limit: int) -> str:
+    """The end of a text whose JSON has no more than `limit` bytes, with room for what is around it."""
+    while (size := len(json.dumps(text, ensure_ascii=False).encode())) > max(limit - ANSWER_FRAME, 0):
+        text = text[-(len(text) * max(limit - ANSWER_FRAME, 0) // size) :][1:]
+    return text
 
 
 def _parse_answer(content: bytes) -> AttemptOutcome:

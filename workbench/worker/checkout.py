@@ -78,7 +78,7 @@ class WorkerCheckout:
         try:
             repository, place = self._repository(), self._worktree.path
             submodules = repository.empty_submodules(place, self._base) if self._base else []
-            ignored = surroundings.named(repository.ignored(), output, str(place))
+            ignored = surroundings.named(repository.ignored(), output, str(place.resolve()))
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)
             return ""
@@ -105,6 +105,5 @@ class WorkerCheckout:
         with scratch.directory(self._config.scratch, "git") as directory:
             box = replace(self._config.box, scratch=directory, connect=())
             environment, place = box.environment(os.environ) | inherited_mark(), self._worktree.path
-            return work(
-                Checkout(place, self._worktree.git_dir, box.guarded, environment, seen_at=box.inside(place.resolve()))
-            )
+            checkout = Checkout(place, self._worktree.git_dir, box.guarded, environment)
+            return work(replace(checkout, seen_at=box.inside(place.resolve()), told=box.told))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -36,6 +37,8 @@ class WorkerCommand:
         environment: its whole environment, to which a mark is added.
         stdin: its standard input.
         limits: processor seconds, bytes of memory and seconds of the command with all it starts.
+        on_error: called with each line of its standard error; None: that is part of its output.
+        verdict: why the command is to be ended now, asked several times a second; None: it may go on.
     """
 
     argv: Sequence[str]
@@ -45,15 +48,18 @@ class WorkerCommand:
     environment: Mapping[str, str]
     stdin: str
     limits: BoxLimits
+    on_error: Callable[[str], None] | None = None
+    verdict: Callable[[], str | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended: its exit status (minus the signal's number), the limit it exceeded, in words, and the hosts
-    that it did not reach."""
+    """How a command ended: its exit status (minus the signal's number), the limit it exceeded, or why its `verdict`
+    ended it, in words, and the hosts that it did not reach."""
 
     status: int
     exceeded: str | None = None
+    ended: str | None = None
     refused: Sequence[HostRefusal] = ()
 
 
@@ -63,34 +69,43 @@ async def run(
     """Run a command to its end; cancelling ends it. None of its processes is left in either case.
 
     Args:
-        on_line: called with each line of its output (standard output and error together).
+        on_line: called with each line of its output (standard output and error together, unless it has an `on_error`).
         grace: seconds between SIGTERM and SIGKILL.
         adopts_orphans: see `ProcessTree`.
 
     Raises:
         OSError, ValueError: it cannot be started. Unavailable: ``PROCESS_SURVIVED``.
     """
-    async with Gate(command.box) as gate, _pipe() as (output, stdout):
-        process, tree = await _start(command, gate, stdout, adopts_orphans)
-        reading = asyncio.create_task(_read(output, on_line))
+    async with Gate(command.box) as gate, contextlib.AsyncExitStack() as pipes:
+        opened = [await pipes.enter_async_context(_pipe()) for _ in range(2 if command.on_error else 1)]
+        outputs, sinks = [output for output, _ in opened], [sink for _, sink in opened]
+        process, tree = await _start(command, gate, sinks, adopts_orphans)
+        listeners = (on_line, command.on_error) if command.on_error else (on_line,)
+        reading = asyncio.gather(*map(_read, outputs, listeners))
         try:
             try:
-                exceeded = await _wait_for_end(process, tree, command.limits)
+                result = await _wait_for_end(process, tree, command)
             finally:
                 await _complete_work(_end(process, tree, grace))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(reading, DRAIN_SECONDS)
         finally:
             reading.cancel()
-        return CommandResult(await process.wait(), exceeded, gate.refused)
+        return dataclasses.replace(result, status=await process.wait(), refused=gate.refused)
 
 
 async def _start(
-    command: WorkerCommand, gate: Gate, stdout: IO[bytes], adopts_orphans: bool
+    command: WorkerCommand, gate: Gate, sinks: Sequence[IO[bytes]], adopts_orphans: bool
 ) -> tuple[asyncio.subprocess.Process, ProcessTree]:
-    """A process in a session of its own."""
+    """A process in a session of its own.
+
+    Args:
+        sinks: of its standard output and, if that is apart, of its standard error; they are closed.
+    """
     mark = new_mark()
-    with stdout, open_input(command.stdin) as stdin:
+    with contextlib.ExitStack() as opened:
+        stdout, *rest = map(opened.enter_context, sinks)
+        stdin = opened.enter_context(open_input(command.stdin))
         process = await asyncio.create_subprocess_exec(
             *command.box.argv(command.argv, command.backstop, way_out=gate.way_out),
             cwd=command.cwd,
@@ -98,21 +113,34 @@ async def _start(
             pass_fds=gate.pass_fds,
             stdin=stdin,
             stdout=stdout,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=rest[0] if rest else asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
     return process, ProcessTree(ProcessRef.of_new(process.pid, mark), adopts_orphans=adopts_orphans)
 
 
-async def _wait_for_end(process: asyncio.subprocess.Process, tree: ProcessTree, limits: BoxLimits) -> str | None:
-    """Wait until the command ends or exceeds a limit; return the limit, in words."""
-    waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, limits))
+async def _wait_for_end(
+    process: asyncio.subprocess.Process, tree: ProcessTree, command: WorkerCommand
+) -> CommandResult:
+    """Wait until the command ends, exceeds a limit, or is to be ended; why, without its status."""
+    waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, command.limits))
+    judging = asyncio.create_task(_judge(command.verdict))
+    tasks = {waiting, watching, judging}
     try:
-        await asyncio.wait({waiting, watching}, return_when=asyncio.FIRST_COMPLETED)
-        return None if waiting.done() else watching.result()
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done():
+            return CommandResult(0)
+        return CommandResult(0, watching.result()) if watching.done() else CommandResult(0, None, judging.result())
     finally:
-        waiting.cancel()
-        watching.cancel()
+        for task in tasks:
+            task.cancel()
+
+
+async def _judge(verdict: Callable[[], str | None]) -> str:
+    """Wait until a command is to be ended; return why."""
+    while (reason := verdict()) is None:
+        await asyncio.sleep(SAMPLE_SECONDS)
+    return reason
 
 
 async def _watch(tree: ProcessTree, limits: BoxLimits) -> str:
@@ -180,15 +208,23 @@ async def _read(output: asyncio.StreamReader, on_line: Callable[[str], None]) ->
 
 
 async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
+    is_rest = False
     while True:
         try:
-            raw = await output.readline()
-        except ValueError:  # a line over the limit: skip what has been read of it
-            yield "[a line too long to keep]"
-            continue
-        if not raw:
+            raw = await output.readuntil()
+        except asyncio.IncompleteReadError as error:
+            if error.partial and not is_rest:
+                yield as_text(error.partial).rstrip("\r\n")
             return
-        yield as_text(raw).rstrip("\r\n")
+        except asyncio.LimitOverrunError as error:  # a line over the limit: skip it, however long it is
+            await output.readexactly(error.consumed)
+            if not is_rest:
+                yield "[a line too long to keep]"
+            is_rest = True
+            continue
+        if not is_rest:
+            yield as_text(raw).rstrip("\r\n")
+        is_rest = False
 
 
 def as_text(raw: bytes) -> str:

@@ -12,21 +12,39 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.confinement import Box
-from workbench.drivers import PROGRAMS, AgentSetup, Configuration
+from workbench.drivers import PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream
+from workbench.drivers.fit import OWN_SERVER
 from workbench.rules.profile import Profile
+from workbench.worker.sessions import KeptSession
 
 SYSTEM_PROMPT = "system_prompt.md"
 _FOLDER = "definition"
 
 
 def configuration(
-    setup: AgentSetup | None, profile: Profile, scratch_dir: Path, files: Mapping[str, str]
+    setup: AgentSetup | None,
+    profile: Profile,
+    scratch_dir: Path,
+    files: Mapping[str, str],
+    models: ModelAccess | None = None,
 ) -> Configuration:
-    """The arguments, files and variables that a definition adds to a command.
+    """The arguments, files and variables that a definition, and the server's access to models, add to a command.
 
     Args:
         files: those that the profile writes to the scratch directory.
     """
+    added = _of_definition(setup, profile, scratch_dir, files)
+    if models is None:
+        return added
+    of_program: Mapping[str, str] = {}
+    if profile.program is not None:
+        of_program = PROGRAMS[profile.program].route(models, {**files, **added.files})
+    return replace(added, files={**added.files, **of_program}, environment={**added.environment, **models.environment})
+
+
+def _of_definition(
+    setup: AgentSetup | None, profile: Profile, scratch_dir: Path, files: Mapping[str, str]
+) -> Configuration:
     if setup is None:
         return Configuration(files={SYSTEM_PROMPT: ""} if profile.takes_system_prompt else {})
     if profile.program is not None:
@@ -48,6 +66,22 @@ def limited(command: Sequence[str], setup: AgentSetup | None, profile: Profile, 
     if box.enforce and program.is_read_only(setup.limits):
         return command, replace(box, write=(), read=(*box.read, *box.write))
     return program.limit(command, setup.limits), box
+
+
+def stream(setup: AgentSetup | None, profile: Profile) -> ProgramStream | None:
+    """What reads the output of a profile's command; None: any text."""
+    if profile.stream is None:
+        return None
+    return PROGRAMS[profile.stream].stream(servers=(OWN_SERVER, *(setup.servers if setup else ())))
+
+
+def started(command: Sequence[str], profile: Profile, session: KeptSession | None) -> Sequence[str]:
+    """The command of a profile so that it writes what its driver reads, and continues a conversation."""
+    if profile.program is None or profile.program != profile.stream:
+        return command
+    program = PROGRAMS[profile.program]
+    streaming = program.streaming(command)
+    return program.resumed(streaming, session.id, str(session.file)) if session else streaming
 
 
 def prefixed(prompt: str, setup: AgentSetup | None, profile: Profile) -> str:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.confinement import BoxLimits, environments, surroundings
+from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.system import atomic_file
@@ -107,6 +108,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
     """Run the set-up; how it ended, what its box may have refused, and its last line."""
     config = worker.config
     mask, telling = LineMask(Mask(set(secrets_of(worker))).text), TellingLines()
+    translation = config.box.translation
     last, written = "", 0
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -117,7 +119,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
 
         def keep(line: str) -> None:
             nonlocal last, written
-            line = mask(line)
+            line = translation.text(mask(line))
             telling.add(line)
             last = line.strip() or last
             written += len(line)
@@ -127,9 +129,11 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
         box = replace(config.box, scratch=home)
         result = await command.run(
             WorkerCommand(
-                argv=box.argv(["/bin/sh", "-c", preparation.setup]),
+                argv=["/bin/sh", "-c", preparation.setup],
+                box=box,
+                backstop=BoxLimits(),
                 cwd=cwd,
-                environment=box.environment(os.environ) | dict(config.environment),
+                environment=preceded(box.environment(os.environ) | dict(config.environment), worker.python_path),
                 stdin="",
                 limits=BoxLimits(wall_seconds=preparation.seconds),
             ),
@@ -137,7 +141,7 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
             grace=config.grace_seconds,
             adopts_orphans=worker.adopts_orphans,
         )
-        return result, explanation(telling.lines, box, cwd), last[:300]
+        return result, explanation(telling.lines, box, cwd, result.refused), last[:300]
 
 
 def _key(setup: str, worktree: Path) -> str:

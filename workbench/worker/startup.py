@@ -67,6 +67,8 @@ class WorkerConfig:
         function: the function that the profile `python` calls, as ``module:name``.
         task_id: the only task it works on; None: any that it can claim.
         limits: of each task's command with all it starts; `limits.tasks`: how many attempts it makes before it ends.
+        models: the providers whose models are asked by way of the server; the attempt's token for that comes when it
+            begins.
         missing: parts of the box that this system does not enforce, in words.
         environment: variables for the commands.
         secret_variables: the names of variables that are secret, whatever their name and form.
@@ -77,6 +79,10 @@ class WorkerConfig:
         grace_seconds: between SIGTERM and SIGKILL, when a command has to end.
         finish_grace_seconds: how long a command may run on after it has ended its attempt itself.
         import_bytes: the most bytes that are imported into the person's repository for one task.
+        sessions: a directory for the conversations of programs, one for each task; None: they are not kept.
+        session_bytes: of a conversation that is kept.
+        silence_seconds: how long a program may say nothing while none of its tools runs.
+        result_bytes: of a result, as JSON.
         preparation: what is done before each attempt.
     """
 
@@ -92,6 +98,7 @@ class WorkerConfig:
     function: str | None = None
     task_id: int | None = None
     limits: BoxLimits = field(default_factory=BoxLimits)
+    models: Sequence[str] = ()
     missing: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_variables: Sequence[str] = ()
@@ -102,6 +109,10 @@ class WorkerConfig:
     grace_seconds: float = 1.0
     finish_grace_seconds: float = 60.0
     import_bytes: int = 1_000_000_000
+    sessions: Path | None = None
+    session_bytes: int = 50_000_000
+    silence_seconds: float = 1_800.0
+    result_bytes: int = 1_048_576
     preparation: Preparation = field(default_factory=Preparation)
 
     def as_json(self) -> str:
@@ -127,6 +138,7 @@ class WorkerConfig:
             "server_file": Path(server_file) if server_file else None,
             "scratch": Path(fields["scratch"]),
             "project": Path(fields["project"]),
+            "sessions": Path(fields["sessions"]) if fields["sessions"] else None,
             "preparation": Preparation.from_json(fields["preparation"]),
         }
         return cls(**fields | values)

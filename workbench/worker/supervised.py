@@ -13,17 +13,18 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from workbench.confinement.editable import require_own_files
+from workbench.confinement.editable import own_path
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Repository
+from workbench.process import process_identity
 from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.lease import HeldTask, Lease
-from workbench.worker.progress import ProgressReporter
+from workbench.worker.progress import CallReporter, ProgressReporter
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.writing import WorktreeWriter
 
@@ -98,16 +99,18 @@ class SupervisedAttempt:
 
     async def _run(self, writer: WorktreeWriter) -> AttemptOutcome:
         try:
-            token = await self._begin(writer)
+            begun = await self._begin(writer)
         except (BadInput, Conflict, Refused) as error:
             if error.code == "LEASE_LOST":
                 raise
             return AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
         try:
             config = await asyncio.to_thread(self._place)
+            path = await asyncio.to_thread(self._own_path, config)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
-        worker, task = replace(await self.worker(), token=token, config=config), self.claim.task
+        tokens = {"token": begun["token"], "model_token": begun["model_token"]}
+        worker, task = replace(await self.worker(), config=config, python_path=path, **tokens), self.claim.task
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -120,9 +123,9 @@ class SupervisedAttempt:
         if self._note:
             task = {**task, "note": self._note}
             await send(self._note)
-        async with ProgressReporter(send).sending() as on_line:
-            cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
-            outcome = await attempt.run(worker, task, cwd, on_line)
+        cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
+        async with ProgressReporter(send).sending() as on_line, CallReporter(self._send_calls).sending() as on_call:
+            outcome = await attempt.run(worker, task, cwd, on_line, on_call)
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)
         if surroundings.misses_something(outcome):
@@ -134,31 +137,40 @@ class SupervisedAttempt:
     def _place(self) -> WorkerConfig:
         """The configuration of its command, which outside of worktrees reads a checkout.
 
-        An environment that imports the project's files, not those of the worktree or checkout, is refused.
-
         Raises:
-            Conflict: ``EDITABLE_ENVIRONMENT``, ``MOUNT_POINT_TAKEN``.
+            Conflict: ``MOUNT_POINT_TAKEN``.
         """
-        config = self.config
-        if config.worktree is None and self._reads is None:
-            return config
-        if self._reads is not None:
-            repository = Repository.open(config.project)
-            box = config.box.reading(*self._reads, repository.object_directories(), repository.root)
-            config = replace(config, box=box)
-        programs = config.box.environment(os.environ) | dict(config.environment)
-        require_own_files(config.box, config.project, programs["PATH"])
-        return config
+        if self._reads is None:
+            return self.config
+        repository = Repository.open(self.config.project)
+        box = self.config.box.reading(*self._reads, repository.object_directories(), repository.root)
+        repository.anchor_worktree(*self._reads, box.mount_points)
+        return replace(self.config, box=box)
 
-    async def _begin(self, writer: WorktreeWriter) -> str | None:
+    async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
+        program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
+        calls = {"program": program, "runner": runner, "started": started, "ended": ended}
+        await self.api.call("report_attempt_calls", key=self._key, **calls, **self.claim.attempt)
+
+    def _own_path(self, config: WorkerConfig) -> str:
+        """What has the command import the files of where it works, not the project's; see `own_path`."""
+        place = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
+        if place is None:
+            return ""
+        environment = config.box.environment(os.environ) | dict(config.environment)
+        return own_path(config.box, config.project, place, environment)
+
+    async def _begin(self, writer: WorktreeWriter) -> dict[str, Any]:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
 
-        Returns the token of the command, if its profile passes one on.
+        Returns the server's answer, with the tokens of the command.
         """
         place = self.config.worktree
         arguments: dict[str, Any] = {"worktree": place.name} if place else {}
         if self.config.profile.token:
             arguments["with_token"] = True
+        if self.config.models:
+            arguments["with_models"] = True
         while True:
             await _complete_work(asyncio.to_thread(writer.enter))
             try:
@@ -172,7 +184,7 @@ class SupervisedAttempt:
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
-                return cast(str | None, answer["token"])
+                return answer
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
 
@@ -227,8 +239,9 @@ class SupervisedAttempt:
             await self._fail(AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code))
             return
         artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
+        facts = {"result_data": outcome.result, "artifacts": artifacts, **_usage(outcome)}
         try:
-            await self._report("completed", result_data=outcome.result, artifacts=artifacts)
+            await self._report("completed", **facts)
         except BadInput as error:  # such as a result that is too large: that of another attempt would be no better
             await self._fail(AttemptOutcome(False, error=str(error), retryable=False))
         except Conflict as error:  # such as an open subtask
@@ -237,10 +250,14 @@ class SupervisedAttempt:
             await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code))
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
-        facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **details}
+        facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **_usage(outcome), **details}
+        if outcome.failure is not None:
+            facts |= {"failure": outcome.failure.kind, "until": outcome.failure.until}
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
+        if paths := self.config.box.translation.changes:
+            facts["paths"] = paths
         await self.api.call("finish_attempt", outcome=outcome, key=self._key, **facts, **self.claim.attempt)
 
     async def _give_back(self) -> None:
@@ -261,6 +278,13 @@ class SupervisedAttempt:
         task = self.claim.task
         message = f"{task['title']}\n\nTask {task['id']}, attempt {task['attempt']}, by {self.name}."
         return await self.checkout.commit(message, author(self.name))
+
+
+def _usage(outcome: AttemptOutcome) -> dict[str, Any]:
+    """What the program of an attempt says that it has used, if it says something."""
+    names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+    told = {name: getattr(outcome.usage, name, None) for name in names}
+    return {"usage": told} if any(value is not None for value in told.values()) else {}
 
 
 async def _complete_work(work: Coroutine[Any, Any, None]) -> None:

@@ -7,11 +7,13 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from tests import given
+from tests.confinement.outside_hosts import GREETING, host, serve_files
 from tests.conftest import git
 from tests.services.worktrees.lab import approval, ask, commit, everything, finished, settled, states, worktree_row
 from tests.unkillable import unkillable
@@ -85,17 +87,41 @@ async def test_gates_run_in_the_call_and_a_failed_one_needs_a_choice(settings: S
         assert (repository / "new.txt").exists()
 
 
-async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings, tmp_path: Path) -> None:
+async def test_a_gate_refused_a_path_by_its_box_names_the_setting(settings: Settings) -> None:
     if not abilities().abi:
         pytest.skip(abilities().summary)
-    data = tmp_path / "data.csv"
-    data.write_text("1")
+    # Not below /dev/shm, of which a box has its own.
+    with TemporaryDirectory(dir="/var/tmp") as directory:
+        data = Path(directory, "data.csv")
+        data.write_text("1")
+        await _be_refused(settings, data)
+
+
+async def _be_refused(settings: Settings, data: Path) -> None:
     async with open_with_request(settings, f"cat {data}") as (workbench, question):
         (gate,) = (await approval(workbench, question))["payload"]["gates"]
         assert gate["state"] == "failed"
         assert (
             f"- {data} cannot be read, by its rules for files: the setting confinement_read opens it" in gate["output"]
         )
+
+
+@confined
+@pytest.mark.parametrize("namespaces", ["auto", "off"])
+async def test_a_gate_reaches_the_hosts_of_the_settings_and_is_told_of_others(
+    settings: Settings, tmp_path: Path, namespaces: str
+) -> None:
+    """Without namespaces, curl asks the proxy for loopback, too, so that the rules for hosts decide."""
+    with host(serve_files(tmp_path / "outside")) as server:
+        fetch = f"env -u NO_PROXY -u no_proxy curl -sSf http://localhost:{server.port}/hi"
+        hosts = {"network": (f"localhost:{server.port}",), "private": ("127.0.0.0/8", "::1")}
+        more = {**hosts, "confinement_namespaces": namespaces}
+        async with open_with_request(settings, fetch, f"{fetch} http://evil.test", **more) as (workbench, question):
+            first, second = (await approval(workbench, question))["payload"]["gates"]
+    assert (first["state"], first["output"]) == ("passed", GREETING)
+    assert second["state"] == "failed"
+    assert "- HOST_NOT_ALLOWED: evil.test" in second["output"]
+    assert "it is not among the hosts of the box, by its rules for hosts: the setting network opens" in second["output"]
 
 
 async def test_gates_run_on_the_result_of_the_merge_without_uncommitted_files(

@@ -9,7 +9,7 @@ import pytest
 
 from kernel_ext.panels.desk import inbox_table
 from tests import given
-from tests.conftest import Admit
+from tests.conftest import Admit, limited
 from tests.services.worktrees.lab import commit, worktree_row
 from workbench.app import Workbench
 from workbench.cli.approvals import approval_page, waiting_table
@@ -43,6 +43,16 @@ async def test_every_view_of_an_approval_names_failed_tasks_and_untrusted_gates(
     assert merged["decides"] == LINES
 
 
+@limited(integration_large_bytes=1_000)
+async def test_files_that_are_large_or_binary_are_named_before_a_merge(workbench: Workbench) -> None:
+    place = await given.worktree(workbench)
+    commit(place, "small.png", "\0" * 10)
+    commit(place, "large.png", "\0" * 2_000)
+    commit(place, "data.csv", "1,2\n" * 1_000)
+    request = await workbench.call("integrate_worktree", worktree_name="lab")
+    assert request["decides"][3:] == ["Files: 2 large (data.csv 0.0 MB, large.png 0.0 MB); 1 binary (small.png)."]
+
+
 HELD = {"target": "main", "conflicts": [], "gates": []}
 GATE = {"command": "lint", "state": "passed"}
 
@@ -58,6 +68,15 @@ GATE = {"command": "lint", "state": "passed"}
         ({"conflicts": ["a"]}, "Gates: none ran, because it conflicts."),
         ({"failed_tasks": 7, "failed_task_ids": [*range(7)]}, "Tasks: 7 failed for good (0, 1, 2, 3, 4 and 2 more)."),
         ({"conflicts": ["a"]}, "Checks: conflicts with main in a; protected parts are unchanged."),
+        (
+            {
+                "large": 6,
+                "large_files": [{"path": "a.csv", "bytes": 5_300_000}],
+                "binary": 1,
+                "binary_files": ["b.png"],
+            },
+            "Files: 6 large (a.csv 5.3 MB and 1 more); 1 binary (b.png).",
+        ),
         ({"changed": ["HEAD"]}, "Checks: no conflicts with main; protected parts have changed: HEAD."),
     ],
 )

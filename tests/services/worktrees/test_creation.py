@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests import given
+from tests.confinement.outside_hosts import GREETING, host, serve_files
 from tests.conftest import Admit, git
 from tests.process.stage import gone
 from tests.services.worktrees.lab import approval, ask, commit, everything, worktree_row
@@ -197,7 +198,25 @@ async def test_a_command_runs_in_a_worktree_and_only_there(
     assert (await program("worktrees", "run", "lab", "--", "sh", "-c", "exit 7")).status == 7
     assert (await program("worktrees", "run", "lab", "git", "log", "-1", "--format=%s")).out == "Start\n"
     ran = await program("worktrees", "run", "lab", "--", "sh", "-c", f"echo x > {repository}/x")
-    assert (ran.status != 0, (repository / "x").exists()) == (abilities().abi > 0, abilities().abi == 0)
+    able = abilities()
+    assert (ran.status != 0, (repository / "x").exists()) == (able.abi > 0 and not able.namespaces, able.abi == 0)
+    assert (repository / ".aiswarm" / "worktrees" / "lab" / "x").exists() is bool(able.namespaces)
+
+
+@pytest.mark.long
+async def test_a_command_in_a_worktree_reaches_the_hosts_of_the_settings(
+    workbench: Workbench, program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await given.worktree(workbench)
+    with host(serve_files(tmp_path / "outside")) as server:
+        monkeypatch.setenv("WORKBENCH_NETWORK", f"localhost:{server.port}")
+        monkeypatch.setenv("WORKBENCH_PRIVATE", "127.0.0.0/8\n::1")
+        command = ["worktrees", "run", "lab", "--", "curl", "-sSf", f"http://localhost:{server.port}/hi"]
+        fetched = await program(*command)
+        assert fetched.out == GREETING, fetched.err
+        ran = await program(*command[:-1], "http://evil.test/hi")
+    assert ran.status != 0
+    assert "evil.test cannot be reached, because it is not among the hosts of the box" in ran.err
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from tests.conftest import Admit, Served
 from tests.services.worktrees.lab import commit
 from tests.worker.working import directory_of, ran, working
 from workbench.app import Workbench
+from workbench.confinement import abilities
 from workbench.services.worktrees import kept_work, rescue
 from workbench.worker import supervisor
 
@@ -33,11 +34,13 @@ DAMAGES = {
 OTHERWISE = {"no HEAD": "rm HEAD", "a setting that is none": "echo '[[' >> config", "no objects": "rm -r objects"}
 
 MISLEADING = {
-    "a setting that includes the person's": "git config include.path $WORKBENCH_PROJECT/.git/config",
-    "a setting that includes a FIFO": "cd -; mkfifo pipe; git config include.path $PWD/pipe",
+    "a setting that includes what is closed": "git config include.path /proc/1/environ",
+    "a setting that includes a FIFO": "cd -; mkfifo pipe; git config include.path ../../../pipe",
     "a FIFO that git reads": "cd -; mkfifo .gitignore",
 }
 """What is no damage by the kinds of its files."""
+OWN = [".aiswarm"] if abilities().namespaces else []
+"""Where the repository of a worktree is mounted when it stands at the project's path."""
 
 
 def git_of_a_worker(script: str, place: Path, **variables: str) -> None:
@@ -105,7 +108,7 @@ async def test_an_attempt_in_a_damaged_worktree_ends_and_the_next_finds_it_resto
     (aside,) = served.workbench.settings.trash.iterdir()
     assert attempt["problem"].endswith(f"All files of the worktree as it was are in {aside}.")
     assert (aside / "files" / "work.txt").read_text() == "work\n"
-    assert sorted(path.name for path in directory_of(served).iterdir()) == [".git", "README.md", "more.txt"]
+    assert sorted(path.name for path in directory_of(served).iterdir()) == [*OWN, ".git", "README.md", "more.txt"]
 
 
 @pytest.mark.long

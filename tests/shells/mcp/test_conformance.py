@@ -28,6 +28,7 @@ from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
 from workbench.shells.connections import ServerConnections
 from workbench.shells.mcp.in_process import McpApplication
+from workbench.shells.models.gateway import Gateway
 from workbench.shells.serve import application
 
 pytestmark = [pytest.mark.anyio, pytest.mark.node, pytest.mark.timeout(240)]
@@ -53,7 +54,9 @@ async def served_for(workbench: Workbench, token: str) -> AsyncIterator[str]:
     stopping = asyncio.Event()
     endpoint = McpApplication(workbench, stopping)
     load(endpoint._manager.app)
-    app = application(workbench, endpoint, stopping, ServerConnections(workbench.settings, files=1_000))
+    app = application(
+        workbench, endpoint, Gateway(workbench, stopping), stopping, ServerConnections(workbench.settings, files=1_000)
+    )
 
     async def authorised(scope: Scope, receive: Receive, send: Send) -> None:
         scope["headers"] = [*scope["headers"], (b"authorization", f"Bearer {token}".encode())]

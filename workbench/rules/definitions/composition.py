@@ -56,6 +56,8 @@ def content_hash(definition: Definition) -> str:
     shown = masked(definition)
     content = shown.model_dump(mode="json", by_alias=True, exclude=_NOT_CONTENT)
     content["settings"] = hashed(shown.settings.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+    if not content["workplace"]:  # hashes of definitions that state none stay what they were
+        del content["workplace"]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text_hash(text)
 

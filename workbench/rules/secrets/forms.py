@@ -98,7 +98,23 @@ _AFTER_NAMES = (
 """Values that are secret where they stand, if they are values at all: see `_NO_VALUE`."""
 _HINTS = (
     *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xox", "xapp-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat"),
-    *("akia", "asia", "aiza", "ya29", "hf_", "npm_", "pypi-", "hvs.", "dop_", "shp", "lin_", "sg.", "wba_", "wbo_"),
+    *(
+        "akia",
+        "asia",
+        "aiza",
+        "ya29",
+        "hf_",
+        "npm_",
+        "pypi-",
+        "hvs.",
+        "dop_",
+        "shp",
+        "lin_",
+        "sg.",
+        "wba_",
+        "wbo_",
+        "wbm_",
+    ),
     *("_pat_", "age-secret", "eyj", ":aa", "hook"),
 )
 """Every text with a value that is secret wherever it stands contains one of these, in lower case."""

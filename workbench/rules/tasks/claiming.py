@@ -23,12 +23,13 @@ class ClaimReason(StrEnum):
     DEPENDENCY_FAILED = "dependency_failed"
     BACKOFF = "backoff"
     SESSION = "session"
+    HOLD = "hold"
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
     """The agent that wants a task. `commands_only`: it can do only tasks that have a command. `deleted_session`: the
-    name of its session, if that is deleted.
+    name of its session, if that is deleted. `held`: why it claims nothing for now, in words.
     """
 
     uid: str
@@ -36,6 +37,7 @@ class Claimant:
     worktree: str | None
     commands_only: bool = False
     deleted_session: str | None = None
+    held: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,11 @@ def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str
         return {ClaimReason.HELD: f"it is {task.status}, held by {task.holder}"}
     if task.status is not TaskState.PENDING:
         return {ClaimReason.ENDED: f"it is {task.status}"}
-    return _unfit(task, claimant) | _not_ready(task)
+    return _unfit(task, claimant) | _not_ready(task) | _held(claimant)
+
+
+def _held(claimant: Claimant) -> dict[ClaimReason, str]:
+    return {} if claimant.held is None else {ClaimReason.HOLD: f"you claim nothing {claimant.held}"}
 
 
 def _unfit(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:

@@ -299,6 +299,6 @@ async def whoami(ctx: Ctx) -> CallerIdentity:
         session_id=caller.session,
         team_id=caller.team,
         worktree=caller.worktree,
-        worktree_path=str(ctx.settings.worktrees / caller.worktree) if caller.worktree else None,
+        worktree_path=str(ctx.settings.worktree(caller.worktree)) if caller.worktree else None,
         supervised=caller.supervised,
     )

@@ -24,18 +24,19 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Presence = Literal["active", "idle", "waiting", "inactive", "terminated"]
+Presence = Literal["active", "idle", "held", "waiting", "inactive", "terminated"]
 
 
 class AgentInfo(Wire):
     """An agent, as others see it.
 
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
-    task, an idle one could take one, a waiting one is connected and not admitted yet, an inactive one has left, is
-    silent or not admitted, and a terminated one's process has ended. Who holds a lease is active also while it sends
-    nothing. `definition` is the name of its definition, and `definition_hash` the version that it was last started
-    with. `self_tools`: what it may do with it; `definitions`: whether a planner may manage all of them. `tools`: what
-    of the catalogue of tools it may call.
+    task, an idle one could take one, a held one may not (see list_holds), a waiting one is connected and not admitted
+    yet, an inactive one has left, is silent or not admitted, and a terminated one's process has ended. Who holds a
+    lease is active also while it sends nothing. `definition` is the name of its definition, and `definition_hash` the
+    version that it was last started with. `self_tools`: what it may do with it; `definitions`: whether a planner may
+    manage all of them. `tools`: what of the catalogue of tools it may call. `held_for`: why it claims no tasks until
+    `held_until`, or, if that is null, until a person has answered.
     """
 
     agent_id: str
@@ -69,6 +70,8 @@ class AgentInfo(Wire):
     registered_at: Micros
     last_heartbeat: Micros
     deleted_at: Micros | None
+    held_for: str | None
+    held_until: Micros | None
 
 
 class AgentPage(Wire):
@@ -165,7 +168,7 @@ async def get_active_agents(
         return [agent_of(ctx, row) for row in rows]
 
     agents = await ctx.read(question)
-    return AgentList(agents=[agent for agent in agents if agent.presence in ("active", "idle")])
+    return AgentList(agents=[agent for agent in agents if agent.presence in ("active", "idle", "held")])
 
 
 @op(allow=Level.READ, reads=True, tool=False, command="agent", rest=RestRoute("GET", "/agents/{agent_id}"))
@@ -194,7 +197,7 @@ def agent_of(ctx: Ctx, row: Row) -> AgentInfo:
         name=row["name"],
         registration_status=row["registration_status"],
         status="connected" if row["connections"] else "disconnected",
-        presence=_presence(row, ctx.store.now() - int(ctx.settings.silent_seconds * SECOND)),
+        presence=_presence(row, ctx.store.now(), int(ctx.settings.silent_seconds * SECOND)),
         persona_id=row["persona_id"],
         role=row["role"],
         tool=row["tool"],
@@ -221,18 +224,27 @@ def agent_of(ctx: Ctx, row: Row) -> AgentInfo:
         registered_at=row["registered_at"],
         last_heartbeat=row["last_heartbeat"],
         deleted_at=row["deleted_at"],
+        **_hold(row, ctx.store.now()),
     )
 
 
-def _presence(row: Row, silent_before: int) -> Presence:
+def _hold(row: Row, now: int) -> dict[str, Any]:
+    """Why an agent is held, and until when, unless that is over."""
+    is_over = row["held_until"] is not None and row["held_until"] <= now
+    return {name: None if is_over else row[name] for name in ("held_for", "held_until")}
+
+
+def _presence(row: Row, now: int, silent: int) -> Presence:
     if row["running"] == 0 and not row["connections"]:
         return "terminated"
     # A lease that has not run out is proof of life: its holder may work for minutes without a request.
     # One that is admitted and not active has never been there, or has left.
-    is_heard = row["registration_status"] == Registration.ACTIVE and row["last_heartbeat"] >= silent_before
+    is_heard = row["registration_status"] == Registration.ACTIVE and row["last_heartbeat"] >= now - silent
     is_present = row["connections"] or row["running"] or row["holding"] or is_heard
     if row["registration_status"] == Registration.PENDING and row["connections"]:
         return "waiting"
     if not is_present or row["registration_status"] not in access.MAY_ACT:
         return "inactive"
-    return "active" if row["holding"] else "idle"
+    if row["holding"]:
+        return "active"
+    return "held" if _hold(row, now)["held_for"] else "idle"

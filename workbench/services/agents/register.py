@@ -137,6 +137,7 @@ def add_pending(
     definition: OwnDefinition | None = None,
     environment: Sequence[str] = (),
     tools: Sequence[str] = (),
+    opens: Sequence[str] = (),
     connection_id: str | None = None,
 ) -> Registered:
     """Add an agent and its approval request, in one transaction; a matching rule admits it at once.
@@ -144,6 +145,7 @@ def add_pending(
     Args:
         environment: the names of the variables that are set for its commands.
         tools: what of the tools in the catalogue it may call, once it is admitted.
+        opens: what its workplace opens to its commands.
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``. Unavailable: ``TOO_MANY_PENDING``.
@@ -187,6 +189,7 @@ def add_pending(
         "definition": definition.model_dump(mode="json") if definition else None,
         "environment": list(environment),
         "tools": list(tools),
+        "opens": list(opens),
         "spawned_by": tx.actor if profile else None,
         "suggested_id": suggested_id(tx, str(capabilities.get(ANNOUNCED_AS) or name)),
         "suggested_session": suggested_session(tx, parent, ctx.caller.session),
@@ -259,7 +262,7 @@ def _state(tx: Reader, settings: Settings, subject: str) -> RegistrationState:
         persona_id=row["persona_id"],
         session_id=row["session_id"],
         worktree=worktree,
-        worktree_path=str(settings.worktrees / worktree) if worktree else None,
+        worktree_path=str(settings.worktree(worktree)) if worktree else None,
         reason=reason,
         message=access.rejected(reason).message if status is Registration.REJECTED else _MESSAGES[status],
     )

@@ -85,7 +85,7 @@ def _task(tx: Reader, ctx: Ctx, task_id: int, name: str) -> _Task:
         )
     done_in = task.attempts[-1].worktree if task.attempts else None
     name_of_worktree = task.worktree or done_in
-    worktree = ctx.settings.worktrees / name_of_worktree if name_of_worktree else None
+    worktree = ctx.settings.worktree(name_of_worktree) if name_of_worktree else None
     return _Task(task_id, rules.commit(task.artifacts), worktree)
 
 

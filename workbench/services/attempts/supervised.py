@@ -7,10 +7,12 @@ finished it. What an attempt made that did not complete its task is kept by `wor
 from __future__ import annotations
 
 from asyncio import to_thread
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Checkout, Repository
 from workbench.model import SECOND, Json, Level, Wire
@@ -18,9 +20,12 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.process import Writer
 from workbench.rules import integration
+from workbench.rules.failures import FailureKind
 from workbench.services.attempts.work import AttemptNumber
+from workbench.services.models import tokens
+from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
-from workbench.services.tasks.attempts import AttemptEnding, Key
+from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
 from workbench.services.tasks.task import TaskSummary
 from workbench.services.worktrees import checkouts
 from workbench.services.worktrees.checkouts import ReadCheckout
@@ -31,19 +36,24 @@ from workbench.services.worktrees.rows import require_worktree
 from workbench.services.worktrees.update import bring_up_to_date
 from workbench.store.base import Row, Tx
 
+ASKS_FOR_ANOTHER = "exit status 75"
+"""The class of the error of a command that asked for another attempt itself."""
+
 
 class Begun(Wire):
     """An attempt that has begun.
 
     `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
     by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
-    what its command may read; null: the project has no repository.
+    what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
+    server for models.
     """
 
     base_commit: str | None
     note: str | None = None
     checkout: ReadCheckout | None = None
     token: str | None = None
+    model_token: str | None = None
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -56,16 +66,26 @@ async def begin_attempt(
     with_token: Annotated[
         bool, Field(description="Make a token for the command, which ends with the attempt.")
     ] = False,
+    with_models: Annotated[
+        bool, Field(description="Make a token with which the command asks for models, too.")
+    ] = False,
 ) -> Begun:
     """Begin an attempt as its supervisor: record where its worktree is, when nothing else is at work there.
 
     Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
     """
     begun = await _enlist_and_begin(ctx, task_id, attempt, key, worktree)
-    if not with_token:
+    providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}
+    if not with_token and not providers:
         return begun
-    token = await ctx.write(lambda tx: attempts.new_token(tx, progress.held(tx, ctx.caller, task_id, attempt)))
-    return begun.model_copy(update={"token": token})
+
+    def issue(tx: Tx) -> Begun:
+        row = progress.held(tx, ctx.caller, task_id, attempt)
+        token = attempts.new_token(tx, row) if with_token else None
+        model_token = tokens.issue(tx, task_id, attempt, providers) if providers else None
+        return begun.model_copy(update={"token": token, "model_token": model_token})
+
+    return await ctx.write(issue)
 
 
 async def _enlist_and_begin(ctx: Ctx, task_id: int, attempt: int, key: str, worktree: str | None) -> Begun:
@@ -212,6 +232,12 @@ async def finish_attempt(
     retryable: Annotated[bool, Field(description="Whether another attempt could succeed.")] = True,
     error_class: Annotated[str | None, Field(max_length=200, description="Error class, such as ValueError.")] = None,
     still_running: Annotated[bool, Field(description="Something of it could not be ended.")] = False,
+    failure: Annotated[FailureKind | None, Field(description="How the program of the agent failed.")] = None,
+    until: Annotated[float | None, Field(description="When its provider allows more, in seconds since 1970.")] = None,
+    usage: Annotated[ToldUsage | None, Field(description="What its program says that it has used.")] = None,
+    paths: Annotated[
+        dict[str, str], Field(description="Paths in its box, which the command may have told, and the same outside.")
+    ] = {},
 ) -> TaskSummary:
     """End an attempt as its supervisor, when its command has ended and, if it is completed, its work is committed.
 
@@ -225,8 +251,13 @@ async def finish_attempt(
         reason=reason,
         retryable=retryable,
         error_class=error_class,
+        failure=failure,
+        until=None if until is None else int(until * SECOND),
+        usage=usage,
+        is_of_program=error_class != ASKS_FOR_ANOTHER,
     ).masked(ctx.secrets)
-    ending = ending.with_request(attempts.requested_end(work))
+    request, translation = attempts.requested_end(work), Translation((Path(one), Path(paths[one])) for one in paths)
+    ending = ending.with_request(request and request.told(translation))
     if outcome == "completed":
         try:
             return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))

@@ -10,13 +10,13 @@ import logging
 import os
 import time
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from workbench.confinement import Box, BoxLimits
-from workbench.confinement.editable import require_own_files
+from workbench.confinement.editable import own_path, preceded
 from workbench.confinement.gate import Gate
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
@@ -26,7 +26,7 @@ from workbench.rules.hosts import HostRefusal
 from workbench.rules.integration import GateState
 from workbench.services.access import secret_marks
 from workbench.services.processes.workplaces import of_settings, secrets_of
-from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, find_included
+from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, find_included, paths_of_gates
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -63,6 +63,15 @@ class GateResult:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where the gates of an integration run: a temporary worktree, the box of their commands, and their variables."""
+
+    place: WorktreeLocation
+    box: Box
+    environment: Mapping[str, str]
+
+
 Report = Callable[[Sequence[GateResult]], Awaitable[bool]]
 """Called with the states of the gates; returns False to cancel the run."""
 
@@ -76,47 +85,47 @@ async def run(
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
-    place = WorktreeLocation.of_gates(ctx.settings, approval_id)
     try:
-        box = await ctx.repositories.shielded(_make(ctx, place, commit))
-        return await _run_all(ctx, place, box, [GateResult(command) for command in commands], report)
+        room = await ctx.repositories.shielded(_make(ctx, approval_id, commit))
+        return await _run_all(ctx, room, [GateResult(command) for command in commands], report)
     finally:
-        await ctx.repositories.shielded(remove(ctx, place))
+        await ctx.repositories.shielded(remove(ctx, approval_id))
 
 
-async def _make(ctx: Ctx, place: WorktreeLocation, commit: str) -> Box:
+async def _make(ctx: Ctx, approval_id: int, commit: str) -> _Room:
+    place = WorktreeLocation.of_gates(ctx.settings, approval_id)
     async with ctx.repositories.exclusive() as repository:
-        await _clear(ctx, place)
+        await _clear(ctx, approval_id)
         files = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
         await to_thread(add_files, ctx.settings, repository, place, None, commit, include=files)
         box = await to_thread(box_of, ctx.settings, repository, place)
     await secret_marks.learn(ctx, list(secrets_of(of_settings(ctx.settings), dict(box.variables))))
-    await to_thread(require_own_files, box, ctx.settings.project, _environment(box)["PATH"])
-    return box
+    environment = _environment(box)
+    path = await to_thread(own_path, box, ctx.settings.project, place.path, environment)
+    return _Room(place, box, preceded(environment, path))
 
 
-async def remove(ctx: Ctx, place: WorktreeLocation) -> None:
-    """Remove those parts of a temporary worktree that exist."""
+async def remove(ctx: Ctx, approval_id: int) -> None:
+    """Remove those parts of the temporary worktree of an integration that exist."""
     async with ctx.repositories.exclusive():
-        await _clear(ctx, place)
+        await _clear(ctx, approval_id)
 
 
-async def _clear(ctx: Ctx, place: WorktreeLocation) -> None:
+async def _clear(ctx: Ctx, approval_id: int) -> None:
     repository = await ctx.repositories.open()
-    await to_thread(repository.remove_worktree, place.path, place.git_dir)
-    await to_thread(remove_tree, place.path.parent)
+    for path in paths_of_gates(ctx.settings, approval_id):
+        await to_thread(repository.remove_worktree, path, ctx.settings.gates / str(approval_id) / "repository")
+        await to_thread(remove_tree, path.parent)
 
 
-async def _run_all(
-    ctx: Ctx, place: WorktreeLocation, box: Box, gates: list[GateResult], report: Report
-) -> list[GateResult] | None:
+async def _run_all(ctx: Ctx, room: _Room, gates: list[GateResult], report: Report) -> list[GateResult] | None:
     for number, gate in enumerate(gates):
 
         async def progress(now: GateResult, number: int = number) -> bool:
             gates[number] = now
             return await report(gates)
 
-        ended = await _run_one(ctx, place, box, gate, progress)
+        ended = await _run_one(ctx, room, gate, progress)
         if ended is None:
             return None
         gates[number] = ended
@@ -126,29 +135,24 @@ async def _run_all(
 
 
 async def _run_one(
-    ctx: Ctx, place: WorktreeLocation, box: Box, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
+    ctx: Ctx, room: _Room, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
 ) -> GateResult | None:
     """Run one command until all its processes have ended; None if the run was cancelled."""
-    async with Gate(box) as way_out:
-        return await _run_boxed(ctx, place, box, way_out, gate, progress)
+    async with Gate(room.box) as way_out:
+        return await _run_boxed(ctx, room, way_out, gate, progress)
 
 
 async def _run_boxed(
-    ctx: Ctx,
-    place: WorktreeLocation,
-    box: Box,
-    way_out: Gate,
-    gate: GateResult,
-    progress: Callable[[GateResult], Awaitable[bool]],
+    ctx: Ctx, room: _Room, way_out: Gate, gate: GateResult, progress: Callable[[GateResult], Awaitable[bool]]
 ) -> GateResult | None:
-    output = place.path.parent / "output"
+    output = room.place.git_dir.parent / "output"
     await to_thread(output.unlink, missing_ok=True)
     limit = ctx.settings.gate_seconds
     limits, command = BoxLimits(wall_seconds=limit + 60), ["/bin/sh", "-c", gate.command]
-    argv = box.argv(command, limits, guarded=True, way_out=way_out.way_out)
-    environment = {**_environment(box), **way_out.environment}
+    argv = room.box.argv(command, limits, guarded=True, way_out=way_out.way_out)
+    environment = {**room.environment, **way_out.environment}
     ref = await to_thread(
-        ctx.processes.start, argv, cwd=place.path, env=environment, log=output, pass_fds=way_out.pass_fds
+        ctx.processes.start, argv, cwd=room.place.path, env=environment, log=output, pass_fds=way_out.pass_fds
     )
     began = time.monotonic()
     reported, gate = began, replace(gate, state=GateState.RUNNING)
@@ -157,19 +161,20 @@ async def _run_boxed(
         while is_needed and ctx.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
-                return _result(ctx, gate, GateState.TIMEOUT, None, now - began, output)
+                return _result(ctx, room, gate, GateState.TIMEOUT, None, now - began, output)
             if output.stat().st_size > MAX_OUTPUT_BYTES:
-                return _result(ctx, gate, GateState.FAILED, None, now - began, output)
+                return _result(ctx, room, gate, GateState.FAILED, None, now - began, output)
             if now - reported >= REPORT_SECONDS:
-                reported, gate = now, replace(gate, seconds=now - began, output=_tail(ctx, output))
+                reported, gate = now, replace(gate, seconds=now - began, output=_tail(ctx, room, output))
                 is_needed = await progress(gate)
             await asyncio.sleep(POLL_SECONDS)
         if not is_needed:
             return None
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
-        ended = _result(ctx, gate, state, code, time.monotonic() - began, output)
-        return ended if code == 0 else replace(ended, output=_explain(ended.output, box, place.path, way_out.refused))
+        ended = _result(ctx, room, gate, state, code, time.monotonic() - began, output)
+        told = _explain(ended.output, room.box, room.place.path, way_out.refused)
+        return ended if code == 0 else replace(ended, output=told)
     finally:
         await ctx.repositories.shielded(_end(ctx, ref))
 
@@ -189,8 +194,10 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _result(ctx: Ctx, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path) -> GateResult:
-    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, output))
+def _result(
+    ctx: Ctx, room: _Room, gate: GateResult, state: GateState, code: int | None, seconds: float, output: Path
+) -> GateResult:
+    return replace(gate, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, room, output))
 
 
 def _explain(output: str, box: Box, cwd: Path, refused: Sequence[HostRefusal]) -> str:
@@ -199,8 +206,13 @@ def _explain(output: str, box: Box, cwd: Path, refused: Sequence[HostRefusal]) -
     return "\n".join(filter(None, (output.rstrip("\n"), refusals))) if refusals else output
 
 
-def _tail(ctx: Ctx, output: Path) -> str:
-    """The end of a gate's output, starting at a whole line, as text that is safe in JSON, without secrets."""
+def _tail(ctx: Ctx, room: _Room, output: Path) -> str:
+    """The end of a gate's output, starting at a whole line, as text that is safe in JSON, without secrets.
+
+    The worktree is removed, so paths in it are told relative to it.
+    """
     is_cut = output.stat().st_size > TAIL_BYTES
     text = atomic_file.tail(output, TAIL_BYTES).replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return str(ctx.secrets.masked(text.partition("\n")[2] or text if is_cut else text))
+    return room.box.translation_to(Path()).text(
+        str(ctx.secrets.masked(text.partition("\n")[2] or text if is_cut else text))
+    )

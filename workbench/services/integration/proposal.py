@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.errors import Conflict
-from workbench.git import Repository, changed
+from workbench.git import FileContent, Repository, changed
 from workbench.ops import Ctx
 from workbench.rules import integration as rules
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration.conflicts import outlook
 from workbench.services.integration.gates import GateResult
+from workbench.services.processes.workplaces import of_settings
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
@@ -31,6 +32,7 @@ SQL = beside(__file__)
 
 SHOWN_COMMITS = 50
 SHOWN_FILES = 500
+SHOWN_UNUSUAL = 20
 _VERSIONED = ("personas", "agents")
 """Directories of the state directory that may be in a repository."""
 
@@ -150,7 +152,20 @@ def _proposal(ctx: Ctx, repository: Repository, row: Row, source: str, target: s
             for c in repository.commits(target_commit, source, SHOWN_COMMITS)
         ],
         "files": [{"path": f.path, "added": f.added, "removed": f.removed} for f in files[:SHOWN_FILES]],
+        **_unusual_files(repository.contents(target_commit, source), ctx.settings.integration_large_bytes),
         "conflicts": list(repository.preview_merge(target_commit, source).conflicts),
+    }
+
+
+def _unusual_files(files: Sequence[FileContent], large: int) -> dict[str, Any]:
+    """The files of more than `large` bytes, largest first, and other binary ones: how many, and some of them."""
+    over = sorted((file for file in files if file.bytes > large), key=lambda file: -file.bytes)
+    binary = [file.path for file in files if file.binary and file.bytes <= large]
+    return {
+        "large_files": [{"path": file.path, "bytes": file.bytes} for file in over[:SHOWN_UNUSUAL]],
+        "large": len(over),
+        "binary_files": binary[:SHOWN_UNUSUAL],
+        "binary": len(binary),
     }
 
 
@@ -245,8 +260,9 @@ def message(approval: ApprovalInfo) -> str:
 
 
 def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
-    """The configured gates, not run yet, as the approval shows them."""
-    return [GateResult(command).as_json() for command in ctx.settings.integration_gates]
+    """The configured gates, not run yet, as the approval shows them; before them the set-up of the workplace."""
+    commands, setup = ctx.settings.integration_gates, of_settings(ctx.settings).setup
+    return [GateResult(command).as_json() for command in ((setup, *commands) if setup and commands else commands)]
 
 
 def states(payload: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import gates, proposal
 from workbench.services.integration.merge import finish
 from workbench.services.worktrees.journal import unfinished
-from workbench.services.worktrees.places import WorktreeLocation, exclusive, gates_held
+from workbench.services.worktrees.places import exclusive, gates_held
 from workbench.services.worktrees.rows import KIND, require_worktree, set_worktree_status
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
@@ -72,4 +72,4 @@ async def clear_gates(ctx: Ctx) -> None:
             number = int(home.name)
             with gates_held(ctx.settings, number) as is_held:
                 if is_held:
-                    await ctx.repositories.shielded(gates.remove(ctx, WorktreeLocation.of_gates(ctx.settings, number)))
+                    await ctx.repositories.shielded(gates.remove(ctx, number))

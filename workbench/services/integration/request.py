@@ -30,9 +30,9 @@ class MadeConflict(Wire):
 class IntegrationAsked(Wire):
     """The state of a requested integration; get_approval with wait_seconds waits for the decision and its reason.
 
-    `decides` has three lines for whoever decides: the worktree's tasks, the gates, and what was checked. `conflicts`
-    are those with the target, and `makes_conflict` those that the merge would cause. The merge closes the worktree,
-    which ends the work on its `open_tasks`.
+    `decides` has lines for whoever decides: the worktree's tasks, the gates, what was checked, and unusual files.
+    `conflicts` are those with the target, and `makes_conflict` those that the merge would cause. The merge closes the
+    worktree, which ends the work on its `open_tasks`.
     """
 
     state: Literal["awaiting_approval", "queued", "integrated"]

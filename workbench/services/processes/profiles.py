@@ -6,17 +6,20 @@ import asyncio
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from workbench.definition_files import model_keys
 from workbench.drivers import PROGRAMS, Fit, fit
-from workbench.errors import BadInput, NotFound, Refused, WorkbenchError
+from workbench.errors import BadInput, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.rules import profile as rules
 from workbench.rules.definitions.mcp_servers import StdioServer
 from workbench.rules.definitions.model import Definition
+from workbench.rules.models.upstream import PROVIDERS
 from workbench.rules.secrets.executed import GivenWords
 from workbench.state.home import expanded, home
 from workbench.state.settings import Settings, shipped
@@ -62,7 +65,8 @@ def load(settings: Settings, name: str) -> rules.Profile:
         raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {', '.join(sorted(files))}.")
     profile = files[name].parse()
     if profile.prompt is None and profile.command is not None:
-        return profile.model_copy(update={"prompt": shipped("data", "profiles", "prompt.md").read_text("utf-8")})
+        prompt = "prompt.md" if profile.token else "prompt_alone.md"
+        return profile.model_copy(update={"prompt": shipped("data", "profiles", prompt).read_text("utf-8")})
     return profile
 
 
@@ -139,7 +143,16 @@ def _interpreter(program: Path) -> Iterator[Path]:
 
 
 def _is_there(need: str) -> bool:
-    return bool(os.environ.get(need[1:])) if need.startswith("$") else shutil.which(need) is not None
+    if not need.startswith("$"):
+        return shutil.which(need) is not None
+    return bool(os.environ.get(need[1:])) or _is_key_kept(need[1:])
+
+
+def _is_key_kept(variable: str) -> bool:
+    """Whether the person keeps a key of the provider that a variable is of."""
+    with suppress(Unavailable):
+        return any(variable in PROVIDERS[name].variables for name in model_keys.load())
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from workbench.confinement.gpus import Gpu
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
+from workbench.rules.hosts import HostRules
 from workbench.rules.workplace import Workplace
 from workbench.services.processes.workplaces import open_places
 from workbench.state.home import expanded
@@ -53,14 +54,28 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
     """What this system can enforce, and the mode that the settings choose."""
     able, mode = abilities(), settings.confinement
     off = "Workers are not confined: the setting confinement is off."
+    summary = " ".join(filter(None, (able.summary, _own_surroundings(settings))))
     return ConfinementSupport(
         mode=mode,
         abi=able.abi,
         enforced=list(able.enforced),
         missing=list(able.missing),
-        summary=off if mode == "off" else able.summary,
+        summary=off if mode == "off" else summary,
         unused=unused_paths(settings),
     )
+
+
+def _own_surroundings(settings: Settings) -> str:
+    """A sentence about what a command has of its own; empty where nothing is confined."""
+    if not abilities().abi:
+        return ""
+    if namespaces_of(settings):
+        return (
+            "Each command has files, shared memory and a network of its own: its worktree stands at the project's path."
+        )
+    off = settings.confinement_namespaces == "off"
+    why = "the setting confinement_namespaces is off" if off else "this system lets its user make no namespaces"
+    return f"Commands share the machine's shared memory and loopback, of which they may use nothing: {why}."
 
 
 def unused_paths(settings: Settings) -> list[str]:
@@ -104,7 +119,6 @@ def box(
     read: Iterable[Path] = (),
     write: Iterable[Path] = (),
     connect: Iterable[int] = (),
-    network: Iterable[str] = (),
     private: Iterable[str] = (),
     forward: Iterable[int] = (),
     project: Path | None = None,
@@ -114,15 +128,14 @@ def box(
     """What a command in a worktree may access, including what the settings allow to all commands.
 
     Args:
-        network, private: hosts, see `HostRules`.
-        forward: ports of this machine.
+        private, forward: further hosts that are not public, and ports of this machine; see `HostRules`.
         project: the top of the person's checkout, at whose path the worktree stands inside.
         workplace: what else the commands find and reach.
         gpu: the one that they may use.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``HIDE_UNAVAILABLE``. Conflict: ``MOUNT_POINT_TAKEN``.
-        WorkbenchError: see `open_places`.
+        BadInput: ``BAD_HOST_PATTERN``. WorkbenchError: see `open_places`.
     """
     opened = open_places(settings, workplace, gpu)
     made = box_for_worktree(
@@ -133,9 +146,10 @@ def box(
         read=(*read, *opened.read, *_paths(settings.confinement_read)),
         write=(*write, *_paths(settings.confinement_write)),
         connect=(*connect, *(int(port) for port in settings.confinement_connect.split(",") if port.strip())),
-        hosts=network,
-        private=private,
+        hosts=workplace.network,
+        private=(*private, *workplace.private),
         forward=forward,
+        connections=settings.confinement_connections,
         enforce=confinement_of(settings).enforced,
         untrusted=untrusted_settings(settings.project),
         project=project,
@@ -148,6 +162,7 @@ def box(
         namespaces=namespaces_of(settings),
     )
     _require_hidden(made)
+    HostRules.parse(made.hosts, made.private)
     return made
 
 
@@ -156,8 +171,12 @@ def namespaces_of(settings: Settings) -> frozenset[str]:
     return abilities().namespaces if settings.confinement_namespaces == "auto" else frozenset()
 
 
-def may_hide(settings: Settings) -> bool:
-    """Whether a box can cover a path below one that is open."""
+def has_own_files(settings: Settings) -> bool:
+    """Whether a box has mounts of its own: a worktree stands at the project's path, and what is hidden is covered.
+
+    Raises:
+        Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+    """
     return confinement_of(settings).enforced and bool(namespaces_of(settings))
 
 

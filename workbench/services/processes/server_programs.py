@@ -28,6 +28,8 @@ from workbench.upstream.program_transport import ServerProgram
 
 PORTS = (80, 443)
 """The ports that a program may connect to, besides those that the settings open for workers."""
+LINK_LOCAL = ("169.254.0.0/16", "fe80::/10")
+"""Where it may connect to, too: programs of cloud providers take their user's keys from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def boxed(settings: Settings, server: StdioServer, home: Path) -> BoxedServer:
         read=(*visible, *profiles.server_places(settings, server, directory), *_opened(settings, server.read)),
         write=_opened(settings, server.write),
         connect=(*PORTS, *server.connect),
+        private=LINK_LOCAL,
     )
     environment = box.environment(os.environ, TOOL_SERVER) | server.env
     return BoxedServer(

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from workbench.confinement import gpus
@@ -21,7 +22,7 @@ from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.termination import scratch_prefix
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import startup, workplace
+from workbench.services.spawning import provider_keys, startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
 from workbench.services.spawning.startup import WorkerStart
 from workbench.store.base import Reader, Row, Tx
@@ -60,16 +61,27 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     definition = await definitions.of_agent(ctx, request, spawn, snapshot)
     place_there = await workplace.resolve(ctx, workplace.levels_of(spawn, request, snapshot))
     environment = await startup.variables(ctx, place_there) | environment
+    keys = await provider_keys.of_agent(ctx, agent_uid)
     gpu = await _take_gpu(ctx, agent_uid, place_there)
     confinement = confinement_of(ctx.settings)
     await ctx.write(lambda tx: tx.run(SQL.new_token, agent=agent_uid, token_hash=access.token_hash(token)))
     scratch = await asyncio.to_thread(_new_scratch, ctx)
     try:
         repository = await startup.repository_of(ctx, place)
-        start = WorkerStart(token, scratch, environment, confinement, definition, place_there, gpu)
+        start = WorkerStart(
+            token,
+            scratch,
+            provider_keys.without_keys(environment, keys),
+            confinement,
+            provider_keys.setup_without_keys(definition, keys),
+            place_there,
+            gpu,
+            tuple(sorted(keys)),
+        )
         config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
         ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
-        await _record(ctx, agent_uid, request, ref, start)
+        account = await asyncio.to_thread(startup.account_of, config, keys)
+        await _record(ctx, agent_uid, request, ref, start, lambda tx: startup.enlist(tx, agent_uid, config, account))
     except (WorkbenchError, OSError) as error:
         await asyncio.to_thread(remove_tree, scratch)
         raise error if isinstance(error, WorkbenchError) else _not_started(error) from error
@@ -116,14 +128,19 @@ def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
     return ctx.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
         cwd=config.worktree.path if config.worktree else config.scratch,
-        env=_environment(ctx),
+        env=_environment(ctx, config.models),
         stdin_text=config.as_json(),
         log=processes.log_of(ctx, agent_uid),
     )
 
 
-async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart) -> None:
+async def _record(
+    ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessRef, start: WorkerStart, enlist: Callable[[Tx], None]
+) -> None:
     """Record the process of an agent. If that fails, or the agent was terminated meanwhile, end the process.
+
+    Args:
+        enlist: records what it works with.
 
     Raises:
         Conflict: ``NOT_RUNNING``. WorkbenchError: an error of the store.
@@ -138,6 +155,7 @@ async def _record(ctx: Ctx, agent_uid: str, request: SpawnRequest, ref: ProcessR
         version = definitions.version(definition)
         tx.run(SQL.process, values, **version, now=tx.now)
         definitions.record(tx, agent_uid, definition)
+        enlist(tx)
         facts = {"pid": ref.pid, "profile": request.profile, "enforced": confinement.enforced}
         if definition is not None:
             facts |= {"definition": definition.id} | version | {"include": list(definition.include)}
@@ -159,8 +177,9 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _environment(ctx: Ctx) -> dict[str, str]:
-    """The server's environment without variables that could affect the worker; its interpreter is first in PATH."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(RESERVED)}
+def _environment(ctx: Ctx, models: Collection[str]) -> dict[str, str]:
+    """The server's environment without variables that could affect the worker, and without the keys of the providers
+    that the gateway answers for; its interpreter is first in PATH."""
+    inherited = {k: v for k, v in provider_keys.without_keys(os.environ, models).items() if not k.startswith(RESERVED)}
     path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
     return inherited | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}

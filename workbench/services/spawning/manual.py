@@ -96,4 +96,6 @@ async def enlist_worker(
     confinement = confinement_of(ctx.settings)
     start = WorkerStart(token, Path(scratch), environment, confinement, setup, who.workplace, gpu)
     config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
+    account = await asyncio.to_thread(startup.account_of, config)
+    await ctx.write(lambda tx: startup.enlist(tx, require_agent(tx, agent_id)["id"], config, account))
     return Enlisted(agent_id=agent_id, config=config.as_json(), unused=[*who.workplace.warnings, *who.unused])

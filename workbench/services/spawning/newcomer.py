@@ -58,7 +58,7 @@ class Newcomer:
     def registration(self) -> dict[str, Any]:
         """Arguments of `add_pending`."""
         names = ("name", "persona_id", "capabilities", "worktree", "definition", "environment", "tools")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"opens": self.workplace.opened}
 
 
 async def check(

@@ -22,7 +22,7 @@ from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
 from workbench.services.spawning import definition as definitions
-from workbench.services.spawning import newcomer
+from workbench.services.spawning import newcomer, provider_keys
 from workbench.services.spawning import workplace as places
 from workbench.services.spawning.definition import DefinitionTarget, Include, OwnTools
 from workbench.services.spawning.launch import launch
@@ -71,6 +71,7 @@ class Spawned(Wire):
     confinement: Confinement
     definition_id: str | None
     unused: list[str]
+    models: list[str]
     opens: list[str] = []
 
 
@@ -130,7 +131,7 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
         await asyncio.to_thread(processes.remove_environment, ctx.settings, agent_uid)
         raise
     agent = await ctx.read(lambda tx: require_agent(tx, agent_id))
-    spawned = _describe(ctx, agent, status, pid, [*who.workplace.warnings, *who.unused], question)
+    spawned = await _describe(ctx, agent, status, pid, [*who.workplace.warnings, *who.unused], question)
     return spawned.model_copy(update={"opens": who.workplace.opened})
 
 
@@ -161,8 +162,11 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     if snapshot is not None:  # what is wrong with it ends no process
         await definitions.setup(ctx, request, snapshot, SelfTools(agent["self_tools"]))
     confinement_of(ctx.settings)
+    workplace = await places.resolve(ctx, places.levels_of(spawn, request, snapshot))
+    await asyncio.to_thread(places.check_usable, ctx.settings, workplace)
     pid = await ctx.repositories.shielded(_restart(ctx, agent))
-    return _describe(ctx, agent, Registration(agent["registration_status"]), pid, checked.unused)
+    status, unused = Registration(agent["registration_status"]), [*workplace.warnings, *checked.unused]
+    return (await _describe(ctx, agent, status, pid, unused)).model_copy(update={"opens": workplace.opened})
 
 
 async def _restart(ctx: Ctx, agent: Row) -> int | None:
@@ -208,7 +212,7 @@ async def approve_if_auto(ctx: Ctx, registration: Registered, approve: str) -> t
     return decision.outcome["agent_id"], Registration(decision.outcome["status"])
 
 
-def _describe(
+async def _describe(
     ctx: Ctx, agent: Row, status: Registration, pid: int | None, unused: Sequence[str], approval_id: int | None = None
 ) -> Spawned:
     return Spawned(
@@ -223,4 +227,5 @@ def _describe(
         confinement=confinement_of(ctx.settings),
         definition_id=agent["definition_id"],
         unused=[*unused_paths(ctx.settings), *unused],
+        models=await provider_keys.described(ctx, agent["id"]),
     )

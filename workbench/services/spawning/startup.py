@@ -6,22 +6,28 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.gpus import Gpu
-from workbench.drivers import AgentSetup
+from workbench.drivers import PROGRAMS, AgentSetup
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
+from workbench.rules.failures import account_name
 from workbench.rules.hosts import LOOPBACK
+from workbench.rules.models.upstream import ProviderKey
 from workbench.rules.profile import Profile
 from workbench.rules.workplace import Workplace
+from workbench.services import holds
 from workbench.services.access import secret_marks
 from workbench.services.processes import profiles, sandbox, workplaces
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
 from workbench.state.home import expanded
+from workbench.store.base import Tx
+from workbench.worker import person
 from workbench.worker.startup import Preparation, WorkerConfig, WorktreePlace
 
 
@@ -36,6 +42,7 @@ class WorkerStart:
         definition: its definition as it is now.
         workplace: what its commands find in its worktree.
         gpu: the one that they may use.
+        models: the providers that the gateway answers for; their keys are in none of these.
     """
 
     token: str = field(repr=False)
@@ -45,6 +52,7 @@ class WorkerStart:
     definition: AgentSetup | None
     workplace: Workplace = field(default_factory=Workplace)
     gpu: Gpu | None = None
+    models: tuple[str, ...] = ()
 
 
 async def variables(ctx: Ctx, workplace: Workplace) -> dict[str, str]:
@@ -74,6 +82,7 @@ def worker_config(
         agent_mcp_url=ctx.server.mcp_url,
         worktree=place,
         definition=start.definition,
+        models=start.models,
         function=request.function,
         task_id=request.task_id,
         limits=BoxLimits(**request.limits.model_dump()),
@@ -88,7 +97,32 @@ def worker_config(
         grace_seconds=settings.terminate_grace_seconds / 4,
         finish_grace_seconds=settings.finish_grace_seconds,
         import_bytes=settings.max_import_bytes,
+        sessions=settings.agent_sessions,
+        session_bytes=settings.max_agent_session_bytes,
+        silence_seconds=settings.agent_silence_seconds,
+        result_bytes=settings.max_result_bytes,
     )
+
+
+def account_of(config: WorkerConfig, keys: Mapping[str, ProviderKey] = MappingProxyType({})) -> str | None:
+    """A name of the key or the login of an agent's program; None if it is not known. Blocks.
+
+    Args:
+        keys: those with which the gateway answers for it.
+    """
+    program = config.profile.program
+    used = PROGRAMS[program].providers if program else ()
+    if key := next((keys[name] for name in used if name in keys), None):
+        return account_name(key.provider, key.value)
+    provider = config.definition.provider_config if config.definition else {}
+    return person.account(config.profile, provider, config.environment)
+
+
+def enlist(tx: Tx, agent_uid: str, config: WorkerConfig, account: str | None) -> None:
+    """Record what an agent works with, so that it waits with others when that fails; not of one whose tasks bring
+    their own commands."""
+    if config.profile.command is not None:
+        holds.enlist(tx, agent_uid, config.profile.name, account)
 
 
 async def repository_of(ctx: Ctx, place: WorktreePlace | None) -> Repository | None:
@@ -105,7 +139,7 @@ def _box(
     settings = ctx.settings
     assert ctx.server is not None, "it needs the server"
     own = urlsplit(ctx.server.url)
-    to_server = "server" in profile.connect
+    to_server = "server" in profile.connect or bool(start.models)
     servers = [server.server for server in start.definition.servers.values()] if start.definition else []
     read = [*profiles.programs(profile), *(expanded(path) for path in profile.read)]
     read += [

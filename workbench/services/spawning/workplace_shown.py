@@ -12,11 +12,11 @@ from workbench.model import Int64, Json, Level, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.present.inert import inert_line
 from workbench.rules.secrets.executed import with_masks
-from workbench.rules.workplace import KEYS, Workplace, as_json, shown
+from workbench.rules.workplace import KEYS, Workplace, as_json, as_line
 from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes.processes import require_spawn
-from workbench.services.processes.sandbox import may_hide
+from workbench.services.processes.sandbox import has_own_files
 from workbench.services.spawning.definition import snapshot_of
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.services.spawning.workplace import WorkplaceLevels, check_usable, levels_of, resolve
@@ -30,7 +30,7 @@ class WorkplaceKey(Wire):
 
     key: str
     value: Json
-    shown: str
+    text: str
     source: str
 
 
@@ -51,7 +51,7 @@ class WorkplaceInfo(Wire):
     reads=True,
     tool=False,
     command=Command(
-        "box show [WORKTREE]", names={"task": "task_id"}, options=("agent", "persona", "definition", "task")
+        "box show [WORKTREE]", names={"task": "task_id"}, options=("agent", "persona", "definition", "task_id")
     ),
 )
 async def get_workplace(
@@ -62,7 +62,7 @@ async def get_workplace(
     definition: Annotated[str | None, Field(description="For an agent with this definition: path, id or name.")] = None,
     task_id: Annotated[Int64 | None, Field(description="For an agent that is spawned for this task.")] = None,
 ) -> WorkplaceInfo:
-    """Show what the commands of an agent would find and reach, and which level says so: settings, plan, persona, …"""
+    """Get what the commands of an agent find and reach, and which level says so."""
     if agent is not None:
         levels = await _of_agent(ctx, agent)
     else:
@@ -72,7 +72,7 @@ async def get_workplace(
     workplace = await resolve(ctx, levels)
     return WorkplaceInfo(
         keys=[_of_key(workplace, key) for key in KEYS],
-        mounts=may_hide(ctx.settings),
+        mounts=has_own_files(ctx.settings),
         problems=[*workplace.warnings, *await asyncio.to_thread(_problems, ctx, workplace)],
     )
 
@@ -101,5 +101,5 @@ def _problems(ctx: Ctx, workplace: Workplace) -> list[str]:
 def _of_key(workplace: Workplace, key: str) -> WorkplaceKey:
     value = with_masks(as_json({key: getattr(workplace, key)}))[key]
     return WorkplaceKey(
-        key=key, value=value, shown=inert_line(shown(value)), source=workplace.sources.get(key, DEFAULT)
+        key=key, value=value, text=inert_line(as_line(value)), source=workplace.sources.get(key, DEFAULT)
     )

@@ -14,10 +14,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic_core import from_json, to_json
 
+from workbench.confinement.told import Translation
 from workbench.errors import Conflict
-from workbench.model import TaskState, Wire
+from workbench.model import Int64, Micros, TaskState, Wire
 from workbench.rules import access
+from workbench.rules.failures import FailureKind
 from workbench.rules.tasks import lifecycle
+from workbench.services import holds
+from workbench.services.holds import AttemptFailure
 from workbench.services.tasks import dependencies
 from workbench.services.tasks.rows import end_attempt, reserve
 from workbench.state.settings import Settings
@@ -29,11 +33,27 @@ SQL = beside(__file__)
 
 EVER = 2**63 - 1
 
+Count = Annotated[Int64 | None, Field(ge=0, description="Tokens.")]
 Key = Annotated[str, Field(min_length=32, max_length=200, description="The supervisor's own key of the attempt.")]
 
 
+class ToldUsage(Wire):
+    """What the program of an attempt says that it has used; null: it does not say. `input_tokens` includes
+    `cached_tokens`."""
+
+    input_tokens: Count = None
+    cached_tokens: Count = None
+    output_tokens: Count = None
+    cost_usd: Annotated[float | None, Field(ge=0, le=1e9, description="In US dollars.")] = None
+
+
 class AttemptEnding(Wire):
-    """How an attempt is to end. `artifacts` are for a completed one, the last three for a failed one."""
+    """How an attempt is to end.
+
+    `artifacts` are for a completed one, the next three for a failed one. Only its supervisor tells `failure`, how the
+    agent's program failed, `until`, when its provider allows more, and `usage`, and that the end `is_of_program`: the
+    command has not asked for it.
+    """
 
     outcome: Literal["completed", "failed", "released"]
     result_data: Any = None
@@ -41,6 +61,10 @@ class AttemptEnding(Wire):
     reason: str = ""
     retryable: bool = True
     error_class: str | None = None
+    failure: FailureKind | None = None
+    until: Micros | None = None
+    usage: ToldUsage | None = None
+    is_of_program: bool = False
 
     def masked(self, secrets: KnownSecrets) -> AttemptEnding:
         """This ending without secrets: programs and models wrote it."""
@@ -53,13 +77,24 @@ class AttemptEnding(Wire):
             }
         )
 
+    def told(self, translation: Translation) -> AttemptEnding:
+        """This ending with the paths outside of the box in which a command told it."""
+        return self.model_copy(
+            update={
+                "result_data": translation.data(self.result_data),
+                "artifacts": tuple(map(translation.text, self.artifacts)),
+                "reason": translation.text(self.reason),
+            }
+        )
+
     def with_request(self, request: AttemptEnding | None) -> AttemptEnding:
         """This ending, as the supervisor reports it, with what its command has reported about the same ending."""
         if request is None or request.outcome != self.outcome:
             return self
+        told = {"failure": self.failure, "until": self.until, "usage": self.usage}
         artifacts = tuple(dict.fromkeys((*request.artifacts, *self.artifacts)))
         result = self.result_data if request.result_data is None else request.result_data
-        return request.model_copy(update={"artifacts": artifacts, "result_data": result})
+        return request.model_copy(update={"artifacts": artifacts, "result_data": result, **told})
 
 
 def held_by(tx: Reader, agent: str) -> list[Row]:
@@ -90,12 +125,21 @@ def put_back(tx: Tx, row: Row, outcome: str, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt failed."""
+    """Why an attempt failed.
+
+    Args:
+        kind: how the program of the agent failed, if its output tells that.
+        until: when its provider allows more, in microseconds UTC.
+        is_of_program: its supervisor says so, and not the agent, about a program that is not the task's own command.
+    """
 
     outcome: Literal["failed", "expired"]
     error: str
     error_class: str | None = None
     retryable: bool = True
+    kind: FailureKind | None = None
+    until: int | None = None
+    is_of_program: bool = False
 
 
 def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter: float) -> None:
@@ -106,6 +150,9 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
     """
     end_attempt(tx, row["id"], failure.outcome, failure.error, failure.error_class)
     never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
+    if failure.is_of_program and not never and (until := _consequences(tx, settings, row, failure)) is not None:
+        _defer(tx, settings, row, failure, until)
+        return
     data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
     subject, session = f"task:{row['id']}", row["session_id"]
     retryable = failure.retryable and not never
@@ -118,6 +165,23 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
         tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
         tx.emit("task.failed", subject, session=session, **data)
         dependencies.ended_badly(tx, row["id"])
+
+
+def _consequences(tx: Tx, settings: Settings, row: Row, failure: Failure) -> int | None:
+    """See `holds.note_failure`."""
+    message, agent = failure.error, row["assigned_agent_id"]
+    return holds.note_failure(
+        tx, settings, AttemptFailure(agent, row["id"], row["attempt"], failure.kind, message, failure.until)
+    )
+
+
+def _defer(tx: Tx, settings: Settings, row: Row, failure: Failure, until: int) -> None:
+    """Make a task wait, without using up a retry: not it has failed, but what its agent works with. It does not wait if
+    agents may fall back to other profiles, which could do it at once."""
+    not_before = until if until > tx.now and not settings.agent_fallback else None
+    tx.run(SQL.put_back, task_id=row["id"], not_before=not_before, retries=0, error=failure.error)
+    data = {"attempt": row["attempt"], "error": failure.error[:500], "error_class": failure.error_class}
+    tx.emit("task.deferred", f"task:{row['id']}", session=row["session_id"], **data, until=not_before)
 
 
 def enlist(tx: Tx, row: Row, key: str) -> None:

@@ -10,6 +10,7 @@ from workbench.errors import BadInput, Conflict, Refused
 from workbench.model import Int64, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
+from workbench.services import holds
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
     blockers,
@@ -48,7 +49,7 @@ async def claim_task(
     claim = await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
     if claim.task is None or claim.task.worktree is None:
         return claim
-    return claim.model_copy(update={"worktree_path": str(ctx.settings.worktrees / claim.task.worktree)})
+    return claim.model_copy(update={"worktree_path": str(ctx.settings.worktree(claim.task.worktree))})
 
 
 def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = None) -> str:
@@ -69,9 +70,9 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
 def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
     """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age.
 
-    None for an agent whose session is deleted.
+    None for an agent whose session is deleted, or that is held (`workbench.services.holds`).
     """
-    if _deleted_session(tx, caller):
+    if _deleted_session(tx, caller) or holds.active(tx, me):
         return []
     place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
@@ -117,7 +118,10 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         has_command=row["run"] is not None,
     )
     deleted = _deleted_session(tx, caller)
-    if found := obstacles(candidate, Claimant(me, caller.persona, caller.worktree, caller.commands_only, deleted)):
+    hold = holds.active(tx, me)
+    held = holds.words(hold) if hold else None
+    claimant = Claimant(me, caller.persona, caller.worktree, caller.commands_only, deleted, held)
+    if found := obstacles(candidate, claimant):
         raise Conflict(
             "TASK_NOT_CLAIMABLE",
             f"Task {row['id']} cannot be claimed: {'; '.join(found.values())}.",

@@ -47,10 +47,11 @@ UPDATE task_status SET status = 'claimed', assigned_agent_id = :agent, claimed_a
 WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS NULL;
 
 -- name: add_attempt
-INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at, definition_id, definition_hash, prompt_hash, include)
+INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at, definition_id, definition_hash, prompt_hash, include,
+    profile)
 SELECT CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}), a.id, CAST(:now AS {{big}}), a.definition_id, a.definition_hash,
-    a.prompt_hash, a.include
-FROM agents a WHERE a.id = :agent;
+    a.prompt_hash, a.include, p.profile
+FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id WHERE a.id = :agent;
 
 -- name: renew
 UPDATE task_status SET lease_expires_at = :now + (SELECT lease_us FROM tasks WHERE id = task_id)

@@ -70,6 +70,7 @@ async def heartbeat_and_get_tasks(
         lambda tx: _work(tx, ctx.caller, me, limit),
         lambda work: bool(work.available or work.holding),
         "task.*",
+        "hold.ended",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
     )
 

@@ -15,6 +15,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TaskAction
+from workbench.services import holds
 from workbench.services.tasks import attempts, dependencies
 from workbench.services.tasks.attempts import AttemptEnding, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
@@ -153,10 +154,20 @@ def end(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
         Conflict: ``WRONG_STATE``, ``DEPENDENCIES_OPEN``. BadInput: ``TOO_LARGE``.
     """
     lifecycle.step(row["status"], _ACTIONS[ending.outcome])
+    if ending.usage is not None:
+        tx.run(SQL.note_usage, ending.usage.model_dump(), task_id=row["id"], attempt=row["attempt"])
     if ending.outcome == "completed":
         return _complete(tx, ctx, row, ending)
     if ending.outcome == "failed":
-        failure = Failure("failed", ending.reason, ending.error_class, ending.retryable)
+        failure = Failure(
+            "failed",
+            ending.reason,
+            ending.error_class,
+            ending.retryable,
+            ending.failure,
+            ending.until,
+            ending.is_of_program,
+        )
         after_failure(tx, ctx.settings, row, failure, ctx.random())
     else:
         put_back(tx, row, "released", ending.reason)
@@ -169,6 +180,8 @@ def _complete(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
     artifacts = bounded_json(ending.artifacts, ctx.settings)
     if row["status"] == TaskState.CLAIMED:
         _emit_started(tx, row)
+    if row["supervised"]:
+        holds.note_success(tx, row["assigned_agent_id"])
     tx.run(SQL.complete, task_id=row["id"], result=result, artifacts=artifacts, now=tx.now)
     end_attempt(tx, row["id"], "completed", None)
     dependencies.completed(tx, row)

@@ -17,3 +17,8 @@ UPDATE task_status SET status = 'completed', progress = 100, completed_at = :now
     started_at = COALESCE(started_at, :now), lease_expires_at = NULL, result_data = :result,
     artifacts = :artifacts, error_message = NULL
 WHERE task_id = :task_id;
+
+-- name: note_usage
+UPDATE task_attempts SET input_tokens = CAST(:input_tokens AS {{big}}), cached_tokens = CAST(:cached_tokens AS {{big}}),
+    output_tokens = CAST(:output_tokens AS {{big}}), cost_usd = CAST(:cost_usd AS {{real}})
+WHERE task_id = :task_id AND attempt = :attempt;

@@ -95,7 +95,7 @@ UPDATE task_status SET unmet = (
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
-    x.error_class, x.error_message, x.definition_id, x.definition_hash, x.prompt_hash, x.include, w.worktree, w.base_commit, w.waits_for,
+    x.error_class, x.error_message, x.definition_id, x.definition_hash, x.prompt_hash, x.include, x.profile, x.input_tokens, x.output_tokens, x.cost_usd, w.worktree, w.base_commit, w.waits_for,
     w.requested_end, w.state, w.kept_commit, w.commits, w.files,
     w.bytes, w.problem
 FROM task_attempts x JOIN agents a ON a.id = x.agent_id

@@ -146,7 +146,8 @@ class Attempt(Wire):
     `base_commit` is where its branch was when it began. `waits_for` says what it waits for before it begins, and
     `finishing` how its command has ended it, while the command still runs. `kept` is its work, if it did not complete
     the task; `problem` says why that could not be kept. `definition_hash` is the version of the agent's definition,
-    `prompt_hash` that of the system prompt it was given, with the rules and references in `include`.
+    `prompt_hash` that of the system prompt it was given, with the rules and references in `include`. `profile` is what
+    the agent worked with, and `input_tokens`, `output_tokens` and `cost_usd` are what its program says that it used.
     """
 
     attempt: int
@@ -167,6 +168,10 @@ class Attempt(Wire):
     definition_hash: str | None
     prompt_hash: str | None
     include: list[str] | None
+    profile: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
 
 
 class TaskInfo(TaskSummary):

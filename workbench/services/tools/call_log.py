@@ -17,8 +17,8 @@ from workbench.providers.frames import AnswerUsage
 from workbench.rules.tools.results import shortened
 from workbench.rules.tools.surroundings import ProgressReport
 from workbench.services import approvals
-from workbench.services.tools.tool import ToolInfo, ToolInvocation
-from workbench.store.base import Row, Tx
+from workbench.services.tools.tool import ToolInfo, ToolInvocation, ToolKind
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
@@ -138,6 +138,12 @@ def _add(
         started=tx.now if is_running else None,
         now=tx.now,
     )
+
+
+def is_of(tx: Reader, call_id: str, agent: str | None, kind: ToolKind) -> bool:
+    """Whether a call is one of an agent (`agent_uid`) and of a kind."""
+    row = tx.one(SQL.get, id=call_id)
+    return row is not None and (row["agent_id"], row["kind"]) == (agent, kind)
 
 
 def started(tx: Tx, tool: ToolInfo, call_id: str, limit: int) -> bool:

@@ -30,12 +30,13 @@ CallId = Annotated[str, Field(min_length=1, max_length=100, description="The cal
 class ToolCall(Wire):
     """A call of a tool, with the beginning of its arguments and its result as JSON text.
 
-    `offered_by`: whose tool it was: workbench, notebook, project, definition:ID or node:RID; empty: not recorded.
-    `offerer_name`: the process, definition or node; `configuration` identifies how the MCP server was configured.
-    `waiting`: the operator is asked. `interrupted`: the program that ran it ended first. `wait_ms`: until it started or
-    was refused. `origin_node`: the node of the network that sent it, with `origin_call`, its id there, and
-    `origin_caller`, the agent there. `progress`: how far it was when it last said so, of `progress_total` if that is
-    known. `input_tokens`, `output_tokens`, `cost_usd`: what a model behind the tool has used, as far as that is known.
+    `offered_by`: whose tool it was: workbench, notebook, project, definition:ID, node:RID or program:NAME; empty: not
+    recorded. `offerer_name`: the process, definition, node or program; `configuration` identifies how the MCP server
+    was configured. `waiting`: the operator is asked. `interrupted`: the program that ran it ended first. `wait_ms`:
+    until it started or was refused. `origin_node`: the node of the network that sent it, with `origin_call`, its id
+    there, and `origin_caller`, the agent there. `progress`: how far it was when it last said so, of `progress_total` if
+    that is known. `input_tokens`, `output_tokens`, `cost_usd`: what a model behind the tool has used, as far as that is
+    known.
     """
 
     call_id: str

@@ -36,25 +36,29 @@ class ToolPlace(StrEnum):
 
 class ToolKind(StrEnum):
     """What a tool is: an operation of Workbench, a function of a notebook, a tool that a definition exports, one of an
-    MCP server, or a callable trait of an agent on the KOI network. `UNKNOWN`: a call named what is none of them."""
+    MCP server, a callable trait of an agent on the KOI network, or a tool that the program of an agent has itself.
+    `UNKNOWN`: a call named what is none of them."""
 
     OPERATION = "operation"
     FUNCTION = "function"
     DEFINITION = "definition"
     MCP = "mcp"
     TRAIT = "trait"
+    PROGRAM = "program"
     UNKNOWN = "unknown"
 
 
 class OffererKind(StrEnum):
     """Who offers a tool: Workbench itself, a process of the person such as a notebook, the project with its MCP
-    servers, a definition, or another node of the KOI network. `NOBODY`: there is no such tool."""
+    servers, a definition, another node of the KOI network, or the program of an agent. `NOBODY`: there is no such
+    tool."""
 
     WORKBENCH = "workbench"
     NOTEBOOK = "notebook"
     PROJECT = "project"
     DEFINITION = "definition"
     NODE = "node"
+    PROGRAM = "program"
     NOBODY = ""
 
 
@@ -269,7 +273,7 @@ class ToolInfo:
     @property
     def ran_as(self) -> str | None:
         """The version that the record of a call has: of a tool that has none, it identifies what the tool says."""
-        return self.version or (None if self.kind is ToolKind.UNKNOWN else self.fingerprint)
+        return self.version or (None if self.kind in (ToolKind.UNKNOWN, ToolKind.PROGRAM) else self.fingerprint)
 
     def is_granted_to(self, caller: Caller) -> bool:
         """Whether a caller may use it, if its permission allows it."""

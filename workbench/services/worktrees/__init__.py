@@ -15,7 +15,7 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
 - `closed`: worktrees that were integrated or discarded
 - `checkouts`: what attempts without a worktree read
-- `cleanup`: disk space
+- `cleanup`, `disk`: what is left over, and what all of it takes on the disk
 """
 
 from workbench.services.worktrees import (
@@ -25,6 +25,7 @@ from workbench.services.worktrees import (
     conflicts,
     creation,
     discard,
+    disk,
     imports,
     journal,
     kept_work,
@@ -43,6 +44,7 @@ __all__ = [
     "conflicts",
     "creation",
     "discard",
+    "disk",
     "imports",
     "journal",
     "kept_work",

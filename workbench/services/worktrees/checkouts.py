@@ -93,7 +93,6 @@ def _add(settings: Settings, repository: Repository, place: WorktreeLocation, co
     repository.remove_worktree(place.path, place.git_dir)
     remove_tree(place.path.parent)
     add_files(settings, repository, place, None, commit)
-    repository.anchor_worktree(place.path, place.git_dir)
     repository.unlist_worktree(place.path)
     remove_tree(place.scratch)
     if not confinement_of(settings).enforced:

@@ -20,7 +20,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref
-from workbench.services.worktrees.places import WorktreeLocation, exclusive, gates_are_held, gates_held
+from workbench.services.worktrees.places import WorktreeLocation, exclusive, gates_are_held, gates_held, remove_link
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.state.server_file import SERVER_LOG
 from workbench.state.settings import Settings
@@ -97,9 +97,10 @@ async def _forget(ctx: Ctx, repository: Repository, kept: Mapping[tuple[int, int
 def _remove(settings: Settings, repository: Repository, item: CleanupItem) -> None:
     path = Path(item.path)
     if item.kind in ("worktree", "repository"):
-        home = path.parent.parent
+        place = WorktreeLocation.of(settings, path.name)
         with suppress(WorkbenchError):
-            repository.remove_worktree(home / "worktrees" / item.name, home / "repositories" / item.name)
+            repository.remove_worktree(place.path, place.git_dir)
+            remove_link(settings, place)
     elif (approval_id := _approval_of(path)) is not None and item.kind == "gates":
         with gates_held(settings, approval_id) as is_held:
             if is_held:  # otherwise gates have started since the survey
@@ -118,7 +119,7 @@ class _Survey:
     def items(self) -> Iterator[CleanupItem]:
         settings = self.ctx.settings
         for path in _entries(settings.worktrees):
-            yield self._worktree("worktree", path)
+            yield self._worktree("worktree", settings.worktree(path.name))
         for path in _entries(settings.repositories):
             yield self._worktree("repository", path)
         for path in _entries(settings.scratch):

@@ -38,6 +38,7 @@ from workbench.services.worktrees.rows import (
     require_worktree,
     worktree_of,
 )
+from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 
 
@@ -110,8 +111,8 @@ async def _create(
         await ctx.read(lambda tx: _require_free(tx, name))
         files = await to_thread(find_included, ctx.settings, repository, workplace)
         start = await _start(ctx, repository, name, branch, source)
-        place = WorktreeLocation.of(ctx.settings, name)
-        await to_thread(_require_no_directory, place)
+        place = await to_thread(WorktreeLocation.of_new, ctx.settings, name)
+        await to_thread(_require_no_directory, ctx.settings, place)
         new_branch = None if start.existing else start.commit
         await ctx.write(lambda tx: begin(tx, "create", place, start.branch, new_branch))
         try:
@@ -179,8 +180,8 @@ def _require_continuable(ctx: Ctx, branch: str, target: str, earlier: Row | None
         raise Refused("FORBIDDEN", f"The branch {branch!r} was never that of a worktree; only the operator may use it.")
 
 
-def _require_no_directory(place: WorktreeLocation) -> None:
-    for path in (place.path, place.git_dir):
+def _require_no_directory(settings: Settings, place: WorktreeLocation) -> None:
+    for path in (settings.worktrees / place.name, place.path, place.git_dir):
         if os.path.lexists(path):
             raise Conflict("WORKTREE_PATH_TAKEN", f"{path} already exists. Choose another name.")
 

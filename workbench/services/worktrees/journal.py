@@ -11,7 +11,7 @@ from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.ops.duties import repairs
 from workbench.rules.integration import WorktreeState
-from workbench.services.worktrees.places import WorktreeLocation, place_of
+from workbench.services.worktrees.places import WorktreeLocation, place_of, remove_link
 from workbench.services.worktrees.rescue import SAVED, forget_saved, save_what_is_nowhere_else
 from workbench.services.worktrees.rows import require_worktree
 from workbench.store.base import Reader, Row, Tx
@@ -76,6 +76,7 @@ async def remove_files(ctx: Ctx, repository: Repository, place: WorktreeLocation
     """
     ctx.repositories.status_cache.forget(place.path)
     await to_thread(repository.remove_worktree, place.path, place.git_dir)
+    await to_thread(remove_link, ctx.settings, place)
     await to_thread(remove_tree, place.scratch)
 
 

@@ -17,6 +17,7 @@ from workbench.ops import SYSTEM, Ctx
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import sandbox
 from workbench.services.processes.workplaces import choose_gpu, of_settings, variables
+from workbench.state import outside
 from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
@@ -42,13 +43,33 @@ class WorktreeLocation:
     @classmethod
     def of(cls, settings: Settings, name: str) -> WorktreeLocation:
         """The place of the worktree `name`."""
-        return cls(name, settings.worktrees / name, settings.repositories / name, settings.scratch / name)
+        return cls(name, settings.worktree(name), settings.repositories / name, settings.scratch / name)
+
+    @classmethod
+    def of_new(cls, settings: Settings, name: str) -> WorktreeLocation:
+        """The place of a worktree that is to be created: outside of the project if it cannot stand at its path.
+
+        Raises:
+            Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        """
+        place = cls.of(settings, name)
+        return place if sandbox.has_own_files(settings) else replace(place, path=settings.outer_worktree(name))
 
     @classmethod
     def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
-        """Where the gates of an integration run."""
-        home = settings.gates / str(approval_id)
-        return cls(f"gates-{approval_id}", home / "files", home / "repository", home / "scratch")
+        """Where the gates of an integration run.
+
+        Raises:
+            Unavailable: ``CONFINEMENT_UNAVAILABLE``.
+        """
+        inner, outer = paths_of_gates(settings, approval_id)
+        home, path = inner.parent, inner if sandbox.has_own_files(settings) else outer
+        return cls(f"gates-{approval_id}", path, home / "repository", home / "scratch")
+
+
+def paths_of_gates(settings: Settings, approval_id: int) -> tuple[Path, Path]:
+    """Where the files for the gates of an integration may be: in the project, and outside of it."""
+    return settings.gates / str(approval_id) / "files", settings.outer_gates / str(approval_id) / "files"
 
 
 @contextmanager
@@ -140,7 +161,7 @@ def checkout_of(
     """
     unverified.require_sound(place.git_dir)
     # Git needs nothing that the workplace opens, so nothing that is wrong there keeps the work in a worktree from it.
-    hidden = of_settings(settings).hide if sandbox.may_hide(settings) else ()
+    hidden = of_settings(settings).hide if sandbox.has_own_files(settings) else ()
     box = _box(settings, repository, place, Workplace(hide=hidden))
     return Checkout(
         place.path,
@@ -149,6 +170,7 @@ def checkout_of(
         environment=box.environment(os.environ),
         limit=limit or repository.limit,
         seen_at=box.inside(place.path),
+        told=box.told,
     )
 
 
@@ -175,6 +197,7 @@ def add_files(
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``. Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
     """
+    make_way(settings, place)
     (settings.setups / place.name).unlink(missing_ok=True)  # of an earlier worktree of this name
     repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
@@ -224,6 +247,30 @@ def find_included(settings: Settings, repository: Repository, workplace: Workpla
         BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``, ``BAD_WORKPLACE``.
     """
     return repository.find_included((*workplace.include, *included(settings.project)), settings.max_include_bytes)
+
+
+def make_way(settings: Settings, place: WorktreeLocation) -> None:
+    """For a worktree that lies outside of the project, make the directories around it and a link to it.
+
+    Raises:
+        Unavailable: ``WORKTREE_PATH_UNUSABLE``, ``PROJECT_UNWRITABLE``.
+    """
+    if place.path.is_relative_to(settings.home):
+        return
+    link = settings.worktrees / place.name
+    try:
+        outside.make_around(place.path, settings.home)
+        if place.path == settings.outer_worktree(place.name) and not link.is_symlink():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(place.path)
+    except OSError as error:
+        raise Unavailable("WORKTREE_PATH_UNUSABLE", f"Cannot create a worktree at {place.path}: {error}.") from error
+
+
+def remove_link(settings: Settings, place: WorktreeLocation) -> None:
+    """Remove the link to a worktree whose files were outside of the project."""
+    if (link := settings.worktrees / place.name).is_symlink():
+        link.unlink()
 
 
 def is_there(place: WorktreeLocation) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from asyncio import to_thread
@@ -94,12 +95,20 @@ def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNC
 
 
 def move_to_trash(trash: Path, place: WorktreeLocation, stamp: str) -> Path:
-    """Move the files and the repository of a worktree to the trash, where they are `files` and `repository`."""
+    """Move the files and the repository of a worktree to the trash, where they are `files` and `repository`.
+
+    Files on another disk stay on that, and the trash has a link to them.
+    """
     into = trash / f"{place.name}-{stamp}"
     into.mkdir(parents=True)
     for path, name in ((place.path, "files"), (place.git_dir, "repository")):
         if os.path.lexists(path):
-            path.rename(into / name)
+            try:
+                path.rename(into / name)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                (into / name).symlink_to(path.rename(path.with_name(into.name)))
     return into
 
 

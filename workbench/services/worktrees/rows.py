@@ -142,7 +142,7 @@ def worktree_of(settings: Settings, row: Row) -> WorktreeInfo:
         branch_name=row["branch_name"],
         integration_target=row["integration_target"],
         status=row["status"],
-        path=str(settings.worktrees / row["name"]),
+        path=str(settings.worktree(row["name"])),
         created_by=row["created_by"],
         created_at=row["created_at"],
         integrated_commit=row["integrated_commit"],

@@ -75,9 +75,9 @@ You were started for one task, which your prompt describes. It is claimed for yo
 you: do not claim tasks, and do not send heartbeats.
 
 `report_task_progress` says how it goes. Work in the current directory; what you leave uncommitted is committed
-when you exit, and exiting with success completes the task. `complete_task`, `fail_task` and `release_task` take
-effect when you exit: call one of them last. Do not wait for decisions of a person: fail or release the task
-with the reason instead."""
+when you end, and ending with success completes the task: `complete_task` is not needed. It, `fail_task` and
+`release_task` take effect when you end: call one of them last, if at all. Do not wait for decisions of a person:
+fail or release the task with the reason instead."""
 
 _OPERATOR = """\
 You act as the operator, with all rights of the person who runs the team. `list_approvals` lists the requests that

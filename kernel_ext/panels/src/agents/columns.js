@@ -4,7 +4,7 @@ import { Dot, html } from "../components/ui.js";
 import { age } from "../lib/format.js";
 import { sessionPath } from "../projects/lookup.js";
 import { ACCESS } from "./grant.js";
-import { AGENT_STATES, agentState } from "./state.js";
+import { AGENT_STATES, agentState, heldText } from "./state.js";
 
 const ORDER = Object.keys(AGENT_STATES);
 
@@ -18,7 +18,8 @@ export function columnsOf(tables, now) {
       key: "state",
       label: "State",
       value: (agent) => ORDER.indexOf(state(agent)),
-      cell: (agent) => stateMark(state(agent)),
+      cell: (agent) => stateMark(state(agent), agent),
+      title: ({ held_for: reason }) => reason,
     },
     { key: "persona", label: "Persona", value: personaText },
     { key: "permission", label: "Permission", value: ({ tool }) => tool, cell: permissionText },
@@ -51,8 +52,9 @@ function names({ agent_id: id, name }, opener) {
   return [opener, html`<span class="wb-alias">${name !== id && name}</span>`];
 }
 
-function stateMark(state) {
-  return html`<span class="wb-state"><${Dot} state=${state} /><span>${AGENT_STATES[state]}</span></span>`;
+function stateMark(state, agent) {
+  const label = state === "held" ? `${AGENT_STATES.held} ${heldText(agent)}` : AGENT_STATES[state];
+  return html`<span class="wb-state"><${Dot} state=${state} /><span>${label}</span></span>`;
 }
 
 function personaText({ persona_id: persona, role }) {

@@ -21,6 +21,7 @@ const KINDS = {
   tool_call: "Tool calls",
   peer_call: "Calls of other nodes",
   question: "Questions of servers",
+  failure: "Repeated failures",
 };
 
 export class Decided {

@@ -37,6 +37,7 @@ export const registration = {
       payload.definition ? ` · definition ${payload.definition.name}` : null,
       payload.tools?.length ? ` · tools ${payload.tools.join(", ")}` : null,
       payload.environment?.length ? ` · sets ${payload.environment.join(", ")}` : null,
+      payload.opens?.length ? ` · opens ${payload.opens.join("; ")}` : null,
     ];
   },
   facts: ({ payload }) => [...connectionFacts(payload), ...capabilityFacts(payload.capabilities)].join(" · "),

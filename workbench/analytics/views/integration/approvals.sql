@@ -22,7 +22,7 @@ LEFT JOIN askers q ON q.subject = 'approval:' || p.id;
 
 COMMENT ON VIEW approvals IS 'Questions to a person: who asked what, who decided, and after how long.';
 COMMENT ON COLUMN approvals.id IS 'Number of the approval.';
-COMMENT ON COLUMN approvals.kind IS 'What was asked: registration, integration, trust, tool_call or peer_call.';
+COMMENT ON COLUMN approvals.kind IS 'What was asked: registration, integration, trust, tool_call, peer_call, question or failure.';
 COMMENT ON COLUMN approvals.status IS 'pending, approved, rejected, or failed: no longer possible when it was decided.';
 COMMENT ON COLUMN approvals.about IS 'The agent, worktree, tool or definition that it is about, by its present id or name.';
 COMMENT ON COLUMN approvals.asked_by IS 'Present id of the agent that asked; of one that registered by itself, its name; of a person, theirs.';

@@ -140,7 +140,9 @@ def checked(draft: PlanDraft, problems: Problems, default_name: str, personas: C
     _check_order(tasks, names, problems)
     _check_parents(tasks, names, problems)
     _check_personas_and_worktrees(tasks, personas, problems)
-    values = {"plan": default_name, **draft.name, "tasks": tasks, "ticked": ticked, "workplace": draft.workplace}
+    values = {"plan": default_name, **draft.name, "tasks": tasks, "ticked": ticked}
+    if draft.workplace != {}:
+        values["workplace"] = draft.workplace
     plan = problems.validated(Plan, values, draft.line)
     problems.raise_if_any()
     assert plan is not None

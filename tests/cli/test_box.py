@@ -1,0 +1,64 @@
+"""`workbench box`: a command in a worktree's box, and what it was refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Type, code
+from tests.cli.test_worktrees import worktree
+from workbench.confinement import abilities
+
+pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A file outside of every box."""
+    (file := tmp_path / "data.csv").write_text("1,2,3")
+    return file
+
+
+def test_a_checked_command_tells_what_its_box_refused(run: Type, data: Path) -> None:
+    worktree(run, count="344\n")
+    checked = run("box", "check", "lab", "--", "sh", "-c", f"cat count.md {data}")
+    assert checked.status == 1
+    assert checked.out == "344\n"
+    assert f"{data} cannot be read" in checked.err
+    assert "confinement_read opens it" in checked.err
+    assert run("box", "check", "lab", "--", "true").err.endswith("No refusal was seen.\n")
+
+
+def test_a_command_is_checked_without_a_worktree_on_the_files_of_head(run: Type, repository: Path, data: Path) -> None:
+    checked = run("--json", "box", "check", "--", "sh", "-c", f"cat README.md; echo - > {data}.new; exit 3")
+    found = json.loads(checked.out)
+    assert (checked.status, found["exit_status"]) == (3, 3)
+    assert [row["what"] for row in found["refusals"]] == [f"{data}.new cannot be written"]
+    assert (repository / "README.md").read_text() in checked.err
+    assert not list((repository / ".aiswarm" / "gates").glob("*")), "nothing is left of its worktree"
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace here")
+def test_an_explained_command_need_not_print_its_refusals(run: Type, data: Path) -> None:
+    explained = run("box", "explain", "--", "sh", "-c", f"cat {data} 2> /dev/null; exit 0")
+    assert explained.status == 0
+    assert f"{data} cannot be read" in explained.err
+
+
+def test_without_strace_an_explanation_says_how_to_find_all(
+    run: Type, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.confinement.traces.shutil.which", lambda _: None)
+    explained = run("box", "explain", "--", "cat", str(data))
+    assert f"{data} cannot be read" in explained.err
+    assert "apt install strace" in explained.err
+
+
+def test_the_command_stands_behind_two_hyphens(run: Type) -> None:
+    refused = run("box", "check", "pytest")
+    assert refused.status == 2
+    assert "such as `-- pytest`" in refused.err
+    assert code(run("box", "check", "nowhere", "--", "true")) == "WORKTREE_NOT_FOUND"

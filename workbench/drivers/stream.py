@@ -1,0 +1,222 @@
+"""What an agent's program says while it works: its output, line by line, as events, and how it ended.
+
+Pure: a stream is given lines and an exit status. What it keeps is bounded, whatever the program writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.rules.failures import FailureKind
+
+NOTE_LIMIT = 10_000
+"""Characters of one note."""
+VALUE_LIMIT = 100_000
+"""Characters of the JSON of a tool's arguments or result; more is cut off."""
+ANSWER_LIMIT = 2_000_000
+MESSAGE_LIMIT = 2_000
+OPEN_LIMIT = 1_000
+"""Calls of tools that are under way at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text of the program: of its model, or about a problem."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStart:
+    """The program calls a tool: one of its own (`server` is None), or that of an MCP server."""
+
+    call: str
+    tool: str
+    arguments: Any
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnd:
+    """A call of a tool has ended."""
+
+    call: str
+    result: Any
+    is_error: bool
+
+
+Happening = Note | ToolStart | ToolEnd
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramUsage:
+    """What a run has used, as the program says; None: it does not say.
+
+    `input_tokens` includes `cached_tokens`. After a resume the figures are of all runs of the session, where
+    `is_of_session`.
+    """
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    is_of_session: bool = False
+
+    def since(self, before: ProgramUsage | None) -> ProgramUsage:
+        """What was used since an earlier run of the same session."""
+        if before is None or not self.is_of_session:
+            return self
+        names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+        return replace(self, **{name: _minus(getattr(self, name), getattr(before, name)) for name in names})
+
+
+def _minus(now: float | None, before: float | None) -> Any:
+    return now if now is None or before is None else max(now - before, type(now)())
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFailure:
+    """How a run failed. `until`: when it may be tried again, in seconds since 1970, if the provider said so."""
+
+    kind: FailureKind
+    message: str
+    until: float | None = None
+
+
+@dataclass
+class ProgramStream:
+    """One run of a program.
+
+    Args:
+        servers: the names of its MCP servers, where names of tools do not say where the server's ends.
+        clock: the time in seconds since 1970, for a program that says how long to wait.
+
+    `answer` is its last word, whole; `session` the id by which the program resumes its conversation.
+    """
+
+    servers: Sequence[str] = ()
+    clock: Callable[[], float] = time.time
+    session: str | None = None
+    answer: str = ""
+    usage: ProgramUsage = ProgramUsage()
+    has_ended: bool = False
+    """Whether the program has said how the run ended."""
+    trouble: ProgramFailure | None = None
+    """The last failure that was told of, as long as nothing has succeeded since."""
+    is_hopeless: bool = False
+    """Whether more tries of the program cannot help: it is to be ended."""
+    open: dict[str, str] = field(default_factory=dict)
+    """The tools that run, by the ids of their calls."""
+
+    def hear(self, line: str) -> Iterator[Happening]:
+        """The events of a line of its standard output. A line that is no JSON object is a note."""
+        message = _object(line)
+        if message is None:
+            yield from _note(line)
+            return
+        try:
+            happenings = list(self.read(message))
+        except (AttributeError, KeyError, TypeError, ValueError):  # other JSON than this program writes
+            yield from _note(line)
+            return
+        for happening in happenings:
+            yield from self._kept(happening)
+
+    def hear_error(self, line: str) -> Iterator[Happening]:
+        """The events of a line of its standard error."""
+        yield from _note(line)
+
+    def read(self, message: Mapping[str, Any]) -> Iterable[Happening]:
+        """The events of one message of the program."""
+        raise NotImplementedError
+
+    def end(self, status: int) -> ProgramFailure | None:
+        """How the run ended, once the program has; None: well.
+
+        Args:
+            status: its exit status, minus the signal's number if that ended it. A good one proves nothing.
+        """
+        if self.has_ended and self.trouble is None and status == 0:
+            return None
+        if self.trouble is not None:
+            return self.trouble
+        how = f"by the signal {-status}" if status < 0 else f"with status {status}"
+        what = "" if self.has_ended else ", and did not say how its work ended"
+        return ProgramFailure(FailureKind.CRASHED, f"The program ended {how}{what}.")
+
+    def note_trouble(self, kind: FailureKind, message: str, until: float | None = None) -> None:
+        """Remember a failure; what was known of the same kind before is kept where this says less."""
+        before = self.trouble if self.trouble and self.trouble.kind is kind else None
+        said = message.strip()[:MESSAGE_LIMIT] or (before.message if before else str(kind))
+        self.trouble = ProgramFailure(kind, said, until if until is not None else before.until if before else None)
+
+    def _kept(self, happening: Happening) -> Iterator[Happening]:
+        """An event, cut to what is kept; the end of a call only after its beginning, and one beginning for a call."""
+        match happening:
+            case Note(text):
+                yield from _note(text)
+            case ToolStart(call=call) if call not in self.open and len(self.open) < OPEN_LIMIT:
+                self.open[call] = happening.tool
+                yield replace(happening, arguments=_cut(happening.arguments))
+            case ToolEnd(call=call) if self.open.pop(call, None) is not None:
+                yield replace(happening, result=_cut(happening.result))
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens that a program tells; None if it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+
+
+def amount(value: Any) -> float | None:
+    """An amount of money that a program tells; None if it is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9 else None
+
+
+def time_of(value: Any) -> float | None:
+    """A time in seconds since 1970 that a program tells; None if it is none."""
+    return float(value) if isinstance(value, int | float) and 1e9 < value < 1e10 else None
+
+
+def kind_of_status(status: int) -> FailureKind:
+    """The kind of failure that an HTTP status of the provider means."""
+    if status in (401, 403):
+        return FailureKind.AUTH
+    if status == 429:
+        return FailureKind.LIMIT
+    return FailureKind.OVERLOADED if status >= 500 or status == 408 else FailureKind.REFUSED
+
+
+def text_of(value: Any) -> str:
+    """A text that a program tells; empty if it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def first_match(text: str, kinds: Sequence[tuple[re.Pattern[str], FailureKind]]) -> FailureKind | None:
+    """The kind of the first pattern that occurs in a text."""
+    said = text[: 10 * MESSAGE_LIMIT]
+    return next((kind for pattern, kind in kinds if pattern.search(said)), None)
+
+
+def _object(line: str) -> Mapping[str, Any] | None:
+    if not line.lstrip().startswith("{"):
+        return None
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _note(text: str) -> Iterator[Note]:
+    if said := text.strip():
+        yield Note(said if len(said) <= NOTE_LIMIT else f"{said[:NOTE_LIMIT]} […]")
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= VALUE_LIMIT else f"{text[:VALUE_LIMIT]} […]"

@@ -1,0 +1,128 @@
+"""Which provider of models answers, and with which of the person's keys: kept ones, then those in the server's
+environment. No operation takes or returns a key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from typing import Annotated, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from workbench.definition_files import model_keys
+from workbench.errors import Unavailable
+from workbench.model import Level, Wire
+from workbench.ops import Columns, Command, Ctx, op
+from workbench.providers.gateway import AgentKeys
+from workbench.rules.models.upstream import PROVIDERS, ProviderKey, base_in, key_in
+from workbench.services.access import secret_marks
+
+
+class ModelKey(Wire):
+    """A provider of models, and the key with which the gateway asks it.
+
+    `source`: where the key is kept; null: there is none, and agents have to sign in themselves. `address`: the
+    provider's host. `state`: what came of its last use; `detail` says it in a sentence.
+    """
+
+    provider: str
+    source: str | None
+    address: str
+    state: Literal["none", "unreadable", "untried", "accepted", "refused", "unclear", "unreachable"]
+    detail: str
+
+
+class ModelKeys(Wire):
+    """The providers by id."""
+
+    SHOWN: ClassVar = Columns("keys", "provider state source address detail", "There are no providers.")
+
+    keys: list[ModelKey]
+
+
+@op(allow=Level.OPERATOR, reads=True, tool=False, command=Command("keys list"))
+async def list_model_keys(ctx: Ctx) -> ModelKeys:
+    """List the providers of models, where the key of each is kept, and whether it was accepted when it was last used.
+
+    Keys are kept by `workbench keys add`; else the server takes ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY
+    from its environment. A key is never shown, and no agent gets it: agents ask the server for models.
+    """
+    return await _listed(ctx)
+
+
+@op(allow=Level.OPERATOR, tool=False, command=Command("keys check"))
+async def check_model_keys(
+    ctx: Ctx,
+    seconds: Annotated[float, Field(gt=0, le=60, description="How long each provider may take.")] = 10.0,
+) -> ModelKeys:
+    """Try every key with one request to its provider, which lists its models and costs nothing."""
+    await try_keys(ctx, (await person_keys(ctx)).values(), seconds)
+    return await _listed(ctx)
+
+
+async def try_keys(ctx: Ctx, keys: Iterable[ProviderKey], seconds: float) -> None:
+    """Try keys at once, and note what came of it."""
+
+    async def attempt(key: ProviderKey) -> None:
+        trial = await model_keys.tried(key, seconds)
+        ctx.gateway.note(key, trial.state, trial.detail)
+
+    await asyncio.gather(*map(attempt, keys))
+
+
+async def person_keys(ctx: Ctx, variables: Mapping[str, str] = os.environ) -> AgentKeys:
+    """The keys that the person has for all agents, by provider; what is read is masked from now on.
+
+    Args:
+        variables: hers, with the addresses of providers.
+
+    Raises:
+        Unavailable: ``KEYS_UNREADABLE``, ``SECRET_UNRESOLVED``.
+    """
+    keys = {}
+    for provider, key in (await asyncio.to_thread(_read, ctx, variables)).items():
+        if isinstance(key, Unavailable):
+            raise key
+        keys[provider] = key
+    await secret_marks.learn(ctx, [key.value for key in keys.values()])
+    return keys
+
+
+def _read(ctx: Ctx, variables: Mapping[str, str]) -> Mapping[str, ProviderKey | Unavailable]:
+    """The key of each provider that has one, or why it cannot be read. Blocks."""
+    kept, found = model_keys.load(), {}
+    for provider in PROVIDERS.values():
+        key: ProviderKey | Unavailable | None
+        if provider.id in kept:
+            try:
+                base = base_in(provider, variables)
+                key = model_keys.read(provider, kept[provider.id], ctx.settings.project, base)
+            except Unavailable as error:
+                key = error
+        else:
+            key = key_in(provider, os.environ, "the server's variable {}", base_in(provider, variables))
+        if key is not None:
+            found[provider.id] = key
+    return found
+
+
+async def _listed(ctx: Ctx) -> ModelKeys:
+    found = await asyncio.to_thread(_read, ctx, os.environ)
+    await secret_marks.learn(ctx, [key.value for key in found.values() if isinstance(key, ProviderKey)])
+    return ModelKeys(keys=[_described(ctx, name, found.get(name)) for name in PROVIDERS])
+
+
+def _described(ctx: Ctx, provider: str, key: ProviderKey | Unavailable | None) -> ModelKey:
+    if key is None:
+        detail = f"`workbench keys add {provider}` keeps one."
+        return ModelKey(provider=provider, source=None, address="", state="none", detail=detail)
+    if isinstance(key, Unavailable):
+        source = key.details.get("reference")
+        return ModelKey(provider=provider, source=source, address="", state="unreadable", detail=key.message)
+    state, detail = ctx.gateway.trial(key)
+    return ModelKey.model_validate(
+        {"provider": provider, "source": key.source, "state": state, "detail": detail}
+        | {"address": urlsplit(key.base).netloc.rpartition("@")[2]}
+    )

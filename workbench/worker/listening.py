@@ -1,0 +1,92 @@
+"""Hears what an agent's program says while it works, passes it on, and judges whether it may go on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.drivers.stream import Happening, Note, ProgramFailure, ProgramStream, ToolEnd, ToolStart
+from workbench.rules.failures import FailureKind
+from workbench.worker.command import CommandResult
+
+CALL_LIMIT = 200
+"""Characters of a call's arguments in a note."""
+TOLD_LINES = 20
+"""Lines at the end of a failed call's result that are looked at for refusals."""
+
+Call = ToolStart | ToolEnd
+
+
+@dataclass
+class Listener:
+    """Hears one run of a program.
+
+    Args:
+        told: makes a value of it, such as the arguments of a call, one without secrets, as it is told outside.
+        on_line: gets each line of its notes.
+        on_call: gets the beginnings and the ends of its calls of tools, without secrets.
+        on_told: gets the last lines of calls that failed, which may tell of a refusal.
+        silence_seconds: how long it may say nothing while none of its tools runs.
+    """
+
+    stream: ProgramStream
+    told: Callable[[Any], Any]
+    on_line: Callable[[str], None]
+    on_call: Callable[[Call], None]
+    on_told: Callable[[str], None]
+    silence_seconds: float
+    _heard_at: float = field(default_factory=time.monotonic)
+
+    def hear(self, line: str) -> None:
+        """Hear a line of its standard output."""
+        self._pass_on(self.stream.hear(line))
+
+    def hear_error(self, line: str) -> None:
+        """Hear a line of its standard error."""
+        self._pass_on(self.stream.hear_error(line))
+
+    def verdict(self) -> str | None:
+        """Why the program is to be ended now; None: it may go on."""
+        if self.stream.is_hopeless and self.stream.trouble:
+            return self.stream.trouble.message
+        silent = time.monotonic() - self._heard_at
+        if silent > self.silence_seconds and not self.stream.open:
+            return f"it said nothing for {self.silence_seconds:g} s"
+        return None
+
+    def failure(self, result: CommandResult) -> ProgramFailure | None:
+        """How the run failed; None if it did not."""
+        if result.ended and not self.stream.is_hopeless:
+            known = self.stream.trouble
+            kind, said = (known.kind, f" Before, it said: {known.message}") if known else (FailureKind.SILENT, "")
+            return ProgramFailure(kind, f"The program was ended: {result.ended}.{said}")
+        return self.stream.end(result.status)
+
+    def _pass_on(self, happenings: Iterable[Happening]) -> None:
+        self._heard_at = time.monotonic()
+        for happening in happenings:
+            match happening:
+                case Note(text):
+                    for line in text.splitlines():
+                        self.on_line(line)
+                case ToolStart():
+                    self._call(replace(happening, arguments=self.told(happening.arguments)))
+                case ToolEnd():
+                    self._end(replace(happening, result=self.told(happening.result)))
+
+    def _call(self, call: ToolStart) -> None:
+        name = f"{call.server}: {call.tool}" if call.server else call.tool
+        values = call.arguments.values() if isinstance(call.arguments, dict) else [call.arguments]
+        shown = " ".join(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values)
+        self.on_line(f"[{name}] {' '.join(shown.split())[:CALL_LIMIT]}".rstrip())
+        self.on_call(call)
+
+    def _end(self, end: ToolEnd) -> None:
+        if end.is_error:
+            text = end.result if isinstance(end.result, str) else json.dumps(end.result, ensure_ascii=False)
+            for line in text.splitlines()[-TOLD_LINES:]:
+                self.on_told(line)
+        self.on_call(end)
