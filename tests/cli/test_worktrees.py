@@ -193,5 +193,7 @@ def test_submodules_without_files_are_named_when_a_worktree_is_made_and_in_the_l
     (repository / ".gitmodules").write_text('[submodule "lib"]\n\tpath = lib\n\turl = https://example.org/lib\n')
     git("add", "lib", ".gitmodules", cwd=repository)
     git("commit", "-q", "-m", "A submodule", cwd=repository)
-    assert run("worktrees", "create", "lab").out.endswith("lab. Without the files of submodules: lib.\n")
-    assert "lab: Without the files of submodules: lib." in run("worktrees").out
+    assert run("worktrees", "create", "lab").out.endswith(
+        "lab. Without the files of submodules: lib (it is not initialised in your checkout).\n"
+    )
+    assert "lab: Without the files of submodules: lib (it is not initialised in your checkout)." in run("worktrees").out

@@ -177,7 +177,7 @@ def test_content_forged_under_an_id_of_the_persons_is_never_seen(root: Path, rep
     forged = own(work) / "objects" / blob[:2] / blob[2:]
     forged.parent.mkdir(exist_ok=True)
     forged.write_bytes(zlib.compress(b"blob 7\0forged\n"))
-    assert (own(work) / "objects" / "info" / "alternates").read_text() == "../../../objects/0\n"
+    assert (own(work) / "objects" / "info" / "alternates").read_text().startswith("../../../objects/")
     commit(work, {"more": "more\n"})
     repo.integrate("work", "main", "merge", ANNA)
     assert git(root, "show", "main:kept") == "kept"

@@ -18,14 +18,12 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
 
 
-async def test_the_error_of_an_attempt_without_a_worktree_names_its_empty_directory(
-    served: Served, admit: Admit
-) -> None:
+async def test_the_error_of_an_attempt_without_a_worktree_names_where_it_ran(served: Served, admit: Admit) -> None:
     ada = await admit("ada")
     async with working(served, ada.token, None):
-        task = await ran(served, "cat README.md", max_retries=0)
+        task = await ran(served, "cat nowhere", max_retries=0)
         other = await ran(served, "echo wrong; exit 1", max_retries=0)
-    assert task["error_message"].endswith(f"README.md: No such file or directory\n{surroundings.NO_WORKTREE}")
+    assert task["error_message"].endswith(f"nowhere: No such file or directory\n{surroundings.READ_ONLY}")
     assert other["error_message"].endswith("wrong")
 
 
@@ -44,12 +42,14 @@ async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it
     async with working(served, ada.token):
         task = await ran(served, "cat data/train.csv lib/f.txt", max_retries=0)
     assert task["error_message"].endswith(
-        "\nWorktrees do not have the files of submodules: lib. "
+        "\nThe worktree does not have the files of submodules: lib (it is not initialised in your checkout). "
         "Worktrees do not have what git ignores: the project has data."
     )
     (worktree,) = (await call("get_worktree_status"))["worktrees"]
-    assert worktree["empty_submodules"] == ["lib"]
-    assert (await call("create_worktree", name="other"))["empty_submodules"] == ["lib"]
+    assert worktree["empty_submodules"] == ["lib (it is not initialised in your checkout)"]
+    assert (await call("create_worktree", name="other"))["empty_submodules"] == [
+        "lib (it is not initialised in your checkout)"
+    ]
 
 
 @pytest.mark.parametrize(

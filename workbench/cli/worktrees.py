@@ -153,7 +153,9 @@ def show_diff(client: OperatorClient, name: str, path: str | None, uncommitted: 
 def show_created(worktree: dict[str, Any]) -> Shown:
     """Where a new worktree is, and what its files lack."""
     text = f"Created {worktree['name']} on branch {worktree['branch_name']} in {worktree['path']}."
-    return Note(f"{text} {_lacks(worktree['empty_submodules'])}".rstrip(), worktree)
+    pointers = worktree["lfs_pointers"]
+    large = f"Without the contents of files of Git LFS: {', '.join(pointers)}." if pointers else ""
+    return Note(" ".join(filter(None, (text, _lacks(worktree["empty_submodules"]), large))), worktree)
 
 
 @view("Updated")

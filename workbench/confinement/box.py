@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -209,7 +209,8 @@ class Box:
 
     def _mount_orders(self) -> Iterator[str]:
         if self.stands:
-            yield _mount_order(Mount(self._own_worktree, self._own_project, self._own_worktree in self.write), "")
+            reading = "" if self._own_worktree in self.write else "r"
+            yield _mount_order(Mount(self._own_worktree, self._own_project, True), reading)
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
@@ -325,6 +326,25 @@ class Box:
         """Paths in the box, and what they are on this side; without that at which the worktree stands."""
         own = [(self._own_worktree, self._own_worktree)] if self.stands else []  # not there, but may be named
         return [*((mount.at, mount.source) for mount in self._views()), *own]
+
+    def reading(self, worktree: Path, git_dir: Path, objects: Iterable[Path], project: Path) -> Self:
+        """The box with a worktree that it may only read, in place of none.
+
+        Raises:
+            Conflict: ``MOUNT_POINT_TAKEN``.
+        """
+        how: dict[str, Any] = {"enforce": self.enforce, "namespaces": self.namespaces, "project": project}
+        of = box_for_worktree(worktree=worktree, git_dir=git_dir, objects=objects, scratch=self.scratch, **how)
+        box = replace(
+            self,
+            read=(*self.read, *of.write, *of.read),
+            worktree=of.worktree,
+            project=of.project,
+            state=of.state,
+            mounts=(*of.mounts, *self.mounts),
+        )
+        box.require_free()
+        return box
 
     @property
     def translation(self) -> Translation:

@@ -16,7 +16,8 @@ that on to the kernel. ORDERS are arguments, in any order:
                                   everything is read-only but what follows:
     shm=BYTES                     the size of a /dev/shm of its own
     mount=FLAGS:NUMBER:SOURCE:AT  what is at SOURCE (of so many characters) is at AT, too, from then on: writable (w),
-                                  or not if that fails (o); in this order. A mount point that is missing is made
+                                  until all mounts are made (r), or not if that fails (o); in this order. A mount point
+                                  that is missing is made
     hide=PATH                     is covered, if it is there
     threads=MASK                  rights on what the system tells of the command's own threads
     gate=NUMBER                   the open file by which a process outside gets listeners of this network: for names,
@@ -156,6 +157,9 @@ def _leave(orders: dict[str, list[str]], flags: int) -> None:
         _attach(trees[order], *order)
     for hidden in orders.get("hide", ()):
         _hide(hidden)
+    for mount_flags, _, at in orders_of_mounts:
+        if "r" in mount_flags:
+            _make_read_only(_open(at), 0x1000)
     os.chdir(_seen(directory, orders_of_mounts))
 
 
@@ -202,10 +206,10 @@ def _clone(path: str) -> tuple[int, bool] | None:
     return tree, is_directory
 
 
-def _make_read_only(place: int) -> None:
+def _make_read_only(place: int, flags: int = _EMPTY_AND_BELOW) -> None:
     attributes = _Attributes(_READ_ONLY)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    _call(_MOUNT_SETATTR, ctypes.c_int(place), b"", ctypes.c_uint(_EMPTY_AND_BELOW), ctypes.byref(attributes), size)
+    _call(_MOUNT_SETATTR, ctypes.c_int(place), b"", ctypes.c_uint(flags), ctypes.byref(attributes), size)
 
 
 def _attach(tree: tuple[int, bool] | None, flags: str, source: str, at: str) -> None:

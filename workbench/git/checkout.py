@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
 _DEEPEST = 20
 """How many levels of repositories in repositories are looked into."""
 _NO_FILE = b".workbench-no-file"
+_WORKBENCH = CommitIdentity("Workbench", "workbench@localhost")
 _MAX_OUTPUT = 64 << 20
 """How many bytes of output are accepted from a command in a worktree."""
 
@@ -66,9 +67,12 @@ class Checkout:
         """Commit everything but ignored files; return the commit, or None if nothing has changed.
 
         Files of a repository that was made inside the worktree are committed as files; its history is not.
-        An unfinished merge is concluded, even with conflict markers in its files.
+        An unfinished merge is concluded, even with conflict markers in its files. What submodules have is committed in
+        them first.
         """
         self._unlock()
+        for _, inner in self.submodules():
+            inner.commit_all(message, author)
         self._open_nested({})
         then, text = (("commit", *_COMMIT), ("rev-parse", "HEAD^{commit}")), as_message(message)
         result = self._git("add", "--all", then=then, ok=(0, 1), stdin=text, env=author.environment())
@@ -88,6 +92,7 @@ class Checkout:
             self._git(*abort, ok=None)
         self._git("reset", "--hard", "--quiet")
         self._git("clean", "-ffd", "--quiet")
+        self.return_submodules()
 
     def apply_filters(self, names: Sequence[str]) -> None:
         """Write the files to which filters apply anew, through the filters of these names.
@@ -103,9 +108,20 @@ class Checkout:
             self._git("rm", "-r", "-f", "--quiet", "--ignore-unmatch", "--", *_filter_patterns(names), then=[rewrite])
         except Unavailable:
             self._unlock()
-            commands = [("config", "--replace-all", key, value) for key, value in clones.disabled(names).items()]
-            self._git(*commands[0], then=[*commands[1:], rewrite])
+            self.disable_filters(names)
+            self._git(*rewrite)
             raise
+
+    def pointers(self) -> list[str]:
+        """The files of Git LFS that are only pointers here, as it says itself; none if it cannot run."""
+        rows = self._git("lfs", "ls-files", ok=None)
+        lines = () if rows.code else rows.out.decode("utf-8", "backslashreplace").splitlines()
+        return [line.partition(" - ")[2] for line in lines if re.match(r"[0-9a-f]+ - ", line)]
+
+    def disable_filters(self, names: Sequence[str]) -> None:
+        """Disable filters in this worktree."""
+        if commands := [("config", "--replace-all", key, value) for key, value in clones.disabled(names).items()]:
+            self._git(*commands[0], then=commands[1:])
 
     def attach(self, branch: str) -> None:
         """Switch to `branch` at the current commit, so that it has the commits made on another branch or on none.
@@ -134,6 +150,61 @@ class Checkout:
         self._git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
         self._git("reset", "--hard", "--quiet", commit)
         self._git("clean", "-ffd", "--quiet")
+        self.return_submodules()
+
+    def switch_to(self, commit: str) -> bool:
+        """Switch to a commit, on no branch, and discard all changes; False if git cannot write its files."""
+        self._unlock()
+        for abort in _ABORT:
+            self._git(*abort, ok=None)
+        if self._git("checkout", "--quiet", "--detach", "--force", "--no-recurse-submodules", commit, ok=None).code:
+            return False
+        self._git("clean", "-ffd", "--quiet")
+        self.return_submodules()
+        return True
+
+    def return_submodules(self) -> None:
+        """Put the submodules whose files are here at the links of the index; changes in them are discarded."""
+        for commit, inner in self.submodules():
+            inner.switch_to(commit)
+
+    def submodules(self) -> Iterator[tuple[str, Checkout]]:
+        """The submodules whose files are here and whose repositories are in that of this worktree, with their links."""
+        if not os.path.lexists(self.git_dir / submodules.MODULES):
+            return
+        listed = submodules.names(self._git, "--file", submodules.LIST)
+        for row in self._git("ls-files", "-z", "--stage").fields if listed else ():
+            facts, _, path = os.fsdecode(row).partition("\t")
+            mode, commit, stage = facts.split(" ")
+            if mode != "160000" or path not in listed or stage not in ("0", "2"):  # of conflicts, that of this side
+                continue
+            if os.path.lexists(self.path / path / ".git") and (inner := self.submodule(listed[path], path)):
+                yield commit, inner
+
+    def submodule(self, name: str, path: str) -> Checkout | None:
+        """A submodule as a checkout in the same box; None if the repository of this worktree has none of its name.
+
+        Without its files, its path is that of this checkout.
+        """
+        git_dir = self.git_dir / submodules.MODULES / name
+        if not submodules.is_name(name) or not _is_directory(self.git_dir, git_dir):
+            return None
+        if not _is_directory(self.path, self.path / path):
+            return replace(self, git_dir=git_dir)
+        seen_at = self.seen_at and self.seen_at / path
+        return replace(self, path=self.path / path, git_dir=git_dir, seen_at=seen_at)
+
+    def refer(self, ref: str, commit: str) -> None:
+        """Set a reference (a full name) to a commit."""
+        self._git("update-ref", "--no-deref", ref, commit)
+
+    def activate_submodule(self, name: str) -> None:
+        """Have git treat a submodule as initialised."""
+        self._git("config", f"submodule.{name}.active", "true")
+
+    def remove_submodule(self, path: str) -> None:
+        """Remove the files of a submodule; its repository stays, and git sees no change."""
+        self._git("--literal-pathspecs", "submodule", "--quiet", "deinit", "--force", "--", path)
 
     def keep_all(self, ref: str, besides: Sequence[str], message: str, author: CommitIdentity) -> str | None:
         """Save the current commit, uncommitted changes and the references `besides` as one commit at `ref`.
@@ -141,17 +212,21 @@ class Checkout:
         All are full names. The branch, the index and the files stay as they are. None: there is no commit at all.
         """
         self._unlock()
-        head, tree = self.commit_of("HEAD"), self._write_tree()
-        tips = [head, *map(self.commit_of, besides)]
+        tips = [self.commit_of("HEAD"), *map(self.commit_of, besides)]
         parents = list(dict.fromkeys(commit for commit in tips if commit))
         if not parents:
             return None
-        kept = parents[0]
-        if len(parents) > 1 or self._git("rev-parse", f"{kept}^{{tree}}").text != tree:
-            arguments = [argument for parent in parents for argument in ("-p", parent)]
-            kept = self._git("commit-tree", *arguments, tree, stdin=as_message(message), env=author.environment()).text
-        self._git("update-ref", "--no-deref", ref, kept)
+        kept = self._commit_of_all(parents, message, author)
+        self.refer(ref, kept)
         return kept
+
+    def _commit_of_all(self, parents: Sequence[str], message: str, author: CommitIdentity) -> str:
+        """A commit of all that is here, which nothing refers to; the one parent, if that has all."""
+        tree = self._write_tree(message, author)
+        if len(parents) == 1 and self._git("rev-parse", f"{parents[0]}^{{tree}}").text == tree:
+            return parents[0]
+        arguments = [argument for parent in parents for argument in ("-p", parent)]
+        return self._git("commit-tree", *arguments, tree, stdin=as_message(message), env=author.environment()).text
 
     def merge(self, commit: str, message: str, author: CommitIdentity) -> list[str]:
         """Merge a commit of the user's repository; return the files in conflict, in which case nothing has changed.
@@ -180,7 +255,7 @@ class Checkout:
 
     def dirty_diff(self, max_bytes: int) -> list[FileDiff]:
         """The uncommitted changes, including new files; see `Repository.diff`."""
-        tree, head = self._write_tree(), self.commit_of("HEAD")
+        tree, head = self._write_tree("Uncommitted changes", _WORKBENCH), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
 
     def references(self) -> dict[str, str]:
@@ -195,12 +270,11 @@ class Checkout:
 
         The branch, the index and the files stay as they are.
         """
-        tree, head = self._write_tree(), self.commit_of("HEAD")
-        if head is not None and self._git("rev-parse", f"{head}^{{tree}}").text == tree:
+        head = self.commit_of("HEAD")
+        commit = self._commit_of_all([head] if head else [], message, author)
+        if commit == head:
             return None
-        parents = ("-p", head) if head else ()
-        commit = self._git("commit-tree", *parents, tree, stdin=as_message(message), env=author.environment()).text
-        self._git("update-ref", "--no-deref", ref, commit)
+        self.refer(ref, commit)
         return commit
 
     def learn_branches(self, branches: Mapping[str, str]) -> None:
@@ -244,8 +318,11 @@ class Checkout:
     def _empty_tree(self) -> str:
         return self._git("hash-object", "-t", "tree", "--stdin").text
 
-    def _write_tree(self) -> str:
-        """The tree that committing everything would make, without using the index, which may be locked."""
+    def _write_tree(self, message: str, author: CommitIdentity) -> str:
+        """The tree that committing everything would make, without using the index, which may be locked.
+
+        It links to new commits of what submodules have, with this message.
+        """
         index = self.git_dir / f"workbench-{token_hex(4)}.index"
         env = {"GIT_INDEX_FILE": str(index)}
         try:
@@ -253,10 +330,20 @@ class Checkout:
                 self._git("read-tree", "HEAD", env=env)
             self._open_nested(env)
             self._git("add", "--all", env=env)
+            self._link_submodules(message, author, env)
             return self._git("write-tree", env=env).text
         finally:
             with suppress(OSError):
                 index.unlink(missing_ok=True)
+
+    def _link_submodules(self, message: str, author: CommitIdentity, env: Mapping[str, str]) -> None:
+        rows = []
+        for _, inner in self.submodules():
+            head = inner.commit_of("HEAD")
+            path = os.path.relpath(inner.path, self.path)
+            rows.append(f"160000 {inner._commit_of_all([head] if head else [], message, author)}\t{path}\0")
+        if rows:
+            self._git("update-index", "-z", "--index-info", stdin=os.fsencode("".join(rows)), env=env)
 
     def _open_nested(self, env: Mapping[str, str]) -> None:
         """Have `git add` see the files of repositories that were made inside the worktree. Submodules stay.
@@ -278,8 +365,8 @@ class Checkout:
         paths = [os.fsdecode(row[2:-1]) for row in rows if row.startswith(b"? ") and row.endswith(b"/")]
         links = [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(b"H 160000 ")]
         if links := [path for path in links if os.path.lexists(self.path / path / ".git")]:
-            submodule_paths = submodules.paths(self._git, "--file", submodules.LIST)
-            paths += [path for path in links if displayed(os.fsencode(path)) not in submodule_paths]
+            listed = submodules.names(self._git, "--file", submodules.LIST)
+            paths += [path for path in links if path not in listed]
         return paths
 
     def _has_uncommitted(self) -> bool:
@@ -345,6 +432,11 @@ def _filter_patterns(names: Sequence[str]) -> list[str]:
 
 def _dirty_error(what: str, files: list[str]) -> Conflict:
     return Conflict("WORKTREE_DIRTY", f"The worktree {what}. Commit or discard it first.", files=files)
+
+
+def _is_directory(top: Path, path: Path) -> bool:
+    """Whether a path below a directory is a directory, with no link on the way."""
+    return path.is_dir() and path.resolve() == top.resolve() / path.relative_to(top)
 
 
 def _unlink(name: str, directory: int) -> None:

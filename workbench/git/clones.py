@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from workbench.errors import Unavailable
+from workbench.git import lfs
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import NOBODY, GitResult, run
 from workbench.state.home import home
@@ -29,6 +30,7 @@ _OWN = {
     "core.bare": "false",
     "core.splitIndex": "false",
     "gc.auto": "0",
+    "lfs.skipDownloadErrors": "true",
     "maintenance.auto": "false",
     "receive.denyCurrentBranch": "refuse",
 }
@@ -144,12 +146,20 @@ def alternates(repository: Plumbing, git_dir: Path) -> bytes:
     """
     root, own = os.path.realpath(repository.root), os.path.realpath(git_dir / "objects")
     borrowed, is_within = object_directories(repository.git_dir), Path(own).is_relative_to(root)
-    names = link_objects(borrowed, Path(root), state_around(Path(own))) if is_within else {}
+    linked = [*borrowed, *lfs_stores(borrowed)]
+    names = link_objects(linked, Path(root), state_around(Path(own))) if is_within else {}
     lines = [
         os.path.relpath(names.get(path, path), own) if is_within and path.is_relative_to(root) else str(path)
         for path in borrowed
     ]
-    return os.fsencode("".join(f"{quoted(line)}\n" for line in lines))
+    # Git LFS does not follow a relative name; git takes the same directory once.
+    lines += [str(names.get(path, path)) for path in borrowed if lfs_stores([path])]
+    return os.fsencode("".join(f"{quoted(line)}\n" for line in dict.fromkeys(lines)))
+
+
+def lfs_stores(borrowed: Sequence[Path]) -> list[Path]:
+    """Where Git LFS keeps the contents of the files that these object directories have pointers to."""
+    return [store for path in borrowed if (store := lfs.store(path.parent)).is_dir()]
 
 
 def link_objects(borrowed: Sequence[Path], top: Path, state: Path | None) -> dict[Path, Path]:
@@ -163,7 +173,7 @@ def link_objects(borrowed: Sequence[Path], top: Path, state: Path | None) -> dic
             remove_tree(link)
         temporary = link.with_name(f".{link.name}.{token_hex(8)}.tmp")
         try:
-            link.parent.mkdir(exist_ok=True)
+            link.parent.mkdir(parents=True, exist_ok=True)
             temporary.symlink_to(target)
             temporary.replace(link)
         except OSError as error:

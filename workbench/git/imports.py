@@ -13,18 +13,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from workbench.errors import Conflict, NotFound, Unavailable
-from workbench.git import unverified
+from workbench.git import lfs, submodules, unverified
 from workbench.git.checkout import Checkout
 from workbench.git.clones import quoted
 from workbench.git.integration import checked_out, main_branches, refuse_checked_out
 from workbench.git.names import is_name, is_object_id
 from workbench.git.plumbing import Plumbing
 from workbench.git.run import displayed
+from workbench.git.submodules import AskGit
 
+LINKS = "refs/workbench/links"
+"""The references of the commits in submodules that the commits of worktrees link to."""
 _LONGEST_LINE = 1 << 20
 """A line with a commit that the receiver must have includes the first line of its message."""
 _MOST_LINES = 20_000
@@ -111,6 +115,9 @@ def objects(repository: Plumbing, checkout: Checkout, ref: str, max_bytes: int) 
         if file.tell():
             _unpack(repository, unchecked, file, ref, max_bytes)
         _check(repository, unchecked, commit, ref, tips)
+        ask = partial(repository.write, env=unchecked.environment, limit=repository.checkout_limit)
+        _bring_links(repository, ask, checkout, commit, tips, max_bytes)
+        lfs.bring(ask, repository.git_dir, checkout.git_dir, commit, sorted(tips), max_bytes)
         unchecked.release()
     return commit
 
@@ -202,6 +209,22 @@ def _check(repository: Plumbing, unchecked: Quarantine, commit: str, ref: str, t
         raise walk.failure()
     if walk.code:
         raise refused(ref, "refers to missing objects", stderr=walk.err[-4000:])
+
+
+def _bring_links(
+    repository: Plumbing, ask: AskGit, checkout: Checkout, commit: str, tips: set[str], max_bytes: int
+) -> None:
+    """Import the commits that new links lead to into the person's repositories of these submodules.
+
+    A link to a commit that nobody has stays what it is, like one to a submodule of which she has no repository.
+    """
+    for link in submodules.new_links(ask, commit, sorted(tips)):
+        home, inner = submodules.home(repository, link.name), checkout.submodule(link.name, link.path)
+        if home is None or inner is None or submodules.has(home, link.commit) or not inner.commit_of(link.commit):
+            continue
+        ref = f"{LINKS}/{link.commit}"
+        inner.refer(ref, link.commit)
+        reference(home, inner, ref, ref, max_bytes)
 
 
 def put_back(repository: Plumbing, name: str, commit: str) -> None:

@@ -20,6 +20,7 @@ from workbench.git import (
     opening,
     predict,
     protected,
+    submodule_files,
     submodules,
     unverified,
     worktrees,
@@ -180,13 +181,32 @@ class Repository(Plumbing):
         ours, theirs = self.commit(target), self.commit(branch)
         return submodules.bare_links(self, self.merge_base(ours, theirs) or self.empty_tree(), theirs)
 
-    def submodules(self, branch: str) -> tuple[str, ...]:
-        """The paths of the submodules of a branch or commit.
+    def has_submodules(self, commit: str) -> bool:
+        """Whether a commit (a full id) has submodules."""
+        return bool(submodules.at(self, commit))
+
+    def empty_submodules(self, path: Path, commit: str, because: str | None = None) -> list[str]:
+        """The submodules of a commit, at any depth, whose files a worktree at `path` does not have, and why.
+
+        Args:
+            because: the reason, if it is known.
 
         Raises:
             NotFound: ``BRANCH_NOT_FOUND``.
         """
-        return submodules.at(self, self.commit(branch))
+        return list(submodules.empty(self, path, self.commit(commit), because))
+
+    def fill_submodules(self, checkout: Checkout, commit: str, before: str | None = None) -> list[str]:
+        """Give a worktree the files of the submodules of `commit`, which it is at, from this repository's modules.
+
+        Nothing is fetched, and no URL is used. Files of a worker's own stay as they are.
+
+        Args:
+            before: the commit that the worktree was at: submodules still at its links follow to those of `commit`.
+
+        Returns: what is left out, and why; see `empty_submodules`.
+        """
+        return list(submodule_files.fill(self, checkout, commit, before))
 
     def commits(self, target: str, branch: str, limit: int) -> list[Commit]:
         """The commits that only `branch` has, newest first, at most `limit`.
@@ -259,8 +279,11 @@ class Repository(Plumbing):
         return clones.filters(self)
 
     def object_directories(self) -> list[Path]:
-        """This repository's object directories: its own first, then those it borrows from."""
-        return clones.object_directories(self.git_dir)
+        """This repository's object directories: its own first, then those it borrows from, then those of submodules;
+        then the stores of Git LFS beside them."""
+        places = (self.git_dir, *submodules.homes(self))
+        directories = list(dict.fromkeys(path for place in places for path in clones.object_directories(place)))
+        return [*directories, *clones.lfs_stores(directories)]
 
     def unverified_branch(self, git_dir: Path, branch: str) -> str | None:
         """The commit of `branch` according to a worktree's own repository, read without running git.
@@ -375,6 +398,10 @@ class Repository(Plumbing):
             Unavailable: ``WORKTREE_NOT_REMOVED``.
         """
         worktrees.remove(self, path, git_dir)
+
+    def unlist_worktree(self, path: Path) -> None:
+        """Remove git's record of the worktree at `path`, so that git does not list it. Its files stay."""
+        worktrees.unlist(self, path)
 
     def import_branch(self, checkout: Checkout, branch: str, *, max_bytes: int) -> str:
         """Import a branch of a worktree: move the branch of the same name here to its commit, and return the commit.

@@ -37,6 +37,11 @@ class Resolution:
         result = self.checkout.ask("merge", *_MERGE, text, commit, ok=None, env=author.environment())
         if not self.is_open():
             raise result.failure()
+        for link, inner in self.checkout.submodules():
+            path = os.path.relpath(inner.path, self.checkout.path)
+            own = self.checkout.ask("rev-parse", "--verify", "--quiet", f"HEAD:{path}", ok=None).text
+            if inner.commit_of("HEAD") == own != link and not inner.uncommitted() and not inner.switch_to(link):
+                self.checkout.remove_submodule(path)
 
     def unresolved(self) -> list[str]:
         """The files that are still in conflict.
@@ -53,6 +58,7 @@ class Resolution:
     def abort(self) -> None:
         """Return to the commit before the merge. Later edits are lost."""
         self.checkout.ask("merge", "--abort")
+        self.checkout.return_submodules()
 
     def _find_markers(self, names: Sequence[bytes]) -> set[str]:
         if not names:

@@ -16,6 +16,7 @@ from workbench.git.integration import refuse_checked_out
 from workbench.git.names import check_branch_name, is_object_id
 from workbench.git.opening import common_dir
 from workbench.git.plumbing import Plumbing
+from workbench.git.submodules import MODULES
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -71,8 +72,12 @@ def anchor(repository: Plumbing, path: Path, git_dir: Path, ignored: Iterable[st
         return
     _anchor_record(repository, path)
     pointer, borrowed = _pointer(git_dir), os.fsdecode(clones.alternates(repository, git_dir))
-    _rewrite(path, [".git"], lambda text: os.fsdecode(pointer) if _leads(text, "gitdir: ", git_dir) else text)
+    was_moved = _rewrite(
+        path, [".git"], lambda text: os.fsdecode(pointer) if _leads(text, "gitdir: ", git_dir) else text
+    )
     _rewrite(git_dir, ["objects", "info", "alternates"], lambda _: borrowed)
+    if was_moved:
+        _anchor_submodules(path, git_dir)
 
     def settings(text: str) -> str:
         """Without the worktree's path, which earlier versions wrote."""
@@ -90,13 +95,26 @@ def anchor(repository: Plumbing, path: Path, git_dir: Path, ignored: Iterable[st
     _rewrite(git_dir, ["info", "exclude"], exclude)
 
 
+def _anchor_submodules(path: Path, git_dir: Path) -> None:
+    """Update the paths to the repositories of submodules in a worktree that was moved."""
+    within = f"/{git_dir.name}/{MODULES}/"
+
+    def pointer(text: str) -> str:
+        _, found, rest = text.partition(within)
+        return f"gitdir: {git_dir}/{MODULES}/{rest}" if text.startswith("gitdir: ") and found else text
+
+    for directory, _, files in os.walk(path):
+        if ".git" in files and directory != str(path):
+            _rewrite(path, [*Path(directory).relative_to(path).parts, ".git"], pointer)
+
+
 def _literal(name: str) -> str:
     """A path as a rule of git for what it ignores."""
     return re.sub(r"([\\*?\[\] ])", r"\\\1", name)
 
 
-def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> None:
-    """Change a regular file below a directory that a worker may write to, without following links."""
+def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) -> bool:
+    """Change a regular file below a directory that a worker may write to, without following links; whether it was."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     temporary = f".{names[-1]}.{token_hex(8)}.tmp"
     with suppress(OSError), ExitStack() as stack:
@@ -108,11 +126,13 @@ def _rewrite(place: Path, names: Sequence[str], change: Callable[[str], str]) ->
         stack.callback(os.close, file)
         before = os.read(file, _LARGEST) if stat.S_ISREG(os.fstat(file).st_mode) else None
         if before is None or len(before) == _LARGEST or (after := os.fsencode(change(os.fsdecode(before)))) == before:
-            return
+            return False
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=directory)
         with os.fdopen(descriptor, "wb") as output:
             output.write(after)
         os.replace(temporary, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
+        return True
+    return False
 
 
 def _pointer(git_dir: Path) -> bytes:
@@ -153,6 +173,11 @@ def _is_of(repository: Plumbing, project: Path) -> bool:
     with suppress(WorkbenchError):
         return _is_same(common_dir(project, repository.limit), repository.git_dir)
     return False
+
+
+def unlist(repository: Plumbing, path: Path) -> None:
+    """See `Repository.unlist_worktree`."""
+    _forget(repository, _locate(repository.root / path))
 
 
 def _forget(repository: Plumbing, path: Path) -> None:

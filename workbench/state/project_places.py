@@ -121,3 +121,8 @@ class ProjectPlaces:
     def trash(self) -> Path:
         """Bundles of discarded work that exists nowhere else."""
         return self.home / "trash"
+
+    @property
+    def checkouts(self) -> Path:
+        """Read-only checkouts for tasks without a worktree, one of each commit."""
+        return self.home / "checkouts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 from workbench.errors import BadInput, Refused, Unavailable
@@ -138,4 +139,11 @@ def shared_objects(borrowed: Iterable[Path], top: Path, state: Path) -> dict[Pat
     Where a worktree stands at the checkout's path, that has another `.git`.
     """
     within = (path for path in borrowed if path.is_relative_to(top))
-    return {path: state / "objects" / str(number) for number, path in enumerate(within)}
+    return {path: _shared(path, top, state) for path in within}
+
+
+def _shared(path: Path, top: Path, state: Path) -> Path:
+    """A path that stays the same whatever else is borrowed. Git LFS finds its store beside the object directory."""
+    home = path.parent.parent if path.parent.name == "lfs" else path.parent
+    name = blake2b(os.fsencode(home.relative_to(top)), digest_size=6).hexdigest()
+    return state / "objects" / name / path.relative_to(home)

@@ -224,6 +224,12 @@ class Settings(ProjectPlaces, WorkplaceSettings):
     keep_attempts_days: float = Field(
         30.0, ge=0, description="How long `worktrees prune` keeps what attempts made that did not complete their task."
     )
+    max_checkouts: int = Field(
+        4, ge=1, description="Checkouts that are kept for tasks without a worktree, of one commit each."
+    )
+    update_worktrees: bool = Field(
+        True, description="Merge the target into a worktree before an attempt begins there, if they do not conflict."
+    )
     max_disk_bytes: int = Field(
         0,
         ge=0,

@@ -34,7 +34,9 @@ class WorkplaceSettings(BaseSettings):
     )
     setup: str = Field("", description="A shell command that runs in the box of a worktree, once, such as npm ci.")
     setup_seconds: float = Field(600.0, ge=1, le=86_400, description="How long setup may take.")
-    submodules: bool = Field(True, description="Give worktrees the files of submodules.")
+    submodules: bool = Field(
+        True, description="Give worktrees the files of submodules, as far as your own `.git/modules` has them."
+    )
     env: Annotated[dict[str, str], NoDecode] = Field(
         {}, description="Variables of commands in worktrees; a value may name a secret, such as env://NAME."
     )

@@ -146,7 +146,8 @@ async def run(
 
     Args:
         task: the task as the server gave it.
-        cwd: the directory it runs in; None: a new one that is removed after the attempt.
+        cwd: the directory it runs in, which is that of its worktree, or of a checkout that it may only read; None: a
+            new one that is removed after the attempt.
         on_line: called with each line of output.
         on_call: called with the beginnings and the ends of calls of tools that the agent's program tells of.
 
@@ -158,7 +159,8 @@ async def run(
     except OSError as error:
         return _fail_to_start(error)
     outcome = _tell(await _run(worker, task, cwd, on_line, on_call, mask), worker.config.box)
-    for note in (*outcome.notes, *_missing_files(outcome.artifacts, cwd)):
+    made_in = cwd if worker.config.worktree else None
+    for note in (*outcome.notes, *_missing_files(outcome.artifacts, made_in)):
         on_line(mask.text(note))
     result, made = mask.data(outcome.result), tuple(map(mask.text, outcome.artifacts))
     return replace(outcome, result=result, artifacts=made, error=mask.text(outcome.error))
@@ -379,6 +381,8 @@ def _values(worker: Worker, task: Mapping[str, Any], cwd: Path, scratch_dir: Pat
         "previous": last_attempt,
     }
     prompt = rules.fill(config.profile.prompt or "{description}", values)
+    if task.get("note"):
+        prompt = f"{prompt}\n\n{task['note']}"
     values["prompt"] = definition.prefixed(prompt, config.definition, config.profile)
     if worker.token:
         values |= {"token": worker.token, "mcp_config": str(scratch_dir / "mcp.json")}

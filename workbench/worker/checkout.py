@@ -77,8 +77,7 @@ class WorkerCheckout:
     def _explain_missing(self, output: str) -> str:
         try:
             repository, place = self._repository(), self._worktree.path
-            paths = repository.submodules(self._base) if self._base else ()
-            submodules = [path for path in paths if not os.path.lexists(place / path / ".git")]
+            submodules = repository.empty_submodules(place, self._base) if self._base else []
             ignored = surroundings.named(repository.ignored(), output, str(place.resolve()))
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)

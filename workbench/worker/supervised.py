@@ -12,10 +12,12 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from workbench.confinement.editable import own_path
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
+from workbench.git import Repository
 from workbench.process import process_identity
 from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
@@ -50,6 +52,10 @@ class SupervisedAttempt:
     _key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     _requested: str | None = None
     """The outcome that the command requested, if any."""
+    _reads: tuple[Path, Path] | None = None
+    """The checkout that it reads, outside of worktrees, and the repository of that."""
+    _note: str | None = None
+    """What the server says of its worktree."""
 
     async def make(self) -> None:
         """Make the attempt.
@@ -99,11 +105,12 @@ class SupervisedAttempt:
                 raise
             return AttemptOutcome(False, error=f"{error.code}: {error.message}", error_class=error.code)
         try:
-            path = await asyncio.to_thread(self._own_path)
+            config = await asyncio.to_thread(self._place)
+            path = await asyncio.to_thread(self._own_path, config)
         except Conflict as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
         tokens = {"token": begun["token"], "model_token": begun["model_token"]}
-        worker = replace(await self.worker(), python_path=path, **tokens)
+        worker, task = replace(await self.worker(), config=config, python_path=path, **tokens), self.claim.task
         if self.checkout:
             await self.checkout.fetch_branches()
 
@@ -113,27 +120,45 @@ class SupervisedAttempt:
         async def send(note: str) -> None:
             await self.api.call("report_task_progress", progress_note=note, **self.claim.attempt)
 
-        cwd = self.config.worktree.path if self.config.worktree else None
+        if self._note:
+            task = {**task, "note": self._note}
+            await send(self._note)
+        cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
         async with ProgressReporter(send).sending() as on_line, CallReporter(self._send_calls).sending() as on_call:
-            outcome = await attempt.run(worker, self.claim.task, cwd, on_line, on_call)
+            outcome = await attempt.run(worker, task, cwd, on_line, on_call)
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)
         if surroundings.misses_something(outcome):
-            missing = await self.checkout.missing(outcome.error) if self.checkout else surroundings.NO_WORKTREE
+            lacking = surroundings.READ_ONLY if self._reads else surroundings.NO_WORKTREE
+            missing = await self.checkout.missing(outcome.error) if self.checkout else lacking
             outcome = replace(outcome, error=f"{outcome.error}\n{missing}".rstrip())
         return outcome
+
+    def _place(self) -> WorkerConfig:
+        """The configuration of its command, which outside of worktrees reads a checkout.
+
+        Raises:
+            Conflict: ``MOUNT_POINT_TAKEN``.
+        """
+        if self._reads is None:
+            return self.config
+        repository = Repository.open(self.config.project)
+        box = self.config.box.reading(*self._reads, repository.object_directories(), repository.root)
+        repository.anchor_worktree(*self._reads, box.mount_points)
+        return replace(self.config, box=box)
 
     async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
         calls = {"program": program, "runner": runner, "started": started, "ended": ended}
         await self.api.call("report_attempt_calls", key=self._key, **calls, **self.claim.attempt)
 
-    def _own_path(self) -> str:
-        """What has the command import the worktree's files, not the project's; see `own_path`."""
-        if self.config.worktree is None:
+    def _own_path(self, config: WorkerConfig) -> str:
+        """What has the command import the files of where it works, not the project's; see `own_path`."""
+        place = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
+        if place is None:
             return ""
-        environment = self.config.box.environment(os.environ) | dict(self.config.environment)
-        return own_path(self.config.box, self.config.project, self.config.worktree.path, environment)
+        environment = config.box.environment(os.environ) | dict(config.environment)
+        return own_path(config.box, config.project, place, environment)
 
     async def _begin(self, writer: WorktreeWriter) -> dict[str, Any]:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
@@ -155,6 +180,8 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
+                self._note, checkout = answer["note"], answer["checkout"]
+                self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
                 return answer

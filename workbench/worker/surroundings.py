@@ -8,8 +8,12 @@ from collections.abc import Iterable, Sequence
 from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 NO_WORKTREE = (
-    "The task has no worktree, so its command ran in a new, empty directory. If it needs the project's files, give the "
-    "task a worktree."
+    "The task has no worktree, and the project no repository with a commit, so its command ran in a new, empty "
+    "directory."
+)
+READ_ONLY = (
+    "The task has no worktree, so its command ran in a checkout of the target that it may only read, without what git "
+    "ignores. If it has to change files, give the task a worktree."
 )
 _SHOWN = 3
 _MISSES = re.compile(
@@ -34,7 +38,7 @@ def of_worktree(submodules: Sequence[str], ignored: Sequence[str]) -> str:
     """Sentences about what a worktree lacks: the files of submodules, and files that git ignores."""
     sentences = []
     if submodules:
-        sentences.append(f"Worktrees do not have the files of submodules: {_summarise(submodules)}.")
+        sentences.append(f"The worktree does not have the files of submodules: {_summarise(submodules)}.")
     if ignored:
         sentences.append(f"Worktrees do not have what git ignores: the project has {_summarise(ignored)}.")
     return " ".join(sentences)

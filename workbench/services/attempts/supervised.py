@@ -27,10 +27,13 @@ from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
 from workbench.services.tasks.task import TaskSummary
+from workbench.services.worktrees import checkouts
+from workbench.services.worktrees.checkouts import ReadCheckout
 from workbench.services.worktrees.imports import import_branch
 from workbench.services.worktrees.kept_work import close, put_away, writer_lock
 from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
 from workbench.services.worktrees.rows import require_worktree
+from workbench.services.worktrees.update import bring_up_to_date
 from workbench.store.base import Row, Tx
 
 ASKS_FOR_ANOTHER = "exit status 75"
@@ -40,11 +43,15 @@ ASKS_FOR_ANOTHER = "exit status 75"
 class Begun(Wire):
     """An attempt that has begun.
 
-    `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for.
-    `model_token`: with it, its command asks this server for models.
+    `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
+    by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
+    what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
+    server for models.
     """
 
     base_commit: str | None
+    note: str | None = None
+    checkout: ReadCheckout | None = None
     token: str | None = None
     model_token: str | None = None
 
@@ -89,7 +96,9 @@ async def _enlist_and_begin(ctx: Ctx, task_id: int, attempt: int, key: str, work
 
     row = await ctx.write(enlist)
     if worktree is None:
-        return await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, None, None))
+        checkout = await checkouts.of_target(ctx)
+        begun = await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, None, None))
+        return begun.model_copy(update={"checkout": checkout})
     if worktree != ctx.caller.worktree:
         raise Refused("FORBIDDEN", f"You work in {ctx.caller.worktree or 'no worktree'}, not in {worktree}.")
     try:
@@ -127,8 +136,9 @@ async def _begin_in(ctx: Ctx, task_id: int, attempt: int, name: str) -> Begun:
         if work is not None and work["state"] == "open":  # the answer to an earlier request was lost
             return Begun(base_commit=work["base_commit"])
         await _require_room(ctx, repository, name, (task_id, attempt))
-        commit = await _base(ctx, repository, row)
-        return await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, name, commit))
+        commit, note = await bring_up_to_date(ctx, repository, row, await _base(ctx, repository, row))
+        begun = await ctx.write(lambda tx: _begin(tx, ctx, task_id, attempt, name, commit))
+        return begun.model_copy(update={"note": note})
 
 
 async def _require_room(ctx: Ctx, repository: Repository, name: str, mine: tuple[int, int]) -> None:

@@ -14,10 +14,12 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
 - `closed`: worktrees that were integrated or discarded
+- `checkouts`: what attempts without a worktree read
 - `cleanup`, `disk`: what is left over, and what all of it takes on the disk
 """
 
 from workbench.services.worktrees import (
+    checkouts,
     cleanup,
     closed,
     conflicts,
@@ -36,6 +38,7 @@ from workbench.services.worktrees import (
 )
 
 __all__ = [
+    "checkouts",
     "cleanup",
     "closed",
     "conflicts",

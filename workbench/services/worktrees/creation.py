@@ -27,6 +27,7 @@ from workbench.services.worktrees.places import (
     empty_submodules,
     exclusive,
     find_included,
+    lfs_pointers,
 )
 from workbench.services.worktrees.rows import (
     SQL,
@@ -53,9 +54,11 @@ class WorktreeStart:
 
 
 class CreatedWorktree(WorktreeInfo):
-    """A new worktree. `empty_submodules` are the submodules whose files it does not have."""
+    """A new worktree. `empty_submodules` are the submodules whose files it does not have, and why; `lfs_pointers` the
+    files of Git LFS whose contents it does not have, but only the pointers."""
 
     empty_submodules: list[str]
+    lfs_pointers: list[str]
 
 
 NewName = Annotated[
@@ -113,12 +116,13 @@ async def _create(
         new_branch = None if start.existing else start.commit
         await ctx.write(lambda tx: begin(tx, "create", place, start.branch, new_branch))
         try:
-            how: dict[str, Any] = {"existing": start.existing, "include": files}
+            how: dict[str, Any] = {"existing": start.existing, "include": files, "submodules": workplace.submodules}
             await to_thread(add_files, ctx.settings, repository, place, start.branch, start.commit, **how)
             protected = await to_thread(repository.protected)
-            empty = await to_thread(empty_submodules, repository, place, start.commit)
+            empty = await to_thread(empty_submodules, ctx.settings, repository, place, start.commit)
+            pointers = await to_thread(lfs_pointers, ctx.settings, repository, place)
             worktree = await ctx.write(lambda tx: _add(tx, ctx, place, start, json.dumps(protected)))
-            return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty)
+            return CreatedWorktree(**worktree.model_dump(), empty_submodules=empty, lfs_pointers=pointers)
         except WorkbenchError:
             await settle_steps(ctx, repository)
             raise

@@ -19,7 +19,15 @@ from workbench.rules import integration
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref, require_line
 from workbench.services.worktrees.imports import LOOK_SECONDS, import_branch
-from workbench.services.worktrees.places import COMMITTER, add_files, checkout_of, exclusive, is_there, place_of
+from workbench.services.worktrees.places import (
+    COMMITTER,
+    add_files,
+    checkout_of,
+    exclusive,
+    fill_submodules,
+    is_there,
+    place_of,
+)
 from workbench.services.worktrees.rescue import MOST_REFERENCES, move_to_trash, only_there, stamp
 from workbench.services.worktrees.rows import find_worktree
 from workbench.state.settings import Settings
@@ -62,6 +70,7 @@ async def put_away(ctx: Ctx, repository: Repository, work: Row, *, briefly: bool
             await to_thread(checkout.return_to, row["branch_name"], work["base_commit"])
             await to_thread(repository.return_branch, row["branch_name"], work["base_commit"])
             await import_branch(ctx, repository, row, limit=limit)
+            await to_thread(fill_submodules, ctx.settings, repository, place_of(ctx, row), work["base_commit"])
     except WorkbenchError as error:
         is_held_up = error.code == "GIT_TIMEOUT" and limit is None
         if row["status"] in integration.OPEN and work["problem"] and (is_held_up or _is_of_worktree(error)):

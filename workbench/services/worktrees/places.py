@@ -21,10 +21,12 @@ from workbench.state import outside
 from workbench.state.settings import Settings
 from workbench.store.base import Row
 from workbench.system import file_lock
+from workbench.system.tree_removal import remove_tree
 from workbench.trust.withheld import included
 
 log = logging.getLogger(__name__)
 
+SUBMODULES_OFF = "the setting submodules is off"
 COMMITTER = CommitIdentity("Workbench", "workbench@localhost")
 """Author and committer of the commits that Workbench makes."""
 
@@ -181,13 +183,16 @@ def add_files(
     *,
     existing: bool = False,
     include: Sequence[IncludedFile] = (),
+    submodules: bool | None = None,
 ) -> None:
     """Create a worktree's directory and repository; see `Repository.add_worktree`. The user's filters run in its box.
 
+    If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
+    Submodules get their files, too, as far as the user's repository has them.
+
     Args:
         include: copied into it, where its commit has nothing; see `find_included`.
-
-    If a filter fails there, the files stay as they are stored in the repository; see `Checkout.apply_filters`.
+        submodules: whether submodules get their files; None: as the settings say.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``. Conflict: ``INCLUDE_IN_THE_WAY``. Unavailable: ``INCLUDE_FAILED``.
@@ -196,12 +201,43 @@ def add_files(
     (settings.setups / place.name).unlink(missing_ok=True)  # of an earlier worktree of this name
     repository.add_worktree(place.path, place.git_dir, branch, commit, existing=existing)
     if names := repository.filters():
-        checkout = replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
         try:
-            checkout.apply_filters(names)
+            _patient(settings, repository, place).apply_filters(names)
+            unverified.require_sound(place.git_dir)
+            remove_tree(place.git_dir / "lfs" / "objects")  # copies of what the user's repository has
         except Unavailable as error:
             log.warning("the filters of the worktree %s are disabled: %s", place.name, error.message)
+    fill_submodules(settings, repository, place, commit, wanted=submodules)
     repository.copy_included(place.path, include)
+
+
+def fill_submodules(
+    settings: Settings,
+    repository: Repository,
+    place: WorktreeLocation,
+    commit: str,
+    before: str | None = None,
+    *,
+    wanted: bool | None = None,
+) -> None:
+    """Give a worktree the files of its submodules; see `Repository.fill_submodules`. Nothing of it may be running.
+
+    Args:
+        wanted: whether it is to have them; None: as the settings say.
+    """
+    if (settings.submodules if wanted is None else wanted) and repository.has_submodules(commit):
+        for left_out in repository.fill_submodules(_patient(settings, repository, place), commit, before):
+            log.info("the worktree %s has no files of the submodule %s", place.name, left_out)
+
+
+def _patient(settings: Settings, repository: Repository, place: WorktreeLocation) -> Checkout:
+    """The checkout of a worktree whose git commands may take as long as writing its files needs."""
+    return replace(checkout_of(settings, repository, place), limit=repository.checkout_limit)
+
+
+def lfs_pointers(settings: Settings, repository: Repository, place: WorktreeLocation) -> list[str]:
+    """The files of Git LFS of which a new worktree has only the pointers."""
+    return _patient(settings, repository, place).pointers() if "lfs" in repository.filters() else []
 
 
 def find_included(settings: Settings, repository: Repository, workplace: Workplace) -> list[IncludedFile]:
@@ -242,10 +278,13 @@ def is_there(place: WorktreeLocation) -> bool:
     return place.path.is_dir() and place.git_dir.is_dir()
 
 
-def empty_submodules(repository: Repository, place: WorktreeLocation, commit: str | None) -> list[str]:
-    """The submodules at a commit of a worktree whose files it does not have: git leaves their directories empty."""
-    paths = repository.submodules(commit) if commit else ()
-    return [path for path in paths if not os.path.lexists(place.path / path / ".git")]
+def empty_submodules(
+    settings: Settings, repository: Repository, place: WorktreeLocation, commit: str | None
+) -> list[str]:
+    """The submodules at a commit of a worktree whose files it does not have, each with the reason."""
+    if commit is None:
+        return []
+    return repository.empty_submodules(place.path, commit, None if settings.submodules else SUBMODULES_OFF)
 
 
 def worktree_gone(place: WorktreeLocation) -> Unavailable:

@@ -16,7 +16,15 @@ from workbench.git import Checkout, Repository, Resolution
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
 from workbench.services.worktrees.imports import commit_of, import_branch
-from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, is_there, place_of, worktree_gone
+from workbench.services.worktrees.places import (
+    COMMITTER,
+    checkout_of,
+    exclusive,
+    fill_submodules,
+    is_there,
+    place_of,
+    worktree_gone,
+)
 from workbench.services.worktrees.rows import WorktreeName
 from workbench.services.worktrees.update import learn_target, message, open_on_branch, record_merge, require_idle
 from workbench.store.base import Row
@@ -86,7 +94,7 @@ async def _start(ctx: Ctx, repository: Repository, row: Row) -> Resolving:
         commit = await import_branch(ctx, repository, row)
         if commit == before:
             return _resolving(row, "up_to_date", commit, [], [])
-        return await _finish_merge(ctx, row, commit)
+        return await _finish_merge(ctx, repository, row, commit, before)
     await to_thread(Resolution(checkout).start, target, message(row), COMMITTER)
     return await _left_to_do(row, checkout)
 
@@ -102,11 +110,13 @@ async def _finish(ctx: Ctx, repository: Repository, row: Row, checkout: Checkout
     if files := await to_thread(Resolution(checkout).unresolved):
         text = f"{_some(files)} in {row['name']} still {'has' if len(files) == 1 else 'have'} conflicts. {_how(row)}"
         raise Conflict("CONFLICTS_LEFT", text, files=files)
+    _, before = await to_thread(checkout.head)
     await to_thread(checkout.commit_all, message(row), COMMITTER)
-    return await _finish_merge(ctx, row, await import_branch(ctx, repository, row))
+    return await _finish_merge(ctx, repository, row, await import_branch(ctx, repository, row), before)
 
 
-async def _finish_merge(ctx: Ctx, row: Row, commit: str) -> Resolving:
+async def _finish_merge(ctx: Ctx, repository: Repository, row: Row, commit: str, before: str | None) -> Resolving:
+    await to_thread(fill_submodules, ctx.settings, repository, place_of(ctx, row), commit, before)
     await ctx.write(lambda tx: record_merge(tx, row, commit))
     next_ = f"Request the integration of {row['name']} again: `workbench integrate {row['name']}`"
     return _resolving(row, "merged", commit, [], [next_])

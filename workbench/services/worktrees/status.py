@@ -95,7 +95,7 @@ class WorktreeStatus(WorktreeInfo):
     merging: bool
     """Whether a merge is unfinished there; see resolve_worktree."""
     empty_submodules: list[str]
-    """The submodules whose files it does not have."""
+    """The submodules whose files it does not have, and why."""
     problem: str | None
     """What is in the way of its integration, or why its newest commits or uncommitted files are unknown; else null."""
 
@@ -246,7 +246,7 @@ async def _statuses(
 async def _empty_submodules(ctx: Ctx, repository: Repository, row: Row, commit: str | None) -> list[str]:
     if row["status"] not in integration.OPEN:
         return []
-    return await to_thread(empty_submodules, repository, place_of(ctx, row), commit)
+    return await to_thread(empty_submodules, ctx.settings, repository, place_of(ctx, row), commit)
 
 
 def _attempts_left(works: Sequence[Row]) -> dict[str, list[str]]:

@@ -12,15 +12,19 @@ from workbench.git import Checkout, Repository
 from workbench.model import Level, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.rules.integration import WorktreeAction
+from workbench.services import approvals
 from workbench.services.tasks import attempts
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
-from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, place_of
-from workbench.services.worktrees.rows import WorktreeName, require_own_worktree
+from workbench.services.worktrees.places import COMMITTER, checkout_of, exclusive, fill_submodules, place_of
+from workbench.services.worktrees.rows import KIND, WorktreeName, require_own_worktree
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+
+SHOWN_FILES = 20
+"""How many conflicting files a sentence names."""
 
 log = logging.getLogger(__name__)
 
@@ -59,11 +63,48 @@ async def merge_into(ctx: Ctx, repository: Repository, row: Row, commit: str, me
     name = row["name"]
     await require_put_away(ctx, repository, name)
     await ctx.read(lambda tx: _check_idle(tx, name))
+    return await _merge(ctx, repository, row, commit, message)
+
+
+async def bring_up_to_date(ctx: Ctx, repository: Repository, row: Row, commit: str) -> tuple[str, str | None]:
+    """Merge the target into a worktree in which an attempt is about to begin, if it has moved and does not conflict.
+
+    Call with exclusive access, while nothing is at work there.
+
+    Args:
+        commit: that of its branch, with all that is in the worktree.
+
+    Returns: the commit of its branch; if it is behind its target, a sentence that says by how much and why, else None.
+    """
+    name, target = row["name"], await to_thread(repository.resolve, row["integration_target"])
+    behind = 0 if target is None else (await to_thread(repository.ahead_behind, commit, target))[1]
+    if target is None or not behind:
+        return commit, None
+    commits = f"{behind} commit{'' if behind == 1 else 's'}"
+    text = f"The worktree {name} is {commits} behind its target {row['integration_target']}"
+    if not ctx.settings.update_worktrees:
+        return commit, f"{text}: the setting update_worktrees is off."
+    if await ctx.read(lambda tx: approvals.open_question(tx, KIND, f"worktree:{name}")):
+        return commit, f"{text}: its integration is requested for the commit that it has."
+    try:
+        updated = await _merge(ctx, repository, row, target, message(row))
+    except WorkbenchError as error:
+        return commit, f"{text}, which could not be merged into it: {error.message}"
+    if updated.conflicts:
+        return commit, f"{text}, with which it conflicts in {', '.join(updated.conflicts[:SHOWN_FILES])}."
+    await ctx.write(lambda tx: record_merge(tx, row, updated.commit))
+    return updated.commit, None
+
+
+async def _merge(ctx: Ctx, repository: Repository, row: Row, commit: str, message: str) -> Updated:
+    name = row["name"]
     checkout, before = await open_on_branch(ctx, repository, row)
     if target := await to_thread(repository.resolve, row["integration_target"]):
         await to_thread(learn_target, checkout, row, target)
     conflicts = await to_thread(checkout.merge, commit, message, COMMITTER)
     after = before if conflicts else await import_branch(ctx, repository, row)
+    if after != before:
+        await to_thread(fill_submodules, ctx.settings, repository, place_of(ctx, row), after, before)
     return Updated(worktree=name, commit=after, merged=after != before, conflicts=conflicts)
 
 
