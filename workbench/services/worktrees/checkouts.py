@@ -43,7 +43,8 @@ async def of_target(ctx: Ctx) -> ReadCheckout | None:
         repository = await ctx.repositories.open()
     except BadInput:
         return None
-    commit = await to_thread(repository.commit, await to_thread(repository.current_branch) or "HEAD")
+    branch = await to_thread(repository.current_branch)
+    commit = await to_thread(repository.commit, branch or "HEAD")
     place = _place(ctx.settings, commit)
     if not await to_thread(_use, place):
         await ctx.repositories.shielded(_make(ctx, place, commit))
