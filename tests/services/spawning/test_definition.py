@@ -177,7 +177,9 @@ async def test_the_operator_trusts_an_agents_definition_before_it_runs(served: S
     file = file_of(served, definition="armed")
     server = {"files": {"command": "true", "serverToolDefaults": FREE}}
     file.write_text(file.read_text() + f"mcpServers: {json.dumps(server)}\n")
-    write_profiles(served, mine="program: claude\ntoken: true\ncommand: [sh, -c, 'cat $1', sh, '{mcp_config}']")
+    write_profiles(
+        served, mine="program: claude\ndriver: text\ntoken: true\ncommand: [sh, -c, 'cat $1', sh, '{mcp_config}']"
+    )
     how = {"definition": "Armed", "profile": "mine", "name": "walt", "assigned_worktree": "lab"}
     refused = await given.refuses("DEFINITION_NOT_TRUSTED", spawn(served, **how))
     assert (await served.workbench.call("list_agents", search="walt"))["agents"] == []
@@ -203,7 +205,7 @@ async def test_a_secret_reaches_the_program_but_none_of_its_records(
         'echo "{\\"result\\": {\\"$ANTHROPIC_API_KEY\\": [\\"$ANTHROPIC_API_KEY\\"]}}" > $WORKBENCH_RESULT'
     )
     command = json.dumps(["sh", "-c", script, "sh"])
-    write_profiles(served, mine=f"program: claude\ncommand: {command}")
+    write_profiles(served, mine=f"program: claude\ndriver: text\ncommand: {command}")
     await spawn(served, definition="Reviewer", name="walt", profile="mine", assigned_worktree="lab")
     first, second = [await ran(served, None, max_retries=0) for _ in range(2)]
     assert first["result_data"] == {MASK: [MASK]}
