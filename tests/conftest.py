@@ -453,3 +453,10 @@ def _within(seconds: float, test: Callable[..., Any]) -> Callable[..., Any]:
             await test(*arguments, **more)
 
     return in_time
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A directory that no box has its own in place of."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        yield Path(directory)

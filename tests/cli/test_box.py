@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no 
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(on_disk: Path) -> Path:
     """A file outside of every box."""
-    (file := tmp_path / "data.csv").write_text("1,2,3")
+    (file := on_disk / "data.csv").write_text("1,2,3")
     return file
 
 

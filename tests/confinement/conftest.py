@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -58,10 +57,3 @@ def scene(
 
 def _root(place: Path) -> Path:
     return place / "scene"
-
-
-@pytest.fixture
-def on_disk() -> Iterator[Path]:
-    """A directory that no box has its own in place of."""
-    with TemporaryDirectory(dir="/var/tmp") as directory:
-        yield Path(directory)

@@ -69,12 +69,13 @@ def test_the_worktree_stands_at_the_projects_path_and_the_checkout_stays_as_it_i
 def test_a_path_has_two_names_and_each_is_found_by_the_other(scene: Scene) -> None:
     data = scene.root / "data"
     box = box_with(scene, Mount(data, scene.project / "data"))
+    (borrowed,) = (scene.state / "objects").glob("*/objects")
     pairs = {
         scene.worktree / "src" / "x.py": scene.project / "src" / "x.py",
         data / "x.csv": scene.project / "data" / "x.csv",
         scene.own / "HEAD": scene.own / "HEAD",
         scene.scratch / "x": scene.scratch / "x",
-        scene.project / ".git" / "objects": scene.state / "objects" / "0",
+        scene.project / ".git" / "objects": borrowed,
         Path("/usr/bin"): Path("/usr/bin"),
     }
     assert {outside: box.inside(outside) for outside in pairs} == pairs

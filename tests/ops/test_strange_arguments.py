@@ -25,6 +25,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("task_id", "run_id", "attempt", "approval_id", "parent_task_id", "priority", "view_id"), 1),
     **dict.fromkeys(("agentTarget", "templateName", "sourceAgent"), "reviewer"),
     "version": "HEAD",
+    "model": "claude-test",
     **dict.fromkeys(("ruleName", "rule_name"), "brief"),
     **dict.fromkeys(("referenceName", "reference_name"), "style"),
     "traits": {"mood": "calm"},

@@ -101,6 +101,7 @@ ATTEMPT: dict[str, Any] = {
     **empty("definition_id", "definition_hash", "prompt_hash", "include"),
     **empty("started_at", "ended_at", "outcome", "error_class", "error_message"),
     **empty("worktree", "base_commit", "waits_for", "finishing", "kept", "problem"),
+    **empty("profile", "input_tokens", "output_tokens", "cost_usd"),
 }
 CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it.", "warnings": []}
 REGISTERED = {

@@ -43,7 +43,7 @@ ModelName = Annotated[
 ]
 Include = Annotated[
     list[Annotated[str, Field(max_length=100)]],
-    Field(max_length=1_000, description="Names of the definition's rules and references with include=manual to use."),
+    Field(max_length=1_000, description="The definition's manual rules and references to use."),
 ]
 Tools = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=100)]],

@@ -35,11 +35,11 @@ DefinitionTarget = Annotated[
 ]
 Include = Annotated[
     list[Annotated[str, Field(max_length=100)]],
-    Field(max_length=1_000, description="Names of the definition's rules and references with include=manual to use."),
+    Field(max_length=1_000, description="The definition's manual rules and references to use."),
 ]
 OwnTools = Annotated[
     SelfTools | None,
-    Field(description="What the agent may do with its own definition. Null: write, if you may write definitions."),
+    Field(description="Null: write, if you may write definitions."),
 ]
 
 

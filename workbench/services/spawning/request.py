@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from workbench.definition_files import Snapshot
 from workbench.drivers import Fit
@@ -42,16 +42,16 @@ SecretVariables = Annotated[
     list[str],
     Field(
         max_length=100,
-        description="Names of variables in environment that are secret. Not needed where the name or value says so.",
+        description="Variables in environment that are secret though neither name nor value says so.",
     ),
 ]
-OnlyTask = Annotated[Int64 | None, Field(description="Run only this task, then end; null: any tasks it can claim.")]
+OnlyTask = Annotated[Int64 | None, Field(description="Run only this task; null: any it can claim.")]
 DisplayName = Annotated[
     str | None,
     Field(
         min_length=1,
         max_length=100,
-        description="Its display name; default: that of its definition, or its persona's id.",
+        description="Its display name; default: its definition's or persona's.",
     ),
 ]
 SpawnPersona = Annotated[
@@ -68,7 +68,8 @@ Tools = Annotated[
 ]
 WorkplaceKeys = Annotated[
     dict[str, Json],
-    Field(max_length=20, description="Keys of its workplace, such as read, environment, network. See get_workplace."),
+    Field(max_length=20, description="Keys of its workplace, such as read or network; see get_workplace."),
+    WithJsonSchema({"type": "object"}),
 ]
 Limits = Annotated[ResourceLimits, Field(description="Limits of each task's command with everything it starts.")]
 OverMcp = Annotated[bool, Field(description="Talk to the server over MCP instead of plain HTTP.")]

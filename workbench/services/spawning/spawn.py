@@ -52,12 +52,10 @@ SPAWN = "spawn"
 
 
 class Spawned(Wire):
-    """A spawned agent, which runs or is `queued`.
+    """A spawned agent, which runs or is `queued`, and works once its registration is approved.
 
-    It works once its registration is approved. `approval_id` is the approval that decides it, null if it is admitted;
-    get_approval with wait_seconds waits for the decision. `unused` says what of its definition its profile does not
-    use, `opens` what its workplace opens to its commands. `role`: what it may do: worker, or planner (it creates tasks
-    and starts agents).
+    `approval_id` is the approval that decides it, null if it is admitted; get_approval with wait_seconds waits for it.
+    `unused`: what of its definition its profile does not use. `opens`: what its workplace opens to its commands.
     """
 
     agent_id: str
@@ -79,9 +77,7 @@ class Spawned(Wire):
 async def spawn_agent(
     ctx: Ctx,
     persona_id: SpawnPersona = None,
-    assigned_worktree: Annotated[
-        str | None, Field(description="The worktree to which the agent is confined; default: the task's.")
-    ] = None,
+    assigned_worktree: Annotated[str | None, Field(description="Its worktree; default: the task's.")] = None,
     new_worktree: Annotated[bool, Field(description="Create the worktree, with a free name if none is given.")] = False,
     name: DisplayName = None,
     environment: Environment = {},

@@ -36,7 +36,7 @@ class ToolPlace(StrEnum):
 
 class ToolKind(StrEnum):
     """What a tool is: an operation of Workbench, a function of a notebook, a tool that a definition exports, one of an
-    MCP server, a callable trait of an agent on the KOI network, or a tool that the program of an agent has itself.
+    MCP server, a callable trait on the KOI network, or one of an agent's own program.
     `UNKNOWN`: a call named what is none of them."""
 
     OPERATION = "operation"

@@ -28,8 +28,8 @@ _READY = "ready"
 class ReadCheckout(Wire):
     """A checkout of `commit` that commands may read: its files, and its repository."""
 
-    path: Path
-    git_dir: Path
+    path: str
+    git_dir: str
     commit: str
 
 
@@ -48,7 +48,7 @@ async def of_target(ctx: Ctx) -> ReadCheckout | None:
     place = _place(ctx.settings, commit)
     if not await to_thread(_use, place):
         await ctx.repositories.shielded(_make(ctx, place, commit))
-    return ReadCheckout(path=place.path, git_dir=place.git_dir, commit=commit)
+    return ReadCheckout(path=str(place.path), git_dir=str(place.git_dir), commit=commit)
 
 
 def _place(settings: Settings, commit: str) -> WorktreeLocation:

@@ -89,14 +89,12 @@ async def create_plan(
         Literal["auto", "yaml", "markdown"], Field(description="The format of the text; auto recognises it.")
     ] = "auto",
     update: Annotated[bool, Field(description="If the plan exists, change it to match the text.")] = False,
-    dry_run: Annotated[bool, Field(description="Change nothing; only report in `diff` what would change.")] = False,
+    dry_run: Annotated[bool, Field(description="Only report in `diff` what would change.")] = False,
     based_on: Annotated[
         str | None,
-        Field(max_length=64, description="Refuse an update if the plan has another version than this by now."),
+        Field(max_length=64, description="Refuse to update another version than this."),
     ] = None,
-    trust_workplace: Annotated[
-        bool, Field(description="The operator trusts what the plan's workplace opens to its agents.")
-    ] = False,
+    trust_workplace: Annotated[bool, Field(description="Trust what its workplace opens (operator).")] = False,
 ) -> PlanMade:
     """Create all tasks of a plan, or none: each problem is reported with its line. The same plan again changes nothing.
 
