@@ -12,6 +12,7 @@ import pytest
 
 from tests.confinement.scene import Scene
 from tests.users import SYSTEM_PYTHON
+from workbench.confinement import abilities
 from workbench.confinement.box import Box
 from workbench.confinement.refusals import HEADING, SHOWN, TellingLines, explanation
 
@@ -65,6 +66,7 @@ READING_STATE = "cat $P/.aiswarm/server.json"
 OWN = (REACHING, REACHING_BY_NAME, SERVING, LOCKING, READING_STATE)
 
 FILES, NETWORK = "by its rules for files", "by its rules for the network"
+OF_OWN = 'the setting confinement_namespaces, with "auto", gives each command its own.'
 CANNOT_BE_READ = (
     f"cannot be read, {FILES}: the setting confinement_read opens it (confinement_write: to write it, too)."
 )
@@ -93,7 +95,7 @@ CANNOT_BE_WRITTEN = f"cannot be written, {FILES}: the setting confinement_write 
         (
             LOCKING,
             "It cannot use /dev/shm, which locks between processes need, {files}: "
-            "the setting confinement_write opens it.",
+            + (OF_OWN if abilities().namespaces else "the setting confinement_write opens it."),
         ),
         (
             REACHING,
@@ -109,7 +111,8 @@ CANNOT_BE_WRITTEN = f"cannot be written, {FILES}: the setting confinement_write 
         ),
         (
             SERVING,
-            "It cannot listen on a port, {network}: no setting allows that.",
+            "It cannot listen on a port, {network}: "
+            + (OF_OWN if abilities().namespaces else "no setting allows that."),
         ),
     ],
 )

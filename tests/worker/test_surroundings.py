@@ -43,7 +43,8 @@ async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it
         task = await ran(served, "cat data/train.csv lib/f.txt", max_retries=0)
     assert task["error_message"].endswith(
         "\nThe worktree does not have the files of submodules: lib (it is not initialised in your checkout). "
-        "Worktrees do not have what git ignores: the project has data."
+        "Worktrees do not have what git ignores: the project has data. The keys read and "
+        "include of the workplace bring it in."
     )
     (worktree,) = (await call("get_worktree_status"))["worktrees"]
     assert worktree["empty_submodules"] == ["lib (it is not initialised in your checkout)"]

@@ -62,7 +62,7 @@ def find(place: Path) -> ProgramEnvironment:
     """
     directory = Path(os.path.realpath(place))
     is_conda = (directory / _CONDA).is_dir()
-    if not is_conda and not (directory / _CONFIGURATION).is_file():
+    if not is_environment(directory):
         raise NotFound(
             "ENVIRONMENT_NOT_FOUND",
             f"{place} is no environment: it has neither {_CONFIGURATION} nor {_CONDA}. Create it (`python -m venv`, "
@@ -81,6 +81,18 @@ def find(place: Path) -> ProgramEnvironment:
         )
     base = () if is_conda else tuple(dict.fromkeys(_base(directory, interpreter)))
     return ProgramEnvironment(place, directory, base, is_conda, stamp(directory))
+
+
+def is_environment(directory: Path) -> bool:
+    """Whether a directory is an environment, of `venv` or of conda. Blocks."""
+    return (directory / _CONFIGURATION).is_file() or (directory / _CONDA).is_dir()
+
+
+def has(directory: Path, name: str) -> bool:
+    """Whether an environment has a program, or a module at the top of its packages, of this name. Blocks."""
+    files = (name, f"{name}.py", f"{name}.*.so")
+    packages = (path for pattern in _PACKAGES for path in directory.glob(pattern))
+    return (directory / "bin" / name).exists() or any(any(path.glob(file)) for path in packages for file in files)
 
 
 def stamp(directory: Path) -> str:

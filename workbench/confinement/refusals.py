@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from workbench.confinement.abilities import abilities
 from workbench.confinement.box import Box
 from workbench.rules.hosts import HostRefusal
 from workbench.state import outside
@@ -168,9 +169,9 @@ def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[Refusal]:
             if refusal and (is_subject or _is_closed(box.outside(path).resolve(), box)):
                 yield refusal
     if refused and any(_LISTENING.search(line) for line in lines):
-        yield LISTENING
+        yield of_listening(box)
     if refused and any(_LOCKS.search(line) for line in lines) and not box.may_write(SHARED_MEMORY):
-        yield LOCKING
+        yield of_locks(box)
     ports = [refusal for line in lines for refusal in _explain_ports(line, box)]
     yield from ports
     if not ports and refused and any(_CONNECTING.search(line) for line in lines):
@@ -193,12 +194,31 @@ def _opened(what: str, wall: Wall, setting: str, remedy: str = "{} opens it") ->
 
 
 SHARED_MEMORY = Path("/dev/shm")
-LISTENING = Refusal("It cannot listen on a port", Wall.NETWORK)
 UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
-LOCKING = _opened(f"It cannot use {SHARED_MEMORY}, which locks between processes need", Wall.FILES, "confinement_write")
 LOOKING_UP = _opened(
     "It cannot look up names of machines", Wall.NETWORK, "network", '{} opens hosts, such as "pypi.org"'
 )
+
+
+def of_listening(box: Box) -> Refusal:
+    """Why a port cannot be served."""
+    what = "It cannot listen on a port"
+    return _of_own(what, Wall.NETWORK) if _may_have_its_own(box) else Refusal(what, Wall.NETWORK)
+
+
+def of_locks(box: Box) -> Refusal:
+    """Why shared memory cannot be used."""
+    what = f"It cannot use {SHARED_MEMORY}, which locks between processes need"
+    return _of_own(what, Wall.FILES) if _may_have_its_own(box) else _opened(what, Wall.FILES, "confinement_write")
+
+
+def _of_own(what: str, wall: Wall) -> Refusal:
+    return _opened(what, wall, "confinement_namespaces", '{}, with "auto", gives each command its own')
+
+
+def _may_have_its_own(box: Box) -> bool:
+    """Whether only a setting keeps a box from a loopback and a shared memory of its own."""
+    return not box.namespaces and bool(abilities().namespaces)
 
 
 def of_port(port: int, box: Box) -> Refusal | None:

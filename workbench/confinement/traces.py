@@ -78,14 +78,14 @@ def _explain(call: str, arguments: str, box: Box, cwd: Path) -> Iterator[Refusal
     elif call in ("connect", "sendto", "sendmsg"):
         yield from _explain_address(arguments, box)
     elif call in ("bind", "listen"):
-        yield refusals.LISTENING
+        yield refusals.of_listening(box)
     elif call in _OTHERS:
         yield Refusal(_OTHERS[call], refusals.Wall.SYSTEM_CALLS)
     else:
         writes = call not in _READ_BY and (call not in _OPENED_BY or bool(_FOR_WRITING.search(arguments)))
         for path in _paths(call, arguments, box.inside(cwd)):
             if path.parent == refusals.SHARED_MEMORY and not box.may_write(path):
-                yield refusals.LOCKING
+                yield refusals.of_locks(box)
             elif refusal := refusals.of_path(path, box, writes=writes):
                 yield refusal
 

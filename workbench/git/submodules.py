@@ -21,6 +21,8 @@ LIST = ".gitmodules"
 MODULES = "modules"
 OFFLINE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """Variables with which git fetches nothing, not even what a partial clone lacks."""
+LEFT_OUT = "it was made with submodules = false, or before your repository had this commit"
+"""Why a worktree does not have the files of a submodule that the person's repository has."""
 _PATHS = ("--get-regexp", r"^submodule\..*\.path$")
 _LINK = "160000"
 _LONGEST_NAME = 1_000
@@ -144,15 +146,15 @@ def lacks(repository: Plumbing, submodule: Submodule) -> str | None:
 
 
 def empty(repository: Plumbing, path: Path, commit: str, because: str | None = None, prefix: str = "") -> Iterator[str]:
-    """The submodules of a commit, at any depth, whose files are not below `path`, each with the reason if one is known.
+    """The submodules of a commit, at any depth, whose files are not below `path`, each with the reason.
 
     Args:
         because: the reason, if no other is looked for.
     """
     for submodule in at(repository, commit):
         shown = prefix + displayed(os.fsencode(submodule.path))
-        why = because or lacks(repository, submodule)
+        why = because or lacks(repository, submodule) or LEFT_OUT
         if not os.path.lexists(path / submodule.path / ".git"):
-            yield f"{shown} ({why})" if why else shown
+            yield f"{shown} ({why})"
         elif (inner := home(repository, submodule.name)) and has(inner, submodule.commit):
             yield from empty(inner, path / submodule.path, submodule.commit, because, f"{shown}/")

@@ -71,18 +71,20 @@ class WorkerCheckout:
         return commit if commit != self._base else None
 
     async def missing(self, output: str) -> str:
-        """A sentence about files that the worktree lacks: submodules, and ignored files that the output names."""
+        """Sentences about what the worktree lacks: submodules, ignored files and environments that the output names."""
         return await asyncio.to_thread(self._explain_missing, output)
 
     def _explain_missing(self, output: str) -> str:
         try:
             repository, place = self._repository(), self._worktree.path
             submodules = repository.empty_submodules(place, self._base) if self._base else []
-            ignored = surroundings.named(repository.ignored(), output, str(place.resolve()))
+            ignored = [path for path in repository.ignored() if not os.path.lexists(place / path)]
+            named = surroundings.named(ignored, output, str(place.resolve()))
+            environments = surroundings.environments_with(ignored, named, output, repository.root)
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)
             return ""
-        return surroundings.of_worktree(submodules, [path for path in ignored if not os.path.lexists(place / path)])
+        return surroundings.of_worktree(submodules, [path for path in named if path not in environments], environments)
 
     def _repository(self) -> Repository:
         """The person's repository; opened once, because that takes several git commands."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
+from workbench.confinement import environments
 from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 NO_WORKTREE = (
@@ -21,6 +23,8 @@ _MISSES = re.compile(
     r"|no module named|no tests|0 items|no rule to make|not a git repository",
     re.IGNORECASE,
 )
+_ABSENT = re.compile(r"no module named '?(\w+)|([\w.+-]+): (?:command )?not found", re.IGNORECASE)
+"""A module of Python, or a program of a shell."""
 
 
 def misses_something(outcome: AttemptOutcome) -> bool:
@@ -34,13 +38,28 @@ def named(paths: Iterable[str], output: str, place: str) -> list[str]:
     return [path for path in paths if re.search(rf"{begin}{re.escape(path)}(?![\w-])", output)]
 
 
-def of_worktree(submodules: Sequence[str], ignored: Sequence[str]) -> str:
-    """Sentences about what a worktree lacks: the files of submodules, and files that git ignores."""
+def environments_with(ignored: Iterable[str], named: Collection[str], output: str, project: Path) -> list[str]:
+    """Environments among ignored paths of a project: those named, or with a program or module that was not found."""
+    absent = {module or program for module, program in _ABSENT.findall(output)}
+    return [
+        path
+        for path in ignored
+        if environments.is_environment(project / path)
+        and (path in named or any(environments.has(project / path, name) for name in absent))
+    ]
+
+
+def of_worktree(submodules: Sequence[str], ignored: Sequence[str], unused: Sequence[str] = ()) -> str:
+    """Sentences about what a worktree lacks: the files of submodules, what git ignores, and unused environments."""
     sentences = []
     if submodules:
         sentences.append(f"The worktree does not have the files of submodules: {_summarise(submodules)}.")
     if ignored:
-        sentences.append(f"Worktrees do not have what git ignores: the project has {_summarise(ignored)}.")
+        has = f"Worktrees do not have what git ignores: the project has {_summarise(ignored)}."
+        sentences.append(f"{has} The keys read and include of the workplace bring it in.")
+    if unused:
+        has = f"The project has what was not found in {_summarise(unused)}"
+        sentences.append(f"{has}: the key environment of the workplace brings an environment in.")
     return " ".join(sentences)
 
 
