@@ -36,6 +36,7 @@ LONGEST = {"README.md": 150, "CHANGELOG.md": 120}
 """Lines of the documents that everybody reads."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_the_reference_is_made_from_the_code_as_it_is() -> None:
     assert REFERENCE.read_text("utf-8") == PAGES[REFERENCE](), "run `make docs`"

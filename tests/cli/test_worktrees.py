@@ -29,6 +29,7 @@ def commit(place: Path, title: str, **files: str) -> None:
     git("commit", "-q", "--allow-empty", "-m", title, cwd=place)
 
 
+@pytest.mark.long
 def test_a_worktree_is_created_and_merged_or_discarded(run: Type, repository: Path) -> None:
     worktree(run, "island", count="344\n")
     assert "island" in run("worktrees").out

@@ -222,6 +222,7 @@ def test_a_guarded_command_ends_as_it_would_without_a_guard(box: Box) -> None:
             assert process.wait(60) == status, script
 
 
+@pytest.mark.long
 def test_a_guarded_command_that_ignores_being_terminated_is_killed_with_all_it_started(box: Box) -> None:
     with start_guarded(box, 'trap \'\' TERM; "$PYTHON" -c "$DAEMON"; echo $$; while :; do sleep 60; done') as process:
         assert process.stdout

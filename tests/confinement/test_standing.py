@@ -249,6 +249,7 @@ def test_a_notebook_is_executed_inside(scene: Scene) -> None:
     assert "42\\n" in (scene.worktree / "out.ipynb").read_text()
 
 
+@pytest.mark.long
 def test_pytest_of_the_projects_environment_runs_where_pyproject_says_nothing_about_it(scene: Scene) -> None:
     if scene.user is not None:
         pytest.skip("the Python of the tests belongs to somebody else")

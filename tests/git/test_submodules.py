@@ -50,6 +50,7 @@ def lib(tmp_path: Path) -> Path:
     return library(tmp_path / "lib", {"f": "f\n"})
 
 
+@pytest.mark.long
 def test_submodules_are_populated_five_deep_without_their_sources(
     root: Path, repo: Repository, place: Path, tmp_path: Path
 ) -> None:

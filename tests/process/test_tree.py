@@ -213,6 +213,7 @@ def test_two_trees_of_one_table_do_not_end_each_other(stage: Stage) -> None:
 # -- processes that cannot be ended
 
 
+@pytest.mark.long
 def test_a_process_that_cannot_be_ended_is_named_and_can_be_ended_later(stage: Stage) -> None:
     ref = stage.python(f"{FORK}\nchild('child')\ntime.sleep(600)")
     child = stage.pid("child")

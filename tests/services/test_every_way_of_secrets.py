@@ -376,6 +376,7 @@ async def searched(lab: Lab, run: Command, place: Path, ways_in: Sequence[WayIn]
     return {leak for leak in leaks - GIVEN if not leak[1].startswith("file: environments/")}  # see `save_environment`
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_no_form_of_a_secret_given_in_any_way_comes_out_in_any_way(
     lab: Lab, command: Command, tmp_path: Path

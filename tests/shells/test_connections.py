@@ -87,6 +87,7 @@ async def test_a_request_that_is_never_complete_or_comes_byte_by_byte_is_given_u
     assert await ended == b""
 
 
+@pytest.mark.long
 @limited(handshake_seconds=1.5)  # long enough for a busy machine to send a request
 async def test_a_slow_answer_an_open_websocket_and_an_idle_client_are_not_given_up(
     talk: Talks, operator: httpx2.AsyncClient, dial: Dial
@@ -165,6 +166,7 @@ async def test_a_stream_or_an_answer_that_is_not_read_is_cut_off(served: Served,
     await closed(served)
 
 
+@pytest.mark.long
 @limited(stalled_seconds=1)
 async def test_a_stream_that_is_read_slowly_goes_on(served: Served, dial: Dial, admit: Admit) -> None:
     ada = await admit("ada", role="planner")

@@ -20,6 +20,7 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
 
 
+@pytest.mark.long
 async def test_an_attempt_begins_with_the_target_merged_or_is_told_by_how_much_it_is_behind(
     served: Served, settle: Admit, repository: Path
 ) -> None:

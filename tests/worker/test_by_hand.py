@@ -48,6 +48,7 @@ async def start(settings: Settings) -> AsyncIterator[Start]:
         await process.communicate()
 
 
+@pytest.mark.long
 async def test_attempts_of_a_real_worker_complete_fail_and_are_retried(
     served: Served, repository: Path, start: Start
 ) -> None:

@@ -57,6 +57,7 @@ async def test_a_program_whose_key_is_refused_is_ended_although_it_ignores_sigte
     assert (outcome.failure.kind, outcome.retryable, outcome.error_class) == (FailureKind.AUTH, False, "auth")
 
 
+@pytest.mark.long
 async def test_a_program_that_says_nothing_is_ended_but_not_while_its_tool_runs(run: Runner) -> None:
     run.silence = 0.5
     scripted(run, 'cat "$out"; exec tail -f /dev/null', INIT)

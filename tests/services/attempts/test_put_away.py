@@ -26,6 +26,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingGit]:
         yield found
 
 
+@pytest.mark.long
 async def test_no_merge_takes_unsaved_work_of_a_failed_attempt(
     served: Served, settle: Admit, repository: Path, broken: FailingGit
 ) -> None:

@@ -19,6 +19,7 @@ MINE = "hunter2-of-the-person"
 ANSWERS = Query("answers", "SELECT content, parts, history FROM turns WHERE role = 'assistant'")
 
 
+@pytest.mark.long
 async def test_an_answer_is_recorded_without_secrets(served: Served, begin: Callable[..., Any]) -> None:
     served.workbench._ctx.secrets.add([MINE])
     chat = await begin([{"say": f"Use {KEY} or {MINE}, please.", "pause": 1}])

@@ -94,6 +94,7 @@ async def test_an_agent_asks_a_model_with_a_key_that_is_nowhere_in_its_box(
     assert [path for path in stored if KEY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.long
 async def test_the_key_that_is_nearest_to_the_agent_answers_and_a_planner_cannot_lead_the_persons_elsewhere(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from workbench.services.worktrees.places import WorktreeLocation, checkout_of
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 async def test_git_in_the_box_works_in_submodules_and_what_it_commits_there_is_integrated(
     workbench: Workbench, repository: Path, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ async def in_conflict(workbench: Workbench, repository: Path) -> Path:
     return place
 
 
+@pytest.mark.long
 async def test_a_refused_merge_is_resolved_as_the_refusal_says(workbench: Workbench, repository: Path) -> None:
     place = await in_conflict(workbench, repository)
     question = await ask(workbench)
