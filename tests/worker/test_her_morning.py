@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sysconfig
 import venv
 from collections.abc import AsyncIterator
@@ -14,6 +16,7 @@ import pytest
 
 from tests.conftest import Served, git
 from tests.services.processes.running import serving, spawn
+from tests.users import NOBODY, python_of
 from tests.worker.working import directory_of, ran
 from workbench.confinement import abilities
 from workbench.state.settings import Settings
@@ -151,3 +154,22 @@ async def test_without_surroundings_of_its_own_the_error_names_the_setting(setti
             ("notebook", ports),
         )
     } == dict.fromkeys(SURROUNDINGS, True), told
+
+
+@pytest.mark.timeout(360)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+async def test_an_ordinary_user_has_the_same_morning(place: Path) -> None:
+    python, root = python_of(NOBODY), Path(__file__).parents[2]
+    os.chown(place, NOBODY, NOBODY)
+    options = ("-q", "-p", "no:cacheprovider", "-m", "long", "-c", root / "pyproject.toml", "--basetemp", place / "t")
+    done = subprocess.run(
+        [python.executable, "-m", "pytest", __file__, *options],
+        cwd=root,
+        env={"PATH": os.environ["PATH"], "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "1", **python.environment},
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+    )
+    assert "3 passed, 1 skipped" in done.stdout, done.stdout + done.stderr

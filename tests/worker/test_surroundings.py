@@ -66,3 +66,26 @@ async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it
 )
 async def test_ignored_files_that_an_output_names_are_found(said: str, names: list[str]) -> None:
     assert surroundings.named(["data", "a.b/c.txt"], said, "/w/lab") == names
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("ModuleNotFoundError: No module named 'lab.rows'", [".venv"]),
+        ("sh: 1: try-lab: not found", [".venv"]),
+        ("bash: line 1: try-lab: command not found", [".venv"]),
+        ("sh: 1: .venv/bin/python: not found", [".venv"]),
+        ("No module named 'other'", []),
+        ("cat: lab: No such file or directory", []),
+    ],
+)
+async def test_an_environment_with_what_was_not_found_is_found(tmp_path: Path, said: str, found: list[str]) -> None:
+    packages = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    (packages / "lab").mkdir(parents=True)
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
+    (tmp_path / ".venv" / "bin").mkdir()
+    (tmp_path / ".venv" / "bin" / "try-lab").touch()
+    (tmp_path / "data").mkdir()
+    ignored = ["data", ".venv"]
+    named = surroundings.named(ignored, said, "/w/lab")
+    assert surroundings.environments_with(ignored, named, said, tmp_path) == found
