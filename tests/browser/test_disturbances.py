@@ -131,9 +131,9 @@ def test_a_diff_is_plain_at_once_and_coloured_when_the_highlighter_has_come(desk
 
 
 def test_approved_integrations_are_followed_through_their_queue_and_gates_to_the_end(
-    open_bare_desk: Open, tmp_path: Path
+    open_bare_desk: Open, tmp_path: Path, on_disk: Path
 ) -> None:
-    go = tmp_path / "go"
+    go = on_disk / "go"
     desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=0)])
     for name in ("bills", "robust"):
         worktree(desk.project, name, {f"{name}.py": SOURCE})
@@ -156,8 +156,10 @@ def test_approved_integrations_are_followed_through_their_queue_and_gates_to_the
     assert (tmp_path / "project" / "bills.py").exists()
 
 
-def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(open_bare_desk: Open, tmp_path: Path) -> None:
-    go = tmp_path / "go"
+def test_an_integration_whose_gates_fail_is_sent_back_with_its_reason(
+    open_bare_desk: Open, tmp_path: Path, on_disk: Path
+) -> None:
+    go = on_disk / "go"
     desk = open_bare_desk(integration_gates=[GATE.format(go=go, code=3)])
     worktree(desk.project, "robust", {"stats.py": SOURCE})
     desk.host.call("integrate_worktree", worktree_name="robust")

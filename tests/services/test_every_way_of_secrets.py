@@ -38,6 +38,7 @@ from workbench.rules.secrets.mask import Mask
 from workbench.services.tools import catalogue
 from workbench.services.tools.sources import SOURCES
 from workbench.services.tools.tool import ToolInvocation, ToolOutcome
+from workbench.state import outside
 from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -242,12 +243,13 @@ server = MCPServer("loud", version="1")
 server.tool(name="look", title="Look", description=text)(lambda: text)
 server.run("stdio")
 """
-GATE = "until test -e gate.txt; do cd ..; done; cat gate.txt; exit 1"
+GATE = "until test -e gate.txt || test $PWD = /; do cd ..; done; cat gate.txt; exit 1"
 
 
 def written(lab: Lab, said: Said) -> str:
-    """The path of a file, outside of the project, with what a program is to say."""
-    place = lab.settings.project.parent / f"{said.way}.txt"
+    """The path of a file, outside of the project and above the gates, with what a program is to say."""
+    place = outside.directory() / f"{said.way}.txt"
+    place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(said.every, "utf-8", newline="")
     return str(place)
 

@@ -23,7 +23,7 @@ from workbench.rules.profile import Profile
 from workbench.worker import attempt
 from workbench.worker.attempt import AttemptOutcome, Worker
 from workbench.worker.listening import Call
-from workbench.worker.startup import WorkerConfig
+from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
 ROOT = Path(__file__).parents[2]
@@ -66,6 +66,7 @@ class Runner:
                 enforce=self.confined,
                 namespaces=abilities().namespaces if self.hosts else frozenset(),
             ),
+            worktree=WorktreePlace("lab", self.place, self.place / ".git", "lab", self.scratch / "writer"),
             project=self.place,
             profile=self.profile,
             agent_mcp_url="http://127.0.0.1:1/mcp",

@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 PATH = ROOT / "docs" / "definitions.md"
 PAGE = PATH.read_text("utf-8")
 PLACES = ("workbench/definition_files", "workbench/rules/definitions", "workbench/services/definitions")
-GENERAL = {"PROJECT_UNWRITABLE", "FORBIDDEN"}
-"""Codes that are about more than definitions."""
+GENERAL = {"PROJECT_UNWRITABLE", "FORBIDDEN", "BAD_REFERENCE", "KEY_NOT_FOUND", "KEYS_UNREADABLE"}
+"""Codes that are about more than definitions, or about keys of model providers."""
 WORD = re.compile(r"`(\w+)`")
 OPERATIONS = [op.name for op in collect([service]).values()]
 

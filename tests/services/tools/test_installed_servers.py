@@ -99,10 +99,9 @@ def test_a_box_is_not_opened_for_the_files_of_workbench_or_for_what_is_not_there
 @needs_box
 @pytest.mark.long
 async def test_a_refusal_of_its_box_is_explained_and_what_one_server_opens_is_its_own(
-    served: Served, settings: Settings, tmp_path: Path
+    served: Served, settings: Settings, on_disk: Path
 ) -> None:
-    wanted = tmp_path / "elsewhere" / "data.csv"
-    wanted.parent.mkdir()
+    wanted = on_disk / "data.csv"
     wanted.write_text("1,2,3")
     (settings.project / "reader.py").write_text(READER)
     call, config = served.workbench.call, {"command": sys.executable, "args": ["reader.py"]}
