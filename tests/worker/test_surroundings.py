@@ -40,7 +40,7 @@ async def test_the_error_of_an_attempt_names_submodules_and_the_ignored_files_it
     git("commit", "-q", "-m", "A submodule", cwd=repository)
     ada, call = await settle("ada", "lab"), served.workbench.call
     async with working(served, ada.token):
-        task = await ran(served, "cat data/train.csv lib/f.txt", max_retries=0)
+        task = await ran(served, "mkdir data; cat data/train.csv lib/f.txt", max_retries=0)
     assert task["error_message"].endswith(
         "\nThe worktree does not have the files of submodules: lib (it is not initialised in your checkout). "
         "Worktrees do not have what git ignores: the project has data. The keys read and "
