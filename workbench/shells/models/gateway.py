@@ -147,7 +147,9 @@ class Gateway:
         async def send() -> UpstreamAnswer:
             message = self._http.build_request(request.method, url, headers=headers, content=body or None)
             upstream = await self._http.send(message, stream=True)
-            return UpstreamAnswer(upstream, await _limit_of(upstream))
+            error = await _limit_of(upstream)
+            told = reset_seconds(upstream.status_code, upstream.headers, error or b"")
+            return UpstreamAnswer(upstream, error, told and min(told, self._settings.hold_longest_seconds))
 
         last = time.monotonic() + min(self._settings.model_hold_seconds, HOLDS.get(provider.id, math.inf))
         turns = self._workbench.gateway.turns_of(key)
@@ -303,15 +305,16 @@ class Passage(Response):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
-    """A provider's answer as it begins; `error`: its body, if that was read to find what limit it tells."""
+    """A provider's answer as it begins.
+
+    Args:
+        error: its body, if that was read to find what limit it tells.
+        reset_seconds: how long the limit lasts that it tells, but no longer than the settings say; None: it tells none.
+    """
 
     upstream: httpx2.Response
-    error: bytes | None = None
-
-    @property
-    def reset_seconds(self) -> float | None:
-        """How long the limit lasts that it tells; None: it tells none."""
-        return reset_seconds(self.upstream.status_code, self.upstream.headers, self.error or b"")
+    error: bytes | None
+    reset_seconds: float | None
 
 
 async def _limit_of(upstream: httpx2.Response) -> bytes | None:
