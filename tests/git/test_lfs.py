@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.git.parts import ANNA, MEGABYTE, add, commit, git, inside, own, remove, write
-from workbench.git import Repository
+from workbench.git import Repository, lfs
+from workbench.git.run import GitResult, run
 
 pytestmark = pytest.mark.skipif(shutil.which("git-lfs") is None, reason="needs git-lfs")
 
@@ -59,3 +60,21 @@ def test_a_new_content_comes_to_the_person_with_its_commit(large: Path, repo: Re
     git(large, "config", "lfs.skipDownloadErrors", "true")
     git(large, "merge", "--quiet", "w")
     assert (large / "new.bin").read_text() == "new\n"
+
+
+def test_a_content_that_a_link_of_the_worker_leads_to_is_not_copied(
+    large: Path, repo: Repository, place: Path, tmp_path: Path
+) -> None:
+    add(repo, place / "w", "w")
+    write(place / "w", {"new.bin": "new\n"})
+    commit_id = inside(place / "w").commit_all("new", ANNA)
+    assert commit_id is not None
+    store = own(place / "w") / "lfs" / "objects"
+    store.rename(tmp_path / "elsewhere")
+    store.symlink_to(tmp_path / "elsewhere")
+
+    def ask(*arguments: str, stdin: bytes = b"") -> GitResult:
+        return run(arguments, place / "w", {}, 60, stdin)
+
+    lfs.bring(ask, large / ".git", own(place / "w"), commit_id, [git(large, "rev-parse", "main")], MEGABYTE)
+    assert not stored(large / ".git", "new\n").exists()

@@ -92,13 +92,15 @@ def read(provider: UpstreamProvider, kept: KeptKey, project: Path, base: str = "
 
 
 def keep_reference(provider: UpstreamProvider, reference: str, base: str = "") -> KeptKey:
-    """Keep where the key of a provider is. Blocks.
+    """Keep where the key of a provider is; one that she typed before is kept no longer. Blocks.
 
     Raises:
         BadInput: ``BAD_REFERENCE``. Unavailable: ``PROJECT_UNWRITABLE``.
     """
     kept = KeptKey(reference=str(_reference(reference)), base=base)
-    _store(load() | {provider.id: kept})
+    before = load()
+    _store(before | {provider.id: kept})
+    _drop(provider, before.get(provider.id), kept.reference)
     return kept
 
 
@@ -126,10 +128,16 @@ def forget(provider: UpstreamProvider) -> KeptKey:
         raise NotFound("KEY_NOT_FOUND", f"No key of {provider.name} is kept. `workbench keys` lists what is used.")
     forgotten = kept.pop(provider.id)
     _store(kept)
-    _file(provider).unlink(missing_ok=True)
-    if forgotten.reference == f"keyring://{SERVICE}/{provider.id}":
-        _out_of_keyring(provider.id)
+    _drop(provider, forgotten)
     return forgotten
+
+
+def _drop(provider: UpstreamProvider, before: KeptKey | None, now: str = "") -> None:
+    """Remove a key that she typed and that is used no more; `now`: the reference that is."""
+    if now != f"file://{_file(provider)}":
+        _file(provider).unlink(missing_ok=True)
+    if before is not None and before.reference == f"keyring://{SERVICE}/{provider.id}" != now:
+        _out_of_keyring(provider.id)
 
 
 def _reference(text: str) -> SecretReference:

@@ -11,11 +11,12 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 
 from workbench.errors import Conflict
+from workbench.git import unverified
 from workbench.git.run import GitResult
 
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -43,7 +44,7 @@ def bring(ask: Callable[..., GitResult], own: Path, git_dir: Path, commit: str, 
     if not (found := {path.name: path for path in _files(store(git_dir)) if not _place(own, path.name).exists()}):
         return
     for name in _pointed_to(ask, commit, tips) & found.keys():
-        if (most := most - _copy(found[name], _place(own, name), name, most)) < 0:
+        if (most := most - _copy(git_dir, found[name], _place(own, name), most)) < 0:
             text = "The files of Git LFS in the worktree are larger than max_import_bytes allows."
             raise Conflict("IMPORT_REFUSED", f"{text} Make them smaller, or have the limit raised.")
 
@@ -65,10 +66,14 @@ def _pointed_to(ask: Callable[..., GitResult], commit: str, tips: Sequence[str])
     return {name.decode() for name in _POINTER.findall(ask("cat-file", "--batch", stdin=objects).out)}
 
 
-def _copy(source: Path, target: Path, name: str, most: int) -> int:
-    """Copy a file whose content has the name; the bytes that were copied, or one more than `most` if it has more."""
-    with suppress(FileNotFoundError), os.fdopen(_open(source), "rb") as file:
-        facts = os.fstat(file.fileno())
+def _copy(git_dir: Path, source: Path, target: Path, most: int) -> int:
+    """Copy a file whose content has its name; the bytes that were copied, or one more than `most` if it has more."""
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(unverified.opened(git_dir, source.relative_to(git_dir).parts))
+        except OSError:  # it has gone, or a worker has put a link in its way
+            return 0
+        facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode):
             return 0
         if facts.st_size > most:
@@ -78,19 +83,14 @@ def _copy(source: Path, target: Path, name: str, most: int) -> int:
         try:
             with os.fdopen(descriptor, "wb") as copy:
                 digest, left = sha256(), facts.st_size
-                while left and (chunk := file.read(min(left, _CHUNK))):
+                while left and (chunk := os.read(file, min(left, _CHUNK))):
                     digest.update(chunk)
                     copy.write(chunk)
                     left -= len(chunk)
-            if digest.hexdigest() != name:
+            if digest.hexdigest() != source.name:
                 return 0
             Path(temporary).chmod(0o444)
             Path(temporary).replace(target)
             return facts.st_size
         finally:
             Path(temporary).unlink(missing_ok=True)
-    return 0
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -78,14 +78,14 @@ def head(git_dir: Path) -> str | None:
 
 
 def _read_line(directory: Path, names: Sequence[str]) -> str | None:
-    with suppress(OSError, ValueError), _open(directory, names) as file:
+    with suppress(OSError, ValueError), opened(directory, names) as file:
         if stat.S_ISREG(os.fstat(file).st_mode):
             return os.fsdecode(os.read(file, _LONGEST)).removesuffix("\n")
     return None
 
 
 @contextmanager
-def _open(directory: Path, names: Sequence[str]) -> Iterator[int]:
+def opened(directory: Path, names: Sequence[str]) -> Iterator[int]:
     """Open a file below a directory without following links or blocking."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     place = os.open(directory, flags | os.O_DIRECTORY)

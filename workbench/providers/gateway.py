@@ -104,6 +104,11 @@ class GatewayState:
         """The turns of the requests with a key, of all agents together."""
         return self.turns.setdefault(fingerprint(key), KeyTurns())
 
+    def forget_limits(self) -> None:
+        """Let the requests with all keys through: a limit that still holds is told again by the next one."""
+        for turns in self.turns.values():
+            turns.until = None
+
     def note(self, key: ProviderKey, state: str, detail: str) -> None:
         """Note what a provider said about a key."""
         self.trials[fingerprint(key)] = (state, detail)

@@ -121,6 +121,7 @@ async def end_hold(
         release(tx, scope)
 
     await ctx.write(change)
+    ctx.gateway.forget_limits()
     return EndedHold(scope=scope)
 
 

@@ -63,19 +63,23 @@ def _refuse_without_gpu(config: WorkerConfig) -> AttemptOutcome | None:
     with scratch.directory(config.scratch, "gpu") as home:
         box = replace(config.box, scratch=home)
         argv = box.guarded([sys.executable, "-I", "-S", "-c", _OPENING, *map(str, devices)])
-        run = subprocess.run(
-            argv,
-            cwd=config.worktree.path if config.worktree else home,
-            env=box.environment(os.environ),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_GPU_SECONDS,
-            check=False,
-        )
-    if run.returncode == 0:
-        return None
-    why = run.stderr.strip().rpartition("\n")[2]
+        try:
+            run = subprocess.run(
+                argv,
+                cwd=config.worktree.path if config.worktree else home,
+                env=box.environment(os.environ),
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_GPU_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            why = f"it takes longer than {_GPU_SECONDS:g} s"
+        else:
+            if run.returncode == 0:
+                return None
+            why = run.stderr.strip().rpartition("\n")[2]
     error = (
         f"GPU_UNAVAILABLE: The GPU of this agent cannot be opened in its box: {why}. The task was not run on the "
         "processor instead. Look whether your user may open the device, and whether its driver works (`nvidia-smi`)."

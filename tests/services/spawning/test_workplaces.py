@@ -136,6 +136,19 @@ async def test_a_hidden_path_cannot_be_read_by_any_name(settings: Settings, proj
         assert "hidden" not in lines
 
 
+@pytest.mark.skipif(not abilities().namespaces, reason="the system allows no mounts")
+async def test_what_is_hidden_by_way_of_a_link_is_hidden(settings: Settings, project: Path, tmp_path: Path) -> None:
+    data, link = tmp_path / "disk" / "data", tmp_path / "link"
+    data.mkdir(parents=True)
+    (data / "private.csv").write_text("hidden\n")
+    link.symlink_to(data.parent)
+    async with in_lab(settings, read=[f"{link}/data"], hide=[f"{link}/data/private.csv"]) as served:
+        await spawn(served, assigned_worktree="lab")
+        task, lines = await outcome(served, f"cat {data}/private.csv {link}/data/private.csv; ls {data}")
+        assert (task["status"], lines[-1]) == ("completed", "private.csv")
+        assert "hidden" not in lines
+
+
 async def test_without_mounts_what_cannot_be_hidden_is_refused(settings: Settings, project: Path) -> None:
     async with in_lab(settings, read=["data"], hide=["data/private.csv"], confinement_namespaces="off") as served:
         with pytest.raises(Unavailable, match=r"private\.csv cannot be hidden") as caught:

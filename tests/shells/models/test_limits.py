@@ -61,3 +61,27 @@ async def test_a_limit_that_lasts_too_long_is_told_at_once(box: Box) -> None:
         later = await client.post(path, json={})
         assert (later.status_code, later.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
     assert (answer.status_code, len(model.asked)) == (429, 1)
+
+
+async def test_a_limit_that_has_no_end_is_none(box: Box) -> None:
+    async with upstream(says({"error": {"message": "slow down"}}, "429 Too Many Requests", retry_after="inf")) as model:
+        answer = await (await box(key_at(model))).post(MESSAGES, json={})
+    assert (answer.status_code, answer.json()["error"]["message"]) == (429, "slow down")
+
+
+async def test_a_key_is_limited_no_longer_than_the_settings_say(served: Served, box: Box) -> None:
+    async with upstream(says({}, "429 Too Many Requests", retry_after="1e300")) as model:
+        client = await box(key_at(model))
+        await client.post(MESSAGES, json={})
+        later = await client.post(MESSAGES, json={})
+    assert int(later.headers["retry-after"]) <= served.workbench.settings.hold_longest_seconds
+
+
+async def test_a_hold_that_the_person_ends_keeps_no_request_back(served: Served, box: Box) -> None:
+    async with upstream(says({}, "429 Too Many Requests", retry_after="3600")) as model:
+        client = await box(key_at(model))
+        assert (await client.post(MESSAGES, json={})).status_code == 429
+        model.script = says({})
+        [hold] = (await served.workbench.call("list_holds"))["holds"]
+        await served.workbench.call("end_hold", scope=hold["scope"])
+        assert (await client.post(MESSAGES, json={})).status_code == 200

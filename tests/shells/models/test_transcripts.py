@@ -92,3 +92,20 @@ async def test_a_transcript_that_is_too_long_says_so_once(served: Served, box: B
             ask = {"messages": [{"role": "user", "content": "x" * size}]}
             await client.post("/anthropic/v1/messages", json=ask)
     assert [role for role, _ in await said(served, client)] == ["user", "note"]
+
+
+async def test_a_text_that_is_cut_within_a_character_is_kept_and_breaks_no_answer(served: Served, box: Box) -> None:
+    async with upstream(says({"type": "message", "content": [{"type": "text", "text": "Yes."}]})) as model:
+        client = await box(key_at(model))
+        body = rb'{"model": "m", "messages": [{"role": "us\u0000er", "content": "half \ud83d"}]}'
+        answer = await client.post("/anthropic/v1/messages", content=body)
+    assert answer.json()["content"] == [{"type": "text", "text": "Yes."}]
+    assert await said(served, client) == [("us?er", ("text", "half ?")), ("assistant", ("text", "Yes."))]
+
+
+async def test_a_transcript_is_searched_for_any_text(served: Served, box: Box) -> None:
+    async with upstream(says({"type": "message", "content": [{"type": "text", "text": 'Größer: "b"\n'}]})) as model:
+        client = await box(key_at(model))
+        await client.post("/anthropic/v1/messages", json={"messages": [{"role": "user", "content": "a"}]})
+    for text in ("größer", '"B"\n'):
+        assert [role for role, _ in await said(served, client, containing=text)] == ["assistant"]

@@ -6,6 +6,7 @@ to the provider with the person's key. What is neither in `paths` nor in the lis
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -191,10 +192,10 @@ def reset_seconds(status: int, headers: Mapping[str, str], body: bytes) -> float
     if status not in LIMITED:
         return None
     try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1_000)
-        if "retry-after" in headers:
-            return max(0.0, float(headers["retry-after"]))
+        for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+            if name in headers:
+                seconds = float(headers[name]) * unit
+                return max(0.0, seconds) if math.isfinite(seconds) else None
     except ValueError:  # such as a date
         return None
     found = _DELAY.search(body)

@@ -67,8 +67,8 @@ def _add(tx: Tx, task_id: int, attempt: int, chain: str, messages: Sequence[Mess
     for message in messages:
         node = rules.node(chain, message)
         if tx.one(SQL.has, about, node=node) is None:
-            content = json.dumps(message["parts"], ensure_ascii=False)
-            role, length = message["role"], len(content.encode())
+            role, content = map(_storable, (message["role"], json.dumps(message["parts"], ensure_ascii=False)))
+            length = len(content.encode())
             if size + length > most:
                 _add_note(tx, about, chain)
                 return
@@ -76,6 +76,11 @@ def _add(tx: Tx, task_id: int, attempt: int, chain: str, messages: Sequence[Mess
             values = {"chain": chain, "node": node, "at": tx.now, "role": role, "content": content, "bytes": length}
             tx.run(SQL.add, about | values)
         chain = node
+
+
+def _storable(text: str) -> str:
+    """A text that every store takes: programs cut texts within a character, too."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def _add_note(tx: Tx, about: dict[str, int], chain: str) -> None:
@@ -117,7 +122,8 @@ async def get_transcript(
 
     def question(tx: Reader) -> AttemptTranscript:
         rows = tx.all(SQL.of_attempt, task_id=task_id, attempt=attempt, after=after, limit=limit)
-        found = [row for row in rows if containing.lower() in json.dumps(json.loads(row["content"])).lower()]
+        wanted = json.dumps(containing, ensure_ascii=False)[1:-1].lower()  # as it is written there
+        found = [row for row in rows if wanted in row["content"].lower()]
         messages = [
             TranscriptMessage(
                 **{name: row[name] for name in ("id", "chain", "node", "at", "role")}, parts=json.loads(row["content"])

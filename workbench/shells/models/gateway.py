@@ -13,7 +13,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -101,18 +101,19 @@ class Gateway:
             raise NotFound("NO_SUCH_ENDPOINT", "The gateway passes on requests to models only, not this path.")
         if request.headers.get("content-encoding", "identity") != "identity":
             raise BadInput("BAD_MESSAGE", "Send the request uncompressed.")
-        with self._counted(request):
+        with ExitStack() as under_way:
+            under_way.enter_context(self._counted(request))
             body = await read_body(request, self._settings.max_model_request_bytes)
             if path == CHAT_COMPLETIONS:
                 body = with_usage(body)
             meter = Meter(self._workbench, request, provider, path, body)
             key = await self._workbench.provider_key(caller_of(request), provider.id)
             answer = await self._sent(request, provider, key, body, meter)
-        return await self._returned(provider, key, answer, meter)
+            return await self._returned(provider, key, answer, meter, under_way)
 
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
-        """Count a request of an attempt while it waits for its answer to begin.
+        """Count a request of an attempt.
 
         Raises:
             TooMany: ``RATE_LIMITED``.
@@ -147,7 +148,9 @@ class Gateway:
         async def send() -> UpstreamAnswer:
             message = self._http.build_request(request.method, url, headers=headers, content=body or None)
             upstream = await self._http.send(message, stream=True)
-            return UpstreamAnswer(upstream, await _limit_of(upstream))
+            error = await _limit_of(upstream)
+            told = reset_seconds(upstream.status_code, upstream.headers, error or b"")
+            return UpstreamAnswer(upstream, error, told and min(told, self._settings.hold_longest_seconds))
 
         last = time.monotonic() + min(self._settings.model_hold_seconds, HOLDS.get(provider.id, math.inf))
         turns = self._workbench.gateway.turns_of(key)
@@ -196,16 +199,20 @@ class Gateway:
         return self._client
 
     async def _returned(
-        self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer, meter: Meter
+        self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer, meter: Meter, under_way: ExitStack
     ) -> Response:
-        """The response for an answer: passed through, or an error without what it says of the person."""
+        """The response for an answer: passed through, or an error without what it says of the person.
+
+        Args:
+            under_way: is closed when the request is no longer under way.
+        """
         upstream = answer.upstream
         status, kind = upstream.status_code, upstream.headers.get("content-type", "").partition(";")[0].strip().lower()
         if status == 200 and kind in _JSON:
             self._workbench.gateway.note(key, "accepted", f"{provider.name} accepts the key.")
             headers = returned_headers(upstream.headers.items())
             meter.begin(is_stream=kind == _JSON[1])
-            return Passage(upstream, headers, self._passed(provider, upstream, meter), meter)
+            return Passage(upstream, headers, self._passed(provider, upstream, meter), meter, under_way.pop_all())
         try:
             if 300 <= status < 400:
                 raise Refused(
@@ -270,9 +277,15 @@ class Passage(Response):
     """Streams an answer through; closes the provider's side however it ends."""
 
     def __init__(
-        self, upstream: httpx2.Response, headers: Mapping[str, str], body: AsyncIterator[bytes], meter: Meter
+        self,
+        upstream: httpx2.Response,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes],
+        meter: Meter,
+        under_way: ExitStack,
     ) -> None:
         super().__init__(None, upstream.status_code, headers)
+        self._under_way = under_way
         self._meter = meter
         self._upstream = upstream
         self._body = body
@@ -289,6 +302,7 @@ class Passage(Response):
         finally:
             for task in (streaming, leaving):
                 task.cancel()
+            self._under_way.close()
             await asyncio.wait({streaming, leaving})
             await self._upstream.aclose()
             await self._meter.ended(is_complete=False)  # unless it is booked
@@ -303,15 +317,16 @@ class Passage(Response):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
-    """A provider's answer as it begins; `error`: its body, if that was read to find what limit it tells."""
+    """A provider's answer as it begins.
+
+    Args:
+        error: its body, if that was read to find what limit it tells.
+        reset_seconds: how long the limit lasts that it tells, but no longer than the settings say; None: it tells none.
+    """
 
     upstream: httpx2.Response
-    error: bytes | None = None
-
-    @property
-    def reset_seconds(self) -> float | None:
-        """How long the limit lasts that it tells; None: it tells none."""
-        return reset_seconds(self.upstream.status_code, self.upstream.headers, self.error or b"")
+    error: bytes | None
+    reset_seconds: float | None
 
 
 async def _limit_of(upstream: httpx2.Response) -> bytes | None:
