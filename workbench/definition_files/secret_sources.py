@@ -67,7 +67,7 @@ def _from_environment(name: str, project: Path) -> str:
         raise _UnresolvedError(f"variables that begin with {_OWN_VARIABLES} are Workbench's own")
     if name not in os.environ:
         raise _UnresolvedError(
-            "there is no such variable where it is to be read. Set it, and start the server again (for a command in your terminal, set it there)"
+            "there is no such variable where it is to be read. Set it there, and start the server again"
         )
     return os.environ[name]
 
