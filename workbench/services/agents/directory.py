@@ -33,7 +33,7 @@ class AgentInfo(Wire):
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
     task, an idle one could take one, a held one may not, a waiting one is connected and not admitted yet, an
     inactive one has left, is silent or not admitted, and a terminated one's process has ended. Who holds a lease
-    is active also while silent. `definition` is the name of its definition, and `definition_hash` the version that it was
+    is active also while silent. `definition` is the name of its definition, and `definition_hash` the version it was
     last started with. `self_tools`: what it may do with it; `definitions`: whether a planner may manage all of them.
     `tools`: what of the catalogue of tools it may call. `held_for`: why it claims nothing until `held_until`, or, if
     that is null, until a person answers.
