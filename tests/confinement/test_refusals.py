@@ -188,6 +188,13 @@ def test_a_read_only_file_system_is_known_as_a_refusal_to_write(scene: Scene) ->
         assert said.splitlines()[1:] == [f"- {data} {CANNOT_BE_WRITTEN}"]
 
 
+def test_a_new_file_below_a_link_is_known_as_a_refusal_to_write(scene: Scene) -> None:
+    (scene.worktree / "data").symlink_to(scene.home)
+    text = "touch: cannot touch 'data/new': Read-only file system"
+    said = explanation([text], scene.box, scene.worktree)
+    assert said.splitlines()[1:] == [f"- {scene.box.inside(scene.worktree)}/data/new {CANNOT_BE_WRITTEN}"]
+
+
 def test_the_name_of_shared_memory_is_not_taken_for_a_file(scene: Scene) -> None:
     script = "echo \"PermissionError: [Errno 13] Permission denied: '/psm_0123abcd'\"; false"
     expected = [] if scene.namespaces else [f"It cannot use /dev/shm, which locks between processes need, {FILES}: "]

@@ -17,6 +17,7 @@ from tests.confinement.scene import BOXES, PEOPLE, SECRET, Scene
 from tests.given import refused
 from tests.users import SYSTEM_PYTHON
 from workbench.confinement import Box, Mount, abilities, box_for_worktree
+from workbench.confinement.refusals import found_in_output
 from workbench.git import CommitIdentity, Repository
 
 pytestmark = [
@@ -316,3 +317,11 @@ def test_two_boxes_do_not_meet_on_loopback_in_shared_memory_or_by_sockets(scene:
             socket.create_connection(("127.0.0.1", 8000))
         assert first.communicate("\n")[0].split() == ["nobody"] * 2
     assert not Path("/dev/shm/mine").exists()
+
+
+def test_a_write_into_what_is_read_is_explained_with_what_opens_it(scene: Scene) -> None:
+    (data := scene.root / "data").mkdir()
+    box = box_with(scene, Mount(data, scene.project / "data"))
+    (refusal,) = found_in_output(["touch: cannot touch 'data/new': Read-only file system"], box, scene.worktree)
+    assert refusal.what == f"{scene.project}/data/new cannot be written"
+    assert refusal.remedy == "the setting confinement_write opens it, once the workplace does not name it"

@@ -46,7 +46,9 @@ def test_a_secret_is_read_from_a_variable_but_not_from_workbenchs_own(
         assert "Workbench's own" in refusal(f"env://{name}", tmp_path).message
     error = refusal("env://NOT_SET_HERE", tmp_path)
     assert error.details == {"reference": "env://NOT_SET_HERE"}
-    assert error.message.startswith("The secret env://NOT_SET_HERE cannot be read: the server has no such variable.")
+    assert error.message.startswith(
+        "The secret env://NOT_SET_HERE cannot be read: there is no such variable where it is to be read."
+    )
 
 
 @pytest.mark.parametrize("text", [SECRET, f"{SECRET}\n", f"{SECRET}\r\n"])

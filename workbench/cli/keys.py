@@ -99,6 +99,8 @@ def transcript(client: OperatorClient, task_id: int, attempt: int | None, contai
     while page["next_after"] is not None:
         more = client.call("get_transcript", **which, after=page["next_after"])
         page = more | {"messages": [*page["messages"], *more["messages"]]}
+    if not page["messages"]:
+        client.call("get_task", task_id=task_id)  # is there such a task?
     lines = [f"[{message['role']}] {_said(part)}" for message in page["messages"] for part in message["parts"]]
     return Text(inert("\n".join(lines)) or "Nothing was said by way of this server.", page)
 

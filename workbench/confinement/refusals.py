@@ -234,8 +234,8 @@ def _list_ports(ports: tuple[int, ...]) -> str:
 
 
 def _find_paths(line: str, cwd: Path, box: Box) -> Iterator[tuple[Path, bool]]:
-    """The absolute paths in a line, and its names that exist in `cwd`, such as links that lead elsewhere, as the box
-    has them.
+    """The absolute paths in a line, and its names that exist in `cwd` or that it was to make below a directory there,
+    such as links and mounts that lead elsewhere, as the box has them.
 
     With each, whether it is what the line is about: in quotation marks, or right before the refusal.
     """
@@ -250,7 +250,8 @@ def _find_paths(line: str, cwd: Path, box: Box) -> Iterator[tuple[Path, bool]]:
         if not text or text.startswith("//"):
             continue
         path = Path(os.path.abspath(here / text))  # noqa: PTH100 (links are resolved later)
-        if text.startswith("/") or os.path.lexists(box.outside(path)):
+        is_new = is_subject and "/" in text and os.path.lexists(box.outside(path.parent))
+        if text.startswith("/") or is_new or os.path.lexists(box.outside(path)):
             yield path, is_subject
 
 
@@ -282,7 +283,9 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         return _opened(f"The device {path} is closed", Wall.FILES, "confinement_write") if can_open else None
     if writes or mode is None or box.may_read(real):
         can_write = writes is not False and os.access(real if mode is not None else real.parent, os.W_OK)
-        return _opened(f"{path} cannot be written", Wall.FILES, "confinement_write") if can_write else None
+        is_mounted = any(real.is_relative_to(mount.source) for mount in box.mounts if not mount.writable)
+        remedy = "{} opens it, once the workplace does not name it" if is_mounted else "{} opens it"
+        return _opened(f"{path} cannot be written", Wall.FILES, "confinement_write", remedy) if can_write else None
     more = " (confinement_write: to write it, too)"
     can_read = os.access(real, os.R_OK)
     return (

@@ -66,7 +66,9 @@ def _from_environment(name: str, project: Path) -> str:
     if name.upper().startswith(_OWN_VARIABLES):
         raise _UnresolvedError(f"variables that begin with {_OWN_VARIABLES} are Workbench's own")
     if name not in os.environ:
-        raise _UnresolvedError("the server has no such variable. Set it, and start the server again")
+        raise _UnresolvedError(
+            "there is no such variable where it is to be read. Set it there, and start the server again"
+        )
     return os.environ[name]
 
 

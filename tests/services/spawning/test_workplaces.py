@@ -21,7 +21,8 @@ from workbench.confinement import abilities
 from workbench.errors import BadInput, NotFound, Refused, Unavailable, WorkbenchError
 from workbench.rules.secrets.forms import MASK
 from workbench.state.settings import Settings
-from workbench.trust.withheld import trust, withheld
+from workbench.state.settings_file import settings_path
+from workbench.trust.withheld import INCLUDED, trust, withheld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -296,7 +297,15 @@ async def test_a_plan_and_a_persona_open_nothing_until_the_person_trusts_them(
             "The key env of the plan",
             "The key read of the persona",
         ]
+        settings_path(settings.project).write_text('read = ["data"]\n')
+        (settings.project / INCLUDED).write_text(".env\n")
+        of_all = (await call("get_workplace"))["problems"]
+        assert [problem.partition(",")[0] for problem in of_all] == [
+            "The project's settings.toml sets read",
+            ".worktreeinclude is not used",
+        ]
         trust(settings.project, withheld(settings.project))
+        assert (await call("get_workplace"))["problems"] == []
         await call("create_plan", text=plan, trust_workplace=True)
         assert await show(served, persona="reader", task_id=task_id) == {
             "env": ({"A": "1"}, "plan"),

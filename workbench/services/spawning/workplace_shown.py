@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -21,6 +22,7 @@ from workbench.services.spawning.definition import snapshot_of
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.services.spawning.workplace import WorkplaceLevels, check_usable, levels_of, resolve
 from workbench.store.base import Reader, Row
+from workbench.trust.withheld import INCLUDED, set_but_not_trusted, withheld
 
 DEFAULT = "default"
 
@@ -51,7 +53,10 @@ class WorkplaceInfo(Wire):
     reads=True,
     tool=False,
     command=Command(
-        "box show [WORKTREE]", names={"task": "task_id"}, options=("agent", "persona", "definition", "task_id")
+        "box show [WORKTREE]",
+        names={"task": "task_id"},
+        options=("agent", "persona", "definition", "task_id"),
+        offers={"worktree": "worktrees"},
     ),
 )
 async def get_workplace(
@@ -73,7 +78,11 @@ async def get_workplace(
     return WorkplaceInfo(
         keys=[_of_key(workplace, key) for key in KEYS],
         mounts=has_own_files(ctx.settings),
-        problems=[*workplace.warnings, *await asyncio.to_thread(_problems, ctx, workplace)],
+        problems=[
+            *await asyncio.to_thread(_withheld, ctx.settings.project),
+            *workplace.warnings,
+            *await asyncio.to_thread(_problems, ctx, workplace),
+        ],
     )
 
 
@@ -88,6 +97,14 @@ async def _of_agent(ctx: Ctx, agent_id: str) -> WorkplaceLevels:
     spawn = await ctx.read(question)
     request = SpawnRequest.of(spawn)
     return levels_of(spawn, request, await snapshot_of(ctx, request, spawn))
+
+
+def _withheld(project: Path) -> list[str]:
+    """What the project's files would open for all agents, but which is not trusted."""
+    sentences = [set_but_not_trusted(project, *KEYS).strip()]
+    if any(part.file == INCLUDED for part in withheld(project)):
+        sentences.append(f"{INCLUDED} is not used, because you have not trusted it: `workbench trust` shows it.")
+    return [sentence for sentence in sentences if sentence]
 
 
 def _problems(ctx: Ctx, workplace: Workplace) -> list[str]:
