@@ -48,17 +48,6 @@ def path() -> Path:
     return user_files.directory() / "model_keys.json"
 
 
-def provider_named(name: str) -> UpstreamProvider:
-    """The provider with an id.
-
-    Raises:
-        BadInput: ``PROVIDER_UNKNOWN``.
-    """
-    if name not in PROVIDERS:
-        raise BadInput("PROVIDER_UNKNOWN", f"No provider {name!r} has keys here. Choose one of {', '.join(PROVIDERS)}.")
-    return PROVIDERS[name]
-
-
 def load() -> dict[str, KeptKey]:
     """The keys that are kept, by provider. Blocks.
 

@@ -139,6 +139,13 @@ async def test_a_kept_key_is_what_a_profile_needs(settings: Settings, tmp_path: 
     assert [path for path in kept if KEY in path.read_text()] == []
 
 
+async def test_a_typed_key_is_removed_once_another_one_is_used() -> None:
+    model_keys.keep(PROVIDERS["anthropic"], KEY)
+    model_keys.keep_reference(PROVIDERS["anthropic"], "env://ANOTHER")
+    kept = [path for path in model_keys.path().parent.rglob("*") if path.is_file()]
+    assert not [path for path in kept if KEY in path.read_text("utf-8", "replace")]
+
+
 async def test_the_providers_are_listed_with_what_came_of_their_keys(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
