@@ -56,7 +56,7 @@ async def test_a_task_is_claimed_run_committed_and_reported(served: Served, sett
     assert await given.kinds(served.workbench, "task.*") == [f"task.{step}" for step in steps]
 
 
-async def test_a_task_without_a_worktree_gets_a_temporary_directory(
+async def test_a_task_without_a_worktree_reads_the_files_of_the_target(
     served: Served, admit: Admit, repository: Path
 ) -> None:
     ada = await admit("ada")
@@ -67,7 +67,7 @@ async def test_a_task_without_a_worktree_gets_a_temporary_directory(
         await given.reached(served.workbench, good, "completed")
         await given.reached(served.workbench, bad, "failed")
     where, *rest = await output_of(served, good)
-    assert (Path(where).exists(), rest) == (False, ["mine"])
+    assert (Path(where) != repository, rest) == (True, ["README.md", "mine"])
     assert [p.name for p in repository.glob("*.txt")] == ["mine.txt"]
     assert git("rev-list", "--count", "--all", cwd=repository) == "1"
 
