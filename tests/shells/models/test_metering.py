@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Served
+from tests.conftest import Admit, Served
 from tests.shells.models.conftest import Box, key_at
 from tests.shells.models.upstream import Asked, Script, Upstream, head, says, streams, upstream
 from workbench.analytics.live import Live, refresh
@@ -199,3 +199,12 @@ async def test_an_agent_reports_what_it_used_itself(served: Served, box: Box) ->
     await given.done_by(served.workbench, agent, "report_usage", task_id, **used)
     (row,) = (await served.workbench.call("list_costs", by="task"))["costs"]
     assert (row["name"], row["cost_usd"]) == (str(task_id), 1.25)
+
+
+async def test_an_agent_reports_nothing_about_the_work_of_another(served: Served, box: Box, admit: Admit) -> None:
+    client = await box(key_at(Upstream(says({}))))
+    _, task_id, _ = client.task  # type: ignore[attr-defined]
+    eve = await admit("eve")
+    report = served.workbench.dispatch(eve.caller, "report_usage", {"model": "gpt-5", "task_id": task_id})
+    assert "no such attempt" in (await given.refuses("FORBIDDEN", report)).message
+    assert (await served.workbench.call("list_costs"))["costs"] == []

@@ -9,11 +9,12 @@ import asyncio
 import datetime
 import logging
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput
+from workbench.errors import BadInput, Refused
 from workbench.model import SECOND, Int64, Level, Wire
 from workbench.ops import Columns, Command, Ctx, Ok, op
 from workbench.rules.models import prices
@@ -138,14 +139,20 @@ async def report_usage(
     reasoning_tokens: Annotated[Tokens, Field(description="Of them, those of thoughts.")] = None,
     cost_usd: Annotated[float | None, Field(ge=0, le=1e9, description="Its cost; null: by the prices known.")] = None,
 ) -> Ok:
-    """Report a request to a model that you made yourself, not by way of this server."""
+    """Report a request to a model that you made yourself, not by way of this server.
+
+    Raises:
+        Refused: ``FORBIDDEN``: the task, or the attempt at it, is another agent's.
+    """
     usage = ModelUsage(input_tokens, cached_tokens, cache_write_tokens, None, output_tokens, reasoning_tokens)
     own_task, own_attempt = ctx.caller.attempt or (task_id, attempt)
+    if ctx.caller.attempt is None and own_task is not None:
+        await ctx.read(partial(_check_attempted, ctx.caller.agent, own_task, own_attempt))
     spent = ModelSpending(
         at=ctx.store.now(),
         source="reported",
-        provider=provider,
-        model=model,
+        provider=ctx.secrets.masked(provider),
+        model=ctx.secrets.masked(model),
         usage=usage,
         agent=ctx.caller.agent,
         task_id=own_task,
@@ -155,6 +162,12 @@ async def report_usage(
     )
     await book(ctx, spent)
     return Ok()
+
+
+def _check_attempted(agent: str | None, task_id: int, attempt: int | None, tx: Reader) -> None:
+    """Refuse an agent that reports about a task that it never worked on."""
+    if agent is not None and not tx.one(SQL.attempted, agent=agent, task_id=task_id, attempt=attempt):
+        raise Refused("FORBIDDEN", f"You made no such attempt at task {task_id}. Name one of your own, or none.")
 
 
 class Cost(Wire):

@@ -17,6 +17,10 @@ INSERT INTO spending (
     :cost_usd
 );
 
+-- name: attempted
+SELECT task_id FROM task_attempts WHERE task_id = :task_id AND agent_id = :agent
+    AND attempt = COALESCE(CAST(:attempt AS {{big}}), attempt) LIMIT 1;
+
 -- name: costs
 SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
         WHEN 'model' THEN x.model WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
