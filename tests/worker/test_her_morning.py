@@ -66,6 +66,14 @@ CELL = "import her_library, os; assert os.path.getsize('data/rows.bin') == 50_00
 
 
 @pytest.fixture
+def tmp_path(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nothing of hers is in /dev/shm, of which each box has its own."""
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(on_disk / "config"))
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    return on_disk
+
+
+@pytest.fixture
 def project(repository: Path) -> Path:
     """Her repository: ignored data, an environment with a library, a submodule beside it, tests and a notebook."""
     constants = repository.parent / "constants"

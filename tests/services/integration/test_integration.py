@@ -323,7 +323,7 @@ async def test_an_approval_lists_changes_to_git_configuration_hooks_and_tags(
 async def test_a_branch_with_settings_or_state_is_refused(workbench: Workbench, repository: Path) -> None:
     place = await given.worktree(workbench)
     state = place / ".aiswarm"
-    state.mkdir()
+    state.mkdir(exist_ok=True)
     (state / "settings.toml").write_text('confinement = "off"\n')
     git("add", "-f", ".aiswarm/settings.toml", cwd=place)
     git("commit", "-q", "-m", "Settings", cwd=place)
