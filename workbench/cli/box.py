@@ -188,7 +188,7 @@ def _row(refusal: Refusal) -> dict[str, Any]:
 def _find_refusals(
     boxed: BoxedDirectory, words: Sequence[str], *, traced: bool, to_stderr: bool
 ) -> tuple[int, list[Refusal], str]:
-    """The exit status of a command in its box, what it was refused, and a note about that."""
+    """Run a command in its box: its exit status, what it was refused, and a note on untrusted settings or strace."""
     from workbench.confinement import traces
     from workbench.confinement.refusals import found_in_output, of_hosts, untrusted_note
 

@@ -80,7 +80,7 @@ class Stream:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something is held back."""
+        """Whether text is held back that may be the beginning of a path."""
         return bool(self._waiting)
 
     def add(self, piece: str) -> str:

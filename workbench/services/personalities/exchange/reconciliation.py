@@ -133,7 +133,7 @@ async def _compare_self(ctx: Ctx, presence: Presence, peer: KoiPeer) -> None:
 
 
 def _credible(ctx: Ctx, manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
-    """Those that are not dated in the future: what is dated after them would be believed by nobody."""
+    """Manifests that are not dated in the future: no peer would accept one that supersedes such a manifest."""
     latest = ctx.store.now() + round(ctx.settings.koi_skew_seconds * SECOND)
     return {rid: manifest for rid, manifest in manifests.items() if manifest.at <= latest}
 

@@ -44,7 +44,7 @@ def error(base_url: str) -> Conflict:
 
 
 async def probe(ctx: Ctx, presence: Presence, base_url: str) -> bool:
-    """Whether another node with this one's key answers at an address. It is noted, and told of this one."""
+    """Whether another node with this one's key answers at an address; if so, note it, and tell it this one's."""
     peer = KoiPeer(presence.identity.rid, base_url, presence.identity.public_key)
     mark = KoiNetEdge(secrets.token_hex())  # which its answer has to name, so that no old one counts
     request = FetchBundles(rids=[peer.rid, mark])
