@@ -266,7 +266,7 @@ async def test_files_that_a_merge_left_that_was_cut_off_are_saved(settings: Sett
 
 @pytest.mark.chaos
 async def test_on_a_full_disk_nothing_is_left_half_done(tmp_path: Path, repository: Path) -> None:
-    with small_disk(tmp_path / "disk", 12) as disk:
+    with small_disk(tmp_path / "disk", 32) as disk:  # what cannot be saved is moved to the trash, twice a round
         root = Path(shutil.copytree(repository, disk / "project"))
         (root / "large.bin").write_bytes(os.urandom(1_500_000))
         git("add", ".", cwd=root)
