@@ -53,7 +53,7 @@ def available() -> frozenset[str]:
         command = ("/bin/sh", "-c", script, "sh", str(project), str(place))
         try:
             tried = subprocess.run(
-                [sys.executable, "-I", "-S", str(compiled.launcher()), *orders, "--", *command],
+                [*compiled.launcher(), *orders, "--", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

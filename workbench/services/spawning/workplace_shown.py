@@ -41,8 +41,8 @@ class WorkplaceInfo(Wire):
     """What commands find and reach.
 
     `problems` are the reasons why an agent could not be started with it now, the keys that are not used because they
-    are not trusted, and files of Git LFS whose contents the worktree lacks. `mounts` says whether the worktree stands at
-    the project's path.
+    are not trusted, and files of Git LFS whose contents the worktree lacks. `mounts`: the worktree stands at the
+    project's path.
     """
 
     keys: list[WorkplaceKey]
