@@ -26,7 +26,14 @@ from workbench.rules.hosts import HostRefusal
 from workbench.rules.integration import GateState
 from workbench.services.access import secret_marks
 from workbench.services.processes.workplaces import of_settings, secrets_of
-from workbench.services.worktrees.places import WorktreeLocation, add_files, box_of, find_included, paths_of_gates
+from workbench.services.worktrees.places import (
+    WorktreeLocation,
+    add_files,
+    box_of,
+    find_included,
+    included_secrets,
+    paths_of_gates,
+)
 from workbench.system import atomic_file
 from workbench.system.tree_removal import remove_tree
 
@@ -99,7 +106,8 @@ async def _make(ctx: Ctx, approval_id: int, commit: str) -> _Room:
         files = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
         await to_thread(add_files, ctx.settings, repository, place, None, commit, include=files)
         box = await to_thread(box_of, ctx.settings, repository, place)
-    await secret_marks.learn(ctx, list(secrets_of(of_settings(ctx.settings), dict(box.variables))))
+    included = await to_thread(included_secrets, ctx.settings, files)
+    await secret_marks.learn(ctx, [*included, *secrets_of(of_settings(ctx.settings), dict(box.variables))])
     environment = _environment(box)
     path = await to_thread(own_path, box, ctx.settings.project, place.path, environment)
     return _Room(place, box, preceded(environment, path))
