@@ -36,7 +36,7 @@ print(tried(lambda: os.listdir("/dev/shm")), tried(lambda: open(f"/dev/shm/{os.g
 print(sorted(os.listdir(f"{own}/fd")), os.getcwd(), sorted(os.environ.items()), sys.stdin.read())
 print(os.getsid(0) == os.getpgid(0), signal.pthread_sigmask(0, ()), os.umask(0))
 print(resource.getrlimit(resource.RLIMIT_CORE), [os.access(path, os.W_OK) for path in ("/", "/tmp", ".")])
-print(*(line for line in open(f"{own}/status") if line.startswith(("Cap", "NoNewPrivs", "Seccomp", "SigBlk", "SigIgn"))))
+print(*(line for line in open(f"{own}/status") if line.startswith(("Cap", "NoNew", "Seccomp", "SigBlk", "SigIgn"))))
 sys.exit("its last words")
 """
 STAYS = """
