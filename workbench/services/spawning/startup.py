@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,7 +136,7 @@ def account_of(config: WorkerConfig, keys: Mapping[str, ProviderKey] = MappingPr
         keys: those with which the gateway answers for it.
     """
     program = config.profile.program
-    used = PROGRAMS[program].providers if program else ()
+    used: Collection[str] = PROGRAMS[program].providers if program else keys if len(keys) == 1 else ()
     if key := next((keys[name] for name in used if name in keys), None):
         return account_name(key.provider, key.value)
     provider = config.definition.provider_config if config.definition else {}
