@@ -113,7 +113,9 @@ class AttemptTranscript(Wire):
 async def get_transcript(
     ctx: Ctx,
     task_id: TaskId,
-    attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt; default: the last one that asked.")] = None,
+    attempt: Annotated[
+        Int64 | None, Field(ge=1, description="The attempt; default: that of `after`, or the last.")
+    ] = None,
     containing: Annotated[str, Field(max_length=1_000, description="Only messages that contain this text.")] = "",
     after: Annotated[Int64, Field(ge=0, description="Only messages after this id.")] = 0,
     limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many messages are read.")] = 1_000,

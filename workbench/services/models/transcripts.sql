@@ -10,7 +10,9 @@ VALUES (:task_id, :attempt, :chain, :node, :at, :role, :content, :bytes)
 ON CONFLICT (task_id, attempt, node) DO NOTHING;
 
 -- name: of_attempt
+-- Without an attempt, that of the message to go on after, else the last one: it may change between two pages.
 SELECT id, attempt, chain, node, at, role, content FROM transcript
 WHERE task_id = :task_id AND attempt = COALESCE(CAST(:attempt AS {{big}}),
+    (SELECT attempt FROM transcript WHERE task_id = :task_id AND id = :after),
     (SELECT MAX(attempt) FROM transcript WHERE task_id = :task_id)) AND id > :after
 ORDER BY id LIMIT :limit;

@@ -1,5 +1,9 @@
+-- part: session
+COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent))
+
 -- name: add
--- One request. What its task and its attempt say about it is kept with it.
+-- One request. What its task and its attempt say about it is kept with it. It was made in the run that was going on in
+-- its session then, the innermost one; in none if there were several beside each other.
 INSERT INTO spending (
     at, source, provider, model, agent_id, task_id, attempt, plan, session_id, definition_id, definition_hash, run_id,
     conversation_id, status, error_code, seconds, first_byte_seconds, input_tokens, cached_tokens, cache_write_tokens,
@@ -7,11 +11,15 @@ INSERT INTO spending (
 ) VALUES (
     :at, :source, :provider, :model, :agent, CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}),
     (SELECT plan FROM tasks WHERE id = :task_id),
-    COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent)),
+    {{session}},
     COALESCE((SELECT definition_id FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
         (SELECT definition_id FROM agents WHERE id = :agent)),
     (SELECT definition_hash FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
-    CAST(:run_id AS {{big}}), :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
+    COALESCE(CAST(:run_id AS {{big}}), (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(r.id) END FROM runs r
+        WHERE r.session_id = {{session}} AND r.started_at <= :at AND (r.ended_at IS NULL OR r.ended_at >= :at)
+            AND NOT EXISTS (SELECT 1 FROM runs i WHERE i.parent_id = r.id AND i.started_at <= :at
+                AND (i.ended_at IS NULL OR i.ended_at >= :at)))),
+    :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
     CAST(:input AS {{big}}), CAST(:cached AS {{big}}), CAST(:cache_write AS {{big}}),
     CAST(:cache_write_hour AS {{big}}), CAST(:output AS {{big}}), CAST(:reasoning AS {{big}}), :is_cut, :is_estimated,
     :cost_usd
@@ -20,6 +28,9 @@ INSERT INTO spending (
 -- name: attempted
 SELECT task_id FROM task_attempts WHERE task_id = :task_id AND agent_id = :agent
     AND attempt = COALESCE(CAST(:attempt AS {{big}}), attempt) LIMIT 1;
+
+-- name: has_run
+SELECT id FROM runs WHERE id = :run_id AND (:everything = 1 OR session_id = :session);
 
 -- name: costs
 SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
