@@ -152,10 +152,7 @@ class Box:
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [
-            sys.executable,
-            "-I",
-            "-S",
-            str(compiled.launcher()),
+            *compiled.launcher(),
             *guard,
             *self._orders(limits or BoxLimits(), way_out),
             "--",

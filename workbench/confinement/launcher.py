@@ -1,4 +1,4 @@
-"""Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`.
+"""Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`; see also `fork_server`.
 
 A program of its own, because a process with threads cannot confine a child before it executes. It imports as little as
 it can: it runs for every task and for every git command in a worktree. Its caller decides what is allowed; it passes
@@ -44,6 +44,10 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _OPENAT2, _CLOSE_RANGE = 437, 436
@@ -539,7 +543,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    _libc = ctypes.CDLL(None, use_errno=True)
-    _syscall = _libc.syscall
-    _syscall.restype = ctypes.c_long
     sys.exit(main(sys.argv[1:]))

@@ -47,7 +47,7 @@ def available() -> frozenset[str]:
         script = f"echo > '{project}/made' && ! echo 2> /dev/null > '{place}/made'"
         try:
             tried = subprocess.run(
-                [sys.executable, "-I", "-S", str(compiled.launcher()), *orders, "--", "/bin/sh", "-c", script],
+                [*compiled.launcher(), *orders, "--", "/bin/sh", "-c", script],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -159,6 +159,11 @@ async def test_a_request_is_booked_with_its_task_and_costs_what_the_prices_of_th
     by_model = {row["name"]: row for row in (await served.workbench.call("list_costs", by="model"))["costs"]}
     assert by_agent[agent.agent_id]["cost_usd"] == pytest.approx(cost)
     assert (by_model["unknown-1"]["cost_usd"], by_model["unknown-1"]["unpriced"]) == (None, 1)
+    (of_task,) = (await served.workbench.call("list_costs", by="attempt", task_id=task_id))["costs"]
+    assert (of_task["name"], of_task["provider"], of_task["requests"]) == (f"{task_id}.{attempt}", "anthropic", 1)
+    of_agent = (await served.workbench.call("list_costs", by="provider", agent_id=agent.agent_id))["costs"]
+    assert [row["name"] for row in of_agent] == ["anthropic"]
+    assert (await served.workbench.call("list_costs", plan="none"))["costs"] == []
     live, query = Live(), "SELECT task_id, attempt, agent, provider, cut FROM spending ORDER BY id"
     rows = live.answer(await refresh(live, served.workbench.store), query).fetchall()
     assert rows[0] == (task_id, attempt, agent.agent_id, "anthropic", False)
@@ -259,3 +264,5 @@ async def test_a_request_belongs_to_the_run_that_goes_on_in_its_session(served: 
     with closing(sqlite3.connect(workbench.store.path)) as store:
         booked = store.execute("SELECT run_id, session_id FROM spending ORDER BY id").fetchall()
     assert booked == [(run, session) for run in (outer, inner, None, outer, None)]
+    costs = (await workbench.call("list_costs", by="run"))["costs"]
+    assert {cost["name"]: cost["requests"] for cost in costs} == {None: 2, str(outer): 2, str(inner): 1}

@@ -171,6 +171,7 @@ def checkout_of(
         limit=limit or repository.limit,
         seen_at=box.inside(place.path),
         told=box.told,
+        start=repository.start_in_worktrees,
     )
 
 
