@@ -83,6 +83,8 @@ def memory(process: pathlib.Path) -> Iterator[bytes]:
 
 
 def call(operation: str, **arguments: object) -> None:
+    if "WORKBENCH_TOKEN" not in os.environ:  # it is its program's
+        return
     url = f"{os.environ['WORKBENCH_URL']}/api/ops/{operation}"
     headers = {"authorization": f"Bearer {os.environ['WORKBENCH_TOKEN']}", "content-type": "application/json"}
     request = urllib.request.Request(url, json.dumps(arguments).encode(), headers)

@@ -13,6 +13,7 @@ import sqlite3
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pytest
@@ -23,12 +24,15 @@ from tests.conftest import Served, admitted, git
 from tests.services.processes.running import serving, spawn
 from tests.services.test_every_way_of_secrets import Lab, answers, frames, tables
 from tests.services.tools.conftest import Shelf
+from tests.worker.fake_model import answering
+from tests.worker.test_real_programs import _installed_programs
 from workbench.definition_files import model_keys
 from workbench.rules.models.upstream import PROVIDERS
 from workbench.rules.secrets.forms import MASK
 from workbench.state.settings import Settings
 from workbench.trust.withheld import trust, withheld
 
+__all__ = ["_installed_programs"]
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(240)]
 
 SCRIPT = Path(__file__).with_name("leaking.py")
@@ -170,6 +174,17 @@ async def searched(lab: Lab, exported: Path) -> list[tuple[str, str]]:
     return sorted(set(found)) + leaks_of_files(exported)
 
 
+def of_supervisors() -> set[str]:
+    """The secrets in the variables and arguments of the processes that claim tasks."""
+    found = [
+        leaks("", json.dumps([process.environ(), process.cmdline()]).encode())
+        for process in psutil.Process().children(recursive=True)
+        if "workbench.worker" in process.cmdline()
+    ]
+    assert found
+    return {name for one in found for name, _ in one}
+
+
 async def test_no_record_of_a_day_has_a_secret_and_no_box_a_key(day: Settings, tmp_path: Path) -> None:
     async with serving(day) as served:
         workbench = served.workbench
@@ -185,12 +200,7 @@ async def test_no_record_of_a_day_has_a_secret_and_no_box_a_key(day: Settings, t
             await leaking(served, agent)
         await workbench.call("assign_agents", agent_ids=["ada", "bob"], changes={"session_id": session})
         shown, failed, crashed = [await did(served, what, "ada") for what in ("show", "fail", "crash")]
-        supervisors = psutil.Process().children(recursive=True)
-        of_supervisors = [
-            leaks(process.name(), json.dumps([process.environ(), process.cmdline()]).encode())
-            for process in supervisors
-        ]
-        supervisors[0].kill()
+        supervisors = of_supervisors()
         people = [await admitted(workbench, name) for name in ("eve", "paula")]
         lab = Lab(served, *people, Shelf(), day, {"agent_id": ["ada", "bob"]})
         found = await searched(lab, tmp_path / "export")
@@ -203,6 +213,41 @@ async def test_no_record_of_a_day_has_a_secret_and_no_box_a_key(day: Settings, t
     assert "Segmentation fault" in crashed["error_message"]
     assert MASK in crashed["error_message"]
     assert [*(day.worktrees / "ada").glob("core*")] == []
-    assert of_supervisors
-    assert {name for one in of_supervisors for name, _ in one}.isdisjoint(KEYS)
+    assert supervisors.isdisjoint(KEYS)
     assert (found, of_the_other) == ([], [])
+
+
+@pytest.mark.node
+@pytest.mark.usefixtures("_installed_programs")
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+async def test_a_program_works_with_a_key_that_it_does_not_have(day: Settings, tmp_path: Path, name: str) -> None:
+    """Its tool writes secrets, its model says them, as text and as arguments, and the provider tells its own key."""
+    provider = {"claude": "anthropic", "codex": "openai", "gemini": "gemini"}[name]
+    key, said = KEYS[PROVIDERS[provider].keys[0].name], f"{GIVEN['PLAIN']} is {GIVEN['PLAIN'].encode().hex()}"
+    tell = ("mcp", ("write", {"content": {"title": "t", "content": said, "metadata": {"in": quote(said)}}}))
+    with answering(("shell", "python3 leaking.py show"), tell, ("text", f"Done: {said}")) as model:
+        base = model.url + ("/v1" if provider == "openai" else "")
+        model_keys.keep_reference(PROVIDERS[provider], f"env://{PROVIDERS[provider].keys[0].name}", base)
+        async with serving(day) as served:
+            workbench = served.workbench
+            await given.project(workbench)
+            await given.worktree(workbench, "ada")
+            environment = {"NAMES": "PLAIN", "SOUGHT": key[::-1], "PLAIN": GIVEN["PLAIN"]} | {
+                "GEMINI_MODEL": "gemini-2.5-pro"
+            }
+            how = {"profile": name, "environment": environment, "secret": ["PLAIN"], "assigned_worktree": "ada"}
+            agent = await spawn(served, name="ada", **how)
+            session = (await given.session(workbench, "s"))["id"]
+            await workbench.call("assign_agents", agent_ids=["ada"], changes={"session_id": session})
+            task_id = await given.task(workbench, target_worktree="ada", max_retries=0)
+            task = await given.reached(workbench, task_id, "completed", "failed")
+            transcript = await workbench.call("get_transcript", task_id=task_id)
+            supervisors = of_supervisors()
+            people = [await admitted(workbench, one) for one in ("eve", "paula")]
+            found = await searched(Lab(served, *people, Shelf(), day, {"agent_id": ["ada"]}), tmp_path / "export")
+    assert task["status"] == "completed", (task, Path(agent["log"]).read_text())
+    assert model.keys == {key}
+    assert PROVIDERS[provider].keys[0].name not in supervisors
+    assert (task["result_data"]["keys"], task["result_data"]["core"]) == ([], [0, 0])
+    assert f"Done: {MASK} is {MASK}" in json.dumps(transcript, ensure_ascii=False)
+    assert found == []

@@ -167,8 +167,9 @@ class Settings(ProjectPlaces, WorkplaceSettings):
     model_hold_seconds: float = Field(
         540.0,
         ge=0,
-        description="How long a request to a model waits in the server while its provider limits the key; Gemini's at "
-        "most 30 s, as its program gives up. One that would wait longer gets the provider's answer at once.",
+        description="How long a request to a model waits in the server while its provider limits the key. One whose "
+        "program would give up before gets signs of life meanwhile, or, if its answer is no stream, waits less long. "
+        "One that would wait longer gets the provider's answer at once.",
     )
     max_transcript_bytes: int = Field(
         50_000_000, ge=0, description="Most of a transcript of one attempt with its model that is kept; 0: none."
