@@ -31,6 +31,8 @@ from workbench.worker.writing import WorktreeWriter
 OCCUPIED_SECONDS = 0.5
 """The pause between tries of an occupied worktree."""
 ERROR_LIMIT = 9_000
+CHECK_SECONDS = 20
+"""How long one call waits for the end of a check."""
 
 log = logging.getLogger(__name__)
 
@@ -241,6 +243,7 @@ class SupervisedAttempt:
         artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
         facts = {"result_data": outcome.result, "artifacts": artifacts, **_usage(outcome)}
         try:
+            await self._wait_for_check()
             await self._report("completed", **facts)
         except BadInput as error:  # such as a result that is too large: that of another attempt would be no better
             await self._fail(AttemptOutcome(False, error=str(error), retryable=False))
@@ -248,6 +251,15 @@ class SupervisedAttempt:
             if error.code == "LEASE_LOST":
                 raise
             await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code))
+
+    async def _wait_for_check(self) -> None:
+        """Have the server check the commit, if the task has a check; its verdict decides how the attempt ends."""
+        state = "waiting"
+        while state in ("waiting", "running"):
+            check = await self.api.call(
+                "check_attempt", key=self._key, wait_seconds=CHECK_SECONDS, **self.claim.attempt
+            )
+            state = check["state"]
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
         facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **_usage(outcome), **details}

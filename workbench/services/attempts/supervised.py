@@ -21,6 +21,7 @@ from workbench.ops.parameters import TaskId
 from workbench.process import Writer
 from workbench.rules import integration
 from workbench.rules.failures import FailureKind
+from workbench.services.attempts import checks
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.models import tokens
 from workbench.services.spawning import provider_keys
@@ -259,6 +260,8 @@ async def finish_attempt(
     request, translation = attempts.requested_end(work), Translation((Path(one), Path(paths[one])) for one in paths)
     ending = ending.with_request(request and request.told(translation))
     if outcome == "completed":
+        ending = await checks.judged(ctx, work, ending)
+    if ending.outcome == "completed":
         try:
             return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))
         except Conflict as error:
