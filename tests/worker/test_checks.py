@@ -60,9 +60,7 @@ async def test_who_claims_to_be_done_and_is_not_has_failed_and_the_next_one_is_t
     assert (check_of(task)["state"], check_of(task, 2)["state"]) == ("failed", "passed")
 
 
-async def test_a_check_that_passes_when_it_is_run_again_is_flaky(
-    served: Served, settle: Admit, tmp_path: Path
-) -> None:
+async def test_a_check_that_passes_when_it_is_run_again_is_flaky(served: Served, settle: Admit, tmp_path: Path) -> None:
     ada = await settle("ada", "lab")
     once = "test -e ~/seen || { touch ~/seen; exit 1; }"
     async with working(served, ada.token):
@@ -85,9 +83,7 @@ async def test_the_files_of_a_check_are_those_of_the_target_not_of_the_attempt(s
         assert (await done(served, "touch exam/help; echo 42 > answer", check=honest))["evidence"] == "checked"
 
 
-async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed(
-    served: Served, settle: Admit
-) -> None:
+async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     bad = (
         ({"run": "sleep 100", "seconds": 0.5}, "took too long"),

@@ -56,6 +56,8 @@ class SupervisedAttempt:
     """The outcome that the command requested, if any."""
     _reads: tuple[Path, Path] | None = None
     """The checkout that it reads, outside of worktrees, and the repository of that."""
+    _hide: tuple[str, ...] = ()
+    """Paths of the project that its command may not read."""
     _note: str | None = None
     """What the server says of its worktree."""
 
@@ -109,7 +111,7 @@ class SupervisedAttempt:
         try:
             config = await asyncio.to_thread(self._place)
             path = await asyncio.to_thread(self._own_path, config)
-        except Conflict as error:
+        except (Conflict, Unavailable) as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
         tokens = {"token": begun["token"], "model_token": begun["model_token"]}
         worker, task = replace(await self.worker(), config=config, python_path=path, **tokens), self.claim.task
@@ -140,14 +142,14 @@ class SupervisedAttempt:
         """The configuration of its command, which outside of worktrees reads a checkout.
 
         Raises:
-            Conflict: ``MOUNT_POINT_TAKEN``.
+            Conflict: ``MOUNT_POINT_TAKEN``. Unavailable: ``HIDE_UNAVAILABLE``.
         """
         if self._reads is None:
-            return self.config
+            return replace(self.config, box=self.config.box.hiding(self._hide)) if self._hide else self.config
         repository = Repository.open(self.config.project)
         box = self.config.box.reading(*self._reads, repository.object_directories(), repository.root)
         repository.anchor_worktree(*self._reads, box.mount_points)
-        return replace(self.config, box=box)
+        return replace(self.config, box=box.hiding(self._hide))
 
     async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
@@ -182,7 +184,7 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
-                self._note, checkout = answer["note"], answer["checkout"]
+                self._note, checkout, self._hide = answer["note"], answer["checkout"], tuple(answer["hide"])
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])

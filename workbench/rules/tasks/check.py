@@ -112,7 +112,7 @@ def in_short(value: Any) -> Any:
 CheckTerm = Annotated[
     Any,
     BeforeValidator(in_short),
-    WithJsonSchema({"anyOf": [{"type": ["string", "array", "object", "null"]}]}),
+    WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "array", "object", "null")]}),
 ]
 """A check in plans and operations, as `in_short` returns it."""
 
