@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from cachetools import LRUCache
 
+from workbench.confinement.starter import Starter
 from workbench.definition_files import Registry
 from workbench.errors import TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
@@ -99,6 +100,7 @@ class Workbench:
         self.feed.on_event(self.revocations.note, *authentication.REASONS)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
+        self._starter = Starter()
         self._ctx = Ctx(
             caller=SYSTEM,
             catalogue=self.catalogue,
@@ -106,7 +108,7 @@ class Workbench:
             feed=self.feed,
             settings=settings,
             processes=ProcessTable(self._state.identity or ""),
-            repositories=Repositories(settings.project),
+            repositories=Repositories(settings.project, self._starter.started),
             predictions=MergePredictions(),
             server=None,
             random=random.random,
@@ -194,6 +196,7 @@ class Workbench:
             await self._ctx.answers.interrupt_all()
             await self._ctx.upstreams.close()
             await self._ctx.repositories.settled()
+            await asyncio.to_thread(self._starter.close)
 
     async def dispatch(
         self,

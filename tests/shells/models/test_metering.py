@@ -156,6 +156,11 @@ async def test_a_request_is_booked_with_its_task_and_costs_what_the_prices_of_th
     by_model = {row["name"]: row for row in (await served.workbench.call("list_costs", by="model"))["costs"]}
     assert by_agent[agent.agent_id]["cost_usd"] == pytest.approx(cost)
     assert (by_model["unknown-1"]["cost_usd"], by_model["unknown-1"]["unpriced"]) == (None, 1)
+    (of_task,) = (await served.workbench.call("list_costs", by="attempt", task_id=task_id))["costs"]
+    assert (of_task["name"], of_task["provider"], of_task["requests"]) == (f"{task_id}.{attempt}", "anthropic", 1)
+    of_agent = (await served.workbench.call("list_costs", by="provider", agent_id=agent.agent_id))["costs"]
+    assert [row["name"] for row in of_agent] == ["anthropic"]
+    assert (await served.workbench.call("list_costs", plan="none"))["costs"] == []
     live, query = Live(), "SELECT task_id, attempt, agent, provider, cut FROM spending ORDER BY id"
     rows = live.answer(await refresh(live, served.workbench.store), query).fetchall()
     assert rows[0] == (task_id, attempt, agent.agent_id, "anthropic", False)

@@ -65,6 +65,9 @@ async def test_each_message_is_kept_once_although_every_request_repeats_them(ser
     found = await served.workbench.call("get_transcript", task_id=client.task[1])
     assert KEY not in json.dumps(found)
     assert await said(served, client, containing="DONE") == [("assistant", ("text", "Done."))]
+    last = found["messages"][-1]["id"]
+    before = await said(served, client, before=last, limit=2)
+    assert [role for role, _ in before] == ["assistant", "user"]  # the last ones before it, in their order
 
 
 async def test_a_codex_conversation_goes_on_where_the_reply_of_the_stream_ended(served: Served, box: Box) -> None:

@@ -1,3 +1,20 @@
+-- part: sums
+SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
+        WHEN 'attempt' THEN CAST(x.task_id AS TEXT) || '.' || CAST(x.attempt AS TEXT)
+        WHEN 'model' THEN x.model WHEN 'provider' THEN x.provider WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
+        ELSE CAST(x.at / 86400000000 AS TEXT) END AS name,
+    CASE WHEN MIN(x.provider) = MAX(x.provider) THEN MIN(x.provider) END AS provider,
+    CASE WHEN MIN(x.model) = MAX(x.model) THEN MIN(x.model) END AS model,
+    COUNT(*) AS requests, SUM(CASE WHEN x.cost_usd IS NULL AND x.input_tokens IS NOT NULL THEN 1 ELSE 0 END) AS unpriced,
+    SUM(x.is_estimated) AS estimated, SUM(x.input_tokens) AS input_tokens, SUM(x.cached_tokens) AS cached_tokens,
+    SUM(COALESCE(x.cache_write_tokens, 0) + COALESCE(x.cache_write_hour_tokens, 0)) AS cache_write_tokens,
+    SUM(x.output_tokens) AS output_tokens, SUM(x.reasoning_tokens) AS reasoning_tokens, SUM(x.cost_usd) AS cost_usd,
+    MAX(x.at) AS last_at
+FROM spending x LEFT JOIN agents a ON a.id = x.agent_id LEFT JOIN definitions d ON d.id = x.definition_id
+WHERE x.at >= :since
+    AND x.plan IS NOT DISTINCT FROM COALESCE(CAST(:plan AS TEXT), x.plan)
+    AND (CAST(:agent AS TEXT) IS NULL OR a.assigned_agent_id = CAST(:agent AS TEXT))
+
 -- name: add
 -- One request. What its task and its attempt say about it is kept with it.
 INSERT INTO spending (
@@ -22,13 +39,7 @@ SELECT task_id FROM task_attempts WHERE task_id = :task_id AND agent_id = :agent
     AND attempt = COALESCE(CAST(:attempt AS {{big}}), attempt) LIMIT 1;
 
 -- name: costs
-SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
-        WHEN 'model' THEN x.model WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
-        ELSE CAST(x.at / 86400000000 AS TEXT) END AS name,
-    COUNT(*) AS requests, SUM(CASE WHEN x.cost_usd IS NULL AND x.input_tokens IS NOT NULL THEN 1 ELSE 0 END) AS unpriced,
-    SUM(x.is_estimated) AS estimated, SUM(x.input_tokens) AS input_tokens, SUM(x.cached_tokens) AS cached_tokens,
-    SUM(COALESCE(x.cache_write_tokens, 0) + COALESCE(x.cache_write_hour_tokens, 0)) AS cache_write_tokens,
-    SUM(x.output_tokens) AS output_tokens, SUM(x.cost_usd) AS cost_usd
-FROM spending x LEFT JOIN agents a ON a.id = x.agent_id LEFT JOIN definitions d ON d.id = x.definition_id
-WHERE x.at >= :since
-GROUP BY 1 ORDER BY 1;
+{{sums}} GROUP BY 1 ORDER BY 1;
+
+-- name: costs_of_task
+{{sums}} AND x.task_id = :task_id GROUP BY 1 ORDER BY 1;

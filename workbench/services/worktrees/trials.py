@@ -33,6 +33,7 @@ from workbench.services.worktrees.places import (
     box_of,
     checkout_of,
     find_included,
+    included_secrets,
     paths_of_trial,
 )
 from workbench.system import atomic_file
@@ -108,12 +109,13 @@ async def _make(ctx: Ctx, name: str, commit: str, files: Sequence[str], of: str 
     place = WorktreeLocation.of_trial(ctx.settings, name)
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, name)
-        included = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
-        await to_thread(add_files, ctx.settings, repository, place, None, commit, include=included)
+        copied = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
+        await to_thread(add_files, ctx.settings, repository, place, None, commit, include=copied)
         if files and of is not None:
             await to_thread(checkout_of(ctx.settings, repository, place).restore, of, files)
         box = await to_thread(box_of, ctx.settings, repository, place)
-    await secret_marks.learn(ctx, list(secrets_of(of_settings(ctx.settings), dict(box.variables))))
+    included = await to_thread(included_secrets, ctx.settings, copied)
+    await secret_marks.learn(ctx, [*included, *secrets_of(of_settings(ctx.settings), dict(box.variables))])
     environment = _environment(box)
     path = await to_thread(own_path, box, ctx.settings.project, place.path, environment)
     return Trial(place, box, preceded(environment, path))

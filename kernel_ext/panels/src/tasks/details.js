@@ -1,11 +1,13 @@
 /** One task's details: its state and why, the tasks around it, its attempts, its log, and what came of it. */
 
+import { drawnIn, html } from "../components/ui.js";
 import { Artifact } from "../contents/artifact.js";
 import { Facts, codeBlock, labelled, message, outputOf } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { ModelUse } from "../models/use.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
@@ -29,6 +31,7 @@ const PARTS = {
   dependencies: "wb-task-part",
   subtasks: "wb-task-part",
   attempts: "wb-task-part",
+  models: "wb-task-part",
   result: "wb-task-part",
 };
 
@@ -54,7 +57,8 @@ export class TaskDetails {
     this.mark = h("span", { class: "wb-mark" });
     this.title = h("h4", { class: "wb-pane-title", id, tabindex: -1 });
     this.number = h("span", { class: "wb-muted wb-number" });
-    const { state, description, dependencies, subtasks, attempts, result } = this.parts;
+    const { state, description, dependencies, subtasks, attempts, models, result } = this.parts;
+    this.drawModels = drawnIn(models, signal);
     this.element = h(
       "section",
       { class: "wb-pane wb-stack wb-roomy", "aria-labelledby": id, hidden: true },
@@ -68,6 +72,7 @@ export class TaskDetails {
       dependencies,
       subtasks,
       attempts,
+      models,
       this.log.element,
       result,
       this.about,
@@ -91,6 +96,7 @@ export class TaskDetails {
     this.id = id;
     this.task = null;
     this.drawn.clear();
+    this.drawModels(null);
     for (const part of Object.values(this.parts)) part.replaceChildren();
     this.about.hidden = true;
     this.element.scrollTop = 0;
@@ -163,6 +169,8 @@ export class TaskDetails {
     this.draw("description", description, () => description && h("p", { class: "wb-prose" }, description));
     this.draw("attempts", attempts, () => attempts.length && this.drawAttempts(attempts));
     this.draw("result", [result, artifacts], () => this.drawResult());
+    const about = { desk: this.desk, of: { task_id: this.id }, underway: OPEN.has(task.status) };
+    this.drawModels(html`<${ModelUse} key=${this.id} ...${about} version=${JSON.stringify(attempts)} />`);
     this.drawFacts(task);
   }
 
