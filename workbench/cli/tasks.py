@@ -176,7 +176,7 @@ def _task_page(
     sections = [(f"{task['id']} {task['title']}", facts)]
     sections.append(("Attempts", _attempts_table(task["attempts"])))
     if checks := [_check_row(attempt) for attempt in task["attempts"] if attempt["check"]]:
-        sections.append(("Checks", Table.of(checks, CHECKS)))
+        sections.append(("Checks", Table.of(checks, CHECKS, "None was run.")))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         sections.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))

@@ -16,7 +16,7 @@ from typing import Any, Self
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
 from workbench.confinement.told import Translation
-from workbench.errors import Conflict, Unavailable
+from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
 
 GUARD_SECONDS = 3
@@ -406,36 +406,6 @@ class Box:
             return False
         mounted = (mount.source for mount in self.mounts)
         return self.may_write(path) or _is_below(path, (*self._readable_paths(), *mounted))
-
-    def hiding(self, names: Iterable[str]) -> Box:
-        """This box without some paths, which are named relative to the project's root.
-
-        Raises:
-            Unavailable: ``HIDE_UNAVAILABLE``.
-        """
-        places = [root / name for name in names for root in (self.worktree, self.project) if root]
-        box = replace(self, hide=(*self.hide, *_resolve(places)))
-        box.require_hidden()
-        return box
-
-    def require_hidden(self) -> None:
-        """Refuse to hide what cannot be hidden: without mounts, a path is closed only if nothing around it is open.
-
-        Raises:
-            Unavailable: ``HIDE_UNAVAILABLE``.
-        """
-        if self.enforce and self.namespaces:
-            return
-        bare = replace(self, hide=())
-        for path in self.hide:
-            is_open = not self.enforce or bare.may_read(path) or any(one.is_relative_to(path) for one in self.read)
-            if is_open and path.exists():
-                raise Unavailable(
-                    "HIDE_UNAVAILABLE",
-                    f"{path} cannot be hidden: something around or below it is open, and this system, or the settings, "
-                    "allow no mounts in a box (`workbench doctor`). Open less in read, or leave it out of hide.",
-                    path=str(path),
-                )
 
     def _writable_paths(self) -> tuple[Path, ...]:
         """With a /dev/shm of its own, the machine's stays closed."""

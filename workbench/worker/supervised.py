@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement.editable import own_path
+from workbench.confinement.hidden import hiding
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Repository
 from workbench.process import process_identity
@@ -145,11 +146,11 @@ class SupervisedAttempt:
             Conflict: ``MOUNT_POINT_TAKEN``. Unavailable: ``HIDE_UNAVAILABLE``.
         """
         if self._reads is None:
-            return replace(self.config, box=self.config.box.hiding(self._hide)) if self._hide else self.config
+            return replace(self.config, box=hiding(self.config.box, self._hide)) if self._hide else self.config
         repository = Repository.open(self.config.project)
         box = self.config.box.reading(*self._reads, repository.object_directories(), repository.root)
         repository.anchor_worktree(*self._reads, box.mount_points)
-        return replace(self.config, box=box.hiding(self._hide))
+        return replace(self.config, box=hiding(box, self._hide))
 
     async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]

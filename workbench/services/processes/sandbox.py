@@ -8,6 +8,7 @@ from typing import Literal
 
 from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.confinement.gpus import Gpu
+from workbench.confinement.hidden import require_hidden
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
@@ -160,7 +161,7 @@ def box(
         variables=opened.variables or {},
         namespaces=namespaces_of(settings),
     )
-    made.require_hidden()
+    require_hidden(made)
     HostRules.parse(made.hosts, made.private)
     return made
 

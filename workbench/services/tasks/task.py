@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from workbench.errors import BadInput
 from workbench.model import Day, Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
-from workbench.rules.secrets.executed import GivenCommand, GivenData, GivenJson, GivenText, warnings_about
+from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenData, GivenText, warnings_about
 from workbench.rules.tasks.check import CheckState, CheckTerm, DoneWhen, Evidence
 from workbench.state.settings import Settings
 
@@ -211,7 +211,7 @@ class TaskInfo(TaskSummary):
 
     description: GivenText
     run: GivenCommand
-    check: GivenJson
+    check: GivenCheck
     done_when: DoneWhen | None
     context_ref: str | None
     metadata: GivenData
