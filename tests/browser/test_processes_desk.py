@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import view
+from tests.browser.desk_lab import shot, view
 
 
 def test_a_process_is_opened_ended_and_closed_from_the_keyboard(desk: BareDesk) -> None:
@@ -43,3 +43,15 @@ def test_a_process_is_opened_ended_and_closed_from_the_keyboard(desk: BareDesk) 
     press("Escape")
     expect(pane).to_be_hidden()
     expect(first).to_be_focused()
+
+
+def test_the_panel_says_what_confines_commands_on_this_machine(desk: BareDesk) -> None:
+    support = desk.host.call("get_confinement")
+    view(desk.element, "Agents")
+    desk.element.get_by_role("button", name=re.compile("^Processes")).press("Enter")
+    walls = desk.element.locator(".wb-walls")
+    walls.locator("summary").press("Enter")
+    expect(walls).to_contain_text(support["summary"])
+    for sentence in (*support["enforced"], *support["missing"]):
+        expect(walls).to_contain_text(sentence)
+    shot(desk.element, "walls")
