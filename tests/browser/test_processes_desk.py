@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import shot, view
+from tests.browser.desk_lab import expect_fitting, expect_readable, resize, shot, view, wearing
 
 
 def test_a_process_is_opened_ended_and_closed_from_the_keyboard(desk: BareDesk) -> None:
@@ -54,4 +54,11 @@ def test_the_panel_says_what_confines_commands_on_this_machine(desk: BareDesk) -
     expect(walls).to_contain_text(support["summary"])
     for sentence in (*support["enforced"], *support["missing"]):
         expect(walls).to_contain_text(sentence)
-    shot(desk.element, "walls")
+    for width in (1280, 420):
+        resize(desk.element, width)
+        expect_fitting(desk.element, f"at {width}")
+        expect_readable(desk.page)
+        shot(desk.element, f"walls-{width}")
+        with wearing(desk.page, "dark"):
+            expect_readable(desk.page)
+            shot(desk.element, f"walls-{width}-dark")

@@ -6,7 +6,7 @@ import logging
 import os
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from workbench.errors import Unavailable, WorkbenchError
 from workbench.git import Checkout, CommitIdentity, IncludedFile, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
 from workbench.present.inert import inert_line
+from workbench.rules.secrets.forms import secrets_in_settings
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import sandbox
 from workbench.services.processes.workplaces import choose_gpu, of_settings, variables
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 SUBMODULES_OFF = "the setting submodules is off"
 POINTERS_SHOWN = 5
+LARGEST_SECRETS, MOST_SECRETS = 65_536, 200
+"""The size of a file for worktrees in which secrets are looked for, and how many."""
 COMMITTER = CommitIdentity("Workbench", "workbench@localhost")
 """Author and committer of the commits that Workbench makes."""
 
@@ -59,20 +62,20 @@ class WorktreeLocation:
         return place if sandbox.has_own_files(settings) else replace(place, path=settings.outer_worktree(name))
 
     @classmethod
-    def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
-        """Where the gates of an integration run.
+    def of_trial(cls, settings: Settings, name: str) -> WorktreeLocation:
+        """Where the commands of a trial run; see `trials`.
 
         Raises:
             Unavailable: ``CONFINEMENT_UNAVAILABLE``.
         """
-        inner, outer = paths_of_gates(settings, approval_id)
+        inner, outer = paths_of_trial(settings, name)
         home, path = inner.parent, inner if sandbox.has_own_files(settings) else outer
-        return cls(f"gates-{approval_id}", path, home / "repository", home / "scratch")
+        return cls(f"trial-{name}", path, home / "repository", home / "scratch")
 
 
-def paths_of_gates(settings: Settings, approval_id: int) -> tuple[Path, Path]:
-    """Where the files for the gates of an integration may be: in the project, and outside of it."""
-    return settings.gates / str(approval_id) / "files", settings.outer_gates / str(approval_id) / "files"
+def paths_of_trial(settings: Settings, name: str) -> tuple[Path, Path]:
+    """Where the files of a trial may be: in the project, and outside of it."""
+    return settings.gates / name / "files", settings.outer_gates / name / "files"
 
 
 @contextmanager
@@ -266,6 +269,16 @@ def find_included(settings: Settings, repository: Repository, workplace: Workpla
         BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``, ``BAD_WORKPLACE``.
     """
     return repository.find_included((*workplace.include, *included(settings.project)), settings.max_include_bytes)
+
+
+def included_secrets(settings: Settings, files: Sequence[IncludedFile]) -> set[str]:
+    """What is secret in files that a worktree gets, such as `.env`. Blocks."""
+    found = set[str]()
+    for file in [file for file in files if file.bytes <= LARGEST_SECRETS][:MOST_SECRETS]:
+        with suppress(OSError):  # gone meanwhile
+            text = (settings.project / file.path).read_bytes().decode("utf-8", "replace")
+            found |= secrets_in_settings(text, opaque=Path(file.path).name.startswith(".env"))
+    return found
 
 
 def make_way(settings: Settings, place: WorktreeLocation) -> None:
