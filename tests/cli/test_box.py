@@ -41,6 +41,13 @@ def test_a_command_is_checked_without_a_worktree_on_the_files_of_head(run: Type,
     assert not list((repository / ".aiswarm" / "gates").glob("*")), "nothing is left of its worktree"
 
 
+def test_a_command_that_fails_without_settings_that_are_not_trusted_says_so(run: Type, repository: Path) -> None:
+    worktree(run, count="344\n")
+    (repository / ".aiswarm" / "settings.toml").write_text('read = ["README.md"]\nintegration_gates = ["true"]\n')
+    for command in ("box check lab -- false", "worktrees run lab -- false"):
+        assert "sets read, but you have not trusted it" in run(*command.split()).err
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace here")
 def test_an_explained_command_need_not_print_its_refusals(run: Type, data: Path) -> None:
     explained = run("box", "explain", "--", "sh", "-c", f"cat {data} 2> /dev/null; exit 0")

@@ -182,6 +182,19 @@ def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
         refused("MOUNT_POINT_TAKEN", box_with, scene, below)
 
 
+def test_data_behind_a_link_that_git_tracks_is_read_where_the_link_leads(scene: Scene) -> None:
+    (data := scene.root / "data").mkdir()
+    (data / "x.csv").write_text("1\n")
+    for place in (scene.project, scene.worktree):
+        (place / "data").symlink_to(data)
+    scene.hand_over()
+    named = Mount(data, scene.project / "data")
+    assert works(scene, "cat data/x.csv", box_with(scene, named)) == "1\n"
+    (scene.worktree / "data").unlink()
+    (scene.worktree / "data").symlink_to(scene.home)
+    refused("MOUNT_POINT_TAKEN", box_with, scene, named)
+
+
 def test_a_link_put_in_place_of_a_mount_point_later_leads_nowhere(scene: Scene) -> None:
     (data := scene.root / "data").mkdir()
     box = box_with(scene, Mount(data, scene.project / "data"))

@@ -168,7 +168,7 @@ def _run(ctx: click.Context, name: str | None, *, traced: bool) -> None:
     as_json = bool(ctx.meta.get(JSON))
     with boxed_directory(ctx.obj, name) as boxed:
         code, refusals, note = _find_refusals(boxed, words, traced=traced, to_stderr=as_json)
-    table = Table.of([_row(refusal) for refusal in refusals], COLUMNS, NOTHING, note=note)
+    table = Table.of([_row(refusal) for refusal in refusals], COLUMNS, " ".join(filter(None, [NOTHING, note])), note=note)
     if as_json:
         write_out(json.dumps({"exit_status": code, "refusals": table.data, "note": note}, indent=2))
     else:
@@ -190,7 +190,7 @@ def _find_refusals(
 ) -> tuple[int, list[Refusal], str]:
     """Run a command in its box: its exit status, what it was refused, and a note on untrusted settings or strace."""
     from workbench.confinement import traces
-    from workbench.confinement.refusals import found_in_output, of_hosts, untrusted_note
+    from workbench.confinement.refusals import found_in_output, of_hosts
 
     with TemporaryDirectory(prefix="workbench-trace-") as directory, boxed.way_out() as gate:
         output = Path(directory) / "trace"
@@ -204,8 +204,17 @@ def _find_refusals(
     if code or not traced:
         refusals += found_in_output(lines.lines, boxed.box, boxed.path)
     refusals = list(dict.fromkeys(refusals))
-    notes = [untrusted_note(refusals, boxed.box), traces.INSTALL if traced and not tracer else ""]
+    notes = [unused_settings(boxed.box) if code or refusals else "", traces.INSTALL if traced and not tracer else ""]
     return code, refusals, " ".join(filter(None, notes))
+
+
+def unused_settings(box: Box) -> str:
+    """A sentence about the settings of the project that its commands go without, because they are not trusted."""
+    from workbench.rules.workplace import KEYS
+    from workbench.state.settings_file import NOT_TRUSTED
+
+    names = [name for name in box.untrusted if name in KEYS or name.startswith("confinement")]
+    return NOT_TRUSTED.format(names=" and ".join(names)) if names else ""
 
 
 def _run_boxed(boxed: BoxedDirectory, argv: Sequence[str], gate: Gate, *, to_stderr: bool) -> tuple[int, TellingLines]:
