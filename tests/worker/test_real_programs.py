@@ -178,6 +178,8 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
                 for way, task_id in tasks.items()
             }
             calls = (await call("list_tool_calls"))["calls"]
+            costs = (await call("list_costs", by="attempt"))["costs"]
+            transcript = (await call("get_transcript", task_id=tasks["exit"]))["messages"]
             messages = [line["message"] for line in (await call("get_task_logs", task_id=tasks["own"]))["lines"]]
             log = "".join(Path(log).read_text() for log in logs)
     result = {"late": "late", "early": "early", "own": "own", "exit": "by its exit", "never": None}
@@ -207,6 +209,13 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
     assert answer.endswith(f"{MASK} is the key.")
     assert KEY not in log
     assert "wba_" not in log + "".join(messages)
+    asked = [path for path, _ in model.requests if "count" not in path]
+    booked = [sum(row[what] for row in costs) for what in ("requests", "input_tokens", "output_tokens")]
+    assert booked == [len(asked)] * 3, "each answer of the model is of one token, and to one"
+    parts = [part for one in transcript if one["role"] == "assistant" for part in one["parts"]]
+    made = [json.dumps(part["arguments"]) for part in parts if "tool_call" in part]
+    assert ["exit > exit.txt" in made[0], "by its exit" in made[1], len(made)] == [True, True, 2]
+    assert parts[-1] == {"text": "All is done."}
     check_what_the_model_was_told(model, name)
 
 
