@@ -45,6 +45,7 @@ from workbench.services.spawning.request import (
     check_profile,
     environment_of,
 )
+from workbench.services.worktrees.places import told_pointers
 from workbench.store.base import Reader, Row, Tx
 
 SPAWN = "spawn"
@@ -55,7 +56,8 @@ class Spawned(Wire):
     """A spawned agent, which runs or is `queued`, and works once its registration is approved.
 
     `approval_id` is the approval that decides it, null if it is admitted; get_approval with wait_seconds waits for it.
-    `unused`: what of its definition its profile does not use. `opens`: what its workplace opens to its commands.
+    `unused`: what of its definition its profile does not use, and files that its worktree lacks. `opens`: what its
+    workplace opens to its commands.
     """
 
     agent_id: str
@@ -239,6 +241,6 @@ async def _describe(
         log=str(processes.log_of(ctx, agent["id"])),
         confinement=confinement_of(ctx.settings),
         definition_id=agent["definition_id"],
-        unused=[*unused_paths(ctx.settings), *unused],
+        unused=[*unused_paths(ctx.settings), *unused, *await told_pointers(ctx, agent["assigned_worktree"])],
         models=await provider_keys.described(ctx, agent["id"]),
     )
