@@ -133,6 +133,7 @@ GEMINI = {
 
 @pytest.mark.node
 @pytest.mark.long
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["gemini", "opencode"])
 async def test_a_real_agent_does_a_task_and_tells_when_its_key_is_refused(
     run: Runner, name: str, monkeypatch: pytest.MonkeyPatch

@@ -183,8 +183,8 @@ def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
 
 
 def secrets_of(worker: Worker) -> Iterator[str]:
-    """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables and in
-    the files that it gets from the person's home.
+    """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables, in the
+    files that it gets from the person's home, and in those of its worktree that git ignores.
 
     Raises:
         OSError: a file cannot be read.
@@ -192,6 +192,7 @@ def secrets_of(worker: Worker) -> Iterator[str]:
     config = worker.config
     yield from (token for token in (config.token, worker.token, worker.model_token) if token)
     yield from config.definition.secrets if config.definition else ()
+    yield from config.included_secrets
     yield from person.secrets(config.profile, config.environment, config.secret_variables, worker.models)
 
 

@@ -17,14 +17,14 @@ from workbench.rules.secrets.forms import MASK, is_opaque
 
 DEPTH = 3
 """How often a text may be escaped: JSON in JSON in a URL."""
-PIECE = 20
+PIECE = 16
 """Characters of a part of a secret that is secret, too."""
 SHORTEST_ENCODED = 8
 """Characters of a value whose encoded forms are searched for."""
-_GRAM = 8
+_GRAM = 5
 _OF_FORMS, _OF_TEXTS = 4, 3
 """The `_GRAM` characters at each fourth place of forms are known, and looked up at each third of texts. A part of
-`PIECE` characters has 13 such places, of which one is both, as four and three have no divisor in common."""
+`PIECE` characters has 12 such places, of which one is both, as four and three have no divisor in common."""
 _SAME = 4
 """Places of the same characters that are remembered."""
 _ESCAPE = re.compile(
