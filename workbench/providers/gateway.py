@@ -104,8 +104,10 @@ class GatewayState:
         """The turns of the requests with a key, of all agents together."""
         return self.turns.setdefault(fingerprint(key), KeyTurns())
 
-    def forget_limits(self) -> None:
-        """Let the requests with all keys through: a limit that still holds is told again by the next one."""
+    def begin_anew(self) -> None:
+        """Read the keys of all agents again, which the person may have changed, and let the requests with all keys
+        through: a limit that still holds is told again by the next one."""
+        self.keys.clear()
         for turns in self.turns.values():
             turns.until = None
 

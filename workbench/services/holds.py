@@ -121,7 +121,7 @@ async def end_hold(
         release(tx, scope)
 
     await ctx.write(change)
-    ctx.gateway.forget_limits()
+    ctx.gateway.begin_anew()
     return EndedHold(scope=scope)
 
 

@@ -38,6 +38,7 @@ VIEWS = (
     "turns",
     "model_requests",
     "spending",
+    "transcripts",
     "processes",
     "process_samples",
     "sessions",
