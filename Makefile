@@ -18,7 +18,7 @@ PRETTIER = $(and $(shell command -v node),$(wildcard node_modules/.bin/prettier)
 unexport PYTHONDONTWRITEBYTECODE # compiling the tests takes each process longer than collecting them
 CHEAP := not browser and not chaos and not postgres and not node and not long
 
-.PHONY: demo test test-all lab lint format bench mutants docs notebooks pictures soak clean help
+.PHONY: demo test test-all lab lint format bench mutants docs notebooks pictures soak suites clean help
 
 help:
 	@echo "make demo       run the quickstart headless (REPO=… PLAN=… WORKERS=… JSON=1)"
@@ -33,6 +33,7 @@ help:
 	@echo "make pictures   make the pictures of the documents in Chromium"
 	@echo "make format     format all code"
 	@echo "make soak       run the soak tests"
+	@echo "make suites     compare test suites of public projects outside and in a box (ONLY=joblib for one)"
 	@echo "make clean      remove .venv and build output"
 
 $(VENV)/bin/python:
@@ -106,6 +107,9 @@ pictures: $(VENV)/.test
 
 soak: $(VENV)/.test
 	WORKBENCH_SOAK=1 $(BIN)/python -m pytest -m "chaos or hypothesis or long" --timeout=3600
+
+suites: $(VENV)/.test
+	$(BIN)/python -m tests.suites $(ONLY)
 
 clean:
 	rm -rf $(VENV) demo-output build dist mutants

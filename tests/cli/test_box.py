@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,27 @@ def test_without_strace_an_explanation_says_how_to_find_all(
     explained = run("box", "explain", "--", "cat", str(data))
     assert f"{data} cannot be read" in explained.err
     assert "apt install strace" in explained.err
+
+
+def test_a_worktree_is_set_up_before_the_first_command_that_a_person_runs_there(
+    run: Type, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worktree(run)
+    monkeypatch.setenv("WORKBENCH_SETUP", "echo ready >> set.up; echo prepared")
+    assert run("worktrees", "run", "lab", "--", "cat", "set.up").status == 0
+    checked = run("box", "check", "lab", "--", "cat", "set.up")
+    assert (checked.status, checked.out) == (0, "ready\n"), checked.err
+    assert run("box", "check", "--", "cat", "set.up").out == "ready\n", "so are the files of HEAD"
+    assert (repository / ".aiswarm" / "logs" / "setup-lab.log").read_text() == "prepared\n"
+    for setup, seconds, reason in (
+        ("echo broken; exit 3", "60", "ended with status 3: broken"),
+        ("sleep 60", "1", "1 s"),
+    ):
+        monkeypatch.setenv("WORKBENCH_SETUP", setup)
+        monkeypatch.setenv("WORKBENCH_SETUP_SECONDS", seconds)
+        failed = run("worktrees", "run", "lab", "--", "echo", "run")
+        assert re.search(rf"\nSETUP_FAILED: .*{reason}", failed.err)
+        assert "run" not in failed.out
 
 
 def test_the_command_stands_behind_two_hyphens(run: Type) -> None:

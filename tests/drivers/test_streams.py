@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.drivers import PROGRAMS, ProgramStream, ProgramUsage, codex
+from workbench.drivers import DRIVERS, ProgramStream, ProgramUsage, codex
 from workbench.drivers.stream import NOTE_LIMIT, VALUE_LIMIT, Note, ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
 
@@ -45,7 +45,7 @@ def failed(text: str, **more: Any) -> dict[str, Any]:
 
 def stream(program: str) -> ProgramStream:
     """A stream of a program at a fixed time."""
-    return PROGRAMS[program].stream(servers=("workbench", "wb"), clock=lambda: NOW)
+    return DRIVERS[program].stream(servers=("workbench", "wb"), clock=lambda: NOW)
 
 
 def heard(of: ProgramStream, lines: Sequence[Any]) -> list[Any]:

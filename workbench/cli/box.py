@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from workbench.rules.integration import OPEN, not_now
 if TYPE_CHECKING:
     from workbench.confinement import Box
     from workbench.confinement.gate import Gate
-    from workbench.confinement.refusals import Refusal, TellingLines
+    from workbench.confinement.refusals import Refusal
     from workbench.confinement.told import Translation
     from workbench.git import Repository
     from workbench.services.worktrees.places import WorktreeLocation
@@ -117,7 +119,40 @@ def boxed_directory(client: OperatorClient, name: str | None) -> Iterator[BoxedD
         box = box_of(settings, repository, place)
         environment = box.environment(os.environ)
         environment = preceded(environment, own_path(box, settings.project, place.path, environment))
-        yield BoxedDirectory(place.path, box, environment)
+        boxed = BoxedDirectory(place.path, box, environment)
+        _set_up(settings, place.name, boxed)
+        yield boxed
+
+
+def _set_up(settings: Settings, name: str, boxed: BoxedDirectory) -> None:
+    """Run the set-up of the workplace, if the worktree is not ready.
+
+    Raises:
+        Unavailable: ``SETUP_FAILED``.
+    """
+    from workbench.confinement.refusals import explanation
+    from workbench.rules.secrets.mask import Mask
+    from workbench.services.processes.workplaces import of_settings, secrets_of
+    from workbench.services.worktrees.kept_work import writer_lock
+    from workbench.worker.preparation import due_setup, record_setup, setup_failed, setup_log
+
+    workplace, record, log = of_settings(settings), settings.setups / name, settings.logs / f"setup-{name}.log"
+    if not due_setup(workplace.setup, record, boxed.path):
+        return
+    with writer_lock(settings, name).held() as is_held:
+        if not is_held:  # an agent works there, and has set it up
+            return
+        click.echo(f"The worktree is set up first, by {inert(workplace.setup)}", err=True)
+        mask = Mask(set(secrets_of(workplace, dict(boxed.box.variables))))
+        with boxed.way_out() as gate, setup_log(log, mask, boxed.box.translation) as output:
+            argv = boxed.box.argv(["/bin/sh", "-c", workplace.setup], guarded=True, way_out=gate.way_out)
+            code = _run_boxed(boxed, argv, gate, output.add, to_stderr=True, seconds=workplace.setup_seconds)
+        if code and (refusals := explanation(output.telling.lines, boxed.box, boxed.path, gate.refused)):
+            click.echo(inert(refusals), err=True)
+        if code or code is None:
+            ending = f"it ended with status {code}" if code else f"it took longer than {workplace.setup_seconds:g} s"
+            raise setup_failed(ending, output.last if code else "", log)
+        record_setup(workplace.setup, record, boxed.path)
 
 
 def _place(client: OperatorClient, repository: Repository, name: str) -> WorktreeLocation:
@@ -138,10 +173,11 @@ def _place(client: OperatorClient, repository: Repository, name: str) -> Worktre
 
 @contextmanager
 def _at_head(settings: Settings, repository: Repository) -> Iterator[WorktreeLocation]:
-    from workbench.services.worktrees.places import WorktreeLocation, add_files, gates_held
+    from workbench.services.processes.workplaces import of_settings
+    from workbench.services.worktrees.places import WorktreeLocation, add_files, find_included, gates_held
     from workbench.system.tree_removal import remove_tree
 
-    place = WorktreeLocation.of_gates(settings, NO_APPROVAL)
+    place = WorktreeLocation.of_trial(settings, str(NO_APPROVAL))
 
     def remove() -> None:
         with repository.lock():
@@ -154,8 +190,9 @@ def _at_head(settings: Settings, repository: Repository) -> Iterator[WorktreeLoc
             raise Conflict("BOX_CHECK_RUNNING", "Another command is checked at HEAD. Name a worktree, or try again.")
         try:
             remove()
+            files = find_included(settings, repository, of_settings(settings))
             with repository.lock():
-                add_files(settings, repository, place, None, "HEAD")
+                add_files(settings, repository, place, None, "HEAD", include=files)
             yield place
         finally:
             remove()
@@ -190,45 +227,56 @@ def _find_refusals(
 ) -> tuple[int, list[Refusal], str]:
     """Run a command in its box: its exit status, what it was refused, and a note on untrusted settings or strace."""
     from workbench.confinement import traces
-    from workbench.confinement.refusals import found_in_output, of_hosts, untrusted_note
+    from workbench.confinement.refusals import TellingLines, found_in_output, of_hosts, untrusted_note
 
     with TemporaryDirectory(prefix="workbench-trace-") as directory, boxed.way_out() as gate:
         output = Path(directory) / "trace"
         tracer = traces.tracer(output) if traced else []
         argv = [*tracer, *boxed.box.argv(words, guarded=True, way_out=gate.way_out)]
-        code, lines = _run_boxed(boxed, argv, gate, to_stderr=to_stderr)
+        telling = TellingLines()
+        code = _run_boxed(boxed, argv, gate, telling.add, to_stderr=to_stderr) or 0
         refusals = of_hosts(gate.refused)
         if output.exists():
             with output.open(encoding="utf-8", errors="surrogateescape") as trace:
                 refusals += traces.found_in_trace(trace, boxed.box, boxed.path)
     if code or not traced:
-        refusals += found_in_output(lines.lines, boxed.box, boxed.path)
+        refusals += found_in_output(telling.lines, boxed.box, boxed.path)
     refusals = list(dict.fromkeys(refusals))
     notes = [untrusted_note(refusals, boxed.box), traces.INSTALL if traced and not tracer else ""]
     return code, refusals, " ".join(filter(None, notes))
 
 
-def _run_boxed(boxed: BoxedDirectory, argv: Sequence[str], gate: Gate, *, to_stderr: bool) -> tuple[int, TellingLines]:
-    """Run a command, pass on its output, and keep the lines that may tell of a refusal."""
-    from workbench.confinement.refusals import TellingLines
+def _run_boxed(
+    boxed: BoxedDirectory,
+    argv: Sequence[str],
+    gate: Gate,
+    on_line: Callable[[str], None],
+    *,
+    to_stderr: bool,
+    seconds: float | None = None,
+) -> int | None:
+    """Run a command, and pass on its output, also its lines to `on_line`; its status.
 
-    telling, pipe = TellingLines(), subprocess.PIPE
+    Args:
+        seconds: how long it may take; if it takes longer it is ended, and there is no status.
+    """
+    pipe = subprocess.PIPE
     environment = {**boxed.environment, **gate.environment}
     with subprocess.Popen(
         argv, cwd=boxed.path, env=environment, stdout=pipe, stderr=pipe, pass_fds=gate.pass_fds
     ) as process:
         targets = ((process.stdout, sys.stderr if to_stderr else sys.stdout), (process.stderr, sys.stderr))
         readers = [
-            threading.Thread(target=_pass_on, args=(stream, target, boxed.box.translation, telling.add))
+            threading.Thread(target=_pass_on, args=(stream, target, boxed.box.translation, on_line))
             for stream, target in targets
             if stream is not None
         ]
         for reader in readers:
             reader.start()
-        code = _wait_for(process)
+        code = _wait_for(process, seconds)
         for reader in readers:
             reader.join()
-    return code if code >= 0 else 128 - code, telling
+    return code if code is None or code >= 0 else 128 - code
 
 
 def _pass_on(source: IO[bytes], target: TextIO, translation: Translation, on_line: Callable[[str], None]) -> None:
@@ -244,7 +292,8 @@ def _pass_on(source: IO[bytes], target: TextIO, translation: Translation, on_lin
         for whole in lines:
             on_line(whole)
     _write(target, told.flush())
-    on_line(line)
+    if line:
+        on_line(line)
 
 
 def _write(target: TextIO, text: str) -> None:
@@ -253,8 +302,14 @@ def _write(target: TextIO, text: str) -> None:
         target.flush()
 
 
-def _wait_for(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a command has ended. The command itself handles an interrupt from the terminal."""
+def _wait_for(process: subprocess.Popen[bytes], seconds: float | None) -> int | None:
+    """Wait until a command has ended; None: it took too long. It handles an interrupt from the terminal itself."""
+    is_late, deadline = False, math.inf if seconds is None else time.monotonic() + seconds
     while True:
         with suppress(KeyboardInterrupt):
-            return process.wait()
+            try:
+                code = process.wait(None if is_late or seconds is None else max(0.0, deadline - time.monotonic()))
+                return None if is_late else code
+            except subprocess.TimeoutExpired:
+                is_late = True
+                process.terminate()

@@ -14,7 +14,7 @@ import click
 
 from workbench.cli.client import OperatorClient
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, PartialFailure, Shown, Text, pass_client
+from workbench.cli.output import Note, PartialFailure, Shown, Text, confirmed, pass_client
 from workbench.errors import BadInput
 from workbench.present.inert import inert
 from workbench.rules.models.upstream import PROVIDERS
@@ -33,8 +33,9 @@ def keys() -> None:
 @click.option("--from", "reference", metavar="REFERENCE", help="Where it is: env://, file://, op://, keyring://.")
 @click.option("--base-url", default="", metavar="URL", help="The provider's address, if it is not the usual one.")
 @click.option("--untried", is_flag=True, help="Keep it without a request to the provider.")
+@click.option("--yes", is_flag=True, help="Do not ask whether it may be sent without encryption.")
 @pass_client
-def add(client: OperatorClient, provider: str, reference: str | None, base_url: str, untried: bool) -> Shown:
+def add(client: OperatorClient, provider: str, reference: str | None, base_url: str, untried: bool, yes: bool) -> Shown:
     """Keep the key of a provider, after one request with it.
 
     It is asked for without showing it, and kept in the system's keyring, or else in a file that only you can read.
@@ -42,12 +43,16 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     from workbench.definition_files import model_keys
     from workbench.definition_files.secret_sources import resolve
     from workbench.rules.definitions.secrets.references import parse
+    from workbench.rules.hosts import is_exposed
     from workbench.rules.models.upstream import ProviderKey, base_in
     from workbench.system.loop_thread import run_alone
 
-    if base_url and not base_url.startswith(("http://", "https://")):
-        raise BadInput("BAD_URL", "The address begins with http:// or https://.")
     about = PROVIDERS[provider]
+    base = base_url or base_in(about, os.environ) or about.default_base
+    if not base.startswith(("http://", "https://")):
+        raise BadInput("BAD_URL", f"The address {base} does not begin with http:// or https://. Nothing was kept.")
+    if is_exposed(base):
+        confirmed(f"{base} is not encrypted: the key, and all that agents send, can be read on the way there.", yes)
     place = parse(reference) if reference else None
     if reference and place is None:
         raise BadInput("BAD_REFERENCE", "Give env://NAME, file://PATH, op://… or keyring://….")
@@ -57,7 +62,6 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
         value = click.prompt(f"Key of {about.name}", hide_input=True, err=True).strip()
     if not value or not value.isascii() or not value.isprintable():
         raise BadInput("BAD_KEY", "A key is one line of letters, digits and signs. Nothing was kept.")
-    base = base_url or base_in(about, os.environ) or about.default_base
     said = "It was not tried."
     if not untried:
         trial = run_alone(

@@ -25,6 +25,8 @@ GUARD_SECONDS = 3
 SHM_BYTES = 1 << 30
 """How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
 _SHM = Path("/dev/shm")
+_MOST_EMPTY = 1_000
+"""How many directories without files a mount point may have: each is one of a mount below."""
 CONNECTIONS = 200
 """How many connections a command has by its gate at a time, unless the box says otherwise."""
 
@@ -152,10 +154,7 @@ class Box:
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [
-            sys.executable,
-            "-I",
-            "-S",
-            str(compiled.launcher()),
+            *compiled.launcher(),
             *guard,
             *self._orders(limits or BoxLimits(), way_out),
             "--",
@@ -169,8 +168,9 @@ class Box:
     def _orders(self, limits: BoxLimits, way_out: WayOut) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
-        yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
-        yield from (f"link={self._own_worktree / name}:{source}" for name, source in self._links.items())
+        links = {self._site / name: place for name, place in surroundings.package().items()}
+        links |= {self._own_worktree / name: source for name, source in self._links.items()}
+        yield from (f"link={len(str(link))}:{link}:{target}" for link, target in links.items())
         if self.enforce:
             yield from self._confinement_orders(way_out)
 
@@ -253,18 +253,32 @@ class Box:
             return ()
         # Not the worktree by its other path, if that is within the project: programs would find its files twice.
         double = self.worktree if self.stands and self._own_worktree.is_relative_to(self._own_project) else None
-        own = [Mount(path, path, True) for path in self._writable_paths() if path != double]
+        own = [Mount(path, at, True) for path in self._writable_paths() if path != double for at in self._names(path)]
         covered = ([self._own_project] if self.stands else []) + [_SHM]
         named = {mount.source for mount in self.mounts}
         read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in (*named, double)]
         own += [Mount(path, path) for path in read if self._is_free(path)]
         return tuple(sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts)))
 
+    def _names(self, path: Path) -> Iterator[Path]:
+        """The path itself, and those by which it is below a mount, so that it can be written there, too."""
+        yield path
+        around = (mount for mount in self.mounts if mount.source in path.parents)
+        yield from (mount.at / path.relative_to(mount.source) for mount in around if mount.at != mount.source)
+
     def _is_free(self, path: Path) -> bool:
         """Whether nothing of the worktree's own is at a path of the project."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
-        return self._is_state(path) or not _taken(self._own_worktree, self._relative(path))
+        if self._is_state(path):
+            return True
+        name = self._relative(path)
+        return (self.stands and self._has_link(name, path)) or not _taken(self._own_worktree, name)
+
+    def _has_link(self, name: Path, target: Path) -> bool:
+        """Whether the worktree has at a relative path a link to exactly this, as a box without mounts makes it."""
+        place = self._own_worktree / name
+        return place.is_symlink() and place.readlink() == target and place.parent.resolve() == place.parent
 
     def _is_state(self, path: Path) -> bool:
         return self.state is not None and path.is_relative_to(self.state)
@@ -300,9 +314,17 @@ class Box:
         return {self._relative(mount.at): mount.source for mount in within}
 
     def _is_linked(self, mount: Mount) -> bool:
-        source = self._links.get(self._relative(mount.at))
-        place = self._own_worktree / self._relative(mount.at)
-        return source is not None and place.is_symlink() and place.readlink() == source
+        name = self._relative(mount.at)
+        return name in self._links and self._has_link(name, mount.source)
+
+    def _with_links(self) -> Self:
+        """The box without mounts in place of links that the worktree has to the same: what these lead to is there."""
+        if not self.stands:
+            return self
+        within = [mount for mount in self.mounts if mount.at.is_relative_to(self._own_project)]
+        linked = {mount for mount in within if self._has_link(self._relative(mount.at), mount.source)}
+        kept = (Mount(mount.source, mount.source) if mount in linked else mount for mount in self.mounts)
+        return replace(self, mounts=tuple(kept))
 
     @property
     def mount_points(self) -> tuple[str, ...]:
@@ -486,9 +508,9 @@ def _is_below(path: Path, places: Iterable[Path]) -> bool:
 
 
 def _taken(worktree: Path, name: Path) -> bool:
-    """Whether a worktree has at a relative path anything but an empty directory or an empty file.
+    """Whether a worktree has at a relative path anything but an empty file, or directories without any file.
 
-    A link on the way counts: a worker may have put it there.
+    A link on the way counts: a worker may have put it there. So do very many directories.
     """
     place = worktree
     for part in name.parts:
@@ -497,7 +519,10 @@ def _taken(worktree: Path, name: Path) -> bool:
             return True
         if not place.is_dir():
             return os.path.lexists(place) and (place != worktree / name or place.stat().st_size > 0)
-    return any(place.iterdir())
+    for number, (top, names, files) in enumerate(os.walk(place)):
+        if files or number == _MOST_EMPTY or any((Path(top) / name).is_symlink() for name in names):
+            return True
+    return False
 
 
 def box_for_worktree(
@@ -559,7 +584,7 @@ def box_for_worktree(
         programs=tuple(programs),
         variables=tuple(variables.items()),
         namespaces=abilities().namespaces if namespaces is None else namespaces,
-    )
+    )._with_links()
     box.require_free()
     return box
 

@@ -113,14 +113,22 @@ def home(repository: Plumbing, name: str) -> Plumbing | None:
 
 def homes(repository: Plumbing) -> Iterator[Path]:
     """The git directories of all submodules that the person's git keeps, at any depth."""
-    waiting = [directory / MODULES for directory in dict.fromkeys((repository.own_dir, repository.git_dir))]
+    waiting = list(dict.fromkeys((repository.own_dir, repository.git_dir)))
+    while waiting:
+        for place in kept_in(waiting.pop()):
+            yield place
+            waiting.append(place)
+
+
+def kept_in(git_dir: Path) -> Iterator[Path]:
+    """The git directories of submodules that one repository keeps; not those that these keep in turn."""
+    waiting = [git_dir / MODULES]
     while waiting:
         place = waiting.pop()
         if place.is_symlink() or not place.is_dir():
             continue
         if _is_repository(place):
             yield place
-            waiting.append(place / MODULES)
         else:
             waiting.extend(place.iterdir())
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Self
+from urllib.parse import urlsplit
 
 from workbench.errors import BadInput
 
@@ -338,6 +339,16 @@ def _name(host: str, written: str) -> str:
 def _bad(text: str, why: str, more: str = "") -> BadInput:
     message = f"“{text}” is no pattern of hosts: {why}. {_EXAMPLES}"
     return BadInput("BAD_HOST_PATTERN", " ".join(filter(None, (message, more))), pattern=text)
+
+
+def is_exposed(url: str) -> bool:
+    """Whether what is sent to an address leaves this machine without encryption."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return parts.scheme == "http" and not (host == "localhost" or host.endswith(".localhost") or _is_loopback(host))
 
 
 def _is_loopback(host: str) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from workbench.confinement.starter import Starter
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, CommitIdentity, Repository, unverified
 from workbench.process import inherited_mark
@@ -113,8 +114,9 @@ class WorkerCheckout:
 
     def _run_in_box(self, work: Callable[[Checkout], T]) -> T:
         unverified.require_sound(self._worktree.git_dir)
-        with scratch.directory(self._config.scratch, "git") as directory:
+        with scratch.directory(self._config.scratch, "git") as directory, Starter() as starter:
             box = replace(self._config.box, scratch=directory, connect=())
             environment, place = box.environment(os.environ) | inherited_mark(), self._worktree.path
             checkout = Checkout(place, self._worktree.git_dir, box.guarded, environment)
-            return work(replace(checkout, seen_at=box.inside(place.resolve()), told=box.told))
+            seen_at = box.inside(place.resolve())
+            return work(replace(checkout, seen_at=seen_at, told=box.told, start=starter.started))

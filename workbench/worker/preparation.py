@@ -13,12 +13,16 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from workbench.confinement import BoxLimits, environments, surroundings
 from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
+from workbench.confinement.told import Translation
+from workbench.errors import Unavailable
 from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.system import atomic_file
 from workbench.worker import command, scratch
@@ -34,6 +38,7 @@ LOCK_FILES = (
 """Files at the top of a worktree that say what a set-up installs."""
 _LARGEST_LOCK = 64 << 20
 _LOG_LIMIT = 16 << 20
+_LAST_LINE = 300
 _OPENING = "import os, sys\nfor path in sys.argv[1:]: os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))"
 _GPU_SECONDS = 30.0
 
@@ -87,49 +92,83 @@ def _refuse_without_gpu(config: WorkerConfig) -> AttemptOutcome | None:
     return AttemptOutcome(False, error=error, error_class="GPU_UNAVAILABLE", retryable=False)
 
 
+class SetupLog:
+    """The log of a set-up: its output without secrets, and with the paths of this side."""
+
+    def __init__(self, output: TextIO, mask: Mask, translation: Translation) -> None:
+        self._output = output
+        self._mask = LineMask(mask.text)
+        self._translation = translation
+        self._written = 0
+        self.telling = TellingLines()
+        self.last = ""
+        """Its last line that is not empty."""
+
+    def add(self, line: str) -> None:
+        """Write a line, unless the log has become too long."""
+        line = self._translation.text(self._mask(line))
+        self.telling.add(line)
+        self.last = line.strip()[:_LAST_LINE] or self.last
+        self._written += len(line)
+        if self._written < _LOG_LIMIT:
+            self._output.write(f"{line}\n")
+
+
+@contextmanager
+def setup_log(path: Path, mask: Mask, translation: Translation) -> Iterator[SetupLog]:
+    """Write the log of a set-up, in place of an earlier one. Blocks."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", errors="replace") as output:
+        path.chmod(0o600)
+        yield SetupLog(output, mask, translation)
+
+
+def due_setup(setup: str, record: Path, worktree: Path) -> bool:
+    """Whether a set-up has not run in a worktree, or its text or a lock file has changed since. Blocks."""
+    return bool(setup) and _read(record) != _key(setup, worktree)
+
+
+def record_setup(setup: str, record: Path, worktree: Path) -> None:
+    """Record that a worktree is ready. Blocks."""
+    record.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.replace(record, f"{_key(setup, worktree)}\n")
+
+
+def setup_failed(ending: str, last: str, log: Path) -> Unavailable:
+    """The error of a set-up: how it ended, and its last line."""
+    reason = f"{ending}: {last}" if last else ending
+    return Unavailable(
+        "SETUP_FAILED",
+        f"The set-up of the worktree failed: {reason}. Its output is in {log}. Nothing else was run; the work in the "
+        "worktree is as it was. Correct setup of the workplace, or raise setup_seconds; then try again.",
+        log=str(log),
+    )
+
+
 async def _set_up(worker: Worker) -> AttemptOutcome | None:
     config, preparation = worker.config, worker.config.preparation
     log, record, place = preparation.log, preparation.record, config.worktree
-    if not preparation.setup or log is None or record is None or place is None:
+    if log is None or record is None or place is None:
         return None
-    key = await asyncio.to_thread(_key, preparation.setup, place.path)
-    if await asyncio.to_thread(_read, record) == key:
+    if not await asyncio.to_thread(due_setup, preparation.setup, record, place.path):
         return None
     result, refusals, last = await _run(worker, preparation, log, place.path)
     if result.status == 0 and result.exceeded is None:
-        await asyncio.to_thread(_write, record, await asyncio.to_thread(_key, preparation.setup, place.path))
+        await asyncio.to_thread(record_setup, preparation.setup, record, place.path)
         return None
-    ending = result.exceeded or f"it ended with status {result.status}" + (f": {last}" if last else "")
-    error = (
-        f"SETUP_FAILED: The set-up of the worktree failed: {ending}. Its output is in {log}. The task was not run; the "
-        "work in the worktree is as it was. Correct setup of the workplace, or raise setup_seconds; then retry it."
-    )
-    lines = "\n".join(filter(None, (error, refusals)))
-    return AttemptOutcome(False, error=lines, error_class="SETUP_FAILED", retryable=False)
+    ending = result.exceeded or f"it ended with status {result.status}"
+    error = setup_failed(ending, "" if result.exceeded else last, log)
+    lines = "\n".join(filter(None, (str(error), refusals)))
+    return AttemptOutcome(False, error=lines, error_class=error.code, retryable=False)
 
 
 async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -> tuple[CommandResult, str, str]:
     """Run the set-up; how it ended, what its box may have refused, and its last line."""
     config = worker.config
-    mask, telling = LineMask(Mask(set(secrets_of(worker))).text), TellingLines()
-    translation = config.box.translation
-    last, written = "", 0
-    log.parent.mkdir(parents=True, exist_ok=True)
     with (
-        log.open("w", encoding="utf-8", errors="replace") as output,
+        setup_log(log, Mask(set(secrets_of(worker))), config.box.translation) as output,
         scratch.directory(config.scratch, "setup") as home,
     ):
-        log.chmod(0o600)
-
-        def keep(line: str) -> None:
-            nonlocal last, written
-            line = translation.text(mask(line))
-            telling.add(line)
-            last = line.strip() or last
-            written += len(line)
-            if written < _LOG_LIMIT:
-                output.write(f"{line}\n")
-
         box = replace(config.box, scratch=home)
         result = await command.run(
             WorkerCommand(
@@ -141,11 +180,11 @@ async def _run(worker: Worker, preparation: Preparation, log: Path, cwd: Path) -
                 stdin="",
                 limits=BoxLimits(wall_seconds=preparation.seconds),
             ),
-            keep,
+            output.add,
             grace=config.grace_seconds,
             adopts_orphans=worker.adopts_orphans,
         )
-        return result, explanation(telling.lines, box, cwd, result.refused), last[:300]
+        return result, explanation(output.telling.lines, box, cwd, result.refused), output.last
 
 
 def _key(setup: str, worktree: Path) -> str:
@@ -173,8 +212,3 @@ def _read(record: Path) -> str:
         return record.read_text("utf-8").strip()
     except OSError:
         return ""
-
-
-def _write(record: Path, key: str) -> None:
-    record.parent.mkdir(parents=True, exist_ok=True)
-    atomic_file.replace(record, f"{key}\n")

@@ -11,6 +11,7 @@ from tests import given
 from tests.conftest import Served
 from tests.shells.models.conftest import KEY, Box, key_at
 from tests.shells.models.upstream import Asked, head, says, streams, upstream
+from workbench.rules.secrets.forms import MASK
 
 pytestmark = pytest.mark.anyio
 
@@ -110,11 +111,23 @@ async def test_only_requests_to_models_are_passed_on(served: Served, box: Box) -
 
 
 async def test_what_a_provider_says_about_a_key_reaches_no_box(served: Served, box: Box) -> None:
+    async def in_pieces(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(head("text/event-stream"))
+        for piece in ('data: {"error": "not ', KEY[:9], KEY[9:], ', but sk-ant"}\n\ndata: sk-'):
+            writer.write(piece.encode())
+            await writer.drain()
+
     async with upstream(says({"error": f"Incorrect API key provided: {KEY}"}, "401 Unauthorized")) as model:
         client = await box(key_at(model))
         refused = await client.post(MESSAGES, json=ASK)
+        assert served.workbench.gateway.trial(key_at(model))[0] == "refused"
         model.script = says({"error": {"message": f"bad {KEY}"}}, "400 Bad Request", retry_after="3")
         bad = await client.post(MESSAGES, json=ASK)
+        escaped = "".join(f"\\u{ord(sign):04x}" for sign in KEY)
+        model.script = says(f'{{"error": "{escaped}"}}'.encode(), "404 Not Found", x_request_id=KEY)
+        hidden = await client.post(MESSAGES, json=ASK)
+        model.script = in_pieces
+        said = await client.post(MESSAGES, json=ASK)
     assert refused.json()["error"] == {
         "type": "authentication_error",
         "message": "KEY_REFUSED: Anthropic refuses the person's key, of the test (status 401). "
@@ -122,9 +135,9 @@ async def test_what_a_provider_says_about_a_key_reaches_no_box(served: Served, b
     }
     assert refused.headers["x-should-retry"] == "false"
     assert (bad.status_code, bad.headers["retry-after"]) == (400, "3")
-    assert KEY not in refused.text + bad.text
+    assert KEY not in refused.text + bad.text + str(hidden.json()) + str(hidden.headers)
     assert "bad" in bad.text
-    assert served.workbench.gateway.trial(key_at(model))[0] == "refused"
+    assert said.text == f'data: {{"error": "not {MASK}, but sk-ant"}}\n\ndata: sk-'
 
 
 async def test_a_redirect_is_never_followed_with_the_key(box: Box) -> None:

@@ -6,6 +6,7 @@ to the provider with the person's key. What is neither in `paths` nor in the lis
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -173,6 +174,17 @@ def returned_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 def sent_query(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The parts of a query that are passed on."""
     return [(name, value) for name, value in query if name in _QUERY]
+
+
+def is_streamed(provider: str, url: str, body: bytes) -> bool:
+    """Whether a request asks for its answer in events."""
+    if provider == "gemini":
+        return ":streamGenerateContent?" in url and "alt=sse" in url
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(asked, dict) and asked.get("stream") is True
 
 
 def token_in(headers: Mapping[str, str]) -> str | None:

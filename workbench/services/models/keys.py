@@ -69,8 +69,6 @@ async def try_keys(ctx: Ctx, keys: Iterable[ProviderKey], seconds: float) -> Non
     async def attempt(key: ProviderKey) -> None:
         trial = await model_keys.try_key(key, seconds)
         ctx.gateway.note(key, trial.state, trial.detail)
-        if trial.state == "accepted":  # what limited it may have passed before its time
-            ctx.gateway.turns_of(key).until = None
 
     await asyncio.gather(*map(attempt, keys))
 

@@ -116,7 +116,9 @@ class AttemptTranscript(Wire):
 async def get_transcript(
     ctx: Ctx,
     task_id: TaskId,
-    attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt; default: the last one that asked.")] = None,
+    attempt: Annotated[
+        Int64 | None, Field(ge=1, description="The attempt; default: that of `after`, or the last.")
+    ] = None,
     containing: Annotated[str, Field(max_length=1_000, description="Only messages that contain this text.")] = "",
     after: Annotated[Int64, Field(ge=0, description="Only messages after this id.")] = 0,
     before: Annotated[Int64 | None, Field(ge=1, description="The last messages before this id instead.")] = None,

@@ -1,6 +1,8 @@
 -- part: of_attempt
+-- Without an attempt, that of the message to go on from, else the last one: it may change between two pages.
 SELECT id, attempt, chain, node, at, role, content FROM transcript
 WHERE task_id = :task_id AND attempt = COALESCE(CAST(:attempt AS {{big}}),
+    (SELECT attempt FROM transcript WHERE task_id = :task_id AND id = :id),
     (SELECT MAX(attempt) FROM transcript WHERE task_id = :task_id))
 
 -- name: size

@@ -21,6 +21,7 @@ from workbench.services.processes.sandbox import has_own_files
 from workbench.services.spawning.definition import snapshot_of
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.services.spawning.workplace import WorkplaceLevels, check_usable, levels_of, resolve
+from workbench.services.worktrees.places import told_pointers
 from workbench.store.base import Reader, Row
 from workbench.trust.withheld import INCLUDED, set_but_not_trusted, withheld
 
@@ -39,8 +40,9 @@ class WorkplaceKey(Wire):
 class WorkplaceInfo(Wire):
     """What commands find and reach.
 
-    `problems` are the reasons why an agent could not be started with it now, and the keys that are not used because
-    they are not trusted. `mounts` says whether the worktree stands at the project's path.
+    `problems` are the reasons why an agent could not be started with it now, the keys that are not used because they
+    are not trusted, and files of Git LFS whose contents the worktree lacks. `mounts`: the worktree stands at the
+    project's path.
     """
 
     keys: list[WorkplaceKey]
@@ -82,6 +84,7 @@ async def get_workplace(
             *await asyncio.to_thread(_withheld, ctx.settings.project),
             *workplace.warnings,
             *await asyncio.to_thread(_problems, ctx, workplace),
+            *await told_pointers(ctx, levels.worktree),
         ],
     )
 

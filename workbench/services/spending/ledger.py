@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Refused
+from workbench.errors import BadInput, NotFound, Refused
 from workbench.model import SECOND, Int64, Level, Micros, Wire
-from workbench.ops import Columns, Command, Ctx, Ok, op
+from workbench.ops import Caller, Columns, Command, Ctx, Ok, op
 from workbench.rules.models import prices
 from workbench.rules.models.prices import Prices
 from workbench.rules.models.usage import ModelUsage
@@ -131,7 +131,9 @@ async def report_usage(
     provider: Annotated[str | None, Field(max_length=100, description="The provider's id.")] = None,
     task_id: Annotated[Int64 | None, Field(ge=1, description="The task that it was for.")] = None,
     attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt at the task.")] = None,
-    run_id: Annotated[Int64 | None, Field(ge=1, description="The run that it was for.")] = None,
+    run_id: Annotated[
+        Int64 | None, Field(ge=1, description="The run that it was for; null: the one of your session.")
+    ] = None,
     input_tokens: Annotated[Tokens, Field(description="Tokens read anew; cached ones are not among them.")] = None,
     cached_tokens: Annotated[Tokens, Field(description="Tokens read from the provider's cache.")] = None,
     cache_write_tokens: Annotated[Tokens, Field(description="Tokens written to its cache.")] = None,
@@ -142,12 +144,14 @@ async def report_usage(
     """Report a request to a model that you made yourself, not by way of this server.
 
     Raises:
-        Refused: ``FORBIDDEN``: the task, or the attempt at it, is another agent's.
+        Refused: ``FORBIDDEN``: the task, or the attempt at it, is another agent's. NotFound: ``RUN_NOT_FOUND``.
     """
     usage = ModelUsage(input_tokens, cached_tokens, cache_write_tokens, None, output_tokens, reasoning_tokens)
     own_task, own_attempt = ctx.caller.attempt or (task_id, attempt)
     if ctx.caller.attempt is None and own_task is not None:
         await ctx.read(partial(_check_attempted, ctx.caller.agent, own_task, own_attempt))
+    if run_id is not None:
+        await ctx.read(partial(_check_run, ctx.caller, run_id))
     spent = ModelSpending(
         at=ctx.store.now(),
         source="reported",
@@ -168,6 +172,13 @@ def _check_attempted(agent: str | None, task_id: int, attempt: int | None, tx: R
     """Refuse an agent that reports about a task that it never worked on."""
     if agent is not None and not tx.one(SQL.attempted, agent=agent, task_id=task_id, attempt=attempt):
         raise Refused("FORBIDDEN", f"You made no such attempt at task {task_id}. Name one of your own, or none.")
+
+
+def _check_run(caller: Caller, run_id: int, tx: Reader) -> None:
+    """Refuse a report about a run that the caller does not see."""
+    everything = int(caller.level is Level.OPERATOR)
+    if not tx.one(SQL.has_run, run_id=run_id, everything=everything, session=caller.session):
+        raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id} in your session. Report it without one.")
 
 
 class Cost(Wire):
@@ -210,7 +221,7 @@ class Costs(Wire):
 async def list_costs(
     ctx: Ctx,
     by: Annotated[
-        Literal["agent", "task", "attempt", "plan", "definition", "model", "provider", "day"],
+        Literal["agent", "task", "attempt", "plan", "definition", "session", "run", "model", "provider", "day"],
         Field(description="What is summed."),
     ] = "agent",
     days: Annotated[int, Field(ge=1, le=36_500, description="Of the last so many days.")] = 30,
@@ -219,8 +230,8 @@ async def list_costs(
     plan: Annotated[str | None, Field(max_length=200, description="Only of this plan.")] = None,
     limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many, those that asked last.")] = 1_000,
 ) -> Costs:
-    """List what requests to models used and cost, by agent, task, attempt, plan, definition, model, provider or day
-    (UTC)."""
+    """List what requests to models used and cost, by agent, task, attempt, plan, definition, session, run, model,
+    provider or day (UTC)."""
     await asyncio.to_thread(read_prices)  # a table that is wrong is said here, not found by costs that are missing
 
     def question(tx: Reader) -> Costs:
