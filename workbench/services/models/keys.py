@@ -59,6 +59,7 @@ async def check_model_keys(
 ) -> ModelKeys:
     """Try every key with one request to its provider, which lists its models and costs nothing."""
     await try_keys(ctx, (await person_keys(ctx)).values(), seconds)
+    ctx.gateway.keys.clear()
     return await _listed(ctx)
 
 
