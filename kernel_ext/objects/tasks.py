@@ -45,8 +45,11 @@ class Task(Row):
     error_message: str | None
     due: str | None
     overdue: bool
+    evidence: str | None
     description: str
     run: str | list[str] | None
+    check: Any
+    done_when: str | None
     context_ref: str | None
     metadata: dict[str, Any]
     dependencies: list[int]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import expect
 
 from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import Project, expect_fitting, expect_readable, resize, shot, view, wearing
+from tests.browser.desk_lab import expect_fitting, expect_readable, resize, shot, view, wearing
 from tests.browser.scenes import admitted
 from workbench.rules.failures import FailureKind
 from workbench.rules.models.usage import ModelUsage

@@ -24,12 +24,19 @@ from workbench.git.run import Running, Start, start_alone
 pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
 
 FACTS = """
-import os, resource, signal, sys
+import os, resource, signal, socket, sys
+def tried(action):
+    try:
+        return action()
+    except OSError as error:
+        return error
 own = f"/proc/{os.getpid()}"
+print(tried(lambda: open("/etc/shadow").read()), tried(lambda: os.listdir("/proc/1")), tried(lambda: socket.socket(1)))
+print(tried(lambda: os.listdir("/dev/shm")), tried(lambda: open(f"/dev/shm/{os.getpid()}", "x").close()))
 print(sorted(os.listdir(f"{own}/fd")), os.getcwd(), sorted(os.environ.items()), sys.stdin.read())
 print(os.getsid(0) == os.getpgid(0), signal.pthread_sigmask(0, ()), os.umask(0))
 print(resource.getrlimit(resource.RLIMIT_CORE), [os.access(path, os.W_OK) for path in ("/", "/tmp", ".")])
-print(*(line for line in open(f"{own}/status") if line.startswith(("Cap", "NoNewPrivs", "Seccomp", "Sig"))))
+print(*(line for line in open(f"{own}/status") if line.startswith(("Cap", "NoNew", "Seccomp", "SigBlk", "SigIgn"))))
 sys.exit("its last words")
 """
 STAYS = """

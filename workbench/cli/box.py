@@ -177,7 +177,7 @@ def _at_head(settings: Settings, repository: Repository) -> Iterator[WorktreeLoc
     from workbench.services.worktrees.places import WorktreeLocation, add_files, find_included, gates_held
     from workbench.system.tree_removal import remove_tree
 
-    place = WorktreeLocation.of_gates(settings, NO_APPROVAL)
+    place = WorktreeLocation.of_trial(settings, str(NO_APPROVAL))
 
     def remove() -> None:
         with repository.lock():

@@ -85,8 +85,9 @@ class Starter:
 
     def _end(self) -> None:
         if self._process is not None and self._requests is not None:
-            self._requests.close()
+            self._process.kill()  # not by closing the socket, of which a fork of this process may have a copy
             self._process.wait()
+            self._requests.close()
             self._process = self._requests = None
 
     @contextmanager
@@ -145,18 +146,21 @@ class Starter:
             self._end()
         if self._requests is None and not self._is_closed:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            nothing = subprocess.DEVNULL
             with theirs, uninterrupted.sigint_blocked():
-                self._process = subprocess.Popen(
-                    [*compiled.fork_server(), str(theirs.fileno())],
-                    cwd="/",
-                    env={},
-                    stdin=nothing,
-                    stdout=nothing,
-                    stderr=nothing,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
+                try:
+                    self._process = subprocess.Popen(
+                        [*compiled.fork_server(), str(theirs.fileno())],
+                        cwd="/",
+                        env={},
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        pass_fds=[theirs.fileno()],
+                        start_new_session=True,
+                    )
+                except OSError:
+                    ours.close()
+                    raise
             self._requests = ours
         return self._requests
 

@@ -132,7 +132,7 @@ def _merged(call: Call) -> dict[str, str]:
 
 
 def _task(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> TaskAccount:
-    state = StateCell.of(task["status"], task["blocked"])
+    state = StateCell.of(task["status"], task["blocked"], task["evidence"])
     status = TaskState(task["status"])
     return TaskAccount(task["id"], task["title"], status, state, task["worktree"], _outcome(call, task, merged))
 

@@ -175,6 +175,12 @@ class Checkout:
         self.return_submodules()
         return True
 
+    def restore(self, commit: str, paths: Sequence[str]) -> None:
+        """Give paths, and all that is below them, the content that they have at a commit; what is not there goes."""
+        self._git(
+            "restore", f"--source={commit}", "--staged", "--worktree", "--", *(f":(literal){path}" for path in paths)
+        )
+
     def return_submodules(self) -> None:
         """Put the submodules whose files are here at the links of the index; changes in them are discarded."""
         for commit, inner in self.submodules():

@@ -242,7 +242,8 @@ class Settings(ProjectPlaces, WorkplaceSettings):
         description="Shell commands that have to pass on the merged result, such as `pytest -q`: one per line, or a "
         "list in JSON or TOML. They run confined, in a temporary worktree.",
     )
-    gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
+    gate_seconds: float = Field(600.0, gt=0, description="How long one gate, or one check of a task, may take.")
+    max_checks: int = Field(2, ge=1, description="How many checks of tasks run at a time.")
     integration_fast_forward: bool = Field(
         False, description="Fast-forward the target branch where possible, instead of making a merge commit."
     )

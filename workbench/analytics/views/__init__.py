@@ -22,6 +22,7 @@ VIEWS = (
     "held_back",
     "tasks",
     "attempts",
+    "checks",
     "blocked",
     "waits",
     "dependencies",

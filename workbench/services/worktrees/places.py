@@ -62,20 +62,20 @@ class WorktreeLocation:
         return place if sandbox.has_own_files(settings) else replace(place, path=settings.outer_worktree(name))
 
     @classmethod
-    def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
-        """Where the gates of an integration run.
+    def of_trial(cls, settings: Settings, name: str) -> WorktreeLocation:
+        """Where the commands of a trial run; see `trials`.
 
         Raises:
             Unavailable: ``CONFINEMENT_UNAVAILABLE``.
         """
-        inner, outer = paths_of_gates(settings, approval_id)
+        inner, outer = paths_of_trial(settings, name)
         home, path = inner.parent, inner if sandbox.has_own_files(settings) else outer
-        return cls(f"gates-{approval_id}", path, home / "repository", home / "scratch")
+        return cls(f"trial-{name}", path, home / "repository", home / "scratch")
 
 
-def paths_of_gates(settings: Settings, approval_id: int) -> tuple[Path, Path]:
-    """Where the files for the gates of an integration may be: in the project, and outside of it."""
-    return settings.gates / str(approval_id) / "files", settings.outer_gates / str(approval_id) / "files"
+def paths_of_trial(settings: Settings, name: str) -> tuple[Path, Path]:
+    """Where the files of a trial may be: in the project, and outside of it."""
+    return settings.gates / name / "files", settings.outer_gates / name / "files"
 
 
 @contextmanager

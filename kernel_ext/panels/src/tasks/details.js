@@ -13,7 +13,7 @@ import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
 import { OPEN, TaskActions } from "./actions.js";
 import { TaskLog } from "./log.js";
-import { STATES, dueText } from "./outline.js";
+import { STATES, dueText, stateText } from "./outline.js";
 import { loadHighlighter } from "../link/assets.js";
 import { FileDiff } from "../lib/file_diff.js";
 
@@ -21,6 +21,8 @@ const MOST = 12;
 /** Artifacts that are no files, as rules/tasks/artifacts.py has them. */
 const NO_FILE = /^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i;
 const ON_FAILURE = { cancel: "this task is cancelled too", ignore: "this task goes on without it" };
+const DONE_WHEN = { changed: "its branch has changed", checked: "its check has passed", said: "its agent says so" };
+const CHECKING = new Set(["waiting", "running"]);
 const ATTEMPT_COLUMNS = ["#", "Agent", "Began", "Took", "Outcome"];
 /** Parts that are redrawn when what they show has changed, and their classes. */
 const PARTS = {
@@ -198,10 +200,11 @@ export class TaskDetails {
       h(
         "p",
         {},
-        h("span", { class: "wb-strong" }, STATES[state] ?? state),
+        h("span", { class: "wb-strong" }, stateText(state, task)),
         ...(waits.length ? [" · waits for ", ...this.links(waits)] : []),
         agent ? ` · ${OPEN.has(status) ? "held by" : "by"} ${agent}` : "",
         begun ? ` · ${progress} %` : "",
+        checking(this.task) ? " · being checked" : "",
         paused ? ` · next attempt after ${timeOfDay(pause)}` : "",
         dueText(task) && ` · ${dueText(task)}`,
       ),
@@ -272,6 +275,8 @@ export class TaskDetails {
       ["Not retried", task.no_retry.length && `after ${task.no_retry.join(", ")}`],
       ["If one fails", task.dependencies.length && ON_FAILURE[task.on_failure]],
       ["Command", command && h("code", {}, command)],
+      ["Checked by", task.check && h("code", {}, commandOf(task.check))],
+      ["Done when", task.done_when && DONE_WHEN[task.done_when]],
       ["Context", task.context_ref],
       ["Created", `${dateTime(task.created_at)} by ${task.created_by}`],
       ["Started", task.started_at && dateTime(task.started_at)],
@@ -307,6 +312,26 @@ export class TaskDetails {
   }
 }
 
+/** Whether the last attempt at a task is being checked. */
+function checking(task) {
+  return CHECKING.has(task?.attempts.at(-1)?.check?.state);
+}
+
+/** The command of a check. @param {string|string[]|{run: string|string[]}} check */
+function commandOf(check) {
+  const run = check.run ?? check;
+  return Array.isArray(run) ? run.join(" ") : run;
+}
+
+/** What is said of the check of an attempt, and what it wrote. */
+function checkOf(check) {
+  if (!check) return [];
+  const tries = check.tries > 1 ? ` after ${check.tries} runs` : "";
+  const commit = check.commit ? ` on ${check.commit.slice(0, 10)}` : "";
+  const metrics = Object.entries(check.metrics ?? {}).map(([name, value]) => ` · ${name} ${value}`);
+  return [`Check: ${check.state}${tries}${commit}${metrics.join("")}`, check.output && outputOf(check.output)];
+}
+
 /** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */
 function attemptRows(row, kept) {
   const { attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome } = row;
@@ -321,6 +346,7 @@ function attemptRows(row, kept) {
     row.waits_for,
     asked,
     row.problem,
+    ...checkOf(row.check),
     kept?.element,
   ].filter(Boolean);
   return [line, ...below.map(rowBelow)];
