@@ -6,15 +6,23 @@ import asyncio
 import json
 import sqlite3
 from contextlib import AsyncExitStack, closing
+from dataclasses import replace
+from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests import given
-from tests.conftest import Served
+from tests.conftest import Admit, Served
+from tests.services.processes.running import spawn
 from tests.shells.models.conftest import KEY, Box, key_at
 from tests.shells.models.upstream import Asked, head, says, streams, upstream
+from workbench.definition_files import model_keys
+from workbench.rules.models.upstream import PROVIDERS
 from workbench.rules.secrets.forms import MASK
+from workbench.services.agents.rows import require_agent
+from workbench.state.settings import Settings
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +149,31 @@ async def test_what_a_provider_says_about_a_key_reaches_no_box(served: Served, b
     assert KEY not in refused.text + bad.text + str(hidden.json()) + str(hidden.headers)
     assert "bad" in bad.text
     assert said.text == f'data: {{"error": "not {MASK}, but sk-ant"}}\n\ndata: sk-'
+
+
+async def test_the_next_request_uses_a_key_that_was_changed_and_none_that_was_removed(
+    served: Served, admit: Admit, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    (settings.home / "profiles").mkdir(parents=True)
+    (settings.home / "profiles" / "asks.yaml").write_text("summary: Asks.\npasses: [ANTHROPIC_API_KEY]\n")
+    trust(settings.project, withheld(settings.project))
+    (file := tmp_path / "key").write_text("first-key")
+    async with upstream(says({})) as model:
+        model_keys.keep_reference(PROVIDERS["anthropic"], f"file://{file}", model.url)
+        agent = await spawn(served, profile="asks")
+        row = await served.workbench.store.read_inline(lambda tx: require_agent(tx, agent["agent_id"]))
+        caller = replace((await admit("eve")).caller, agent=row["id"])
+        used = [(await served.workbench.provider_key(caller, "anthropic")).value]
+        file.write_text("second")
+        used.append((await served.workbench.provider_key(caller, "anthropic")).value)
+        model_keys.keep(PROVIDERS["anthropic"], "third-key", model.url)
+        used.append((await served.workbench.provider_key(caller, "anthropic")).value)
+        model_keys.forget(PROVIDERS["anthropic"])
+        gone = await given.refusal(served.workbench.provider_key(caller, "anthropic"))
+        await served.workbench.end_workers()
+    assert (used, gone.code) == (["first-key", "second", "third-key"], "KEY_GONE")
 
 
 async def test_a_redirect_is_never_followed_with_the_key(box: Box) -> None:
