@@ -42,6 +42,14 @@ def test_a_command_is_checked_without_a_worktree_on_the_files_of_head(run: Type,
     assert not list((repository / ".aiswarm" / "gates").glob("*")), "nothing is left of its worktree"
 
 
+def test_a_checked_command_tells_what_git_ignores_and_it_did_not_find(run: Type, repository: Path) -> None:
+    (repository / ".git" / "info" / "exclude").write_text("/data/\n")
+    (repository / "data").mkdir()
+    (repository / "data" / "runs.csv").write_text("1")
+    checked = run("box", "check", "--", "cat", "data/runs.csv")
+    assert "the project has data. The keys read and include of the workplace bring it in." in checked.err
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace here")
 def test_an_explained_command_need_not_print_its_refusals(run: Type, data: Path) -> None:
     explained = run("box", "explain", "--", "sh", "-c", f"cat {data} 2> /dev/null; exit 0")

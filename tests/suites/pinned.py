@@ -42,6 +42,7 @@ _ALL = (
         "04a134a5b087f2c5887f228aca155db50169b8cd9334dee6942c8e927e56081a",
         (),
         installed=".[test]",
+        arguments=("-o", "asyncio_default_fixture_loop_scope=function"),
     ),
     Suite(
         "click",
@@ -89,7 +90,7 @@ _ALL = (
         "flask",
         "3.1.3",
         "0ef0e52b8a9cd932855379197dd8f94047b359ca0a78695144304cb45f87c9eb",
-        ("pytest", "asgiref", "greenlet", "python-dotenv"),
+        ("pytest<9", "asgiref", "greenlet", "python-dotenv"),
     ),
     Suite(
         "pluggy",

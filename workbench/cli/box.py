@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ WORDS = f"{__name__}.words"
 NO_APPROVAL = 0
 """Where the files for a command at HEAD are: beside those of the gates of approvals, which are cleared as these are."""
 _CHUNK = 1 << 16
+LACKING_LINES = 20
+"""Of the output's last lines that say that something was not found, these are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class BoxedDirectory:
     path: Path
     box: Box
     environment: Mapping[str, str]
+    repository: Repository
 
     def way_out(self) -> AbstractContextManager[Gate]:
         """The gate of one command."""
@@ -119,7 +123,7 @@ def boxed_directory(client: OperatorClient, name: str | None) -> Iterator[BoxedD
         box = box_of(settings, repository, place)
         environment = box.environment(os.environ)
         environment = preceded(environment, own_path(box, settings.project, place.path, environment))
-        boxed = BoxedDirectory(place.path, box, environment)
+        boxed = BoxedDirectory(place.path, box, environment, repository)
         _set_up(settings, place.name, boxed)
         yield boxed
 
@@ -209,7 +213,8 @@ def _run(ctx: click.Context, name: str | None, *, traced: bool) -> None:
     if as_json:
         write_out(json.dumps({"exit_status": code, "refusals": table.data, "note": note}, indent=2))
     else:
-        click.echo(inert(f"\nThe command ended with status {code}.\n{table!r}"), err=True)
+        told = repr(table) if refusals or not note else f"{NOTHING} {note}"
+        click.echo(inert(f"\nThe command ended with status {code}.\n{told}"), err=True)
     ctx.exit(code)
 
 
@@ -225,24 +230,34 @@ def _row(refusal: Refusal) -> dict[str, Any]:
 def _find_refusals(
     boxed: BoxedDirectory, words: Sequence[str], *, traced: bool, to_stderr: bool
 ) -> tuple[int, list[Refusal], str]:
-    """Run a command in its box: its exit status, what it was refused, and a note on untrusted settings or strace."""
+    """Run a command in its box: its exit status, what it was refused, and a note on what is missing."""
     from workbench.confinement import traces
     from workbench.confinement.refusals import TellingLines, found_in_output, of_hosts, untrusted_note
+    from workbench.worker import surroundings
 
     with TemporaryDirectory(prefix="workbench-trace-") as directory, boxed.way_out() as gate:
-        output = Path(directory) / "trace"
-        tracer = traces.tracer(output) if traced else []
+        trace_file = Path(directory) / "trace"
+        tracer = traces.tracer(trace_file) if traced else []
         argv = [*tracer, *boxed.box.argv(words, guarded=True, way_out=gate.way_out)]
-        telling = TellingLines()
-        code = _run_boxed(boxed, argv, gate, telling.add, to_stderr=to_stderr) or 0
+        telling, lacking = TellingLines(), deque[str](maxlen=LACKING_LINES)
+
+        def hear(line: str) -> None:
+            telling.add(line)
+            if surroundings.says_missing(line):
+                lacking.append(line)
+
+        code = _run_boxed(boxed, argv, gate, hear, to_stderr=to_stderr) or 0
         refusals = of_hosts(gate.refused)
-        if output.exists():
-            with output.open(encoding="utf-8", errors="surrogateescape") as trace:
+        if trace_file.exists():
+            with trace_file.open(encoding="utf-8", errors="surrogateescape") as trace:
                 refusals += traces.found_in_trace(trace, boxed.box, boxed.path)
     if code or not traced:
         refusals += found_in_output(telling.lines, boxed.box, boxed.path)
     refusals = list(dict.fromkeys(refusals))
     notes = [untrusted_note(refusals, boxed.box), traces.INSTALL if traced and not tracer else ""]
+    if code and lacking:
+        output = boxed.box.told("\n".join(lacking))
+        notes.append(surroundings.missing(boxed.repository, boxed.box, boxed.path, "HEAD", output))
     return code, refusals, " ".join(filter(None, notes))
 
 

@@ -7,7 +7,6 @@ hash anew.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -76,24 +75,7 @@ class WorkerCheckout:
         return await asyncio.to_thread(self._explain_missing, output)
 
     def _explain_missing(self, output: str) -> str:
-        try:
-            repository, place = self._repository(), self._worktree.path
-            submodules = repository.empty_submodules(place, self._base) if self._base else []
-            ignored = [path for path in repository.ignored() if self._lacks(path)]
-            named = surroundings.named(ignored, output, str(place.resolve()))
-            environments = surroundings.environments_with(ignored, named, output, repository.root)
-        except WorkbenchError as error:
-            log.warning("what the worktree does not have is unknown: %s", error.message)
-            return ""
-        return surroundings.of_worktree(submodules, [path for path in named if path not in environments], environments)
-
-    def _lacks(self, path: str) -> bool:
-        """Whether the worktree has nothing at a path of the project. A mount leaves an empty directory when it ends."""
-        there = self._worktree.path / path
-        with contextlib.suppress(OSError):  # such as a directory that a command has closed
-            if not there.is_symlink() and there.is_dir() and not any(there.iterdir()):
-                return all(mount.at != self._config.project / path for mount in self._config.box.mounts)
-        return not os.path.lexists(there)
+        return surroundings.missing(self._repository(), self._config.box, self._worktree.path, self._base, output)
 
     def _repository(self) -> Repository:
         """The person's repository; opened once, because that takes several git commands."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from workbench.confinement import environments
+from workbench.confinement import Box, environments
+from workbench.errors import WorkbenchError
+from workbench.git import Repository
 from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 NO_WORKTREE = (
@@ -27,9 +32,43 @@ _ABSENT = re.compile(r"no module named '?(\w+)|([\w.+-]+): (?:command )?not foun
 """A module of Python, or a program of a shell."""
 
 
+log = logging.getLogger(__name__)
+
+
+def says_missing(line: str) -> bool:
+    """Whether a line of an output says that something was not found."""
+    return _MISSES.search(line) is not None
+
+
 def misses_something(outcome: AttemptOutcome) -> bool:
     """Whether a command has failed and said that it had not found something."""
-    return not outcome.ok and outcome.error_class != NOT_STARTED and _MISSES.search(outcome.error) is not None
+    return not outcome.ok and outcome.error_class != NOT_STARTED and says_missing(outcome.error)
+
+
+def missing(repository: Repository, box: Box, place: Path, commit: str | None, output: str) -> str:
+    """Sentences about what a worktree lacks: submodules, and ignored files and environments that an output names.
+
+    Args:
+        commit: where it began. Blocks.
+    """
+    try:
+        submodules = repository.empty_submodules(place, commit) if commit else []
+        ignored = [path for path in repository.ignored() if _lacks(repository.root, box, place, path)]
+        paths = named(ignored, output, str(place.resolve()))
+        unused = environments_with(ignored, paths, output, repository.root)
+    except WorkbenchError as error:
+        log.warning("what the worktree does not have is unknown: %s", error.message)
+        return ""
+    return of_worktree(submodules, [path for path in paths if path not in unused], unused)
+
+
+def _lacks(project: Path, box: Box, place: Path, path: str) -> bool:
+    """Whether a worktree has nothing at a path of the project. A mount leaves an empty directory when it ends."""
+    there = place / path
+    with suppress(OSError):  # such as a directory that a command has closed
+        if not there.is_symlink() and there.is_dir() and not any(there.iterdir()):
+            return all(mount.at != project / path for mount in box.mounts)
+    return not os.path.lexists(there)
 
 
 def named(paths: Iterable[str], output: str, place: str) -> list[str]:
