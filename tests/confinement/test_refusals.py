@@ -32,6 +32,15 @@ def _home(scene: Scene) -> None:
         path.chmod(0o755)
 
 
+def test_what_proc_tells_of_a_process_is_opened_as_a_whole(tmp_path: Path) -> None:
+    box = Box(write=(), read=(), scratch=tmp_path)
+    for path in ("/proc/self/statm", "/proc/4000000/statm"):  # of a process that is there, and of one that has ended
+        said = explanation([f"PermissionError: [Errno 13] Permission denied: '{path}'"], box, tmp_path)
+        assert "It cannot read what /proc tells of processes" in said
+        assert "the setting confinement_read, with /proc, opens it" in said
+        assert not explanation([f"cat: {path}: Permission denied"], replace(box, read=(Path("/proc"),)), tmp_path)
+
+
 def test_an_untrusted_setting_is_named_as_untrusted(tmp_path: Path) -> None:
     box = Box(write=(), read=(), scratch=tmp_path, untrusted=("confinement_write", "confinement_read"))
     said = explanation([f"touch: cannot touch '{tmp_path.parent}/x': Permission denied"], box, tmp_path)

@@ -194,6 +194,8 @@ def _opened(what: str, wall: Wall, setting: str, remedy: str = "{} opens it") ->
 
 
 SHARED_MEMORY = Path("/dev/shm")
+_PROC, _PROCESS = Path("/proc"), re.compile(r"/proc/(?:\d+|self|thread-self)/")
+_NO_PROCESSES = "It cannot read what /proc tells of processes, also of those that it starts itself"
 UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
 LOOKING_UP = _opened(
     "It cannot look up names of machines", Wall.NETWORK, "network", '{} opens hosts, such as "pypi.org"'
@@ -267,6 +269,9 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         mode = real.stat().st_mode if real.exists() else None
     except (OSError, RuntimeError, ValueError):
         return None
+    if _PROCESS.match(f"{path}/") and not writes:  # a process that has ended is not there, and no rule can name one
+        more = "{}, with /proc, opens it, for all processes"
+        return None if box.may_read(_PROC) else _opened(_NO_PROCESSES, Wall.FILES, "confinement_read", more)
     is_program = mode is not None and stat.S_ISREG(mode) and mode & 0o111 and box.may_read(real)
     if real == Path("/") or real in box.devices or box.may_write(real):
         return None
