@@ -50,9 +50,11 @@ _MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?n
 _SPEAKER = re.compile(r"^\S+: (?:(?:line )?\d+: |(?=\S.*: ))")
 """The beginning of a message: the program, and a shell's line of its script, neither of which was refused."""
 _SUBJECT = re.compile(
-    r"(?:^|[\s:])(/[^:'\"‘’]*?): (?:permission denied|operation not permitted|read-only file ?system)", re.I
+    r"(?:^|[\s:])(/[^:'\"‘’]*?|[^\s:'\"‘’/][^\s:'\"‘’]*): "
+    r"(?:permission denied|operation not permitted|read-only file ?system)",
+    re.I,
 )
-"""A path that stands before the refusal, with its blanks."""
+"""A path that stands before the refusal; an absolute one, with its blanks."""
 _PLACE_IN_CODE = re.compile(r"""File "[^"]*", line \d+|\S+\.\w+:\d+(?::\d+)?(?=[:)\s]|$)""")
 """Where a program was when it failed, which is no path that it was refused."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
