@@ -8,6 +8,7 @@ const FOLDERS = [
   "components",
   "charts",
   "contents",
+  "models",
   "saved_views",
   "review",
   "projects",

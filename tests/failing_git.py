@@ -41,8 +41,8 @@ def _killed_late(*how: Any) -> GitResult:
     return GitResult(done.command, 137, b"", "")
 
 
-def _late(_: str, argv: list[str], *how: Any) -> GitResult:
-    raise subprocess.TimeoutExpired(argv, 60)
+def _late(command: str, *_: Any) -> GitResult:
+    raise subprocess.TimeoutExpired(command, 60)
 
 
 COMMUNICATE = run._communicate

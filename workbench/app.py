@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from cachetools import LRUCache
 
+from workbench.confinement.starter import Starter
 from workbench.definition_files import Registry
 from workbench.errors import TooMany, Unauthenticated, Unavailable, WorkbenchError
 from workbench.functions.hosts import ToolHosts
@@ -28,7 +29,7 @@ from workbench.ops import OPERATOR, SYSTEM, Caller, Ctx, authorise, collect, dis
 from workbench.ops.duties import SPACING_SECONDS, Duties, Duty, DutyRole
 from workbench.ops.running_calls import RunningCalls
 from workbench.process import ProcessTable
-from workbench.providers.gateway import GatewayState
+from workbench.providers.gateway import GatewayState, KeyTurns
 from workbench.providers.running import RunningAnswers
 from workbench.rules import access
 from workbench.rules.failures import FailureKind, account_name
@@ -99,6 +100,7 @@ class Workbench:
         self.feed.on_event(self.revocations.note, *authentication.REASONS)
         self.catalogue = collect(modules)
         self.operator_token = access.new_token("wbo")
+        self._starter = Starter()
         self._ctx = Ctx(
             caller=SYSTEM,
             catalogue=self.catalogue,
@@ -106,7 +108,7 @@ class Workbench:
             feed=self.feed,
             settings=settings,
             processes=ProcessTable(self._state.identity or ""),
-            repositories=Repositories(settings.project),
+            repositories=Repositories(settings.project, self._starter.started),
             predictions=MergePredictions(),
             server=None,
             random=random.random,
@@ -194,6 +196,7 @@ class Workbench:
             await self._ctx.answers.interrupt_all()
             await self._ctx.upstreams.close()
             await self._ctx.repositories.settled()
+            await asyncio.to_thread(self._starter.close)
 
     async def dispatch(
         self,
@@ -316,42 +319,42 @@ class Workbench:
             raise Unavailable("KEY_GONE", text)
         return key
 
+    def turns_of(self, key: ProviderKey) -> KeyTurns:
+        """The turns of the requests with a key, of all agents together."""
+        account = account_name(key.provider, key.value)
+
+        async def limit() -> int | None:
+            return await self.store.read_inline(lambda tx: holds.limit(tx, account))
+
+        return self.gateway.turns.setdefault(account, KeyTurns(limit, self.store.now))
+
     async def book(self, caller: Caller, spent: ModelSpending) -> None:
-        """Book a request that an attempt's command has made; see `ledger.book`. A failure of the store is logged."""
+        """Book a request that an attempt's command has made; see `ledger.book`."""
         task_id, attempt = caller.attempt or (None, None)
         whole = replace(spent, agent=caller.agent, task_id=task_id, attempt=attempt)
-        try:
-            await ledger.book(self._ctx, whole)
-        except WorkbenchError as error:
-            log.error("a request to %s could not be booked: %s: %s", spent.provider, error.code, error.message)
+        await _noted(f"a request to {spent.provider}", ledger.book(self._ctx, whole))
 
     async def hold_account(self, key: ProviderKey, status: int, seconds: float) -> None:
-        """Have no agent with a key claim tasks while the key's limit lasts. A failure of the store is logged."""
+        """Have nothing ask a provider with a key, nor claim tasks for it, while the key's limit lasts."""
         kind = FailureKind.LIMIT if status == TooMany.status else FailureKind.OVERLOADED
         scope, reason = f"account:{account_name(key.provider, key.value)}", f"{key.provider} answered with {status}."
         until = self.store.now() + int(seconds * SECOND)
-        try:
-            await self.store.write(lambda tx: holds.hold(tx, self.settings, scope, kind, reason, until))
-        except WorkbenchError as error:
-            log.error("a limit of %s could not be noted: %s: %s", key.provider, error.code, error.message)
+        held = self.store.write(lambda tx: holds.hold(tx, self.settings, scope, kind, reason, until))
+        await _noted(f"a limit of {key.provider}", held)
 
     async def transcribe(self, caller: Caller, exchange: Exchange) -> None:
-        """Record what an attempt's command and a model said; see `transcripts.record`. A failure is logged."""
-        if caller.attempt is None or not self.settings.max_transcript_bytes:
-            return
-        try:
-            await transcripts.record(self._ctx, *caller.attempt, exchange)
-        except WorkbenchError as error:
-            log.error("a transcript could not be recorded: %s: %s", error.code, error.message)
+        """Record what an attempt's command and a model said; see `transcripts.record`."""
+        if caller.attempt is not None and self.settings.max_transcript_bytes:
+            await _noted("a transcript", transcripts.record(self._ctx, *caller.attempt, exchange))
 
     @property
     def gateway(self) -> GatewayState:
         """The memory of the model gateway."""
         return self._ctx.gateway
 
-    def masked(self, text: str, *more: str) -> str:
-        """A text without the secrets that this process knows, and without others."""
-        return str(self._ctx.secrets.also(more).masked(text))
+    def masked(self, value: Any, *more: str) -> Any:
+        """A JSON value without the secrets that this process knows, and without others."""
+        return self._ctx.secrets.also(more).masked(value)
 
     async def identify_by_id(self, agent_id: str) -> Caller:
         """The caller for an agent that a migration imported, by id alone; see `CallerCache.identify_by_id`."""
@@ -499,6 +502,16 @@ async def _opened_store(path: Path, clock: Callable[[], int]) -> SqliteStore:
 def _monotonic(clock: Callable[[], int]) -> Callable[[], int] | None:
     """A monotonic clock, in microseconds, beside the system's, which can be set; none beside another clock."""
     return (lambda: time.monotonic_ns() // 1_000) if clock is wall_clock else None
+
+
+async def _noted(what: str, work: Awaitable[object]) -> None:
+    """Await what a request leaves in the store. That this fails is logged: the request itself has not failed."""
+    try:
+        await work
+    except WorkbenchError as error:
+        log.error("%s could not be recorded: %s: %s", what, error.code, error.message)
+    except Exception:
+        log.exception("%s could not be recorded", what)
 
 
 async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -33,6 +33,7 @@ _TASK_FIELDS = (
     "error_message",
     "due",
     "overdue",
+    "evidence",
 )
 _ERROR_LENGTH = 200
 """Longer error messages are cut; a task's details have all of it."""

@@ -167,6 +167,7 @@ SOURCES: Mapping[str, PanelSource] = {
     "definitions": PanelSource("agent_list", reader=_definitions),
     "tasks": PanelSource("list_tasks", reader=read_tasks),
     "unattended": PanelSource("get_unattended_work", reader=_unattended),
+    "holds": PanelSource("list_holds", key="scope"),
 }
 UNSENT: Mapping[str, PanelSource] = {"runs": PanelSource("list_runs", most=RUNS)}
 """Tables that the page reads by itself, page by page. Here are their first rows, for where the panel is not live."""

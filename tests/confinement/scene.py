@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.confinement import filtered
 from tests.users import NOBODY, SYSTEM_PYTHON
 from workbench.confinement import Box, BoxLimits, abilities, box_for_worktree
 from workbench.confinement.compiled import LAUNCHER
@@ -44,11 +45,15 @@ exec(launcher)
 
 @dataclass(frozen=True)
 class Scene:
-    """`root` holds it all; `user` is who works, None being who runs the tests; `namespaces` are those of its boxes."""
+    """`root` holds it all; `user` is who works, None being who runs the tests; `namespaces` are those of its boxes.
+
+    `system` is that of `filtered` on which its boxes are started; empty: this one.
+    """
 
     root: Path
     user: int | None
     namespaces: frozenset[str] = frozenset()
+    system: str = ""
 
     @property
     def home(self) -> Path:
@@ -126,11 +131,9 @@ class Scene:
 
     def by_the_worker(self, boxed: list[str]) -> list[str]:
         """A boxed command, by whoever works here."""
-        return (
-            boxed
-            if self.user is None
-            else [sys.executable, "-I", "-c", _AS_NOBODY, "-I", "-S", str(LAUNCHER), *boxed[4:]]
-        )
+        if self.user is not None:
+            boxed = [sys.executable, "-I", "-c", _AS_NOBODY, "-I", "-S", str(LAUNCHER), *boxed[4:]]
+        return [sys.executable, "-I", filtered.__file__, self.system, *boxed] if self.system else boxed
 
     def work(self, script: str, box: Box | None = None, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a shell script as the worker does, in its worktree."""

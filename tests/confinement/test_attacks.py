@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,12 @@ def each(kind: str) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def supervisor(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
+    with supervised(scene) as process:
+        yield process
+
+
+@contextmanager
+def supervised(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
     """A process by the same user as the worker, with a secret in its environment and in an open file."""
     script = f"exec 5< untracked.txt; echo; read line {SECRET}"
     process = subprocess.Popen(

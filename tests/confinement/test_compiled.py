@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.confinement.compiled import LAUNCHER, compiled, launcher
+from workbench.confinement.compiled import FORK_SERVER, LAUNCHER, compiled, program
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def output(program: Path) -> str:
     return subprocess.run([sys.executable, "-I", "-S", program], capture_output=True, text=True, check=True).stdout
 
 
-def test_boxed_commands_do_not_compile_their_launcher() -> None:
-    assert launcher().suffix == ".pyc"
-    assert launcher() != LAUNCHER
+@pytest.mark.parametrize("source", [LAUNCHER, FORK_SERVER], ids=lambda path: path.stem)
+def test_boxed_commands_do_not_compile_what_starts_them(source: Path) -> None:
+    assert program(source).suffix == ".pyc"
 
 
 def test_a_program_that_has_changed_is_compiled_again(source: Path, tmp_path: Path) -> None:

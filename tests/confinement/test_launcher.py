@@ -9,11 +9,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.git.parts import ended
-from workbench.confinement import Box, BoxLimits, abilities, box_for_worktree
+from workbench.confinement import Box, BoxLimits, abilities, box_for_worktree, namespaces
 
 pytestmark = pytest.mark.skipif(not abilities().abi, reason="this system has no Landlock")
 
@@ -49,6 +50,12 @@ def python(box: Box, program: str, **more: BoxLimits | tuple[int, ...]) -> str:
     done = run(box, sys.executable, "-I", "-c", program, **more)  # type: ignore[arg-type]
     assert done.returncode == FINE, done.stderr
     return done.stdout
+
+
+def test_the_trial_of_namespaces_needs_no_temporary_directory_that_a_box_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    with TemporaryDirectory(prefix="it's here", dir="/dev/shm") as directory:
+        monkeypatch.setenv("TMPDIR", directory)
+        assert namespaces.available.__wrapped__() == abilities().namespaces
 
 
 # Exit statuses

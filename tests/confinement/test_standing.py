@@ -10,6 +10,7 @@ import venv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def git(place: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def box_with(scene: Scene, *mounts: Mount, hide: tuple[Path, ...] = ()) -> Box:
+def box_with(scene: Scene, *mounts: Mount, **how: Any) -> Box:
     """The box of a scene with mounts, as git in the worktree ignores them."""
     box = box_for_worktree(
         worktree=scene.worktree,
@@ -42,7 +43,7 @@ def box_with(scene: Scene, *mounts: Mount, hide: tuple[Path, ...] = ()) -> Box:
         scratch=scene.scratch,
         project=scene.project,
         mounts=mounts,
-        hide=hide,
+        **how,
     )
     scene.repository.anchor_worktree(scene.worktree, scene.own, box.mount_points)
     return box
@@ -163,10 +164,11 @@ def test_what_is_mounted_can_be_read_and_neither_written_nor_changed(scene: Scen
     "take",
     [
         lambda place: place.write_text("of the branch"),
+        lambda place: place.touch(),
         lambda place: place.symlink_to("/usr"),
         lambda place: (place.mkdir(), (place / "file").touch()),
     ],
-    ids=["a file", "a link", "a directory with a file"],
+    ids=["a file", "an empty file", "a link", "a directory with a file"],
 )
 def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
     scene: Scene, take: Callable[[Path], object]
@@ -180,6 +182,52 @@ def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
         box_with(scene, below)
     else:
         refused("MOUNT_POINT_TAKEN", box_with, scene, below)
+
+
+def test_data_behind_a_link_that_git_tracks_is_read_where_the_link_leads(scene: Scene) -> None:
+    (data := scene.root / "data").mkdir()
+    (data / "x.csv").write_text("1\n")
+    for place in (scene.project, scene.worktree):
+        (place / "data").symlink_to(data)
+    scene.hand_over()
+    named = Mount(data, scene.project / "data")
+    assert works(scene, "cat data/x.csv", box_with(scene, named)) == "1\n"
+    (scene.worktree / "data").unlink()
+    (scene.worktree / "data").symlink_to(scene.home)
+    refused("MOUNT_POINT_TAKEN", box_with, scene, named)
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["in the project", "by a link of the project"])
+def test_what_is_written_below_what_is_read_can_be_written(scene: Scene, outside: bool) -> None:
+    data = scene.project / "data"
+    place = scene.root / "elsewhere" if outside else data
+    (out := place / "out").mkdir(parents=True)
+    (place / "x.csv").write_text("1\n")
+    if outside:
+        data.symlink_to(place)
+    scene.hand_over()
+    works(scene, "true", box_with(scene, write=(out,)))  # leaves its mount point
+    for _ in range(2):
+        box = box_with(scene, Mount(place, data), write=(out,))
+        assert works(scene, "cat data/x.csv; echo 2 > data/out/y.csv; ! echo 3 2> /dev/null > data/x.csv", box) == "1\n"
+    assert (out / "y.csv").read_text() == "2\n"
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["in the project", "by a link of the project"])
+def test_a_box_with_mounts_and_one_without_follow_each_other(scene: Scene, outside: bool) -> None:
+    data, file = scene.project / "data", scene.project / "one.csv"
+    place = scene.root / "elsewhere" if outside else data
+    place.mkdir()
+    (place / "x.csv").write_text("1\n")
+    file.write_text("2\n")
+    if outside:
+        data.symlink_to(place)
+    scene.hand_over()
+    mounts = (Mount(place, data), Mount(file, file))
+    for namespaces in (scene.namespaces, frozenset[str](), scene.namespaces, frozenset[str]()):
+        box = box_with(scene, *mounts, namespaces=namespaces)
+        assert works(scene, "cat data/x.csv one.csv; git status --short", box) == "1\n2\n"
+        assert scene.work("echo 3 > data/x.csv", box).returncode
 
 
 def test_a_link_put_in_place_of_a_mount_point_later_leads_nowhere(scene: Scene) -> None:

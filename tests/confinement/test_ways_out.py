@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +55,12 @@ OWN = ("serving", "sending a datagram", "shared memory", "a message queue")
 
 @pytest.fixture
 def around(scene: Scene) -> Iterator[dict[str, str]]:
+    with surrounded(scene) as names:
+        yield names
+
+
+@contextmanager
+def surrounded(scene: Scene) -> Iterator[dict[str, str]]:
     """The ports and processes that a worker would like to reach."""
     with ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

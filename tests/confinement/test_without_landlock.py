@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.confinement import old_kernel
+from tests.confinement import filtered
 from workbench.confinement import abilities, landlock
 from workbench.confinement.abilities import of
 from workbench.confinement.box import box_for_worktree
@@ -27,7 +27,7 @@ pytestmark = [
 
 def on_an_old_kernel(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-I", old_kernel.__file__, *command],
+        [sys.executable, "-I", filtered.__file__, "old-kernel", *command],
         cwd=cwd,
         env=os.environ | environment,
         capture_output=True,

@@ -42,6 +42,11 @@ _ALL = (
         "2ccc96785b12046c08fd6d55839c12857831b54a3c1673ffadd2f04bfc4eda03",
         ("pytest==9.2.0", "pytest-asyncio", "pytest-timeout", "numpy", "lz4", "threadpoolctl"),
         arguments=("--timeout=300",),
+        sockets=(
+            "joblib.test.test_parallel::test_dispatch_multiprocessing*",
+            "joblib.test.test_parallel::test_initializer_*",
+        ),
+        processes=("joblib.test.test_parallel::test_threadpool_limitation_in_child_*",),
     ),
     Suite(
         "nbclient",

@@ -2,7 +2,8 @@
 SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree AS worktree, t.parent_id,
     s.priority, t.due, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,
     s.retry_count, s.progress, t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
-    s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error
+    s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error,
+    s.evidence
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
@@ -17,6 +18,13 @@ LEFT JOIN definitions d ON d.id = x.definition_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
 WHERE CAST(:keys AS TEXT) IS NULL OR x.task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
 ORDER BY x.task_id, x.attempt;
+
+-- name: checks
+SELECT task_id, attempt, check_stated AS command, commit_hash AS commit_id, state, tries, exit_code,
+    asked_at AS asked_us, started_at AS started_us, ended_at AS ended_us, metrics, output
+FROM attempt_checks
+WHERE CAST(:keys AS TEXT) IS NULL OR task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY task_id, attempt;
 
 -- name: dependencies
 SELECT task_id, depends_on FROM task_dependencies
@@ -140,3 +148,7 @@ SELECT s.id, s.at AS at_us, s.source, s.provider, s.model, s.agent_id AS agent_u
     s.output_tokens, s.reasoning_tokens, s.is_cut, s.is_estimated, s.cost_usd
 FROM spending s LEFT JOIN definitions d ON d.id = s.definition_id
 WHERE s.id > :after ORDER BY s.id;
+
+-- name: transcripts
+SELECT id, task_id, attempt, at AS at_us, role, chain, node, SUBSTR(content, 1, 4000) AS content
+FROM transcript WHERE id > :after ORDER BY id;

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -44,13 +43,11 @@ WORDS = f"{__name__}.words"
 NO_APPROVAL = 0
 """Where the files for a command at HEAD are: beside those of the gates of approvals, which are cleared as these are."""
 _CHUNK = 1 << 16
-LACKING_LINES = 20
-"""Of the output's last lines that say that something was not found, these are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxedDirectory:
-    """A directory, the box of commands that run there, and their variables."""
+    """A directory, the box of commands that run there, their variables, and the person's repository."""
 
     path: Path
     box: Box
@@ -181,7 +178,7 @@ def _at_head(settings: Settings, repository: Repository) -> Iterator[WorktreeLoc
     from workbench.services.worktrees.places import WorktreeLocation, add_files, find_included, gates_held
     from workbench.system.tree_removal import remove_tree
 
-    place = WorktreeLocation.of_gates(settings, NO_APPROVAL)
+    place = WorktreeLocation.of_trial(settings, str(NO_APPROVAL))
 
     def remove() -> None:
         with repository.lock():
@@ -209,12 +206,13 @@ def _run(ctx: click.Context, name: str | None, *, traced: bool) -> None:
     as_json = bool(ctx.meta.get(JSON))
     with boxed_directory(ctx.obj, name) as boxed:
         code, refusals, note = _find_refusals(boxed, words, traced=traced, to_stderr=as_json)
-    table = Table.of([_row(refusal) for refusal in refusals], COLUMNS, NOTHING, note=note)
+    table = Table.of(
+        [_row(refusal) for refusal in refusals], COLUMNS, " ".join(filter(None, [NOTHING, note])), note=note
+    )
     if as_json:
         write_out(json.dumps({"exit_status": code, "refusals": table.data, "note": note}, indent=2))
     else:
-        told = repr(table) if refusals or not note else f"{NOTHING} {note}"
-        click.echo(inert(f"\nThe command ended with status {code}.\n{told}"), err=True)
+        click.echo(inert(f"\nThe command ended with status {code}.\n{table!r}"), err=True)
     ctx.exit(code)
 
 
@@ -230,35 +228,44 @@ def _row(refusal: Refusal) -> dict[str, Any]:
 def _find_refusals(
     boxed: BoxedDirectory, words: Sequence[str], *, traced: bool, to_stderr: bool
 ) -> tuple[int, list[Refusal], str]:
-    """Run a command in its box: its exit status, what it was refused, and a note on what is missing."""
+    """Run a command in its box: its exit status, what it was refused, and a note on what was missing or not trusted."""
     from workbench.confinement import traces
-    from workbench.confinement.refusals import TellingLines, found_in_output, of_hosts, untrusted_note
-    from workbench.worker import surroundings
+    from workbench.confinement.refusals import LINES, TellingLines, found_in_output, of_hosts
+    from workbench.worker.checkout import explain_missing
+    from workbench.worker.surroundings import tells_of_missing
 
     with TemporaryDirectory(prefix="workbench-trace-") as directory, boxed.way_out() as gate:
-        trace_file = Path(directory) / "trace"
-        tracer = traces.tracer(trace_file) if traced else []
+        output = Path(directory) / "trace"
+        tracer = traces.tracer(output) if traced else []
         argv = [*tracer, *boxed.box.argv(words, guarded=True, way_out=gate.way_out)]
-        telling, lacking = TellingLines(), deque[str](maxlen=LACKING_LINES)
+        telling, missing = TellingLines(), list[str]()
 
-        def hear(line: str) -> None:
+        def on_line(line: str) -> None:
             telling.add(line)
-            if surroundings.says_missing(line):
-                lacking.append(line)
+            if tells_of_missing(line) and len(missing) < LINES:
+                missing.append(line)
 
-        code = _run_boxed(boxed, argv, gate, hear, to_stderr=to_stderr) or 0
+        code = _run_boxed(boxed, argv, gate, on_line, to_stderr=to_stderr) or 0
         refusals = of_hosts(gate.refused)
-        if trace_file.exists():
-            with trace_file.open(encoding="utf-8", errors="surrogateescape") as trace:
+        if output.exists():
+            with output.open(encoding="utf-8", errors="surrogateescape") as trace:
                 refusals += traces.found_in_trace(trace, boxed.box, boxed.path)
     if code or not traced:
         refusals += found_in_output(telling.lines, boxed.box, boxed.path)
     refusals = list(dict.fromkeys(refusals))
-    notes = [untrusted_note(refusals, boxed.box), traces.INSTALL if traced and not tracer else ""]
-    if code and lacking:
-        output = boxed.box.told("\n".join(lacking))
-        notes.append(surroundings.missing(boxed.repository, boxed.box, boxed.path, "HEAD", output))
+    lacking = explain_missing(boxed.repository, boxed.path, boxed.box, "\n".join(missing)) if code and missing else ""
+    unused = unused_settings(boxed.box) if code or refusals else ""
+    notes = [lacking, unused, traces.INSTALL if traced and not tracer else ""]
     return code, refusals, " ".join(filter(None, notes))
+
+
+def unused_settings(box: Box) -> str:
+    """A sentence about the settings of the project that its commands go without, because they are not trusted."""
+    from workbench.rules.workplace import KEYS
+    from workbench.state.settings_file import NOT_TRUSTED
+
+    names = [name for name in box.untrusted if name in KEYS or name.startswith("confinement")]
+    return NOT_TRUSTED.format(names=" and ".join(names)) if names else ""
 
 
 def _run_boxed(

@@ -65,6 +65,15 @@ FACTS = {
     ("cancelled", "error_message"): "reason",
 }
 """What a field of a task means when the task is not completed."""
+CHECKS = {
+    "attempt": "attempt",
+    "state": "state",
+    "commit": "commit",
+    "tries": "tries",
+    "exit_code": "status",
+    "metrics": "metrics",
+    "output": "output",
+}
 _SHOWN_ELSEWHERE = {"id", "title", "attempts", "blocked", "overdue"}
 
 
@@ -113,7 +122,10 @@ def tasks(client: OperatorClient, sort: str, limit: int, **filters: Any) -> Show
 
 def task_table(tasks: Sequence[Mapping[str, Any]], empty: str, note: str = "") -> Table:
     """A table of tasks with their states."""
-    rows = [{**task, "status": StateCell.of(task["status"], task["blocked"]), "due": _due(task)} for task in tasks]
+    rows = [
+        {**task, "status": StateCell.of(task["status"], task["blocked"], task["evidence"]), "due": _due(task)}
+        for task in tasks
+    ]
     return Table.of(rows, without_empty(COLUMNS, "due", rows), empty, tasks, note)
 
 
@@ -163,6 +175,8 @@ def _task_page(
     facts = Table(["", ""], [[name.replace("_", " "), value] for name, value in _facts({**task, **near})])
     sections = [(f"{task['id']} {task['title']}", facts)]
     sections.append(("Attempts", _attempts_table(task["attempts"])))
+    if checks := [_check_row(attempt) for attempt in task["attempts"] if attempt["check"]]:
+        sections.append(("Checks", Table.of(checks, CHECKS, "None was run.")))
     if lines:
         note = f"the last {lines:,} lines; --log shows more" if len(log) > lines else ""
         sections.append(("Log", Table.of(log[-lines:], LOG, "The log is empty.", note=note)))
@@ -190,6 +204,13 @@ def _attempt_row(attempt: Mapping[str, Any], last: int) -> dict[str, Any]:
     error = attempt["error_message"] or ""
     message = CellOutput(error) if attempt["attempt"] == last else f"the same as that of attempt {last}"
     return {**attempt, "work": work, "error_message": message if error else None}
+
+
+def _check_row(attempt: Mapping[str, Any]) -> dict[str, Any]:
+    check = attempt["check"]
+    metrics = ", ".join(f"{name} {value:g}" for name, value in (check["metrics"] or {}).items())
+    commit, output = (check["commit"] or "")[:10], CellOutput(check["output"]) if check["output"] else None
+    return {**check, "attempt": attempt["attempt"], "commit": commit, "metrics": metrics, "output": output}
 
 
 def _related(client: OperatorClient, task: Mapping[str, Any]) -> dict[str, str]:
@@ -221,7 +242,7 @@ def _facts(task: Mapping[str, Any]) -> list[tuple[str, Any]]:
     is_shown = any(attempt["error_message"] == error for attempt in task["attempts"])
     fields = {
         **task,
-        "status": StateCell.of(task["status"], task["blocked"]),
+        "status": StateCell.of(task["status"], task["blocked"], task["evidence"]),
         "error_message": CellOutput(error) if error and not is_shown else None,
         "due": _due(task),
     }

@@ -2,7 +2,8 @@
 
 `Box` declares the limits; `launcher.py` enforces them: a small program that confines itself and then becomes the
 command. Landlock restricts files, TCP and signals; a filter of system calls refuses what Landlock cannot. This needs
-no privileges, and confines root as well. `abilities` describes what this machine's kernel can enforce.
+no privileges, and confines root as well. `starter` starts git in boxes quickly. `abilities` describes what this
+machine's kernel can enforce.
 """
 
 from workbench.confinement.abilities import Abilities, abilities

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.mount_points import is_taken
 from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
@@ -152,10 +153,7 @@ class Box:
         """
         guard = [f"guard={GUARD_SECONDS}"] if guarded and sys.platform == "linux" else []
         return [
-            sys.executable,
-            "-I",
-            "-S",
-            str(compiled.launcher()),
+            *compiled.launcher(),
             *guard,
             *self._orders(limits or BoxLimits(), way_out),
             "--",
@@ -169,8 +167,9 @@ class Box:
     def _orders(self, limits: BoxLimits, way_out: WayOut) -> Iterator[str]:
         yield f"home={self.scratch}"
         yield from (f"limit={number}:{limit}" for number, limit in limits.rlimits().items())
-        yield from (f"link={self._site / name}:{place}" for name, place in surroundings.package().items())
-        yield from (f"link={self._own_worktree / name}:{source}" for name, source in self._links.items())
+        links = {self._site / name: place for name, place in surroundings.package().items()}
+        links |= {self._own_worktree / name: source for name, source in self._links.items()}
+        yield from (f"link={len(str(link))}:{link}:{target}" for link, target in links.items())
         if self.enforce:
             yield from self._confinement_orders(way_out)
 
@@ -253,18 +252,33 @@ class Box:
             return ()
         # Not the worktree by its other path, if that is within the project: programs would find its files twice.
         double = self.worktree if self.stands and self._own_worktree.is_relative_to(self._own_project) else None
-        own = [Mount(path, path, True) for path in self._writable_paths() if path != double]
+        own = [Mount(path, at, True) for path in self._writable_paths() if path != double for at in self._names(path)]
         covered = ([self._own_project] if self.stands else []) + [_SHM]
         named = {mount.source for mount in self.mounts}
         read = [path for path in self._readable_paths() if _is_below(path, covered) and path not in (*named, double)]
         own += [Mount(path, path) for path in read if self._is_free(path)]
         return tuple(sorted((*own, *self.mounts), key=lambda mount: len(mount.at.parts)))
 
-    def _is_free(self, path: Path) -> bool:
-        """Whether nothing of the worktree's own is at a path of the project."""
+    def _names(self, path: Path) -> Iterator[Path]:
+        """The path itself, and those by which it is below a mount, so that it can be written there, too."""
+        yield path
+        around = (mount for mount in self.mounts if mount.source in path.parents)
+        yield from (mount.at / path.relative_to(mount.source) for mount in around if mount.at != mount.source)
+
+    def _is_free(self, path: Path, source: Path | None = None) -> bool:
+        """Whether nothing of the worktree's own is at a path of the project, at which `source` (None: the same path)
+        is to be mounted."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
-        return self._is_state(path) or not _taken(self._own_worktree, self._relative(path))
+        if self._is_state(path):
+            return True
+        name = self._relative(path)
+        return (self.stands and self._has_link(name, path)) or not is_taken(self._own_worktree, name, source or path)
+
+    def _has_link(self, name: Path, target: Path) -> bool:
+        """Whether the worktree has at a relative path a link to exactly this, as a box without mounts makes it."""
+        place = self._own_worktree / name
+        return place.is_symlink() and place.readlink() == target and place.parent.resolve() == place.parent
 
     def _is_state(self, path: Path) -> bool:
         return self.state is not None and path.is_relative_to(self.state)
@@ -279,7 +293,7 @@ class Box:
             Conflict: ``MOUNT_POINT_TAKEN``.
         """
         for mount in self.mounts:
-            if not self._is_free(mount.at) and not self._is_linked(mount):
+            if not self._is_free(mount.at, mount.source) and not self._is_linked(mount):
                 name = self._relative(mount.at)
                 raise Conflict(
                     "MOUNT_POINT_TAKEN",
@@ -300,9 +314,17 @@ class Box:
         return {self._relative(mount.at): mount.source for mount in within}
 
     def _is_linked(self, mount: Mount) -> bool:
-        source = self._links.get(self._relative(mount.at))
-        place = self._own_worktree / self._relative(mount.at)
-        return source is not None and place.is_symlink() and place.readlink() == source
+        name = self._relative(mount.at)
+        return name in self._links and self._has_link(name, mount.source)
+
+    def _with_links(self) -> Self:
+        """The box without mounts in place of links that the worktree has to the same: what these lead to is there."""
+        if not self.stands:
+            return self
+        within = [mount for mount in self.mounts if mount.at.is_relative_to(self._own_project)]
+        linked = {mount for mount in within if self._has_link(self._relative(mount.at), mount.source)}
+        kept = (Mount(mount.source, mount.source) if mount in linked else mount for mount in self.mounts)
+        return replace(self, mounts=tuple(kept))
 
     @property
     def mount_points(self) -> tuple[str, ...]:
@@ -341,7 +363,7 @@ class Box:
             worktree=of.worktree,
             project=of.project,
             state=of.state,
-            mounts=(*of.mounts, *self.mounts),
+            mounts=(*of.mounts, *_behind_links(self.mounts, worktree, project)),
         )
         box.require_free()
         return box
@@ -485,19 +507,13 @@ def _is_below(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
-def _taken(worktree: Path, name: Path) -> bool:
-    """Whether a worktree has at a relative path anything but an empty directory or an empty file.
-
-    A link on the way counts: a worker may have put it there.
-    """
-    place = worktree
-    for part in name.parts:
-        place /= part
-        if place.is_symlink():
-            return True
-        if not place.is_dir():
-            return os.path.lexists(place) and (place != worktree / name or place.stat().st_size > 0)
-    return any(place.iterdir())
+def _behind_links(mounts: Iterable[Mount], worktree: Path, project: Path | None) -> Iterator[Mount]:
+    """The mounts, each where its link leads if the worktree has the same link in its place as the project."""
+    for mount in mounts:
+        within = project is not None and mount.at.is_relative_to(project)
+        own = worktree / mount.at.relative_to(project) if project and within else mount.at
+        is_same = mount.at.is_symlink() and own.is_symlink() and mount.at.readlink() == own.readlink()
+        yield replace(mount, at=mount.source) if within and is_same else mount
 
 
 def box_for_worktree(
@@ -552,14 +568,14 @@ def box_for_worktree(
         worktree=worktree.resolve(),
         project=root,
         state=state,
-        mounts=(*(Mount(path, at) for path, at in names.items()), *mounts),
+        mounts=(*(Mount(path, at) for path, at in names.items()), *_behind_links(mounts, worktree, root)),
         hide=_resolve(hide),
         shm_bytes=shm_bytes,
         devices=(*surroundings.DEVICES, *devices),
         programs=tuple(programs),
         variables=tuple(variables.items()),
         namespaces=abilities().namespaces if namespaces is None else namespaces,
-    )
+    )._with_links()
     box.require_free()
     return box
 

@@ -1,6 +1,6 @@
-"""The launcher as bytecode: compiling it for each boxed command would take as long as starting Python does.
+"""The launcher and the fork server as bytecode: compiling them each time would take as long as starting Python does.
 
-The file lies beside the package's own bytecode, else in the directory of the records of trust: no worker can write
+A file lies beside the package's own bytecode, else in the directory of the records of trust: no worker can write
 there, or it could replace the launcher, or what is trusted, as well.
 """
 
@@ -20,15 +20,27 @@ from tempfile import TemporaryDirectory
 from workbench.state import user_files
 
 LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
+FORK_SERVER = LAUNCHER.with_name("fork_server.py")
 
+_PYTHON = (sys.executable, "-I", "-S")
 _CHECKED_BY_HASH = (0b11).to_bytes(4, "little")
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
+def launcher() -> list[str]:
+    """What runs the launcher; its arguments follow."""
+    return [*_PYTHON, str(program(LAUNCHER))]
+
+
+def fork_server() -> list[str]:
+    """What runs the fork server; the number of its socket follows."""
+    return [*_PYTHON, str(program(FORK_SERVER)), str(program(LAUNCHER))]
+
+
 @cache
-def launcher() -> Path:
-    """The launcher for this Python: its bytecode, or its source where no file of this user can be made."""
-    return compiled(LAUNCHER, (LAUNCHER.parent / "__pycache__", user_files.directory() / "programs"))
+def program(source: Path) -> Path:
+    """A program for this Python: its bytecode, or its source where no file of this user can be made."""
+    return compiled(source, (source.parent / "__pycache__", user_files.directory() / "programs"))
 
 
 def compiled(source: Path, places: Iterable[Path]) -> Path:

@@ -8,6 +8,7 @@ an address of its own in the box. So programs need not know of it. Without one, 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
@@ -26,6 +27,8 @@ WATCHED_PORTS = frozenset((22, 80, 443))
 _HANDED_OVER = 250
 """The most open files of one message."""
 _STOP_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class Gate:
@@ -126,9 +129,11 @@ class Gate:
         """Take the listeners that the launcher hands over."""
         loop = asyncio.get_running_loop()
         try:
-            message, numbers, *_ = socket.recv_fds(ours, 1, _HANDED_OVER, socket.MSG_CMSG_CLOEXEC)
+            message, numbers, flags, _ = socket.recv_fds(ours, 1, _HANDED_OVER, socket.MSG_CMSG_CLOEXEC)
         except BlockingIOError:
             return
+        if flags & socket.MSG_CTRUNC:
+            log.error("some ports cannot be reached from a box: this process has no more open files (`ulimit -n`)")
         if not message:
             loop.remove_reader(ours)
         for number in numbers:

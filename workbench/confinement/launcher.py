@@ -1,4 +1,4 @@
-"""Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`.
+"""Confines itself, then becomes a command: `python -I -S launcher.py ORDERS -- COMMAND…`; see also `fork_server`.
 
 A program of its own, because a process with threads cannot confine a child before it executes. It imports as little as
 it can: it runs for every task and for every git command in a worktree. Its caller decides what is allowed; it passes
@@ -11,7 +11,8 @@ that on to the kernel. ORDERS are arguments, in any order:
     filter=BYTES                  a filter of system calls (hexadecimal)
     limit=NUMBER:MOST             a resource limit
     home=DIRECTORY                is created if it is missing
-    link=PATH:TARGET              a symbolic link that is created if it is missing, with its directory
+    link=NUMBER:PATH:TARGET       a symbolic link that is created at PATH (of so many characters) if that is missing,
+                                  with its directory
     unshare=FLAGS                 new namespaces (hexadecimal); by a user namespace if the system asks for one. Then
                                   everything is read-only but what follows:
     shm=BYTES                     the size of a /dev/shm of its own
@@ -44,6 +45,10 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _OPENAT2, _CLOSE_RANGE = 437, 436
@@ -190,8 +195,13 @@ def _mount(source: str, target: str, kind: str | None, flags: int, data: str | N
 
 
 def _parse_mount(order: str) -> tuple[str, str, str]:
-    flags, length, paths = order.split(":", 2)
-    return flags, paths[: int(length)], paths[int(length) + 1 :]
+    flags, _, paths = order.partition(":")
+    return flags, *_parse_pair(paths)
+
+
+def _parse_pair(order: str) -> tuple[str, str]:
+    length, _, pair = order.partition(":")
+    return pair[: int(length)], pair[int(length) + 1 :]
 
 
 def _clone(path: str) -> tuple[int, bool] | None:
@@ -243,8 +253,23 @@ def _mount_point(path: str, is_directory: bool) -> int:
     try:
         return _open(path)
     except FileNotFoundError:
-        _make(path, is_directory)
-        return _open(path)
+        pass
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        _remove_own_link(path)
+    _make(path, is_directory)
+    return _open(path)
+
+
+def _remove_own_link(path: str) -> None:
+    """Remove a link that a box without mounts had in place of this mount: here it leads to itself."""
+    directory, name = os.path.split(path)
+    place = _open(directory)
+    if os.readlink(name, dir_fd=place) != path:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    os.unlink(name, dir_fd=place)
+    os.close(place)
 
 
 def _make(path: str, is_directory: bool) -> None:
@@ -255,7 +280,7 @@ def _make(path: str, is_directory: bool) -> None:
             if number < len(names) - 1 or is_directory:
                 os.mkdir(name, 0o755, dir_fd=place)
             else:
-                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644, dir_fd=place))
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=place))
         except FileExistsError:
             pass
         below = os.open(name, _O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place)
@@ -479,14 +504,28 @@ def _end_as(status: int) -> None:
 def _create_links(orders: dict[str, list[str]]) -> None:
     """Create the links that the environment names; after confinement, so that links of a worker lead nowhere."""
     for order in orders.get("link", ()):
-        link, _, target = order.partition(":")
+        link, target = _parse_pair(order)
         try:
             os.makedirs(os.path.dirname(link), 0o700, exist_ok=True)
-            if os.path.isdir(link) and not os.path.islink(link):
-                os.rmdir(link)  # an empty one is a mount point of a box that had mounts
+            _remove_mount_point(link)
             os.symlink(target, link)
         except OSError:  # it is there already, or something of the worker's is
             continue
+
+
+def _remove_mount_point(path: str) -> None:
+    """Remove what a box that had mounts left in their place: a file of `_make`, or directories without files."""
+    if os.path.islink(path) or not os.path.lexists(path):
+        return
+    if not os.path.isdir(path):
+        facts = os.stat(path)
+        if facts.st_size == 0 and not facts.st_mode & 0o222:
+            os.unlink(path)
+        return
+    trees = list(os.walk(path, topdown=False))
+    if not any(files for _, _, files in trees):
+        for directory, _, _ in trees:
+            os.rmdir(directory)
 
 
 def _become(command: list[str]) -> int:
@@ -539,7 +578,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    _libc = ctypes.CDLL(None, use_errno=True)
-    _syscall = _libc.syscall
-    _syscall.restype = ctypes.c_long
     sys.exit(main(sys.argv[1:]))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
 from workbench.confinement import compiled
+from workbench.state import user_files
 
 MOUNT, IPC, NETWORK = 0x0002_0000, 0x0800_0000, 0x4000_0000
 """``CLONE_NEW…`` of Linux."""
@@ -32,8 +35,10 @@ def available() -> frozenset[str]:
     """
     if sys.platform != "linux":
         return frozenset()
-    with tempfile.TemporaryDirectory(prefix="workbench-") as directory:
-        place = Path(directory).resolve()
+    with ExitStack() as stack:
+        place = _new_directory(stack)
+        if place is None:
+            return frozenset()
         worktree, project = place / "worktree", place / "project"
         for path in (worktree, project, place / "other"):
             path.mkdir()
@@ -44,10 +49,11 @@ def available() -> frozenset[str]:
             f"mount=:{len(str(place / 'other'))}:{place / 'other'}:{project / 'a' / 'mount point'}",
             f"hide={place / 'other'}",
         ]
-        script = f"echo > '{project}/made' && ! echo 2> /dev/null > '{place}/made'"
+        script = 'echo > "$1/made" && ! echo 2> /dev/null > "$2/made"'
+        command = ("/bin/sh", "-c", script, "sh", str(project), str(place))
         try:
             tried = subprocess.run(
-                [sys.executable, "-I", "-S", str(compiled.launcher()), *orders, "--", "/bin/sh", "-c", script],
+                [*compiled.launcher(), *orders, "--", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -56,3 +62,13 @@ def available() -> frozenset[str]:
         except (OSError, subprocess.TimeoutExpired):
             return frozenset()
         return ALL if tried.returncode == 0 and (worktree / "made").exists() else frozenset()
+
+
+def _new_directory(stack: ExitStack) -> Path | None:
+    """A new directory which a box does not have its own in place of; None if none can be made."""
+    for parent in (os.environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", user_files.directory()):
+        place = Path(os.path.realpath(parent))
+        if not place.is_relative_to("/dev/shm"):
+            with suppress(OSError):
+                return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="workbench-", dir=place)))
+    return None

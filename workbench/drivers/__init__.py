@@ -10,22 +10,25 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from workbench.drivers import claude, codex, gemini
-from workbench.drivers.fit import AgentProgram, Fit, fit
+from workbench.drivers import acp, claude, codex, gemini
+from workbench.drivers.fit import AgentProgram, Driver, Fit, fit
 from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
-from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage
+from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage, Start
 
 __all__ = [
+    "DRIVERS",
     "PROGRAMS",
     "AgentProgram",
     "AgentSetup",
     "Configuration",
+    "Driver",
     "Fit",
     "ModelAccess",
     "ProgramFailure",
     "ProgramStream",
     "ProgramUsage",
     "ServerSetup",
+    "Start",
     "fit",
 ]
 
@@ -44,8 +47,6 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             configure=claude.configure,
             route=lambda models, files: {},
             streaming=claude.streaming,
-            stream=claude.ClaudeStream,
-            session_files=claude.session_files,
             resumed=claude.resumed,
         ),
         "codex": AgentProgram(
@@ -61,10 +62,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             configure=codex.configure,
             route=codex.route,
             streaming=codex.streaming,
-            stream=codex.CodexStream,
-            session_files=codex.session_files,
             resumed=codex.resumed,
-            limit_of_session=codex.limit_of_session,
         ),
         "gemini": AgentProgram(
             providers=("gemini",),
@@ -79,10 +77,18 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             configure=gemini.configure,
             route=lambda models, files: {},
             streaming=gemini.streaming,
-            stream=gemini.GeminiStream,
-            session_files=gemini.session_files,
             resumed=gemini.resumed,
         ),
     }
 )
 """The programs, by the name that a profile gives as `program`."""
+
+DRIVERS: Mapping[str, Driver] = MappingProxyType(
+    {
+        "acp": Driver(acp.AcpStream, acp.session_files),
+        "claude": Driver(claude.ClaudeStream, claude.session_files),
+        "codex": Driver(codex.CodexStream, codex.session_files, codex.limit_of_session),
+        "gemini": Driver(gemini.GeminiStream, gemini.session_files),
+    }
+)
+"""What reads the output of programs, by the name that a profile gives as `driver`."""

@@ -21,6 +21,22 @@ STEERING = ("model", "maxChatTurns", "maxOutputTokens", "temperature", "topP")
 
 
 @dataclass(frozen=True, slots=True)
+class Driver:
+    """How the output of a program is read, and its conversation found.
+
+    Args:
+        stream: reads the output.
+        session_files: from the id of a conversation to a pattern of the file below its home that has it.
+        limit_of_session: from the end of that file's text to when the usage limit ends of which it tells, in seconds
+            since 1970.
+    """
+
+    stream: type[ProgramStream]
+    session_files: Callable[[str], str]
+    limit_of_session: Callable[[str], float | None] = lambda text: None
+
+
+@dataclass(frozen=True, slots=True)
 class AgentProgram:
     """A program that runs an LLM agent: how it is configured and started, read, and resumed.
 
@@ -37,10 +53,6 @@ class AgentProgram:
         configure: from a setup, its scratch directory and its profile's files to how it is started.
         route: the files, besides variables, with which it asks the server for models instead of the provider.
         streaming: from the command of a profile to one that writes as JSON, line by line, what it does.
-        stream: reads that.
-        session_files: from the id of a conversation to a pattern of the file below its home that has it.
-        limit_of_session: from the end of that file's text to when the usage limit ends of which it tells, in seconds
-            since 1970.
         resumed: from a command, the id of a conversation and the path of its file, to one that continues it.
     """
 
@@ -56,10 +68,7 @@ class AgentProgram:
     configure: Callable[[AgentSetup, str, Mapping[str, str]], Configuration]
     route: Callable[[ModelAccess, Mapping[str, str]], Mapping[str, str]]
     streaming: Callable[[Sequence[str]], list[str]]
-    stream: type[ProgramStream]
-    session_files: Callable[[str], str]
     resumed: Callable[[Sequence[str], str, str], list[str]]
-    limit_of_session: Callable[[str], float | None] = lambda text: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from typing import Any
 
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 from workbench.drivers.stream import (
-    ANSWER_LIMIT,
+    ChunkedStream,
     Happening,
     Note,
     ProgramFailure,
-    ProgramStream,
     ProgramUsage,
     ToolEnd,
     ToolStart,
@@ -135,12 +134,8 @@ def resumed(command: Sequence[str], session: str, file: str) -> list[str]:
     return [*command, f"--session-file={file}"]
 
 
-class GeminiStream(ProgramStream):
+class GeminiStream(ChunkedStream):
     """The output of Gemini CLI with `--output-format=stream-json`."""
-
-    _said = ""
-    """What the model has said since the last tool, and how much of it is told."""
-    _told = 0
 
     def read(self, message: Mapping[str, Any]) -> Iterator[Happening]:
         """The events of one message."""
@@ -148,10 +143,10 @@ class GeminiStream(ProgramStream):
             case "init":
                 self.session = text_of(message.get("session_id")) or self.session
             case "message" if message.get("role") == "assistant":
-                yield from self._message(text_of(message.get("content")))
+                yield from self._say_more(text_of(message.get("content")))
             case "tool_use":
                 yield from self._tell()
-                self._said, self._told, self.trouble = "", 0, None
+                self._begin_message()
                 tool, server = self._server_of(text_of(message.get("tool_name")))
                 yield ToolStart(message["tool_id"], tool, message.get("parameters"), server)
             case "tool_result":
@@ -184,17 +179,6 @@ class GeminiStream(ProgramStream):
         if known is not None:
             self.note_trouble(known, said, self.trouble.until if self.trouble else None)
         return super().end(status)
-
-    def _message(self, content: str) -> Iterator[Happening]:
-        self.trouble = None
-        self._said = (self._said + content)[:ANSWER_LIMIT]
-        self.answer = self._said
-        if "\n" in content:
-            yield from self._tell(self._said.rindex("\n"))
-
-    def _tell(self, end: int | None = None) -> Iterator[Happening]:
-        text, self._told = self._said[self._told : end], len(self._said) if end is None else end
-        yield Note(text)
 
     def _result(self, message: Mapping[str, Any]) -> None:
         self.has_ended = True

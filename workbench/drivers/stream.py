@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from workbench.rules.failures import FailureKind
 
@@ -20,6 +20,8 @@ VALUE_LIMIT = 100_000
 """Characters of the JSON of a tool's arguments or result; more is cut off."""
 ANSWER_LIMIT = 2_000_000
 MESSAGE_LIMIT = 2_000
+CONTINUED = "This conversation is that of the last attempt: go on where it ended."
+"""What a program that continues a conversation is told."""
 OPEN_LIMIT = 1_000
 """Calls of tools that are under way at once."""
 
@@ -88,6 +90,22 @@ class ProgramFailure:
     until: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a program that is talked to is told at first.
+
+    Args:
+        directory: where it works, as it sees that.
+        servers: its MCP servers, in the form of the Agent Client Protocol.
+        session: the conversation to continue; None: a new one.
+    """
+
+    prompt: str = field(repr=False)
+    directory: str
+    servers: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    session: str | None = None
+
+
 @dataclass
 class ProgramStream:
     """One run of a program.
@@ -99,6 +117,8 @@ class ProgramStream:
     `answer` is its last word, whole; `session` the id by which the program resumes its conversation.
     """
 
+    talks: ClassVar[bool] = False
+    """Whether it is talked to on its standard input, rather than given all at once."""
     servers: Sequence[str] = ()
     clock: Callable[[], float] = time.time
     session: str | None = None
@@ -112,6 +132,17 @@ class ProgramStream:
     """Whether more tries of the program cannot help: it is to be ended."""
     open: dict[str, str] = field(default_factory=dict)
     """The tools that run, by the ids of their calls."""
+
+    def begin(self, start: Start) -> None:
+        """Have the program told about its work, if it is talked to."""
+
+    def say(self, *, is_ending: bool = False) -> str | None:
+        """What is written to its standard input next; None: nothing more, it is closed.
+
+        Args:
+            is_ending: the program is about to be ended.
+        """
+        return None
 
     def hear(self, line: str) -> Iterator[Happening]:
         """The events of a line of its standard output. A line that is no JSON object is a note."""
@@ -165,6 +196,29 @@ class ProgramStream:
                 yield replace(happening, arguments=_cut(happening.arguments))
             case ToolEnd(call=call) if self.open.pop(call, None) is not None:
                 yield replace(happening, result=_cut(happening.result))
+
+
+@dataclass
+class ChunkedStream(ProgramStream):
+    """One run of a program that tells in pieces what its model says."""
+
+    _said: str = ""
+    """What the model has said since the last tool, and how much of it is told."""
+    _told: int = 0
+
+    def _say_more(self, content: str) -> Iterator[Happening]:
+        self.trouble = None
+        self._said = (self._said + content)[:ANSWER_LIMIT]
+        self.answer = self._said
+        if "\n" in content:
+            yield from self._tell(self._said.rindex("\n"))
+
+    def _tell(self, end: int | None = None) -> Iterator[Happening]:
+        text, self._told = self._said[self._told : end], len(self._said) if end is None else end
+        yield Note(text)
+
+    def _begin_message(self) -> None:
+        self._said, self._told, self.trouble = "", 0, None
 
 
 def count(value: Any) -> int | None:

@@ -35,7 +35,7 @@ from workbench.git.predict import MergePreview
 from workbench.git.protected import changed
 from workbench.git.repository import FileChange, FileContent, Repository, Size
 from workbench.git.resolution import Resolution
-from workbench.git.run import CommitIdentity, Wrap
+from workbench.git.run import CommitIdentity, Start, Wrap
 
 __all__ = [
     "Checkout",
@@ -50,6 +50,7 @@ __all__ = [
     "Repository",
     "Resolution",
     "Size",
+    "Start",
     "Wrap",
     "changed",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cachetools import TLRUCache
 
 from workbench.git.repository import Repository
+from workbench.git.run import Start, start_alone
 from workbench.git.status_cache import StatusCache
 
 T = TypeVar("T")
@@ -35,11 +36,12 @@ class ImportAttempt:
 class Repositories:
     """The user's repository in an open project, with caches for its worktrees.
 
-    Changes happen one at a time, in this process and across processes.
+    Changes happen one at a time, in this process and across processes. `start` starts git in worktrees.
     """
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, start: Start = start_alone) -> None:
         self._project = project
+        self._start = start
         self._lock = asyncio.Lock()
         self._opened: Repository | None = None
         self.status_cache = StatusCache()
@@ -54,7 +56,8 @@ class Repositories:
             BadInput, Unavailable: see `Repository.open`.
         """
         if self._opened is None or not self._opened.git_dir.is_dir():
-            self._opened = await asyncio.to_thread(Repository.open, self._project)
+            opened = await asyncio.to_thread(Repository.open, self._project)
+            self._opened = replace(opened, start_in_worktrees=self._start)
         return self._opened
 
     @asynccontextmanager

@@ -15,7 +15,18 @@ from workbench.errors import Conflict, Unavailable
 from workbench.git import clones, diff, predict, submodules, unverified
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
-from workbench.git.run import NOBODY, Bound, CommitIdentity, GitResult, Wrap, as_message, displayed, run
+from workbench.git.run import (
+    NOBODY,
+    Bound,
+    CommitIdentity,
+    GitResult,
+    Start,
+    Wrap,
+    as_message,
+    displayed,
+    run,
+    start_alone,
+)
 
 _COMMIT = ("--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace", "--file=-")
 _ABORT = (("rebase", "--abort"), ("am", "--abort"), ("cherry-pick", "--quit"))
@@ -35,9 +46,9 @@ class Checkout:
     """A worktree at `path` with its own repository `git_dir`, both controlled by a worker.
 
     So every git command goes through `wrap`, which confines it to what the worker may do anyway, and its output is not
-    trusted. `environment` holds its variables, besides those of git (None: those of this process); `limit` is in
-    seconds. `seen_at` is the path of the worktree in its box (None: the same), and `told` changes paths there
-    in messages to those here.
+    trusted; `start` starts it. `environment` holds its variables, besides those of git (None: those of this process);
+    `limit` is in seconds. `seen_at` is the path of the worktree in its box (None: the same), and `told` changes paths
+    there in messages to those here.
     """
 
     path: Path
@@ -47,6 +58,7 @@ class Checkout:
     limit: float = 600.0
     seen_at: Path | None = None
     told: Callable[[str], str] = str
+    start: Start = start_alone
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch (None: detached HEAD) and the commit (None: no commit yet)."""
@@ -162,6 +174,12 @@ class Checkout:
         self._git("clean", "-ffd", "--quiet")
         self.return_submodules()
         return True
+
+    def restore(self, commit: str, paths: Sequence[str]) -> None:
+        """Give paths, and all that is below them, the content that they have at a commit; what is not there goes."""
+        self._git(
+            "restore", f"--source={commit}", "--staged", "--worktree", "--", *(f":(literal){path}" for path in paths)
+        )
 
     def return_submodules(self) -> None:
         """Put the submodules whose files are here at the links of the index; changes in them are discarded."""
@@ -417,6 +435,7 @@ class Checkout:
             stdin,
             base=self.environment,
             wrap=self.wrap,
+            start=self.start,
             bound=bound,
             then=then,
         )

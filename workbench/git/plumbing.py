@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from workbench.errors import NotFound
 from workbench.git.names import is_name, is_object_id
-from workbench.git.run import NOBODY, UNBOUND, Bound, GitResult, run
+from workbench.git.run import NOBODY, UNBOUND, Bound, GitResult, Start, run, start_alone
 
 COMMITS_KNOWN = 10_000
 
@@ -25,6 +25,8 @@ class Plumbing:
     limit: float = 60.0
     checkout_limit: float = 600.0
     record: Path | None = None
+    start_in_worktrees: Start = start_alone
+    """What starts git in the worktrees of workers."""
 
     @property
     def own_dir(self) -> Path:

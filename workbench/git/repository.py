@@ -208,6 +208,14 @@ class Repository(Plumbing):
         """
         return list(submodule_files.fill(self, checkout, commit, before))
 
+    def submodule_repositories(self, checkout: Checkout) -> list[tuple[Checkout, Repository | None]]:
+        """The repositories of submodules that a worktree's has, at any depth, without their files; and this person's
+        repository of each, None if she has none."""
+        return [
+            (inner, Repository(home.root, home.git_dir, home.limit, home.checkout_limit) if home else None)
+            for inner, home in submodule_files.repositories(self, checkout)
+        ]
+
     def commits(self, target: str, branch: str, limit: int) -> list[Commit]:
         """The commits that only `branch` has, newest first, at most `limit`.
 

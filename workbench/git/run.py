@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO, Protocol
 
 from workbench.errors import BadInput, Unavailable
 from workbench.rules.secrets.forms import masked_by_form
@@ -53,6 +54,33 @@ _MAX_STDERR = 1 << 20
 
 Wrap = Callable[[Sequence[str]], list[str]]
 """Wraps a command line in one that confines it; `list` confines nothing."""
+
+
+class Running(Protocol):
+    """A command with pipes for its output; a `subprocess.Popen` is one."""
+
+    @property
+    def args(self) -> Any: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+class Start(Protocol):
+    """Starts a command line; the command has ended when the block ends, and an error in the block ends it."""
+
+    def __call__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: BinaryIO
+    ) -> AbstractContextManager[Running]: ...
+
+
+class _TooLong(Exception):
+    """Ends a command that wrote more than it may."""
+
+
+start_alone: Start = partial(uninterrupted.started, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +183,7 @@ def run(
     settings: Sequence[str] = (),
     base: Mapping[str, str] | None = None,
     wrap: Wrap = list,
+    start: Start = start_alone,
     bound: Bound = UNBOUND,
     then: Sequence[Sequence[str]] = (),
 ) -> GitResult:
@@ -175,7 +204,8 @@ def run(
             os.lseek(source.fileno(), source.tell(), os.SEEK_SET)
             commands = [arguments, *then]
             argv = wrap(_join_commands([[*_GIT, *_as_options(settings), *command] for command in commands]))
-            return _communicate(", ".join(command[0] for command in commands), argv, cwd, env, limit, source, bound)
+            name = ", ".join(command[0] for command in commands)
+            return _communicate(name, start(argv, cwd=cwd, env=env, stdin=source), limit, bound)
     except subprocess.TimeoutExpired:
         raise Unavailable(
             "GIT_TIMEOUT",
@@ -215,19 +245,16 @@ def _open_as_file(text: bytes) -> Iterator[BinaryIO]:
         yield file
 
 
-def _communicate(
-    command: str, argv: list[str], cwd: Path, env: Mapping[str, str], limit: float, stdin: BinaryIO, bound: Bound
-) -> GitResult:
+def _communicate(name: str, starting: AbstractContextManager[Running], limit: float, bound: Bound) -> GitResult:
     # Not subprocess.run: at the time limit it kills git outright, which leaves index.lock behind, and
     # then waits for the filters that git has started.
     deadline = time.monotonic() + limit
-    pipe = subprocess.PIPE
-    with uninterrupted.started(argv, cwd=cwd, env=env, stdin=stdin, stdout=pipe, stderr=pipe) as process:
+    with suppress(_TooLong), starting as process:
         output = _read_output(process, deadline, limit, bound)
         if output.cut:
-            uninterrupted.stop(process)
-        process.wait(None if output.cut else max(deadline - time.monotonic(), 0.01))
-    return GitResult(command, process.returncode, bytes(output.out), output.err.decode("utf-8", "replace"), output.cut)
+            raise _TooLong
+        process.wait(max(deadline - time.monotonic(), 0.01))
+    return GitResult(name, process.wait(), bytes(output.out), output.err.decode("utf-8", "replace"), output.cut)
 
 
 @dataclass(slots=True)
@@ -255,7 +282,7 @@ class _Output:
         self.err += chunk[: _MAX_STDERR - len(self.err)]
 
 
-def _read_output(process: subprocess.Popen[bytes], deadline: float, limit: float, bound: Bound) -> _Output:
+def _read_output(process: Running, deadline: float, limit: float, bound: Bound) -> _Output:
     """Read its output until it has closed both pipes or has written more than `bound` allows."""
     output = _Output(bound)
     with selectors.DefaultSelector() as pipes:

@@ -43,6 +43,16 @@ def fill(repository: Plumbing, checkout: Checkout, commit: str, before: str | No
     yield from _fill(_Level(repository, checkout, checkout), commit, before, "")
 
 
+def repositories(repository: Plumbing | None, checkout: Checkout) -> Iterator[tuple[Checkout, Plumbing | None]]:
+    """See `Repository.submodule_repositories`."""
+    for place in submodules.kept_in(checkout.git_dir):
+        name = str(place.relative_to(checkout.git_dir / MODULES))
+        if inner := checkout.submodule(name, "."):
+            home = submodules.home(repository, name) if repository else None
+            yield inner, home
+            yield from repositories(home, inner)
+
+
 def _fill(level: _Level, commit: str, before: str | None, prefix: str) -> Iterator[str]:
     former = {old.path: old.commit for old in submodules.at(level.repository, before)} if before else {}
     for submodule in submodules.at(level.repository, commit):

@@ -32,15 +32,20 @@ _MARKS = {
 }
 
 
+TOLD = ("checked", "flaky", "unchanged")
+"""The evidence that the state of a completed task says."""
+
+
 class StateCell(str):
     """The state of a task or run. In HTML its mark differs in shape and colour, so that neither alone is needed."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, status: str, blocked: bool = False) -> StateCell:
-        """The state of a task from its status."""
-        return cls("blocked" if blocked else status.replace("_", " "))
+    def of(cls, status: str, blocked: bool = False, evidence: str | None = None) -> StateCell:
+        """The state of a task from its status, and what tells that it is done, if that is more or less than a word."""
+        told = f", {evidence}" if status == "completed" and evidence in TOLD else ""
+        return cls("blocked" if blocked else f"{status.replace('_', ' ')}{told}")
 
     @property
     def mark(self) -> tuple[str, str]:

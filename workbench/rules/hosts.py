@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Self
+from urllib.parse import urlsplit
 
 from workbench.errors import BadInput
 
@@ -290,8 +291,8 @@ def as_name(host: str) -> str:
 def _split(text: str, written: str) -> tuple[str, int | None]:
     """Host and port of a pattern."""
     if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        port = rest.removeprefix(":") if rest.startswith(":") or not rest else "?"
+        host, closed, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") if closed and (rest.startswith(":") or not rest) else "?"
     elif text.count(":") > 1:
         host, port = text, ""
     else:
@@ -338,6 +339,16 @@ def _name(host: str, written: str) -> str:
 def _bad(text: str, why: str, more: str = "") -> BadInput:
     message = f"“{text}” is no pattern of hosts: {why}. {_EXAMPLES}"
     return BadInput("BAD_HOST_PATTERN", " ".join(filter(None, (message, more))), pattern=text)
+
+
+def is_exposed(url: str) -> bool:
+    """Whether what is sent to an address leaves this machine without encryption."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return parts.scheme == "http" and not (host == "localhost" or host.endswith(".localhost") or _is_loopback(host))
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds` and the keys of a workplace.
+"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, keys of a workplace.
 
 Other keys are ignored.
 """
@@ -15,6 +15,7 @@ from workbench.errors import BadInput
 from workbench.model import Role
 from workbench.rules import front_matter, workplace
 from workbench.rules.naming import NOTHING
+from workbench.rules.tasks.check import in_short
 from workbench.rules.wire import json_safety
 from workbench.rules.yaml_text import InvalidYaml
 
@@ -36,6 +37,8 @@ class PersonaText:
     lease_seconds: float | None = None
     workplace: Mapping[str, Any] = field(default_factory=dict)
     """The keys of a workplace that it states; see `workbench.rules.workplace.parse`."""
+    check: Any = None
+    """The check of its tasks that have none of their own; see `workbench.rules.tasks.check`."""
 
 
 def check_id(persona_id: str) -> str:
@@ -81,6 +84,7 @@ def parse(persona_id: str, text: str) -> PersonaText:
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         lease_seconds=_lease(persona_id, meta.get("lease_seconds")),
         workplace=_workplace(persona_id, meta),
+        check=_check(persona_id, meta.get("check")),
     )
 
 
@@ -101,6 +105,14 @@ def _workplace(persona_id: str, meta: Mapping[str, Any]) -> dict[str, Any]:
         return workplace.parse({key: meta[key] for key in workplace.KEYS if key in meta}, f"Persona {persona_id}")
     except BadInput as error:
         raise BadInput("PERSONA_INVALID", error.message, persona_id=persona_id) from None
+
+
+def _check(persona_id: str, stated: Any) -> Any:
+    try:
+        return in_short(stated)
+    except ValueError as error:
+        text = f"Persona {persona_id}: `check`: {error}."
+        raise BadInput("PERSONA_INVALID", text, persona_id=persona_id) from None
 
 
 def _front_matter(persona_id: str, text: str) -> tuple[dict[str, Any], str]:

@@ -72,8 +72,9 @@ class Profile(BaseModel):
         connect: TCP ports that it may connect to; ``server`` is Workbench's own.
         read: additional paths that it may read.
         program: the program that it starts, if Workbench can configure that one for a definition.
-        driver: whose output its command writes, which tells what it does and how it ended; ``text``: any text. None:
-            that of `program`, which is then started so that it writes it, or text.
+        driver: whose output its command writes, which tells what it does and how it ended; ``acp``: that of an agent
+            which gets its prompt by the Agent Client Protocol; ``text``: any text. None: that of `program`, which is
+            then started so that it writes it, or text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -94,7 +95,7 @@ class Profile(BaseModel):
     connect: list[Annotated[int, Field(gt=0, lt=65_536)] | Literal["server"]] = []
     read: Annotated[list[str], Field(max_length=100)] = []
     program: Literal["claude", "codex", "gemini"] | None = None
-    driver: Literal["claude", "codex", "gemini", "text"] | None = None
+    driver: Literal["acp", "claude", "codex", "gemini", "text"] | None = None
 
     @property
     def stream(self) -> str | None:

@@ -18,7 +18,7 @@ from pydantic import Field
 from workbench.errors import Hint, NotFound
 from workbench.model import SECOND, Level, Micros, Wire, iso
 from workbench.ops import SYSTEM, Columns, Command, Ctx, RestRoute, op
-from workbench.ops.duties import duty
+from workbench.ops.duties import duty, on_event
 from workbench.rules.failures import ASKED, WAITING, FailureKind
 from workbench.services import approvals
 from workbench.state.settings import Settings
@@ -121,8 +121,19 @@ async def end_hold(
         release(tx, scope)
 
     await ctx.write(change)
-    ctx.gateway.forget_limits()
     return EndedHold(scope=scope)
+
+
+@on_event("hold.ended")
+def tell_gateway(ctx: Ctx, event: Row) -> None:
+    """Have the requests to models that wait for the end of a hold look again."""
+    ctx.gateway.look_again()
+
+
+def limit(tx: Reader, account: str) -> int | None:
+    """When the last limit of an account passes, or has passed, in microseconds UTC; None: there is none."""
+    row = tx.one(SQL.get, scope=f"account:{account}")
+    return row["until"] if row else None
 
 
 def enlist(tx: Tx, agent: str, profile: str, account: str | None) -> None:
@@ -167,6 +178,8 @@ def hold(tx: Tx, settings: Settings, scope: str, kind: FailureKind, reason: str,
     pause = min(settings.hold_base_seconds * 2.0 ** min(waits, 32), settings.hold_cap_seconds) * SECOND
     latest = tx.now + int(settings.hold_longest_seconds * SECOND)
     ends = min(max(until, tx.now + SECOND), latest) if until is not None else tx.now + int(pause)
+    if row is not None and not row["ended"] and not waits:  # a limit that was told is not over because another one is
+        ends = max(ends, row["until"])
     values = {"scope": scope, "failure": str(kind), "reason": reason[:REASON_LIMIT], "now": tx.now, "until": ends}
     tx.run(SQL.put, values, approval=None, waits=waits if until is not None else waits + 1)
     tx.emit("hold.begun", f"hold:{scope}", failure=str(kind), until=ends, reason=reason[:500])

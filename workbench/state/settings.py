@@ -167,8 +167,9 @@ class Settings(ProjectPlaces, WorkplaceSettings):
     model_hold_seconds: float = Field(
         540.0,
         ge=0,
-        description="How long a request to a model waits in the server while its provider limits the key; Gemini's at "
-        "most 30 s, as its program gives up. One that would wait longer gets the provider's answer at once.",
+        description="How long a request to a model waits in the server while its provider limits the key. One whose "
+        "program would give up before gets signs of life meanwhile, or, if its answer is no stream, waits less long. "
+        "One that would wait longer gets the provider's answer at once.",
     )
     max_transcript_bytes: int = Field(
         50_000_000, ge=0, description="Most of a transcript of one attempt with its model that is kept; 0: none."
@@ -241,7 +242,8 @@ class Settings(ProjectPlaces, WorkplaceSettings):
         description="Shell commands that have to pass on the merged result, such as `pytest -q`: one per line, or a "
         "list in JSON or TOML. They run confined, in a temporary worktree.",
     )
-    gate_seconds: float = Field(600.0, gt=0, description="How long one gate may take.")
+    gate_seconds: float = Field(600.0, gt=0, description="How long one gate, or one check of a task, may take.")
+    max_checks: int = Field(2, ge=1, description="How many checks of tasks run at a time.")
     integration_fast_forward: bool = Field(
         False, description="Fast-forward the target branch where possible, instead of making a merge commit."
     )

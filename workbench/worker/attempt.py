@@ -25,7 +25,7 @@ from typing import Any
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
-from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramUsage
+from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramStream, ProgramUsage, Start, acp
 from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
 from workbench.rules.failures import ASKED
@@ -183,8 +183,8 @@ def _missing_files(names: Sequence[str], cwd: Path | None) -> Iterator[str]:
 
 
 def secrets_of(worker: Worker) -> Iterator[str]:
-    """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables and in
-    the files that it gets from the person's home.
+    """The secrets that a command is given: tokens, those of the agent's definition, and those in its variables, in the
+    files that it gets from the person's home, and in those of its worktree that git ignores.
 
     Raises:
         OSError: a file cannot be read.
@@ -192,6 +192,7 @@ def secrets_of(worker: Worker) -> Iterator[str]:
     config = worker.config
     yield from (token for token in (config.token, worker.token, worker.model_token) if token)
     yield from config.definition.secrets if config.definition else ()
+    yield from config.included_secrets
     yield from person.secrets(config.profile, config.environment, config.secret_variables, worker.models)
 
 
@@ -226,7 +227,7 @@ async def _run(
         sessions = _sessions(worker, task)
         try:
             session = await asyncio.to_thread(sessions.take, scratch_dir) if sessions else None
-            attempt_command = _prepare(worker, task, cwd, scratch_dir, session)
+            attempt_command = _prepare(worker, task, cwd, scratch_dir, session, stream)
             result = await _carry_out(worker, attempt_command, keep, listener)
         except (OSError, ValueError) as error:
             return _fail_to_start(error)
@@ -253,7 +254,8 @@ async def _carry_out(
     hear = keep
     if listener is not None:
         hear = listener.hear
-        attempt_command = replace(attempt_command, on_error=listener.hear_error, verdict=listener.verdict)
+        say = listener.say if listener.stream.talks else None
+        attempt_command = replace(attempt_command, on_error=listener.hear_error, verdict=listener.verdict, say=say)
     return await command.run(
         attempt_command, hear, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
     )
@@ -315,13 +317,20 @@ def _explain(ending: str, tail: _Tail, refusals: str) -> str:
 
 
 def _prepare(
-    worker: Worker, task: Mapping[str, Any], cwd: Path | None, scratch_dir: Path, session: KeptSession | None
+    worker: Worker,
+    task: Mapping[str, Any],
+    cwd: Path | None,
+    scratch_dir: Path,
+    session: KeptSession | None,
+    stream: ProgramStream | None,
 ) -> WorkerCommand:
     config, profile = worker.config, worker.config.profile
     if cwd is None:
         cwd = scratch_dir / "work"
         cwd.mkdir()
-    values = _values(worker, task, cwd, scratch_dir, previous.told(task, is_continued=session is not None))
+    talks = stream is not None and stream.talks  # then it tells of a continued conversation once there is one
+    last_attempt = previous.told(task, is_continued=session is not None and not talks)
+    values = _values(worker, task, cwd, scratch_dir, last_attempt)
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
     if worker.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
@@ -335,6 +344,10 @@ def _prepare(
         words: Sequence[str] = [rules.fill(part, values) for part in profile.command]
         words, box = definition.limited(words, config.definition, profile, box)
         argv = definition.started([*words, *added.arguments], profile, session)
+    if stream:
+        of_server = rules.mcp_config(config.agent_mcp_url, worker.token) if worker.token else {}
+        continued = session.id if session else None
+        stream.begin(Start(values["prompt"], values["worktree"], acp.servers(of_server), continued))
     return WorkerCommand(
         argv=["/bin/sh", "-c", argv] if isinstance(argv, str) else argv,
         box=box,

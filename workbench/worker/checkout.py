@@ -7,12 +7,16 @@ hash anew.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
+from workbench.confinement import Box
+from workbench.confinement.starter import Starter
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, CommitIdentity, Repository, unverified
 from workbench.process import inherited_mark
@@ -75,7 +79,11 @@ class WorkerCheckout:
         return await asyncio.to_thread(self._explain_missing, output)
 
     def _explain_missing(self, output: str) -> str:
-        return surroundings.missing(self._repository(), self._config.box, self._worktree.path, self._base, output)
+        try:
+            return explain_missing(self._repository(), self._worktree.path, self._config.box, output, self._base)
+        except WorkbenchError as error:
+            log.warning("what the worktree does not have is unknown: %s", error.message)
+            return ""
 
     def _repository(self) -> Repository:
         """The person's repository; opened once, because that takes several git commands."""
@@ -95,8 +103,36 @@ class WorkerCheckout:
 
     def _run_in_box(self, work: Callable[[Checkout], T]) -> T:
         unverified.require_sound(self._worktree.git_dir)
-        with scratch.directory(self._config.scratch, "git") as directory:
+        with scratch.directory(self._config.scratch, "git") as directory, Starter() as starter:
             box = replace(self._config.box, scratch=directory, connect=())
             environment, place = box.environment(os.environ) | inherited_mark(), self._worktree.path
             checkout = Checkout(place, self._worktree.git_dir, box.guarded, environment)
-            return work(replace(checkout, seen_at=box.inside(place.resolve()), told=box.told))
+            seen_at = box.inside(place.resolve())
+            return work(replace(checkout, seen_at=seen_at, told=box.told, start=starter.started))
+
+
+def explain_missing(repository: Repository, worktree: Path, box: Box, output: str, commit: str | None = None) -> str:
+    """Sentences about what a worktree lacks that an output names. Blocks.
+
+    Args:
+        box: of the command that wrote it.
+        commit: the one whose submodules are looked for.
+
+    Raises:
+        Unavailable: ``GIT_FAILED``, ….
+    """
+    submodules = repository.empty_submodules(worktree, commit) if commit else []
+    ignored = [path for path in repository.ignored() if _lacks(worktree, path, box, repository.root)]
+    named = surroundings.named(ignored, output, str(worktree.resolve()))
+    named += surroundings.node_modules_with(set(ignored) - set(named), output, repository.root)
+    environments = surroundings.environments_with(ignored, named, output, repository.root)
+    return surroundings.of_worktree(submodules, [path for path in named if path not in environments], environments)
+
+
+def _lacks(worktree: Path, path: str, box: Box, project: Path) -> bool:
+    """Whether a worktree has nothing at a path of the project. A mount leaves an empty directory when it ends."""
+    there = worktree / path
+    with contextlib.suppress(OSError):  # such as a directory that a command has closed
+        if not there.is_symlink() and there.is_dir() and not any(there.iterdir()):
+            return all(mount.at != project / path for mount in box.mounts)
+    return not os.path.lexists(there)

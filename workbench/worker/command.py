@@ -20,6 +20,9 @@ from workbench.rules.hosts import HostRefusal
 DRAIN_SECONDS = 20.0
 """How long to read output after the command has ended, if another process holds it open."""
 LINE_LIMIT = 1_000_000
+HEARD_LINE_LIMIT = 10_000_000
+"""Bytes of a line of a program that is heard: it may hold a picture, or a change that the program asks about."""
+TOO_LONG = "[a line too long to keep]"
 TURN_SECONDS = 0.01
 """How long available lines are read before other work, such as a heartbeat, gets its turn."""
 SAMPLE_SECONDS = 0.25
@@ -35,10 +38,12 @@ class WorkerCommand:
         backstop: limits that the system enforces.
         cwd: the directory it runs in.
         environment: its whole environment, to which a mark is added.
-        stdin: its standard input.
+        stdin: its standard input, unless it is talked to.
         limits: processor seconds, bytes of memory and seconds of the command with all it starts.
         on_error: called with each line of its standard error; None: that is part of its output.
         verdict: why the command is to be ended now, asked several times a second; None: it may go on.
+        say: what is written to its standard input at first, after each line of its output, and when it is about to be
+            ended (`True`); None: nothing more, it is closed. Without it, the command is not talked to.
     """
 
     argv: Sequence[str]
@@ -50,6 +55,7 @@ class WorkerCommand:
     limits: BoxLimits
     on_error: Callable[[str], None] | None = None
     verdict: Callable[[], str | None] = lambda: None
+    say: Callable[[bool], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +83,21 @@ async def run(
         OSError, ValueError: it cannot be started. Unavailable: ``PROCESS_SURVIVED``.
     """
     async with Gate(command.box) as gate, contextlib.AsyncExitStack() as pipes:
-        opened = [await pipes.enter_async_context(_pipe()) for _ in range(2 if command.on_error else 1)]
+        talk = await pipes.enter_async_context(_talk(command.say)) if command.say else None
+        limit = HEARD_LINE_LIMIT if command.on_error else LINE_LIMIT
+        opened = [await pipes.enter_async_context(_pipe(limit)) for _ in range(2 if command.on_error else 1)]
         outputs, sinks = [output for output, _ in opened], [sink for _, sink in opened]
-        process, tree = await _start(command, gate, sinks, adopts_orphans)
-        listeners = (on_line, command.on_error) if command.on_error else (on_line,)
-        reading = asyncio.gather(*map(_read, outputs, listeners))
+        process, tree = await _start(command, gate, talk, sinks, adopts_orphans)
+        readers = [_read(outputs[0], on_line, talk)]
+        if command.on_error:
+            readers.append(_read(outputs[1], command.on_error))
+        reading = asyncio.gather(*readers)
         try:
             try:
                 result = await _wait_for_end(process, tree, command)
             finally:
+                if talk:
+                    talk.end()
                 await _complete_work(_end(process, tree, grace))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(reading, DRAIN_SECONDS)
@@ -95,7 +107,7 @@ async def run(
 
 
 async def _start(
-    command: WorkerCommand, gate: Gate, sinks: Sequence[IO[bytes]], adopts_orphans: bool
+    command: WorkerCommand, gate: Gate, talk: _Talk | None, sinks: Sequence[IO[bytes]], adopts_orphans: bool
 ) -> tuple[asyncio.subprocess.Process, ProcessTree]:
     """A process in a session of its own.
 
@@ -105,7 +117,7 @@ async def _start(
     mark = new_mark()
     with contextlib.ExitStack() as opened:
         stdout, *rest = map(opened.enter_context, sinks)
-        stdin = opened.enter_context(open_input(command.stdin))
+        stdin = opened.enter_context(talk.source if talk else open_input(command.stdin))
         process = await asyncio.create_subprocess_exec(
             *command.box.argv(command.argv, command.backstop, way_out=gate.way_out),
             cwd=command.cwd,
@@ -184,10 +196,10 @@ async def _complete_work(work: Coroutine[Any, Any, None]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
+async def _pipe(limit: int) -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
     """A pipe that, unlike asyncio's, nothing waits for once the process has ended."""
     source, sink = os.pipe()
-    reader = asyncio.StreamReader(LINE_LIMIT)
+    reader = asyncio.StreamReader(limit)
     with os.fdopen(sink, "wb", 0) as stdout:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
@@ -198,10 +210,59 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
             transport.close()
 
 
-async def _read(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """What a command is told on its standard input while it runs.
+
+    Args:
+        source: the end of a pipe that the command reads.
+    """
+
+    source: IO[bytes]
+    _writer: asyncio.StreamWriter
+    _say: Callable[[bool], str | None]
+
+    async def go_on(self) -> None:
+        """Write what is to be said, as fast as the command reads it."""
+        if self._writer.is_closing():
+            return
+        while said := self._say(False):
+            self._writer.write(said.encode())
+        if said is None:
+            self._writer.close()
+        with contextlib.suppress(OSError):  # the command has ended
+            await self._writer.drain()
+
+    def end(self) -> None:
+        """Write the last words, and close the pipe."""
+        if not self._writer.is_closing():
+            self._writer.write((self._say(True) or "").encode())
+            self._writer.close()
+
+
+@contextlib.asynccontextmanager
+async def _talk(say: Callable[[bool], str | None]) -> AsyncIterator[_Talk]:
+    source, sink = os.pipe()
+    reader, loop = asyncio.StreamReader(), asyncio.get_running_loop()
+    with os.fdopen(source, "rb", 0) as input_of_command:
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(sink, "wb", 0)
+        )
+        try:
+            yield _Talk(input_of_command, asyncio.StreamWriter(transport, protocol, reader, loop), say)
+        finally:
+            if not transport.is_closing():
+                transport.abort()
+
+
+async def _read(output: asyncio.StreamReader, on_line: Callable[[str], None], talk: _Talk | None = None) -> None:
     deadline = time.monotonic() + TURN_SECONDS
+    if talk:
+        await talk.go_on()
     async for line in _lines(output):
         on_line(line)
+        if talk:
+            await talk.go_on()
         if time.monotonic() > deadline:
             await asyncio.sleep(0)
             deadline = time.monotonic() + TURN_SECONDS
@@ -219,7 +280,7 @@ async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
         except asyncio.LimitOverrunError as error:  # a line over the limit: skip it, however long it is
             await output.readexactly(error.consumed)
             if not is_rest:
-                yield "[a line too long to keep]"
+                yield TOO_LONG
             is_rest = True
             continue
         if not is_rest:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.confinement import Box
-from workbench.drivers import PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream
+from workbench.drivers import DRIVERS, PROGRAMS, AgentSetup, Configuration, ModelAccess, ProgramStream
 from workbench.drivers.fit import OWN_SERVER
 from workbench.rules.profile import Profile
 from workbench.worker.sessions import KeptSession
@@ -72,7 +72,7 @@ def stream(setup: AgentSetup | None, profile: Profile) -> ProgramStream | None:
     """What reads the output of a profile's command; None: any text."""
     if profile.stream is None:
         return None
-    return PROGRAMS[profile.stream].stream(servers=(OWN_SERVER, *(setup.servers if setup else ())))
+    return DRIVERS[profile.stream].stream(servers=(OWN_SERVER, *(setup.servers if setup else ())))
 
 
 def started(command: Sequence[str], profile: Profile, session: KeptSession | None) -> Sequence[str]:

@@ -10,12 +10,14 @@ from typing import Any
 
 from workbench.drivers.stream import Happening, Note, ProgramFailure, ProgramStream, ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
-from workbench.worker.command import CommandResult
+from workbench.worker.command import TOO_LONG, CommandResult
 
 CALL_LIMIT = 200
 """Characters of a call's arguments in a note."""
 TOLD_LINES = 20
 """Lines at the end of a failed call's result that are looked at for refusals."""
+LEAVE_SECONDS = 5.0
+"""How long a program that is talked to may take to exit when there is nothing more to say."""
 
 Call = ToolStart | ToolEnd
 
@@ -42,28 +44,41 @@ class Listener:
 
     def hear(self, line: str) -> None:
         """Hear a line of its standard output."""
+        if line == TOO_LONG:  # it may have told of the end of a call
+            self.stream.open.clear()
         self._pass_on(self.stream.hear(line))
 
     def hear_error(self, line: str) -> None:
         """Hear a line of its standard error."""
         self._pass_on(self.stream.hear_error(line))
 
+    def say(self, is_ending: bool) -> str | None:
+        """What the program is told next; see `WorkerCommand.say`."""
+        return self.stream.say(is_ending=is_ending)
+
     def verdict(self) -> str | None:
         """Why the program is to be ended now; None: it may go on."""
         if self.stream.is_hopeless and self.stream.trouble:
             return self.stream.trouble.message
         silent = time.monotonic() - self._heard_at
+        if self._is_over and silent > LEAVE_SECONDS:
+            return "it has done its work"
         if silent > self.silence_seconds and not self.stream.open:
             return f"it said nothing for {self.silence_seconds:g} s"
         return None
 
     def failure(self, result: CommandResult) -> ProgramFailure | None:
         """How the run failed; None if it did not."""
-        if result.ended and not self.stream.is_hopeless:
+        if result.ended and not (self.stream.is_hopeless or self._is_over):
             known = self.stream.trouble
             kind, said = (known.kind, f" Before, it said: {known.message}") if known else (FailureKind.SILENT, "")
             return ProgramFailure(kind, f"The program was ended: {result.ended}.{said}")
         return self.stream.end(result.status)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether a program that is talked to has said its last word."""
+        return self.stream.talks and self.stream.has_ended
 
     def _pass_on(self, happenings: Iterable[Happening]) -> None:
         self._heard_at = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.drivers.stream import CONTINUED
 from workbench.rules.failures import FailureKind
 
 ERROR_LIMIT = 4_000
@@ -40,5 +41,5 @@ def told(task: Mapping[str, Any], *, is_continued: bool) -> str:
             f"(task_id {task['id']}, attempt {last['attempt']}) shows it; take from it what is right."
         )
     if is_continued:
-        lines.append("This conversation is that of the last attempt: go on where it ended.")
+        lines.append(CONTINUED)
     return "\n\n".join(lines)

@@ -13,7 +13,7 @@ from typing import Any
 
 from workbench.drivers.fit import OWN_SERVER
 from workbench.drivers.stream import ToolEnd, ToolStart
-from workbench.errors import WorkbenchError
+from workbench.errors import BadInput, WorkbenchError
 from workbench.model import uuid7
 
 NOTE_LIMIT = 9_000
@@ -85,7 +85,8 @@ class CallReporter:
     """Collects the calls of tools that a program tells of, and sends them, at most once a second.
 
     Args:
-        send: sends beginnings and ends. When it fails, they are dropped: the notes tell of them, too.
+        send: sends beginnings and ends, no more than `CALLS_LIMIT` at once. When it fails, beginnings are dropped, as
+            the notes tell of them, too; ends are sent again, without results.
     """
 
     def __init__(self, send: Callable[[list[dict[str, Any]], list[dict[str, Any]]], Awaitable[object]]) -> None:
@@ -139,13 +140,19 @@ class CallReporter:
             await self._flush()
 
     async def _flush(self) -> None:
-        if not self._started and not self._ended:
-            return
         started, ended, left_out = self._started, self._ended, self._left_out
         self._started, self._ended, self._left_out, self._size = [], [], 0, 0
         if left_out:
             log.warning("%s events of calls are left out: there are too many at once", left_out)
-        try:
-            await self._send(started, ended)
-        except WorkbenchError as error:
-            log.warning("calls of tools were not recorded: %s", error)
+        while started or ended:
+            now, ended = ended[: CALLS_LIMIT - len(started)], ended[CALLS_LIMIT - len(started) :]
+            try:
+                await self._send(started, now)
+            except Exception as error:  # an attempt does not fail because a record does
+                log.warning(
+                    "calls of tools were not recorded: %s", error, exc_info=not isinstance(error, WorkbenchError)
+                )
+                again = [] if isinstance(error, BadInput) else now
+                self._ended = [*({**end, "result": None} for end in again), *ended, *self._ended]
+                return
+            started = []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workbench.drivers import PROGRAMS, ProgramStream, ProgramUsage
+from workbench.drivers import DRIVERS, ProgramStream, ProgramUsage
 from workbench.rules.failures import FailureKind
 
 RECORD, CONVERSATION = "session.json", "conversation"
@@ -83,7 +83,7 @@ class SessionStore:
                 return
             if stream.trouble and stream.trouble.kind is FailureKind.LIMIT and stream.trouble.until is None:
                 end = file.read_text("utf-8", "replace")[-END_CHARS:]
-                stream.note_trouble(FailureKind.LIMIT, "", PROGRAMS[self.program].limit_of_session(end))
+                stream.note_trouble(FailureKind.LIMIT, "", DRIVERS[self.program].limit_of_session(end))
             self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
             copy = self.place / CONVERSATION
             copy.touch(mode=0o600)
@@ -101,9 +101,9 @@ class SessionStore:
 
     def _file(self, home: Path, session: str) -> Path | None:
         """The file that has a conversation, if it is an ordinary one below the home, which the program wrote."""
-        if not session.replace("-", "").isalnum() or len(session) > 100:
+        if not session.replace("-", "").replace("_", "").isalnum() or len(session) > 100:
             return None
-        files = [file.resolve() for file in home.glob(PROGRAMS[self.program].session_files(session))]
+        files = [file.resolve() for file in home.glob(DRIVERS[self.program].session_files(session))]
         own = [file for file in files if file.is_file() and file.is_relative_to(home.resolve())]
         newest = max(own, key=os.path.getmtime, default=None)
         return newest if newest is not None and newest.stat().st_size <= self.max_bytes else None

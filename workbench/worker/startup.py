@@ -72,6 +72,7 @@ class WorkerConfig:
         missing: parts of the box that this system does not enforce, in words.
         environment: variables for the commands.
         secret_variables: the names of variables that are secret, whatever their name and form.
+        included_secrets: those in the files that its worktree was given.
         mcp_url: talk MCP to this endpoint instead of plain HTTP.
         server_file: read again when the server is away: it may be restarted at another address.
         heartbeat_seconds: how often leases are renewed.
@@ -102,6 +103,7 @@ class WorkerConfig:
     missing: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_variables: Sequence[str] = ()
+    included_secrets: Sequence[str] = field(default=(), repr=False)
     mcp_url: str | None = None
     server_file: Path | None = None
     heartbeat_seconds: float = 15.0
@@ -116,7 +118,7 @@ class WorkerConfig:
     preparation: Preparation = field(default_factory=Preparation)
 
     def as_json(self) -> str:
-        """As text; the token and the secrets of the definition are in it."""
+        """As text; the token and the secrets are in it."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         fields |= {"profile": self.profile.model_dump(), "box": self.box.as_json(), "limits": asdict(self.limits)}
         fields["worktree"] = asdict(self.worktree) if self.worktree else None

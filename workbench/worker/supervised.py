@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.confinement.editable import own_path
+from workbench.confinement.hidden import hiding
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Repository
 from workbench.process import process_identity
@@ -31,6 +32,8 @@ from workbench.worker.writing import WorktreeWriter
 OCCUPIED_SECONDS = 0.5
 """The pause between tries of an occupied worktree."""
 ERROR_LIMIT = 9_000
+CHECK_SECONDS = 20
+"""How long one call waits for the end of a check."""
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +57,8 @@ class SupervisedAttempt:
     """The outcome that the command requested, if any."""
     _reads: tuple[Path, Path] | None = None
     """The checkout that it reads, outside of worktrees, and the repository of that."""
+    _hide: tuple[str, ...] = ()
+    """Paths of the project that its command may not read."""
     _note: str | None = None
     """What the server says of its worktree."""
 
@@ -107,7 +112,7 @@ class SupervisedAttempt:
         try:
             config = await asyncio.to_thread(self._place)
             path = await asyncio.to_thread(self._own_path, config)
-        except Conflict as error:
+        except (Conflict, Unavailable) as error:
             return AttemptOutcome(False, error=str(error), error_class=error.code, retryable=False)
         tokens = {"token": begun["token"], "model_token": begun["model_token"]}
         worker, task = replace(await self.worker(), config=config, python_path=path, **tokens), self.claim.task
@@ -138,14 +143,14 @@ class SupervisedAttempt:
         """The configuration of its command, which outside of worktrees reads a checkout.
 
         Raises:
-            Conflict: ``MOUNT_POINT_TAKEN``.
+            Conflict: ``MOUNT_POINT_TAKEN``. Unavailable: ``HIDE_UNAVAILABLE``.
         """
         if self._reads is None:
-            return self.config
+            return replace(self.config, box=hiding(self.config.box, self._hide)) if self._hide else self.config
         repository = Repository.open(self.config.project)
         box = self.config.box.reading(*self._reads, repository.object_directories(), repository.root)
         repository.anchor_worktree(*self._reads, box.mount_points)
-        return replace(self.config, box=box)
+        return replace(self.config, box=hiding(box, self._hide))
 
     async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
@@ -180,7 +185,7 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
-                self._note, checkout = answer["note"], answer["checkout"]
+                self._note, checkout, self._hide = answer["note"], answer["checkout"], tuple(answer["hide"])
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
@@ -241,6 +246,7 @@ class SupervisedAttempt:
         artifacts = [*outcome.artifacts, *([f"commit:{commit}"] if commit else [])]
         facts = {"result_data": outcome.result, "artifacts": artifacts, **_usage(outcome)}
         try:
+            await self._wait_for_check()
             await self._report("completed", **facts)
         except BadInput as error:  # such as a result that is too large: that of another attempt would be no better
             await self._fail(AttemptOutcome(False, error=str(error), retryable=False))
@@ -248,6 +254,15 @@ class SupervisedAttempt:
             if error.code == "LEASE_LOST":
                 raise
             await self._fail(AttemptOutcome(False, error=str(error), error_class=error.code))
+
+    async def _wait_for_check(self) -> None:
+        """Have the server check the commit, if the task has a check; its verdict decides how the attempt ends."""
+        state = "waiting"
+        while state in ("waiting", "running"):
+            check = await self.api.call(
+                "check_attempt", key=self._key, wait_seconds=CHECK_SECONDS, **self.claim.attempt
+            )
+            state = check["state"]
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
         facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **_usage(outcome), **details}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from workbench.confinement import Box, environments
-from workbench.errors import WorkbenchError
-from workbench.git import Repository
+from workbench.confinement import environments
 from workbench.worker.attempt import NOT_STARTED, AttemptOutcome
 
 NO_WORKTREE = (
@@ -30,45 +25,18 @@ _MISSES = re.compile(
 )
 _ABSENT = re.compile(r"no module named '?(\w+)|([\w.+-]+): (?:command )?not found", re.IGNORECASE)
 """A module of Python, or a program of a shell."""
-
-
-log = logging.getLogger(__name__)
-
-
-def says_missing(line: str) -> bool:
-    """Whether a line of an output says that something was not found."""
-    return _MISSES.search(line) is not None
+_ABSENT_PACKAGE = re.compile(r"cannot find (?:module|package) '(@[\w.-]+/[\w.-]+|\w[\w.-]*)", re.IGNORECASE)
+"""A package of Node.js."""
 
 
 def misses_something(outcome: AttemptOutcome) -> bool:
     """Whether a command has failed and said that it had not found something."""
-    return not outcome.ok and outcome.error_class != NOT_STARTED and says_missing(outcome.error)
+    return not outcome.ok and outcome.error_class != NOT_STARTED and _MISSES.search(outcome.error) is not None
 
 
-def missing(repository: Repository, box: Box, place: Path, commit: str | None, output: str) -> str:
-    """Sentences about what a worktree lacks: submodules, and ignored files and environments that an output names.
-
-    Args:
-        commit: where it began. Blocks.
-    """
-    try:
-        submodules = repository.empty_submodules(place, commit) if commit else []
-        ignored = [path for path in repository.ignored() if _lacks(repository.root, box, place, path)]
-        paths = named(ignored, output, str(place.resolve()))
-        unused = environments_with(ignored, paths, output, repository.root)
-    except WorkbenchError as error:
-        log.warning("what the worktree does not have is unknown: %s", error.message)
-        return ""
-    return of_worktree(submodules, [path for path in paths if path not in unused], unused)
-
-
-def _lacks(project: Path, box: Box, place: Path, path: str) -> bool:
-    """Whether a worktree has nothing at a path of the project. A mount leaves an empty directory when it ends."""
-    there = place / path
-    with suppress(OSError):  # such as a directory that a command has closed
-        if not there.is_symlink() and there.is_dir() and not any(there.iterdir()):
-            return all(mount.at != project / path for mount in box.mounts)
-    return not os.path.lexists(there)
+def tells_of_missing(line: str) -> bool:
+    """Whether a line of a failed command's output says that something was not found."""
+    return _MISSES.search(line) is not None
 
 
 def named(paths: Iterable[str], output: str, place: str) -> list[str]:
@@ -86,6 +54,13 @@ def environments_with(ignored: Iterable[str], named: Collection[str], output: st
         if environments.is_environment(project / path)
         and (path in named or any(environments.has(project / path, name) for name in absent))
     ]
+
+
+def node_modules_with(ignored: Iterable[str], output: str, project: Path) -> list[str]:
+    """The directories of Node.js packages among ignored paths of a project that have one that was not found."""
+    absent = set(_ABSENT_PACKAGE.findall(output))
+    places = [path for path in ignored if Path(path).name == "node_modules"]
+    return [path for path in places if any((project / path / name).is_dir() for name in absent)]
 
 
 def of_worktree(submodules: Sequence[str], ignored: Sequence[str], unused: Sequence[str] = ()) -> str:

@@ -17,6 +17,7 @@ import { Channel } from "./link/channel.js";
 import { Dock } from "./link/dock.js";
 import { keepLastState } from "./link/last_state.js";
 import { Store } from "./link/store.js";
+import { Holds } from "./models/holds.js";
 import { Unattended, Untrusted } from "./notices.js";
 import { Personalities } from "./personalities/personalities.js";
 import { Projects } from "./projects/projects.js";
@@ -55,6 +56,7 @@ class View extends Frame {
     this.taskSummary = new TaskSummary(this.openers());
     this.tasks = new Tasks(store, channel, announce, signal);
     this.unattended = new Unattended({ store, channel, announce });
+    this.holds = new Holds({ store, channel, announce }, signal);
     this.worktrees = new Worktrees(store, channel, announce);
     this.agents = new Agents(store, channel, announce, signal, ways.connect);
     this.definitions = new Definitions(store, channel, announce, signal);
@@ -80,14 +82,10 @@ class View extends Frame {
       { label: "Admin", element: this.admin.element },
     ];
     this.tabs = new Tabs(views, () => this.onTab());
-    this.tabs.show(
-      Math.max(
-        0,
-        views.findIndex(({ label }) => label === tab),
-      ),
-    );
+    const first = views.findIndex(({ label }) => label === tab);
+    this.tabs.show(Math.max(0, first));
     this.isAlone = alone;
-    const notices = [this.banner, this.unattended.element, this.untrusted.element];
+    const notices = [this.banner, this.unattended.element, this.holds.element, this.untrusted.element];
     this.element = this.region("Workbench desk", this.top(), ...notices, ...this.tabs.panels);
     this.start(signal);
   }
@@ -167,6 +165,7 @@ class View extends Frame {
   drawViews(enabled, now) {
     this.inbox.update(enabled, now);
     this.unattended.update();
+    this.holds.update();
     const failed = [...this.store.tables.tasks.values()].filter(({ status }) => status === "failed").length;
     this.failed.hidden = !failed;
     setText(this.failedLabel, `${plural(failed, "task")} failed`);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.rules.secrets.test_forms import SECRET
+from workbench.rules.secrets.encodings import PIECE
 from workbench.rules.secrets.forms import KEY_LINES, MASK
 from workbench.rules.secrets.mask import LineMask, Mask, StreamMask
 
@@ -35,6 +37,58 @@ def test_encodings_of_a_secret_by_other_programs_are_masked(secret: str, before:
     mask, whole = Mask([secret]), before + secret.encode() + after
     for text in (b64encode(whole).decode(), urlsafe_b64encode(whole).decode(), quote(secret), json.dumps(secret)):
         assert MASK in mask.text(f"it is {text}")
+
+
+ESCAPES: list[Callable[[str], str]] = [
+    str,
+    lambda one: "".join(f"%{byte:02x}" for byte in one.encode()),
+    lambda one: "".join(f"%{byte:02X}" for byte in one.encode()),
+    lambda one: json.dumps(one)[1:-1],
+    lambda one: "".join(f"\\u{ord(unit):04x}" for unit in one if ord(unit) < 0x10000) or one,
+    lambda one: "".join(f"\\x{byte:02x}" for byte in one.encode()),
+    lambda one: f"&#{ord(one)};",
+    lambda one: json.dumps(json.dumps(one)[1:-1])[1:-1],
+]
+
+
+@given(
+    st.text("aZ7é+/ &%\"'漢🐧", min_size=6, max_size=12), st.lists(st.sampled_from(ESCAPES), min_size=12, max_size=12)
+)
+def test_a_secret_whose_characters_are_escaped_in_any_way_is_masked(
+    secret: str, escapes: list[Callable[[str], str]]
+) -> None:
+    written = "".join(escape(one) for one, escape in zip(secret, escapes, strict=False))
+    assert Mask([secret]).text(f"100% of it: {written}<") in (
+        f"100% of it: {MASK}<",
+        f"100% of it: {written}<" * (MASK in secret),
+    )
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        str,
+        lambda secret: b64encode(f"user:{secret}\n".encode()).decode(),
+        lambda secret: urlsafe_b64encode(f"\n{secret}".encode()).decode(),
+        lambda secret: secret.encode().hex(),
+        lambda secret: f"xx{secret}".encode().hex().upper(),
+        lambda secret: quote(b64encode(secret.encode()), safe=""),
+    ],
+)
+def test_the_parts_of_a_secret_that_is_broken_into_lines_are_masked(write: Callable[[str], str]) -> None:
+    secret = "sk-ant-api03-7fQx/9+Zk_w3B-8tRmN4vLc2~Hs6JdY0pGbXe5Wa1TrUoKi7fEyPq8zVuMlOhA"
+    written, mask = write(secret), Mask([secret])
+    for width in (34, 60, 64, 76):
+        for start in range(0, len(written), width):
+            line = written[start : start + width]
+            assert len(mask.text(f"> {line}").replace(MASK, "")) <= 2 + 2 * len("user:") or len(line) < 2 * PIECE, line
+
+
+def test_what_a_secret_has_in_common_with_ordinary_texts_stays() -> None:
+    address = "postgres://ada:hunter2-of-ada@database.example.org:5432/measurements_of_2026"
+    mask = Mask([address, "sk-ant-api03-7fQx9Zkw3B8tRsk", "correct-horse-battery-staple-of-the-person"])
+    text = "psql database.example.org:5432/measurements_of_2026; sk-ant-api03-; a correct-horse-battery-staple"
+    assert mask.text(text) == text
 
 
 @given(JSON)

@@ -26,6 +26,8 @@ from workbench.rules.failures import FailureKind
 from workbench.rules.profile import Profile
 from workbench.services import holds
 from workbench.services.agents.rows import require_agent
+from workbench.services.spawning import spawn as spawning
+from workbench.services.spawning.request import SpawnRequest, check_profile
 from workbench.state.settings import Settings
 from workbench.trust.withheld import trust, withheld
 
@@ -235,9 +237,15 @@ async def test_a_success_between_failures_keeps_the_breaker_closed(served: Serve
 
 
 @pytest.mark.long
-async def test_an_agent_falls_back_to_another_profile_and_returns_once_its_own_goes_on(
-    settings: Settings,
+async def test_an_agent_falls_back_to_the_next_profile_that_works_and_returns_once_its_own_goes_on(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def check(ctx: Any, request: SpawnRequest, *more: Any) -> Any:
+        if request.profile == "broken":
+            raise OSError("the disk is out of order")
+        return await check_profile(ctx, request, *more)
+
+    monkeypatch.setattr(spawning, "check_profile", check)
     program = Program(settings.project)  # its box may read that
     resets = int(time.time()) + 3_600
     event = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": resets}}
@@ -245,10 +253,10 @@ async def test_an_agent_falls_back_to_another_profile_and_returns_once_its_own_g
     own = {"summary": "A script.", "command": program.command, "driver": "claude"}
     other = {"summary": "Another.", "command": ["echo", "By the other."], "answer": "output"}
     (settings.home / "profiles").mkdir(parents=True)
-    for name, profile in {"own": own, "other": other}.items():
+    for name, profile in {"own": own, "broken": other, "other": other}.items():
         (settings.home / "profiles" / f"{name}.yaml").write_text(json.dumps(profile), "utf-8")
     trust(settings.project, withheld(settings.project))
-    async with serving(settings.model_copy(update={"agent_fallback": "own, other"})) as served:
+    async with serving(settings.model_copy(update={"agent_fallback": "own, broken, other"})) as served:
         first = await given.task(served.workbench, max_retries=0)
         await spawn(served, profile="own")
         done = await given.reached(served.workbench, first, "completed", "failed")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import given
+from tests.conftest import Clock, admitted
 from tests.services.worktrees.lab import commit
 from workbench.app import Workbench
-from workbench.services.worktrees import cleanup
+from workbench.model import SECOND
+from workbench.services.worktrees import checkouts, cleanup
+from workbench.state.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +87,35 @@ async def test_links_that_somebody_put_there_are_not_followed(workbench: Workben
     report = await workbench.call("prune_worktrees", apply=True)
     assert report["bytes"] < 50_000
     assert (outside / "precious").exists()
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["while nobody works", "while somebody works"])
+async def test_a_checkout_is_removed_if_no_attempt_can_be_using_it(
+    migrated: Settings, clock: Clock, is_claimed: bool
+) -> None:
+    async with Workbench.open(migrated, clock=clock) as workbench:
+        if is_claimed:
+            await given.task(workbench, "Read")
+            await given.claim(workbench, await admitted(workbench, "ada"))
+        place = await checkouts.of_target(workbench._ctx)
+        assert place
+        home, now = Path(place.path).parent, clock.now / SECOND
+        os.utime(home / "ready", (now, now))  # files do not go by the test's clock
+        clock.forward(5)
+        safe, reason = (await look(workbench, apply=True))["checkout", place.commit]
+        assert (safe, home.exists()) == (not is_claimed, is_claimed), reason
+        assert await checkouts.of_target(workbench._ctx) == place
+        assert (home / "files" / "README.md").exists()
+
+
+async def test_a_checkout_that_is_used_while_it_clears_up_stays(workbench: Workbench) -> None:
+    place = await checkouts.of_target(workbench._ctx)
+    assert place
+    repository, home = await workbench._ctx.repositories.open(), Path(place.path).parent
+    begin = await checkouts.begin_of_use(workbench._ctx)
+    os.utime(home / "ready", (begin, begin))
+    checkouts.remove(repository, home, begin)
+    assert sorted(path.name for path in home.iterdir()) == ["files", "ready", "repository"]
+    os.utime(home / "ready", (begin - 1, begin - 1))
+    checkouts.remove(repository, home, begin)
+    assert not home.exists()

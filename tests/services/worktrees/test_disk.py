@@ -39,9 +39,11 @@ async def test_what_takes_space_is_told_by_its_kind(workbench: Workbench, reposi
     put(home / "scratch" / "lab" / ".cache" / "uv" / "wheel")
     put(home / "logs" / "agent.log")
     put(home / "agent_sessions" / "lab" / "session.jsonl")
+    put(home / "checkouts" / "1234" / "files" / "data.bin")
     after = await parts(workbench)
     grown = {part for part, count in after.items() if count - before.get(part, 0) >= len(LARGE)}
-    assert grown == {"environments in worktrees", "worktrees", "caches of commands", "logs", "transcripts"}
+    named = {"environments in worktrees", "worktrees", "caches of commands", "logs", "transcripts", "checkouts"}
+    assert grown == named
     assert after["worktrees"] - before["worktrees"] < 2 * len(LARGE), "environments are counted once"
 
 

@@ -15,6 +15,8 @@ from tests.conftest import Admit, Served
 from tests.shells.models.conftest import Box, key_at
 from tests.shells.models.upstream import Asked, Script, Upstream, head, says, streams, upstream
 from workbench.analytics.live import Live, refresh
+from workbench.services.models import transcripts
+from workbench.services.spending import ledger
 from workbench.state import user_files
 
 pytestmark = pytest.mark.anyio
@@ -59,9 +61,10 @@ def anthropic(c: Counts, *, stream: bool) -> Script:
 
 
 def responses(c: Counts, *, stream: bool) -> Script:
+    written = {"cache_write_tokens": c["w5"] + c["w1h"], "cache_write_tokens_details": {"ttl_12h_tokens": c["w1h"]}}
     usage = {
-        "input_tokens": c["new"] + c["cached"],
-        "input_tokens_details": {"cached_tokens": c["cached"]},
+        "input_tokens": c["new"] + c["cached"] + c["w5"] + c["w1h"],
+        "input_tokens_details": {"cached_tokens": c["cached"], **written},
         "output_tokens": c["out"],
         "output_tokens_details": {"reasoning_tokens": c["thought"]},
     }
@@ -134,7 +137,7 @@ async def test_the_sums_are_those_of_the_provider_in_every_form(
             model.script = scripted(counts(number), stream=is_stream)
             method = ("streamGenerateContent?alt=sse" if is_stream else "generateContent") if api == "gemini" else ""
             await client.post(path + method, json={"model": "m", "stream": is_stream})
-    written = [expected["w5"], expected["w1h"]] if api == "anthropic" else [None, None]
+    written = [expected["w5"], expected["w1h"]] if api in ("anthropic", "responses") else [None, None]
     thought = None if api == "anthropic" else 9 * requests
     booked = sums(served, COLUMNS + ", is_cut, is_estimated")
     assert booked == [expected["new"], expected["cached"], *written, expected["out"], thought, 0, 0, requests]
@@ -156,6 +159,11 @@ async def test_a_request_is_booked_with_its_task_and_costs_what_the_prices_of_th
     by_model = {row["name"]: row for row in (await served.workbench.call("list_costs", by="model"))["costs"]}
     assert by_agent[agent.agent_id]["cost_usd"] == pytest.approx(cost)
     assert (by_model["unknown-1"]["cost_usd"], by_model["unknown-1"]["unpriced"]) == (None, 1)
+    (of_task,) = (await served.workbench.call("list_costs", by="attempt", task_id=task_id))["costs"]
+    assert (of_task["name"], of_task["provider"], of_task["requests"]) == (f"{task_id}.{attempt}", "anthropic", 1)
+    of_agent = (await served.workbench.call("list_costs", by="provider", agent_id=agent.agent_id))["costs"]
+    assert [row["name"] for row in of_agent] == ["anthropic"]
+    assert (await served.workbench.call("list_costs", plan="none"))["costs"] == []
     live, query = Live(), "SELECT task_id, attempt, agent, provider, cut FROM spending ORDER BY id"
     rows = live.answer(await refresh(live, served.workbench.store), query).fetchall()
     assert rows[0] == (task_id, attempt, agent.agent_id, "anthropic", False)
@@ -188,7 +196,7 @@ async def test_a_wrong_line_of_the_persons_prices_is_named_and_costs_are_unknown
         whole = "{model: claude-haiku-*, input: 1, cached: 0, cache_write: 0, cache_write_hour: 0, output: 2}"
         table.write_text(f"prices:\n  - {whole}\n")
         await client.post("/anthropic/v1/messages", json={})
-    assert "row 2: input" in error.message
+    assert "line 3: input" in error.message
     assert sums(served, "cost_usd") == [pytest.approx((1000 + 2 * 200) / 1e6), 2]
 
 
@@ -208,3 +216,59 @@ async def test_an_agent_reports_nothing_about_the_work_of_another(served: Served
     report = served.workbench.dispatch(eve.caller, "report_usage", {"model": "gpt-5", "task_id": task_id})
     assert "no such attempt" in (await given.refuses("FORBIDDEN", report)).message
     assert (await served.workbench.call("list_costs"))["costs"] == []
+
+
+async def test_an_answer_is_whole_although_nothing_of_it_can_be_recorded(
+    served: Served, box: Box, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise ValueError("no place")
+
+    monkeypatch.setattr(ledger, "book", fails)
+    monkeypatch.setattr(transcripts, "record", fails)
+    async with upstream(anthropic(counts(0), stream=True)) as model:
+        answer = await (await box(key_at(model))).post("/anthropic/v1/messages", json={})
+    assert answer.text.endswith("\n\n")
+    assert [message for message in caplog.messages if "could not be recorded" in message] == [
+        "a request to anthropic could not be recorded",
+        "a transcript could not be recorded",
+    ]
+
+
+async def test_a_request_belongs_to_the_run_that_goes_on_in_its_session(served: Served, box: Box, admit: Admit) -> None:
+    workbench = served.workbench
+
+    async def begin(**more: Any) -> int:
+        return int((await workbench.call("start_run", name="trial", **more))["id"])
+
+    async with upstream(anthropic(counts(0), stream=False)) as model:
+        client = await box(key_at(model))
+        agent = client.task[0]  # type: ignore[attr-defined]
+        await given.project(workbench)
+        session = (await given.session(workbench, "Day one"))["id"]
+        await workbench.call("assign_agents", agent_ids=[agent.agent_id], changes={"session_id": session})
+        await begin()  # of no session
+        outer = await begin(session_id=session)
+        await client.post("/anthropic/v1/messages", json={})
+        inner = await begin(session_id=session, parent_id=outer)
+        await client.post("/anthropic/v1/messages", json={})
+        other = await begin(session_id=session)
+        await client.post("/anthropic/v1/messages", json={})
+        await workbench.call("end_run", run_id=other)
+        await workbench.call("end_run", run_id=inner)
+        await client.post("/anthropic/v1/messages", json={})
+        await workbench.call("end_run", run_id=outer)
+        await client.post("/anthropic/v1/messages", json={})
+        report = given.done_by(workbench, agent, "report_usage", client.task[1], model="m", run_id=999)  # type: ignore[attr-defined]
+        await given.refuses("RUN_NOT_FOUND", report)
+    with closing(sqlite3.connect(workbench.store.path)) as store:
+        booked = store.execute("SELECT run_id, session_id FROM spending ORDER BY id").fetchall()
+    assert booked == [(run, session) for run in (outer, inner, None, outer, None)]
+    costs = (await workbench.call("list_costs", by="run"))["costs"]
+    assert {cost["name"]: cost["requests"] for cost in costs} == {None: 2, str(outer): 2, str(inner): 1}
+
+
+async def test_an_answer_without_usage_has_no_known_tokens_and_no_known_cost(served: Served, box: Box) -> None:
+    async with upstream(says({"type": "message", "model": "claude-haiku-4-5-x"})) as model:
+        await (await box(key_at(model))).post("/anthropic/v1/messages", json={})
+    assert sums(served, "input_tokens, output_tokens, cost_usd, is_cut") == [None, None, None, 0, 1]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import given
 from tests.conftest import Served
 from tests.shells.models.conftest import KEY, Box, key_at
 from tests.shells.models.upstream import says, streams, upstream
@@ -65,6 +66,9 @@ async def test_each_message_is_kept_once_although_every_request_repeats_them(ser
     found = await served.workbench.call("get_transcript", task_id=client.task[1])
     assert KEY not in json.dumps(found)
     assert await said(served, client, containing="DONE") == [("assistant", ("text", "Done."))]
+    last = found["messages"][-1]["id"]
+    before = await said(served, client, before=last, limit=2)
+    assert [role for role, _ in before] == ["assistant", "user"]  # the last ones before it, in their order
 
 
 async def test_a_codex_conversation_goes_on_where_the_reply_of_the_stream_ended(served: Served, box: Box) -> None:
@@ -109,3 +113,23 @@ async def test_a_transcript_is_searched_for_any_text(served: Served, box: Box) -
         await client.post("/anthropic/v1/messages", json={"messages": [{"role": "user", "content": "a"}]})
     for text in ("größer", '"B"\n'):
         assert [role for role, _ in await said(served, client, containing=text)] == ["assistant"]
+
+
+async def test_pages_of_a_transcript_are_those_of_one_attempt_although_another_begins_between_them(
+    served: Served, box: Box
+) -> None:
+    async with upstream(says({"type": "message", "content": []})) as model:
+        client = await box(key_at(model))
+        for text in ("one", "two"):
+            await client.post("/anthropic/v1/messages", json={"messages": [{"role": "user", "content": text}]})
+        agent, task_id, attempt = client.task  # type: ignore[attr-defined]
+        page = await served.workbench.call("get_transcript", task_id=task_id, limit=1)
+        ending = {"attempt": attempt, "key": "k" * 32, "outcome": "released"}
+        await given.done_by(served.workbench, agent, "finish_attempt", task_id, **ending)
+        claim = await given.claim(served.workbench, agent, task_id)
+        about = {"attempt": claim["attempt"], "key": "l" * 32, "with_models": True}
+        begun = await given.done_by(served.workbench, agent, "begin_attempt", task_id, **about)
+        ask = {"messages": [{"role": "user", "content": "three"}]}
+        await client.post("/anthropic/v1/messages", json=ask, headers={"x-api-key": begun["model_token"]})
+    assert await said(served, client) == [("user", ("text", "three"))]
+    assert await said(served, client, after=page["next_after"]) == [("user", ("text", "two"))]

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from workbench.errors import BadInput
 from workbench.rules.definitions import providers
@@ -25,6 +23,7 @@ from workbench.rules.definitions.model import (
 )
 from workbench.rules.definitions.secrets.of_servers import places
 from workbench.rules.definitions.secrets.written_out import written_out
+from workbench.rules.hosts import is_exposed
 from workbench.rules.secrets.forms import MASK
 
 LONG_PROMPT = 60_000
@@ -169,20 +168,9 @@ def _of_tool(tool: ExportedTool) -> Iterator[CompletenessFinding]:
 
 def _of_servers(definition: Definition) -> Iterator[CompletenessFinding]:
     for name, server in definition.mcp_servers.items():
-        if isinstance(server, HttpServer) and server.headers and _is_exposed(server.url):
+        if isinstance(server, HttpServer) and server.headers and is_exposed(server.url):
             text = "Its headers are sent without encryption. Use https, or send none."
             yield _warning(f"mcpServers.{name}", text)
-
-
-def _is_exposed(url: str) -> bool:
-    """Whether what is sent there leaves this machine without encryption."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    try:
-        is_local = ip_address(host).is_loopback
-    except ValueError:
-        is_local = host == "localhost" or host.endswith(".localhost")
-    return parts.scheme == "http" and not is_local
 
 
 def _of_secrets(definition: Definition) -> Iterator[CompletenessFinding]:

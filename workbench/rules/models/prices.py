@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -61,7 +62,8 @@ class Price(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices: those of a person come before others. Of the rows that fit a model, the newest on the day counts."""
+    """Prices: those of a person come before others. Of the rows that fit a model, the newest on the day counts,
+    and of those the one for the shortest prompts."""
 
     own: Sequence[Price] = ()
     others: Sequence[Price] = ()
@@ -73,18 +75,26 @@ class Prices:
         name = model.removeprefix("models/")
         for rows in (self.own, self.others):
             if fitting := [row for row in rows if row.fits(name, usage, day)]:
-                return max(fitting, key=lambda row: row.since).cost(usage)
+                return max(fitting, key=lambda row: (row.since, -(row.up_to or math.inf))).cost(usage)
         return None
+
+
+class _Row(dict[str, object]):
+    """A mapping of the table, and the line that it begins in."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
 
 
 def parse(text: str, place: str) -> Sequence[Price]:
     """The prices in a table in YAML: a list below `prices`.
 
     Raises:
-        BadInput: ``PRICES_INVALID``; it names the row.
+        BadInput: ``PRICES_INVALID``; it names the line.
     """
     try:
-        fields = load(text)
+        fields = load(text, _Row)
     except InvalidYaml as error:
         where = "" if error.line is None else f" (line {error.line})"
         raise _invalid(place, f"it is not YAML: {error}{where}") from None
@@ -99,8 +109,9 @@ def _row(row: object, number: int, place: str) -> Price:
         return Price.model_validate(row)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _invalid(place, f"row {number}: {where or 'it'}: {reason(first)}") from None
+        field = ".".join(map(str, first["loc"]))
+        where = f"line {row.line}" if isinstance(row, _Row) else f"row {number}"
+        raise _invalid(place, f"{where}: {field or 'it'}: {reason(first)}") from None
 
 
 def _invalid(place: str, why: str) -> BadInput:

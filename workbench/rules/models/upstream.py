@@ -6,6 +6,7 @@ to the provider with the person's key. What is neither in `paths` nor in the lis
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -126,6 +127,11 @@ class ProviderKey:
         return {self.header: f"Bearer {self.value}" if self.header == "authorization" else self.value}
 
 
+def is_key(text: str) -> bool:
+    """Whether a text can be a key: one word of printable ASCII characters."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
 def key_in(provider: UpstreamProvider, values: Mapping[str, str], source: str, base: str = "") -> ProviderKey | None:
     """The key of a provider among variables; None if there is none.
 
@@ -173,6 +179,17 @@ def returned_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 def sent_query(query: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The parts of a query that are passed on."""
     return [(name, value) for name, value in query if name in _QUERY]
+
+
+def is_streamed(provider: str, url: str, body: bytes) -> bool:
+    """Whether a request asks for its answer in events."""
+    if provider == "gemini":
+        return ":streamGenerateContent?" in url and "alt=sse" in url
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(asked, dict) and asked.get("stream") is True
 
 
 def token_in(headers: Mapping[str, str]) -> str | None:

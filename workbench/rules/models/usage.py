@@ -25,7 +25,8 @@ class ModelUsage:
     Args:
         input: read anew: neither cached nor written to the cache.
         cached: read from the provider's cache.
-        cache_write, cache_write_hour: written to it, to be kept for five minutes, or for an hour.
+        cache_write, cache_write_hour: written to it, to be kept for its usual time (Anthropic: five minutes, OpenAI:
+            30), or for a longer one (an hour, twelve).
         output: with what it thought.
         reasoning: of the output.
     """
@@ -48,7 +49,7 @@ def of_anthropic(usage: Mapping[str, Any], before: ModelUsage = ModelUsage()) ->
     created = _whole(usage, "cache_creation_input_tokens")
     by_time = usage.get("cache_creation")
     hour = _whole(by_time, "ephemeral_1h_input_tokens") if isinstance(by_time, dict) else None
-    short = None if created is None else created - (hour or 0)
+    short = None if created is None else max(0, created - (hour or 0))
     found = ModelUsage(
         input=_whole(usage, "input_tokens"),
         cached=_whole(usage, "cache_read_input_tokens"),
@@ -63,10 +64,14 @@ def of_anthropic(usage: Mapping[str, Any], before: ModelUsage = ModelUsage()) ->
 def of_openai(usage: Mapping[str, Any]) -> ModelUsage:
     """The usage of a response, or of a chat completion."""
     prompt = _first(usage, "input_tokens", "prompt_tokens")
-    cached = _whole(_part(usage, "input_tokens_details", "prompt_tokens_details"), "cached_tokens")
+    details = _part(usage, "input_tokens_details", "prompt_tokens_details")
+    cached, written = _whole(details, "cached_tokens"), _whole(details, "cache_write_tokens")
+    longer = _whole(_part(details, "cache_write_tokens_details"), "ttl_12h_tokens")
     return ModelUsage(
-        input=None if prompt is None else prompt - (cached or 0),
+        input=None if prompt is None else max(0, prompt - (cached or 0) - (written or 0)),
         cached=cached,
+        cache_write=None if written is None else max(0, written - (longer or 0)),
+        cache_write_hour=longer,
         output=_first(usage, "output_tokens", "completion_tokens"),
         reasoning=_whole(_part(usage, "output_tokens_details", "completion_tokens_details"), "reasoning_tokens"),
     )
@@ -78,7 +83,7 @@ def of_gemini(usage: Mapping[str, Any]) -> ModelUsage:
     tools, thoughts = _whole(usage, "toolUsePromptTokenCount"), _whole(usage, "thoughtsTokenCount")
     said = _whole(usage, "candidatesTokenCount")
     return ModelUsage(
-        input=None if prompt is None else prompt - (cached or 0) + (tools or 0),
+        input=None if prompt is None else max(0, prompt - (cached or 0)) + (tools or 0),
         cached=cached,
         output=None if said is None and thoughts is None else (said or 0) + (thoughts or 0),
         reasoning=thoughts,

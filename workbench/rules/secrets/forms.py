@@ -89,6 +89,12 @@ _CALL = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[(\[]"
 _QUOTE = r"(?:\\*[\"'])?"
 """A quotation mark, or none; with backslashes within other quoted texts."""
 _NAMED = re.compile(rf"(?P<before>{_NAME}{_QUOTE}\s*[:=](?![:=])\s*{_QUOTE})(?!{_CALL})(?P<value>{_VALUE}{{6,}})")
+_SETTING = re.compile(
+    r"^[ \t]*(?:export[ \t]+|-[ \t]+)?[\"']?(?P<name>[A-Za-z_][\w.-]{0,60})[\"']?[ \t]*[:=][ \t]*"
+    r"(?:\"(?P<double>[^\"\r\n]+)\"|'(?P<single>[^'\r\n]+)'|(?P<plain>[^\s,;#\"'][^\r\n]*?))[ \t,;]*(?:[ \t]#.*)?$",
+    re.MULTILINE,
+)
+"""A line of a file such as `.env`, or of TOML, YAML or JSON."""
 _IN_KEYS = re.compile(rf"(?P<before>{KEY_BEGINS})(?P<value>{KEY_BODY})")
 _AFTER_NAMES = (
     re.compile(rf"(?P<before>{_BEGINS}(?:Bearer|Basic|Token)\s+)(?P<value>{_VALUE}{{8,}})", re.IGNORECASE),
@@ -191,6 +197,20 @@ def secrets_in_file(text: str) -> set[str]:
     """The secrets in a file such as a login: opaque words, and values after names such as `accessToken`."""
     words = {word for word in _BETWEEN_WORDS.split(text) if is_opaque(word)}
     return words.union(*(secrets_in(found["value"], found["name"]) for found in _NAMED.finditer(text)))
+
+
+def secrets_in_settings(text: str, *, opaque: bool) -> set[str]:
+    """The secrets in a file of settings: what stands after names such as `API_KEY`, or has a well-known form.
+
+    Args:
+        opaque: whether what is long and nothing to read is one, too, whatever its name.
+    """
+    found = set[str]()
+    for line in _SETTING.finditer(text):
+        name, value = line["name"], line["double"] or line["single"] or line["plain"] or ""
+        if is_secret_under(name, value) or has_form(value) or (opaque and is_opaque(value)):
+            found |= {value, *secrets_in(value, name)}
+    return found
 
 
 def masked_by_form(text: str) -> str:

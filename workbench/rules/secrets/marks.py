@@ -82,15 +82,22 @@ class Marks:
             shortest: characters of the shortest that are replaced.
         """
         parts, done = list[str](), 0
+        for start, end in self.spans(text, shortest):
+            parts += (text[done:start], MASK)
+            done = end
+        return "".join((*parts, text[done:])) if parts else text
+
+    def spans(self, text: str, shortest: int = 0) -> Iterator[tuple[int, int]]:
+        """Where these are in a text; see `without`."""
+        done = 0
         for edge in _EDGE.finditer(text):
             start = edge.start()
             for length in self._worth(text[start : start + BEGINNING]) if start >= done else ():
                 end = start + length
                 if shortest <= length <= len(text) - start and _EDGE.match(text, end) and self.knows(text[start:end]):
-                    parts += (text[done:start], MASK)
+                    yield start, end
                     done = end
                     break
-        return "".join((*parts, text[done:])) if parts else text
 
     def _lengths_of(self, beginning: str) -> Sequence[int]:
         """The lengths of values that may begin so."""

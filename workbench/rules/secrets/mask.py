@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
-from urllib.parse import quote, quote_plus
 
+from workbench.rules.secrets.encodings import (
+    DEPTH,
+    PIECE,
+    SHORTEST_ENCODED,
+    Pieces,
+    Unescaped,
+    encoded,
+    plain,
+    unescaped,
+)
 from workbench.rules.secrets.forms import (
     KEY_BEGINS,
     KEY_BODY,
@@ -33,8 +40,6 @@ SHORTEST = 4
 """Characters of a value that is searched for in texts; shorter ones occur by chance."""
 SHORTEST_NUMBER = 6
 """The same in numbers."""
-SHORTEST_ENCODED = 8
-"""Characters of a value whose encoded forms are searched for."""
 
 
 class Mask:
@@ -50,7 +55,9 @@ class Mask:
         self._forms = forms
         self._marks = marks or None
         parts = _parts(values)
-        found = parts.union(*map(_encoded, parts)) if parts else parts
+        forms_of = set[str]().union(*map(encoded, parts)) if parts else set[str]()
+        self._pieces = Pieces(parts, (form for form in forms_of if len(form) >= PIECE))
+        found = parts.union(*map(plain, parts), (form for form in forms_of if len(form) < PIECE))
         self._known = sorted(found, key=len, reverse=True)  # those that contain others first
         shortest = min((max(map(len, value.split()), default=0) for value in found), default=0)
         self._long_word = re.compile(rf"\S{{{shortest}}}").search
@@ -61,16 +68,43 @@ class Mask:
         return masked_uncoloured(text, self._masked)
 
     def _masked(self, text: str) -> str:
+        if self._known or self._marks:
+            text = self._without_escaped(text)
         known = [value for value in self._known if value in text] if self._known and self._long_word(text) else []
-        if self._forms:
-            # a short one within a longer key would hide its form
-            text = masked_by_form(self._without(text, [value for value in known if len(value) >= OPAQUE], OPAQUE))
-        return self._without(text, known)
+        # what is short could hide a part or a form of what is longer
+        text = self._pieces.without(self._without(text, [value for value in known if len(value) >= OPAQUE], OPAQUE))
+        return self._without(masked_by_form(text) if self._forms else text, known)
 
     def _without(self, text: str, values: Iterable[str], shortest: int = 0) -> str:
         for value in values:
             text = text.replace(value, MASK)
         return self._marks.without(text, shortest) if self._marks else text
+
+    def _without_escaped(self, text: str) -> str:
+        """A text without what is known where that is written with escapes."""
+        levels = list[Unescaped]()
+        while len(levels) < DEPTH and (level := unescaped(levels[-1].text if levels else text)):
+            levels.append(level)
+        if not levels:
+            return text
+        spans = sorted({span for depth in range(1, len(levels) + 1) for span in self._escaped(levels[:depth])})
+        parts, done = list[str](), 0
+        for start, end in spans:
+            if start >= done:
+                parts += (text[done:start], MASK)
+            done = max(done, end)
+        return "".join((*parts, text[done:])) if parts else text
+
+    def _escaped(self, levels: Sequence[Unescaped]) -> Iterator[tuple[int, int]]:
+        """Where in a text is what is known, when some levels of escapes are undone."""
+        text = levels[-1].text
+        spans = [span for value in self._known if value in text for span in _all(value, text)]
+        for start, end in (*spans, *self._pieces.spans(text), *(self._marks.spans(text) if self._marks else ())):
+            first, last = start, end
+            for level in reversed(levels):
+                first, last = level.place(first), level.place(last)
+            if last - first > end - start:
+                yield first, last
 
     def data(self, value: Any) -> Any:
         """A JSON value without secrets, also in keys and numbers, and under keys such as `password`."""
@@ -175,7 +209,7 @@ def standing_alone(values: Iterable[str]) -> set[str]:
     """Secrets, and what they are when other programs write them by themselves: what marks are made of."""
     parts = _parts(values)
     long = (part for part in parts if len(part) >= SHORTEST_ENCODED)
-    return parts.union(*map(_escaped, parts), *map(whole_in_base64, long)) if parts else parts
+    return parts.union(*map(plain, parts), *map(whole_in_base64, long)) if parts else parts
 
 
 def _parts(values: Iterable[str]) -> set[str]:
@@ -183,20 +217,8 @@ def _parts(values: Iterable[str]) -> set[str]:
     return {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
 
 
-def _escaped(value: str) -> Iterator[str]:
-    """A value in JSON, and in a URL."""
-    yield from (json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
-    yield from (quote(value, safe=""), quote(value), quote_plus(value))
-
-
-def _encoded(value: str) -> Iterator[str]:
-    """A value as other programs write it: in JSON, in a URL, and in base64, alone or within more."""
-    yield from _escaped(value)
-    if len(value) < SHORTEST_ENCODED:
-        return
-    raw = value.encode("utf-8", "surrogatepass")
-    for before in range(3):  # the bytes before it decide how it is aligned
-        start, rest = -(-before * 4 // 3), (before + len(raw)) % 3
-        for encode in (b64encode, urlsafe_b64encode):
-            whole = encode(bytes(before) + raw).decode().rstrip("=")
-            yield whole[start : len(whole) - bool(rest)]
+def _all(value: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a value is in a text."""
+    start = -1
+    while (start := text.find(value, start + 1)) >= 0:
+        yield start, start + len(value)

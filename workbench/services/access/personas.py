@@ -24,7 +24,7 @@ SQL = beside(__file__)
 
 
 def _read_json(value: Any) -> Any:
-    return json.loads(value or "{}") if isinstance(value, str | None) else value
+    return json.loads(value) if isinstance(value, str) else value
 
 
 class PersonaInfo(Wire):
@@ -38,7 +38,8 @@ class PersonaInfo(Wire):
     source: str
     lease_us: int | None = Field(exclude=True, default=None)
     updated_at: Micros
-    workplace: Annotated[dict[str, Json], BeforeValidator(_read_json)] = {}
+    workplace: Annotated[dict[str, Json], BeforeValidator(lambda value: _read_json(value) or {})] = {}
+    check: Annotated[Json, BeforeValidator(_read_json)] = Field(None, validation_alias="check_stated")
 
     @property
     def lease_seconds(self) -> float | None:
@@ -122,8 +123,8 @@ async def save_persona(
         Field(
             min_length=1,
             max_length=200_000,
-            description="Markdown; front matter may have name, role (worker or planner), lease_seconds, and keys of a "
-            "workplace.",
+            description="Markdown; front matter may have name, role (worker or planner), lease_seconds, check, and "
+            "keys of a workplace.",
         ),
     ],
 ) -> SavedPersona:
@@ -192,7 +193,8 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
     values = {"id": text.id, "name": text.name, "role": text.role, "sha256": text.sha256}
     values |= {"definition": text.definition, "source": source}
     workplace = json.dumps(text.workplace) if text.workplace else None
-    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, now=tx.now)
+    check = json.dumps(text.check) if text.check else None
+    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, check=check, now=tx.now)
     tx.run(SQL.keep_version, values, by=tx.actor, now=tx.now)
     tx.emit("persona.saved", f"persona:{text.id}", sha256=text.sha256, source=source)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from workbench.ops import Ctx
@@ -30,8 +31,9 @@ async def forget_old(ctx: Ctx) -> None:
 
 def _forget_before(place: Path, at: float) -> None:
     for session in place.glob("*"):
-        if session.stat().st_mtime < at:
-            _remove(session)
+        with suppress(FileNotFoundError):  # its task has ended meanwhile
+            if session.stat().st_mtime < at:
+                _remove(session)
 
 
 def _remove(session: Path) -> None:

@@ -21,11 +21,14 @@ from workbench.ops.parameters import TaskId
 from workbench.process import Writer
 from workbench.rules import integration
 from workbench.rules.failures import FailureKind
+from workbench.services.attempts import checks
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.models import tokens
 from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
+from workbench.services.tasks.checks import terms_of
+from workbench.services.tasks.rows import require_line
 from workbench.services.tasks.task import TaskSummary
 from workbench.services.worktrees import checkouts
 from workbench.services.worktrees.checkouts import ReadCheckout
@@ -46,7 +49,7 @@ class Begun(Wire):
     `base_commit`: where it begins; null outside of worktrees. `token`: for its command, if it was asked for. `note`:
     by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
     what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
-    server for models.
+    server for models. `hide`: paths of the project that its command may not read, because its check asks for that.
     """
 
     base_commit: str | None
@@ -54,6 +57,7 @@ class Begun(Wire):
     checkout: ReadCheckout | None = None
     token: str | None = None
     model_token: str | None = None
+    hide: list[str] = []
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -75,6 +79,8 @@ async def begin_attempt(
     Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
     """
     begun = await _enlist_and_begin(ctx, task_id, attempt, key, worktree)
+    terms = await ctx.read(lambda tx: terms_of(tx, require_line(tx, task_id)))
+    begun = begun.model_copy(update={"hide": terms.check.hide if terms.check else []})
     providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}
     if not with_token and not providers:
         return begun
@@ -259,6 +265,8 @@ async def finish_attempt(
     request, translation = attempts.requested_end(work), Translation((Path(one), Path(paths[one])) for one in paths)
     ending = ending.with_request(request and request.told(translation))
     if outcome == "completed":
+        ending = await checks.judged(ctx, work, ending)
+    if ending.outcome == "completed":
         try:
             return await ctx.write(lambda tx: _end(tx, ctx, work, ending, is_put_away=True))
         except Conflict as error:

@@ -13,8 +13,8 @@ from workbench.rules.integration import GateState
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration import gates, proposal
-from workbench.services.integration.gates import GateResult
 from workbench.services.worktrees.places import gates_held
+from workbench.services.worktrees.trials import TrialResult
 from workbench.store.base import Reader, Tx
 from workbench.store.queries import beside
 
@@ -55,7 +55,7 @@ async def _check(ctx: Ctx, approval: ApprovalInfo) -> None:
     commit = approval.payload["merged_commit"]
     commands = [gate["command"] for gate in approval.payload["gates"]]
 
-    async def report(now: Sequence[GateResult]) -> bool:
+    async def report(now: Sequence[TrialResult]) -> bool:
         shown = [gate.as_json() for gate in now]
         return await ctx.write(lambda tx: _show(tx, approval.id, commit, shown))
 
@@ -63,7 +63,7 @@ async def _check(ctx: Ctx, approval: ApprovalInfo) -> None:
         await gates.run(ctx, approval.id, commit, commands, report)
     except WorkbenchError as error:
         output = f"{error.code}: {error.message}"
-        await report([GateResult(command, GateState.FAILED, output=output) for command in commands])
+        await report([TrialResult(command, GateState.FAILED, output=output) for command in commands])
 
 
 def _show(tx: Tx, approval_id: int, commit: str, shown: list[dict[str, Any]]) -> bool:

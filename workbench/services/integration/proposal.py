@@ -18,13 +18,13 @@ from workbench.rules import integration as rules
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
 from workbench.services.integration.conflicts import outlook
-from workbench.services.integration.gates import GateResult
 from workbench.services.processes.workplaces import of_settings
 from workbench.services.worktrees.imports import commit_of, import_branch
 from workbench.services.worktrees.kept_work import require_put_away
 from workbench.services.worktrees.places import COMMITTER, checkout_of, is_there, place_of
 from workbench.services.worktrees.resolve import merge_conflict
 from workbench.services.worktrees.rows import KIND
+from workbench.services.worktrees.trials import TrialResult
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -262,7 +262,7 @@ def message(approval: ApprovalInfo) -> str:
 def waiting_gates(ctx: Ctx) -> list[dict[str, Any]]:
     """The configured gates, not run yet, as the approval shows them; before them the set-up of the workplace."""
     commands, setup = ctx.settings.integration_gates, of_settings(ctx.settings).setup
-    return [GateResult(command).as_json() for command in ((setup, *commands) if setup and commands else commands)]
+    return [TrialResult(command).as_json() for command in ((setup, *commands) if setup and commands else commands)]
 
 
 def states(payload: Mapping[str, Any]) -> list[str]:

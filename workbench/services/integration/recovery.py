@@ -10,8 +10,9 @@ from workbench.ops.duties import recovers, repairs
 from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo
-from workbench.services.integration import gates, proposal
+from workbench.services.integration import proposal
 from workbench.services.integration.merge import finish
+from workbench.services.worktrees import trials
 from workbench.services.worktrees.journal import unfinished
 from workbench.services.worktrees.places import exclusive, gates_held
 from workbench.services.worktrees.rows import KIND, require_worktree, set_worktree_status
@@ -72,4 +73,4 @@ async def clear_gates(ctx: Ctx) -> None:
             number = int(home.name)
             with gates_held(ctx.settings, number) as is_held:
                 if is_held:
-                    await ctx.repositories.shielded(gates.remove(ctx, number))
+                    await ctx.repositories.shielded(trials.remove(ctx, home.name))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -18,10 +19,12 @@ from workbench.ops import Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.models import transcript as rules
 from workbench.rules.models.transcript import Message
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
+PAGE = 500
+"""How many messages are read at a time."""
 LEFT_OUT = {"role": "note", "parts": [{"text": "The rest is left out: the setting max_transcript_bytes."}]}
 
 
@@ -113,25 +116,43 @@ class AttemptTranscript(Wire):
 async def get_transcript(
     ctx: Ctx,
     task_id: TaskId,
-    attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt; default: the last one that asked.")] = None,
+    attempt: Annotated[
+        Int64 | None, Field(ge=1, description="The attempt; default: that of `after`, or the last.")
+    ] = None,
     containing: Annotated[str, Field(max_length=1_000, description="Only messages that contain this text.")] = "",
     after: Annotated[Int64, Field(ge=0, description="Only messages after this id.")] = 0,
-    limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many messages are read.")] = 1_000,
+    before: Annotated[Int64 | None, Field(ge=1, description="The last messages before this id instead.")] = None,
+    limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many messages.")] = 1_000,
 ) -> AttemptTranscript:
     """Get what an attempt's program and the model said to each other by way of this server, each message once."""
 
     def question(tx: Reader) -> AttemptTranscript:
-        rows = tx.all(SQL.of_attempt, task_id=task_id, attempt=attempt, after=after, limit=limit)
-        wanted = json.dumps(containing, ensure_ascii=False)[1:-1].lower()  # as it is written there
-        found = [row for row in rows if wanted in row["content"].lower()]
+        rows = list(islice(_containing(tx, containing, task_id, attempt, after, before), limit))
+        next_after = rows[-1]["id"] if len(rows) == limit and before is None else None
+        if before is not None:
+            rows.reverse()
         messages = [
             TranscriptMessage(
                 **{name: row[name] for name in ("id", "chain", "node", "at", "role")}, parts=json.loads(row["content"])
             )
-            for row in found
+            for row in rows
         ]
         which = rows[0]["attempt"] if rows else attempt
-        next_after = rows[-1]["id"] if len(rows) == limit else None
         return AttemptTranscript(task_id=task_id, attempt=which, messages=messages, next_after=next_after)
 
     return await ctx.read(question)
+
+
+def _containing(
+    tx: Reader, text: str, task_id: int, attempt: int | None, after: int, before: int | None
+) -> Iterator[Row]:
+    """The messages that contain a text: forward from an id, or backward from the one `before`; read page by page."""
+    wanted = json.dumps(text, ensure_ascii=False)[1:-1].lower()  # as it is written there
+    which = {"task_id": task_id, "attempt": attempt, "limit": PAGE}
+    while True:
+        query = SQL.before if before is not None else SQL.after
+        rows = tx.all(query, which, id=after if before is None else before)
+        yield from (row for row in rows if wanted in row["content"].lower())
+        if len(rows) < PAGE:
+            return
+        after, before = rows[-1]["id"], None if before is None else rows[-1]["id"]

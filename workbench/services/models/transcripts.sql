@@ -1,3 +1,10 @@
+-- part: of_attempt
+-- Without an attempt, that of the message to go on from, else the last one: it may change between two pages.
+SELECT id, attempt, chain, node, at, role, content FROM transcript
+WHERE task_id = :task_id AND attempt = COALESCE(CAST(:attempt AS {{big}}),
+    (SELECT attempt FROM transcript WHERE task_id = :task_id AND id = :id),
+    (SELECT MAX(attempt) FROM transcript WHERE task_id = :task_id))
+
 -- name: size
 SELECT COALESCE(SUM(bytes), 0) AS bytes FROM transcript WHERE task_id = :task_id AND attempt = :attempt;
 
@@ -9,8 +16,8 @@ INSERT INTO transcript (task_id, attempt, chain, node, at, role, content, bytes)
 VALUES (:task_id, :attempt, :chain, :node, :at, :role, :content, :bytes)
 ON CONFLICT (task_id, attempt, node) DO NOTHING;
 
--- name: of_attempt
-SELECT id, attempt, chain, node, at, role, content FROM transcript
-WHERE task_id = :task_id AND attempt = COALESCE(CAST(:attempt AS {{big}}),
-    (SELECT MAX(attempt) FROM transcript WHERE task_id = :task_id)) AND id > :after
-ORDER BY id LIMIT :limit;
+-- name: after
+{{of_attempt}} AND id > :id ORDER BY id LIMIT :limit;
+
+-- name: before
+{{of_attempt}} AND id < :id ORDER BY id DESC LIMIT :limit;

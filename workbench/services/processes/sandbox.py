@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from workbench.confinement import Box, abilities, box_for_worktree
 from workbench.confinement.gpus import Gpu
+from workbench.confinement.hidden import require_hidden
 from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
@@ -33,7 +33,8 @@ class Confinement(Wire):
 class ConfinementSupport(Wire):
     """What this system can enforce, and what the settings ask for.
 
-    `abi` is the version of Landlock; 0 if there is none. `unused` names paths of the settings that are not there.
+    `abi` is the version of Landlock; 0 if there is none. `namespaces`: each command has files, memory and a network of
+    its own. `unused` names paths of the settings that are not there.
     """
 
     mode: Literal["auto", "required", "off"]
@@ -41,6 +42,7 @@ class ConfinementSupport(Wire):
     enforced: list[str]
     missing: list[str]
     summary: str
+    namespaces: bool
     unused: list[str]
 
 
@@ -61,6 +63,7 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
         enforced=list(able.enforced),
         missing=list(able.missing),
         summary=off if mode == "off" else summary,
+        namespaces=mode != "off" and bool(namespaces_of(settings)),
         unused=unused_paths(settings),
     )
 
@@ -161,7 +164,7 @@ def box(
         variables=opened.variables or {},
         namespaces=namespaces_of(settings),
     )
-    _require_hidden(made)
+    require_hidden(made)
     HostRules.parse(made.hosts, made.private)
     return made
 
@@ -178,22 +181,6 @@ def has_own_files(settings: Settings) -> bool:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``.
     """
     return confinement_of(settings).enforced and bool(namespaces_of(settings))
-
-
-def _require_hidden(box: Box) -> None:
-    """Refuse to hide what cannot be hidden: without mounts, a path is closed only if nothing around it is open."""
-    if box.enforce and box.namespaces:
-        return
-    bare = replace(box, hide=())
-    for path in box.hide:
-        is_open = not box.enforce or bare.may_read(path) or any(one.is_relative_to(path) for one in box.read)
-        if is_open and path.exists():
-            raise Unavailable(
-                "HIDE_UNAVAILABLE",
-                f"{path} cannot be hidden: something around or below it is open, and this system, or the settings, "
-                "allow no mounts in a box (`workbench doctor`). Open less in read, or leave it out of hide.",
-                path=str(path),
-            )
 
 
 def _paths(setting: str) -> tuple[Path, ...]:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from workbench.errors import WorkbenchError
 from workbench.ops import SYSTEM, Ctx
 from workbench.ops.duties import duty
-from workbench.services.agents.rows import require_agent
-from workbench.services.spawning.spawn import restart_agent
+from workbench.services.spawning.spawn import restart
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -38,40 +36,39 @@ async def fall_back(ctx: Ctx) -> None:
         return
     held = {row["profile"] for row in await ctx.read(lambda tx: tx.all(SQL.held_profiles, now=tx.now))}
     for agent in agents:
-        if target := _target(agent, profiles, held):
-            await _change(ctx, agent, target)
+        for target in _targets(agent, profiles, held):
+            if await _change(ctx, agent, target):
+                break
 
 
-def _target(agent: Row, profiles: Collection[str], held: Collection[str]) -> str | None:
-    """The profile that an agent is to work with from now on; None: it stays with its own."""
+def _targets(agent: Row, profiles: Collection[str], held: Collection[str]) -> list[str]:
+    """The profiles that an agent could work with from now on, the best first; none: it stays with its own."""
     own = agent["preferred"] or agent["profile"]
     if own not in profiles:
-        return None
+        return []
     if agent["preferred"] and own not in held:
-        return str(own)
+        return [str(own)]
     if not agent["held"]:
-        return None
-    return next((name for name in profiles if name != agent["profile"] and name not in held), None)
+        return []
+    return [name for name in profiles if name != agent["profile"] and name not in held]
 
 
-async def _change(ctx: Ctx, agent: Row, profile: str) -> None:
-    """Restart an agent with a profile; if that does not fit it, it stays as it is."""
+async def _change(ctx: Ctx, agent: Row, profile: str) -> bool:
+    """Restart an agent with a profile; if that does not fit it, or fails, it stays as it is. Whether it was changed."""
     before, own = agent["profile"], agent["preferred"] or agent["profile"]
-    away = None if profile == own else own
 
-    def change(tx: Tx, to: str, preferred: str | None) -> None:
+    def change(tx: Tx, to: str) -> None:
         tx.run(SQL.change, agent=agent["id"], profile=to)
-        tx.run(SQL.prefer, agent=agent["id"], preferred=preferred)
+        tx.run(SQL.prefer, agent=agent["id"], preferred=None if to == own else own)
+        if to == profile:
+            tx.emit("agent.fell_back", f"agent:{agent['id']}", profile=profile, before=before)
 
     system = ctx.of(SYSTEM)
-    await system.write(lambda tx: change(tx, profile, away))
     try:
-        await restart_agent(system, agent["name"])
-    except WorkbenchError as error:
-        log.warning("agent %s cannot work with the profile %s: %s", agent["name"], profile, error.message)
-        await system.write(lambda tx: change(tx, before, agent["preferred"]))
-        return
-    facts = {"profile": profile, "before": before}
-    await system.write(
-        lambda tx: tx.emit("agent.fell_back", f"agent:{require_agent(tx, agent['name'])['id']}", **facts)
-    )
+        await restart(system, agent["name"], profile, lambda tx: change(tx, profile))
+    except Exception as error:  # the others fall back all the same
+        log.warning("agent %s cannot work with the profile %s: %s", agent["name"], profile, error)
+        if await ctx.read(lambda tx: tx.one(SQL.profile, agent=agent["id"], profile=profile)):
+            await restart(system, agent["name"], before, lambda tx: change(tx, before))
+        return False
+    return True

@@ -20,6 +20,9 @@ WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now) AND substr(h.scope, 1,
 UNION SELECT p.preferred FROM agent_programs p JOIN holds h ON h.scope = 'account:' || p.preferred_account
 WHERE h.ended = 0 AND (h.until IS NULL OR h.until > :now);
 
+-- name: profile
+SELECT 1 FROM spawns WHERE agent_id = :agent AND profile = :profile;
+
 -- name: change
 UPDATE spawns SET profile = :profile WHERE agent_id = :agent;
 

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from workbench.confinement import gpus
@@ -15,7 +15,9 @@ from workbench.confinement.gpus import Gpu
 from workbench.errors import Conflict, Unavailable, WorkbenchError
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
+from workbench.providers.gateway import AgentKeys
 from workbench.rules import access
+from workbench.rules.models.upstream import PROVIDERS, withheld_variables
 from workbench.rules.profile import RESERVED
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import processes, termination
@@ -59,7 +61,6 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
     environment = await environment_of(ctx, agent_uid, request)
     snapshot = await definitions.snapshot_of(ctx, request, spawn)
     definition = await definitions.of_agent(ctx, request, spawn, snapshot)
-    keys = await provider_keys.of_agent(ctx, agent_uid)
     place_there = await workplace.resolve(ctx, workplace.levels_of(spawn, request, snapshot))
     environment = await startup.variables(ctx, place_there) | environment
     keys = await provider_keys.of_agent(ctx, agent_uid)
@@ -78,9 +79,10 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
             place_there,
             gpu,
             tuple(sorted(keys)),
+            await startup.included(ctx, repository, place_there),
         )
         config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
-        ref = await asyncio.to_thread(_start, ctx, agent_uid, config)
+        ref = await asyncio.to_thread(_start, ctx, agent_uid, config, keys)
         account = await asyncio.to_thread(startup.account_of, config, keys)
         await _record(ctx, agent_uid, request, ref, start, lambda tx: startup.enlist(tx, agent_uid, config, account))
     except (WorkbenchError, OSError) as error:
@@ -124,12 +126,12 @@ def _spawn_and_place(tx: Reader, ctx: Ctx, agent_uid: str) -> tuple[Row, Worktre
     return spawn, workplace.place(tx, ctx, spawn["assigned_worktree"])
 
 
-def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig) -> ProcessRef:
+def _start(ctx: Ctx, agent_uid: str, config: WorkerConfig, keys: AgentKeys) -> ProcessRef:
     """Start the process. Blocks."""
     return ctx.processes.start(
         [sys.executable, "-P", "-m", "workbench.worker"],
         cwd=config.worktree.path if config.worktree else config.scratch,
-        env=_environment(ctx, config.models),
+        env=_environment(ctx, config, keys),
         stdin_text=config.as_json(),
         log=processes.log_of(ctx, agent_uid),
     )
@@ -178,9 +180,15 @@ async def _end(ctx: Ctx, ref: ProcessRef) -> None:
     ctx.processes.forget(ref)
 
 
-def _environment(ctx: Ctx, models: Collection[str]) -> dict[str, str]:
-    """The server's environment without variables that could affect the worker, and without the keys of the providers
-    that the gateway answers for; its interpreter is first in PATH."""
-    inherited = {k: v for k, v in provider_keys.without_keys(os.environ, models).items() if not k.startswith(RESERVED)}
+def _environment(ctx: Ctx, config: WorkerConfig, keys: AgentKeys) -> dict[str, str]:
+    """The server's environment without variables that could affect the worker, and without those of providers that the
+    gateway answers for, or that its profile does not pass on; its interpreter is first in PATH."""
+    withheld = set(withheld_variables(PROVIDERS)) - set(config.profile.passes) | set(withheld_variables(keys))
+    values = {key.value for key in keys.values()}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in withheld and value.strip() not in values and not name.startswith(RESERVED)
+    }
     path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
     return inherited | {"PATH": path, "WORKBENCH_PROJECT": str(ctx.settings.project)}

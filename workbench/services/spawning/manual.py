@@ -94,7 +94,8 @@ async def enlist_worker(
     environment = await startup.variables(ctx, who.workplace) | environment
     gpu = await asyncio.to_thread(choose_gpu, who.workplace)
     confinement = confinement_of(ctx.settings)
-    start = WorkerStart(token, Path(scratch), environment, confinement, setup, who.workplace, gpu)
+    included = await startup.included(ctx, repository, who.workplace)
+    start = WorkerStart(token, Path(scratch), environment, confinement, setup, who.workplace, gpu, (), included)
     config = await asyncio.to_thread(startup.worker_config, ctx, request, place, repository, start)
     account = await asyncio.to_thread(startup.account_of, config)
     await ctx.write(lambda tx: startup.enlist(tx, require_agent(tx, agent_id)["id"], config, account))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -45,6 +45,7 @@ from workbench.services.spawning.request import (
     check_profile,
     environment_of,
 )
+from workbench.services.worktrees.places import told_pointers
 from workbench.store.base import Reader, Row, Tx
 
 SPAWN = "spawn"
@@ -55,7 +56,8 @@ class Spawned(Wire):
     """A spawned agent, which runs or is `queued`, and works once its registration is approved.
 
     `approval_id` is the approval that decides it, null if it is admitted; get_approval with wait_seconds waits for it.
-    `unused`: what of its definition its profile does not use. `opens`: what its workplace opens to its commands.
+    `unused`: what of its definition its profile does not use, and files that its worktree lacks. `opens`: what its
+    workplace opens to its commands.
     """
 
     agent_id: str
@@ -121,8 +123,8 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
         agent_id, status = await approve_if_auto(ctx, registration, approve)
         question = registration.approval_id if status is Registration.PENDING else None
         pid = await launch(ctx, agent_uid) if at_once else None
-    except WorkbenchError as error:
-        reason = error.message
+    except (WorkbenchError, OSError) as error:
+        reason = error.message if isinstance(error, WorkbenchError) else str(error)
         await ctx.write(lambda tx: termination.give_up(tx, agent_uid, reason))
         await asyncio.to_thread(processes.remove_environment, ctx.settings, agent_uid)
         raise
@@ -136,6 +138,21 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     """Restart an agent you spawned: end its process, if it runs, and start another with a new token.
 
     It takes its definition as that is now.
+    """
+    return await restart(ctx, agent_id)
+
+
+async def restart(
+    ctx: Ctx, agent_id: str, profile: str | None = None, also: Callable[[Tx], None] = lambda tx: None
+) -> Spawned:
+    """Restart an agent. What is wrong with it, or with the profile, ends no process.
+
+    Args:
+        profile: that it has from now on; None: its own.
+        also: records that, once its process has ended.
+
+    Raises:
+        WorkbenchError: see `spawn_agent`.
     """
 
     def question(tx: Reader) -> tuple[Row, Row]:
@@ -152,6 +169,7 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     agent, spawn = await ctx.read(question)
     agent_uid: str = agent["id"]
     request, definition_id = SpawnRequest.of(spawn), agent["definition_id"]
+    request = replace(request, profile=profile or request.profile)
     snapshot = await changes.current(ctx, definition_id, request.definition) if definition_id else None
     checked = await check_profile(ctx, request, snapshot)
     await environment_of(ctx, agent_uid, request)
@@ -160,17 +178,18 @@ async def restart_agent(ctx: Ctx, agent_id: AgentId) -> Spawned:
     confinement_of(ctx.settings)
     workplace = await places.resolve(ctx, places.levels_of(spawn, request, snapshot))
     await asyncio.to_thread(places.check_usable, ctx.settings, workplace)
-    pid = await ctx.repositories.shielded(_restart(ctx, agent))
+    pid = await ctx.repositories.shielded(_restart(ctx, agent, also))
     status, unused = Registration(agent["registration_status"]), [*workplace.warnings, *checked.unused]
     return (await _describe(ctx, agent, status, pid, unused)).model_copy(update={"opens": workplace.opened})
 
 
-async def _restart(ctx: Ctx, agent: Row) -> int | None:
+async def _restart(ctx: Ctx, agent: Row, also: Callable[[Tx], None]) -> int | None:
     """End the process of an agent and start another; its pid, or None if the agent is queued."""
     agent_uid: str = agent["id"]
     await termination.end(ctx, agent_uid, "restart", keep=True)
 
     def change(tx: Tx) -> bool:
+        also(tx)
         tx.run(SQL.queue_again, agent=agent_uid, now=tx.now)
         tx.emit("agent.restarted", f"agent:{agent_uid}", session=agent["session_id"])
         return take_slot(tx, ctx, agent_uid)
@@ -222,6 +241,6 @@ async def _describe(
         log=str(processes.log_of(ctx, agent["id"])),
         confinement=confinement_of(ctx.settings),
         definition_id=agent["definition_id"],
-        unused=[*unused_paths(ctx.settings), *unused],
+        unused=[*unused_paths(ctx.settings), *unused, *await told_pointers(ctx, agent["assigned_worktree"])],
         models=await provider_keys.described(ctx, agent["id"]),
     )

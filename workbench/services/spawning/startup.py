@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.gpus import Gpu
 from workbench.drivers import PROGRAMS, AgentSetup
+from workbench.errors import BadInput
 from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.rules.definitions.mcp_servers import HttpServer, StdioServer
@@ -25,6 +27,7 @@ from workbench.services.access import secret_marks
 from workbench.services.processes import profiles, sandbox, workplaces
 from workbench.services.processes.sandbox import Confinement
 from workbench.services.spawning.request import SpawnRequest
+from workbench.services.worktrees.places import find_included, included_secrets
 from workbench.state.home import expanded
 from workbench.store.base import Tx
 from workbench.worker import person
@@ -43,6 +46,7 @@ class WorkerStart:
         workplace: what its commands find in its worktree.
         gpu: the one that they may use.
         models: the providers that the gateway answers for; their keys are in none of these.
+        included_secrets: those in the files that its worktree was given.
     """
 
     token: str = field(repr=False)
@@ -53,6 +57,26 @@ class WorkerStart:
     workplace: Workplace = field(default_factory=Workplace)
     gpu: Gpu | None = None
     models: tuple[str, ...] = ()
+    included_secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+async def included(ctx: Ctx, repository: Repository | None, workplace: Workplace) -> tuple[str, ...]:
+    """What is secret in the files that a worktree was given; it is masked from now on.
+
+    Args:
+        repository: the person's; None: the agent has no worktree.
+    """
+
+    def find() -> set[str]:
+        if repository is None:
+            return set()
+        with suppress(BadInput):  # there are others now than when the worktree was made
+            return included_secrets(ctx.settings, find_included(ctx.settings, repository, workplace))
+        return set()
+
+    values = tuple(sorted(await asyncio.to_thread(find)))
+    await secret_marks.learn(ctx, values)
+    return values
 
 
 async def variables(ctx: Ctx, workplace: Workplace) -> dict[str, str]:
@@ -88,6 +112,7 @@ def worker_config(
         limits=BoxLimits(**request.limits.model_dump()),
         environment=start.environment,
         secret_variables=(*request.secret, *workplaces.secret_variables(start.workplace)),
+        included_secrets=start.included_secrets,
         preparation=_preparation(ctx, place, start.workplace),
         missing=start.confinement.missing,
         mcp_url=ctx.server.mcp_url if request.mcp else None,
@@ -111,7 +136,7 @@ def account_of(config: WorkerConfig, keys: Mapping[str, ProviderKey] = MappingPr
         keys: those with which the gateway answers for it.
     """
     program = config.profile.program
-    used = PROGRAMS[program].providers if program else ()
+    used: Collection[str] = PROGRAMS[program].providers if program else keys if len(keys) == 1 else ()
     if key := next((keys[name] for name in used if name in keys), None):
         return account_name(key.provider, key.value)
     provider = config.definition.provider_config if config.definition else {}

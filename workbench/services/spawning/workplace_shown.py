@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Int64, Json, Level, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.present.inert import inert_line
+from workbench.rules import access
 from workbench.rules.secrets.executed import with_masks
 from workbench.rules.workplace import KEYS, Workplace, as_json, as_line
 from workbench.services.agents.rows import require_agent
@@ -21,6 +22,7 @@ from workbench.services.processes.sandbox import has_own_files
 from workbench.services.spawning.definition import snapshot_of
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.services.spawning.workplace import WorkplaceLevels, check_usable, levels_of, resolve
+from workbench.services.worktrees.places import told_pointers
 from workbench.store.base import Reader, Row
 from workbench.trust.withheld import INCLUDED, set_but_not_trusted, withheld
 
@@ -39,8 +41,9 @@ class WorkplaceKey(Wire):
 class WorkplaceInfo(Wire):
     """What commands find and reach.
 
-    `problems` are the reasons why an agent could not be started with it now, and the keys that are not used because
-    they are not trusted. `mounts` says whether the worktree stands at the project's path.
+    `problems` are the reasons why an agent could not be started with it now, the keys that are not used because they
+    are not trusted, and files of Git LFS whose contents the worktree lacks. `mounts`: the worktree stands at the
+    project's path.
     """
 
     keys: list[WorkplaceKey]
@@ -68,6 +71,8 @@ async def get_workplace(
     task_id: Annotated[Int64 | None, Field(description="For an agent that is spawned for this task.")] = None,
 ) -> WorkplaceInfo:
     """Get what the commands of an agent find and reach, and which level says so."""
+    if worktree is not None:
+        access.check_worktree_name(worktree)
     if agent is not None:
         levels = await _of_agent(ctx, agent)
     else:
@@ -82,6 +87,7 @@ async def get_workplace(
             *await asyncio.to_thread(_withheld, ctx.settings.project),
             *workplace.warnings,
             *await asyncio.to_thread(_problems, ctx, workplace),
+            *await told_pointers(ctx, levels.worktree),
         ],
     )
 

@@ -14,15 +14,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Refused
-from workbench.model import SECOND, Int64, Level, Wire
-from workbench.ops import Columns, Command, Ctx, Ok, op
+from workbench.errors import BadInput, NotFound, Refused
+from workbench.model import SECOND, Int64, Level, Micros, Wire
+from workbench.ops import Caller, Columns, Command, Ctx, Ok, op
 from workbench.rules.models import prices
 from workbench.rules.models.prices import Prices
 from workbench.rules.models.usage import ModelUsage
 from workbench.state import user_files
 from workbench.state.settings import shipped
-from workbench.store.base import Reader, Tx
+from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 from workbench.system import atomic_file
 
@@ -131,7 +131,9 @@ async def report_usage(
     provider: Annotated[str | None, Field(max_length=100, description="The provider's id.")] = None,
     task_id: Annotated[Int64 | None, Field(ge=1, description="The task that it was for.")] = None,
     attempt: Annotated[Int64 | None, Field(ge=1, description="The attempt at the task.")] = None,
-    run_id: Annotated[Int64 | None, Field(ge=1, description="The run that it was for.")] = None,
+    run_id: Annotated[
+        Int64 | None, Field(ge=1, description="The run that it was for; null: the one of your session.")
+    ] = None,
     input_tokens: Annotated[Tokens, Field(description="Tokens read anew; cached ones are not among them.")] = None,
     cached_tokens: Annotated[Tokens, Field(description="Tokens read from the provider's cache.")] = None,
     cache_write_tokens: Annotated[Tokens, Field(description="Tokens written to its cache.")] = None,
@@ -142,12 +144,14 @@ async def report_usage(
     """Report a request to a model that you made yourself, not by way of this server.
 
     Raises:
-        Refused: ``FORBIDDEN``: the task, or the attempt at it, is another agent's.
+        Refused: ``FORBIDDEN``: the task, or the attempt at it, is another agent's. NotFound: ``RUN_NOT_FOUND``.
     """
     usage = ModelUsage(input_tokens, cached_tokens, cache_write_tokens, None, output_tokens, reasoning_tokens)
     own_task, own_attempt = ctx.caller.attempt or (task_id, attempt)
     if ctx.caller.attempt is None and own_task is not None:
         await ctx.read(partial(_check_attempted, ctx.caller.agent, own_task, own_attempt))
+    if run_id is not None:
+        await ctx.read(partial(_check_run, ctx.caller, run_id))
     spent = ModelSpending(
         at=ctx.store.now(),
         source="reported",
@@ -170,14 +174,24 @@ def _check_attempted(agent: str | None, task_id: int, attempt: int | None, tx: R
         raise Refused("FORBIDDEN", f"You made no such attempt at task {task_id}. Name one of your own, or none.")
 
 
+def _check_run(caller: Caller, run_id: int, tx: Reader) -> None:
+    """Refuse a report about a run that the caller does not see."""
+    everything = int(caller.level is Level.OPERATOR)
+    if not tx.one(SQL.has_run, run_id=run_id, everything=everything, session=caller.session):
+        raise NotFound("RUN_NOT_FOUND", f"There is no run {run_id} in your session. Report it without one.")
+
+
 class Cost(Wire):
-    """What some requests used and cost. `name`: of what they are summed by; null: it is not known.
+    """What some requests used and cost. `name`: of what they are summed by, an attempt as `7.1` for the first one at
+    task 7; null: it is not known. `provider` and `model` are null unless there is only one.
 
     `unpriced` of the `requests` have no known cost, which `cost_usd` does not contain; `estimated` were cut, and their
-    tokens are guessed. `input_tokens` were read anew.
+    tokens are guessed. `input_tokens` were read anew, `reasoning_tokens` are among the `output_tokens`.
     """
 
     name: str | None
+    provider: str | None
+    model: str | None
     requests: int
     unpriced: int
     estimated: int
@@ -185,7 +199,9 @@ class Cost(Wire):
     cached_tokens: int | None
     cache_write_tokens: int | None
     output_tokens: int | None
+    reasoning_tokens: int | None
     cost_usd: float | None
+    last_at: Micros
 
 
 class Costs(Wire):
@@ -205,21 +221,30 @@ class Costs(Wire):
 async def list_costs(
     ctx: Ctx,
     by: Annotated[
-        Literal["agent", "task", "plan", "definition", "model", "day"], Field(description="What is summed.")
+        Literal["agent", "task", "attempt", "plan", "definition", "session", "run", "model", "provider", "day"],
+        Field(description="What is summed."),
     ] = "agent",
     days: Annotated[int, Field(ge=1, le=36_500, description="Of the last so many days.")] = 30,
+    agent_id: Annotated[str | None, Field(max_length=200, description="Only of this agent.")] = None,
+    task_id: Annotated[Int64 | None, Field(ge=1, description="Only of this task.")] = None,
+    plan: Annotated[str | None, Field(max_length=200, description="Only of this plan.")] = None,
+    limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many, those that asked last.")] = 1_000,
 ) -> Costs:
-    """List what requests to models used and cost, by agent, task, plan, definition, model or day (UTC)."""
+    """List what requests to models used and cost, by what they were for, by model or by day (UTC)."""
     await asyncio.to_thread(read_prices)  # a table that is wrong is said here, not found by costs that are missing
 
     def question(tx: Reader) -> Costs:
-        rows = tx.all(SQL.costs, by=by, since=ctx.store.now() - days * DAY)
-        return Costs(costs=[Cost(**(row | {"name": _named(by, row["name"])})) for row in map(dict, rows)])
+        which = {"agent": agent_id, "task_id": task_id, "plan": plan}
+        query = SQL.costs if task_id is None else SQL.costs_of_task
+        rows = tx.all(query, which, by=by, since=ctx.store.now() - days * DAY)
+        last = {row["name"] for row in sorted(rows, key=lambda row: row["last_at"], reverse=True)[:limit]}
+        return Costs(costs=[_cost(by, row) for row in rows if row["name"] in last])
 
     return await ctx.read(question)
 
 
-def _named(by: str, name: str | None) -> str | None:
-    if by != "day" or name is None:
-        return name
-    return (datetime.date(1970, 1, 1) + datetime.timedelta(days=int(name))).isoformat()
+def _cost(by: str, row: Row) -> Cost:
+    name = row["name"]
+    if by == "day":
+        name = (datetime.date(1970, 1, 1) + datetime.timedelta(days=int(name))).isoformat()
+    return Cost(**dict(row) | {"name": name})

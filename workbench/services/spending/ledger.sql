@@ -1,5 +1,28 @@
+-- part: session
+COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent))
+
+-- part: sums
+SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
+        WHEN 'attempt' THEN CAST(x.task_id AS TEXT) || '.' || CAST(x.attempt AS TEXT)
+        WHEN 'model' THEN x.model WHEN 'provider' THEN x.provider WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
+        WHEN 'session' THEN s.name WHEN 'run' THEN CAST(x.run_id AS TEXT)
+        ELSE CAST(x.at / 86400000000 AS TEXT) END AS name,
+    CASE WHEN MIN(x.provider) = MAX(x.provider) THEN MIN(x.provider) END AS provider,
+    CASE WHEN MIN(x.model) = MAX(x.model) THEN MIN(x.model) END AS model,
+    COUNT(*) AS requests, SUM(CASE WHEN x.cost_usd IS NULL AND x.input_tokens IS NOT NULL THEN 1 ELSE 0 END) AS unpriced,
+    SUM(x.is_estimated) AS estimated, SUM(x.input_tokens) AS input_tokens, SUM(x.cached_tokens) AS cached_tokens,
+    SUM(COALESCE(x.cache_write_tokens, 0) + COALESCE(x.cache_write_hour_tokens, 0)) AS cache_write_tokens,
+    SUM(x.output_tokens) AS output_tokens, SUM(x.reasoning_tokens) AS reasoning_tokens, SUM(x.cost_usd) AS cost_usd,
+    MAX(x.at) AS last_at
+FROM spending x LEFT JOIN agents a ON a.id = x.agent_id LEFT JOIN definitions d ON d.id = x.definition_id
+    LEFT JOIN sessions s ON s.id = x.session_id
+WHERE x.at >= :since
+    AND x.plan IS NOT DISTINCT FROM COALESCE(CAST(:plan AS TEXT), x.plan)
+    AND (CAST(:agent AS TEXT) IS NULL OR a.assigned_agent_id = CAST(:agent AS TEXT))
+
 -- name: add
--- One request. What its task and its attempt say about it is kept with it.
+-- One request. What its task and its attempt say about it is kept with it. It was made in the run that was going on in
+-- its session then, the innermost one; in none if there were several beside each other.
 INSERT INTO spending (
     at, source, provider, model, agent_id, task_id, attempt, plan, session_id, definition_id, definition_hash, run_id,
     conversation_id, status, error_code, seconds, first_byte_seconds, input_tokens, cached_tokens, cache_write_tokens,
@@ -7,11 +30,15 @@ INSERT INTO spending (
 ) VALUES (
     :at, :source, :provider, :model, :agent, CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}),
     (SELECT plan FROM tasks WHERE id = :task_id),
-    COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent)),
+    {{session}},
     COALESCE((SELECT definition_id FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
         (SELECT definition_id FROM agents WHERE id = :agent)),
     (SELECT definition_hash FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
-    CAST(:run_id AS {{big}}), :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
+    COALESCE(CAST(:run_id AS {{big}}), (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(r.id) END FROM runs r
+        WHERE r.session_id = {{session}} AND r.started_at <= :at AND (r.ended_at IS NULL OR r.ended_at >= :at)
+            AND NOT EXISTS (SELECT 1 FROM runs i WHERE i.parent_id = r.id AND i.started_at <= :at
+                AND (i.ended_at IS NULL OR i.ended_at >= :at)))),
+    :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
     CAST(:input AS {{big}}), CAST(:cached AS {{big}}), CAST(:cache_write AS {{big}}),
     CAST(:cache_write_hour AS {{big}}), CAST(:output AS {{big}}), CAST(:reasoning AS {{big}}), :is_cut, :is_estimated,
     :cost_usd
@@ -21,14 +48,11 @@ INSERT INTO spending (
 SELECT task_id FROM task_attempts WHERE task_id = :task_id AND agent_id = :agent
     AND attempt = COALESCE(CAST(:attempt AS {{big}}), attempt) LIMIT 1;
 
+-- name: has_run
+SELECT id FROM runs WHERE id = :run_id AND (:everything = 1 OR session_id = :session);
+
 -- name: costs
-SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
-        WHEN 'model' THEN x.model WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
-        ELSE CAST(x.at / 86400000000 AS TEXT) END AS name,
-    COUNT(*) AS requests, SUM(CASE WHEN x.cost_usd IS NULL AND x.input_tokens IS NOT NULL THEN 1 ELSE 0 END) AS unpriced,
-    SUM(x.is_estimated) AS estimated, SUM(x.input_tokens) AS input_tokens, SUM(x.cached_tokens) AS cached_tokens,
-    SUM(COALESCE(x.cache_write_tokens, 0) + COALESCE(x.cache_write_hour_tokens, 0)) AS cache_write_tokens,
-    SUM(x.output_tokens) AS output_tokens, SUM(x.cost_usd) AS cost_usd
-FROM spending x LEFT JOIN agents a ON a.id = x.agent_id LEFT JOIN definitions d ON d.id = x.definition_id
-WHERE x.at >= :since
-GROUP BY 1 ORDER BY 1;
+{{sums}} GROUP BY 1 ORDER BY 1;
+
+-- name: costs_of_task
+{{sums}} AND x.task_id = :task_id GROUP BY 1 ORDER BY 1;

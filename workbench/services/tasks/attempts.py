@@ -20,6 +20,7 @@ from workbench.model import Int64, Micros, TaskState, Wire
 from workbench.rules import access
 from workbench.rules.failures import FailureKind
 from workbench.rules.tasks import lifecycle
+from workbench.rules.tasks.check import Evidence
 from workbench.services import holds
 from workbench.services.holds import AttemptFailure
 from workbench.services.tasks import dependencies
@@ -52,7 +53,7 @@ class AttemptEnding(Wire):
 
     `artifacts` are for a completed one, the next three for a failed one. Only its supervisor tells `failure`, how the
     agent's program failed, `until`, when its provider allows more, and `usage`, and that the end `is_of_program`: the
-    command has not asked for it.
+    command has not asked for it. `evidence` tells that a completed task is done.
     """
 
     outcome: Literal["completed", "failed", "released"]
@@ -65,6 +66,7 @@ class AttemptEnding(Wire):
     until: Micros | None = None
     usage: ToldUsage | None = None
     is_of_program: bool = False
+    evidence: Evidence = Evidence.SAID
 
     def masked(self, secrets: KnownSecrets) -> AttemptEnding:
         """This ending without secrets: programs and models wrote it."""
@@ -91,7 +93,7 @@ class AttemptEnding(Wire):
         """This ending, as the supervisor reports it, with what its command has reported about the same ending."""
         if request is None or request.outcome != self.outcome:
             return self
-        told = {"failure": self.failure, "until": self.until, "usage": self.usage}
+        told = {"failure": self.failure, "until": self.until, "usage": self.usage, "evidence": self.evidence}
         artifacts = tuple(dict.fromkeys((*request.artifacts, *self.artifacts)))
         result = self.result_data if request.result_data is None else request.result_data
         return request.model_copy(update={"artifacts": artifacts, "result_data": result, **told})
@@ -103,9 +105,11 @@ def held_by(tx: Reader, agent: str) -> list[Row]:
 
 
 def release_all(tx: Tx, agent: str, reason: str) -> None:
-    """Release every task an agent holds (its process ended, or its admission was withdrawn)."""
+    """Release every task an agent holds (its process ended, or its admission was withdrawn), but for those that it has
+    completed and that are being checked."""
     for row in held_by(tx, agent):
-        put_back(tx, row, "released", reason)
+        if not row["is_checked"]:
+            put_back(tx, row, "released", reason)
 
 
 def unreserve(tx: Tx, agent: str, reason: str) -> None:

@@ -1,6 +1,11 @@
+-- part: is_checked
+-- Whether the agent of the task `s` has completed it, and a check decides.
+EXISTS (SELECT 1 FROM attempt_checks c WHERE c.task_id = s.task_id AND c.attempt = s.attempt AND c.ending IS NOT NULL
+    AND c.state IN ('waiting', 'running'))
+
 -- name: held_by
 SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
-    t.no_retry, t.session_id, w.requested_end
+    t.no_retry, t.session_id, w.requested_end, {{is_checked}} AS is_checked
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 LEFT JOIN attempt_work w ON w.task_id = s.task_id AND w.attempt = s.attempt
 WHERE s.assigned_agent_id = :agent AND s.status IN ('claimed', 'in_progress')

@@ -1,7 +1,7 @@
 -- part: line
 SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.due,
     COALESCE(t.due, '9999-99-99') AS due_or_last, s.status, s.persona_id, s.worktree, s.priority,
-    s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, a.assigned_agent_id AS holder
+    s.unmet, s.progress, s.attempt, s.retry_count, s.not_before, s.error_message, s.evidence, a.assigned_agent_id AS holder
 
 -- part: lines
 {{line}}

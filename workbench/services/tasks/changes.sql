@@ -1,6 +1,6 @@
 -- name: revive
 UPDATE task_status SET status = 'pending', retry_count = 0, progress = 0, completed_at = NULL, not_before = NULL,
-    assigned_agent_id = NULL, lease_expires_at = NULL, error_message = NULL
+    assigned_agent_id = NULL, lease_expires_at = NULL, error_message = NULL, evidence = NULL
 WHERE task_id = :task_id;
 
 -- name: set_retries

@@ -19,11 +19,14 @@ from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
 from workbench.services.spaces.sessions import require_session
+from workbench.services.tasks import checks
 from workbench.services.tasks.rows import recount, require_line, require_task, visible_row
 from workbench.services.tasks.task import (
+    Check,
     ContextRef,
     Dependencies,
     Description,
+    Done,
     Due,
     LeaseSeconds,
     Metadata,
@@ -72,6 +75,8 @@ async def create_task(
     target_worktree: Place = None,
     assigned_agent_id: Reserved = None,
     run: Run = None,
+    check: Check = None,
+    done_when: Done = None,
     max_retries: Retries = None,
     lease_seconds: LeaseSeconds = None,
     context_ref: ContextRef = None,
@@ -92,6 +97,8 @@ async def create_task(
         target_worktree=target_worktree,
         assigned_agent_id=assigned_agent_id,
         run=run,
+        check=check,
+        done_when=done_when,
         max_retries=max_retries,
         lease_seconds=lease_seconds,
         context_ref=context_ref,
@@ -154,7 +161,8 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
 
     Raises:
         NotFound: ``PERSONA_NOT_FOUND``, ``TASK_NOT_FOUND``, ``AGENT_NOT_FOUND``, ``SESSION_NOT_FOUND``.
-        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``. Refused: ``FORBIDDEN`` (another session).
+        BadInput: ``BAD_WORKTREE_NAME``, ``TOO_LARGE``, ``TOO_DEEP``, ``NO_CHECK``.
+        Refused: ``FORBIDDEN`` (another session).
         Conflict: ``OTHER_SESSION`` or ``NOT_ADMITTED`` (the agent it is reserved for), ``DEPENDENCY_DEAD`` (with
             `on_failure=cancel`).
     """
@@ -168,6 +176,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
     reserved = reservable(tx, new.assigned_agent_id, session) if new.assigned_agent_id else None
     states = {other: TaskState(visible_row(tx, ctx.caller, other)["status"]) for other in set(new.dependencies)}
     lifecycle.require_alive(new.on_failure, states)
+    checks.require_terms(tx, persona.id, new.done_when, new.check)
     retries = settings.max_retries if new.max_retries is None else new.max_retries
     row = tx.one(
         SQL.add,
@@ -183,6 +192,8 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         no_retry=json.dumps(new.no_retry),
         due=new.due,
         run=json.dumps(new.run) if new.run else None,
+        check=json.dumps(new.check) if new.check else None,
+        done_when=new.done_when,
         context_ref=new.context_ref,
         metadata=bounded_json(new.metadata, settings),
         max_retries=retries,

@@ -1,9 +1,9 @@
 -- name: add
 INSERT INTO tasks (
-    title, description, persona_id, parent_id, target_worktree, plan, name, run, context_ref,
+    title, description, persona_id, parent_id, target_worktree, plan, name, run, check_stated, done_when, context_ref,
     metadata, max_retries, lease_us, session_id, on_failure, no_retry, due, created_by, created_at
 ) VALUES (
-    :title, :description, :persona_id, :parent_id, :worktree, :plan, :name, :run, :context_ref,
+    :title, :description, :persona_id, :parent_id, :worktree, :plan, :name, :run, CAST(:check AS TEXT), CAST(:done_when AS TEXT), :context_ref,
     :metadata, :max_retries, :lease_us, :session_id, :on_failure, :no_retry, :due, :by, :now
 ) RETURNING id;
 

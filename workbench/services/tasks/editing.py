@@ -16,7 +16,17 @@ from workbench.rules.secrets.executed import warnings_about
 from workbench.rules.tasks import lifecycle
 from workbench.services.access.personas import require_persona
 from workbench.services.tasks.rows import recount, require_own_row, require_task, waits_of
-from workbench.services.tasks.task import ContextRef, Description, Place, Retries, Run, TaskInfo, Title
+from workbench.services.tasks.task import (
+    Check,
+    ContextRef,
+    Description,
+    Done,
+    Place,
+    Retries,
+    Run,
+    TaskInfo,
+    Title,
+)
 from workbench.store.base import Row, Tx
 from workbench.store.queries import beside
 
@@ -41,6 +51,8 @@ async def edit_task(
     title: Title | None = None,
     description: Description | None = None,
     run: Run = None,
+    check: Check = None,
+    done_when: Done = None,
     persona_id: Annotated[str | None, Field(description="The persona that it is for.")] = None,
     target_worktree: Place = None,
     max_retries: Retries = None,
@@ -59,6 +71,8 @@ async def edit_task(
         "title": title,
         "description": description,
         "run": run,
+        "check": check,
+        "done_when": done_when,
         "persona_id": persona_id,
         "target_worktree": target_worktree,
         "max_retries": max_retries,
@@ -69,7 +83,7 @@ async def edit_task(
     changes = {name: value for name, value in changes.items() if value is not None}
     if not changes:
         raise BadInput("INVALID_ARGUMENTS", "No changes were given: name at least one field.", problems=[])
-    texts = ("title", "description", "run")
+    texts = ("title", "description", "run", "check")
     warnings = [text for name in texts if name in changes for text in warnings_about(name, changes[name])]
 
     def change(tx: Tx) -> Edited:
@@ -96,7 +110,8 @@ def _require_editable(row: Row) -> None:
 
 
 def _apply(tx: Tx, row: Row, changes: dict[str, Any]) -> None:
-    values = {name: row[name] for name in ("title", "description", "max_retries", "context_ref", "on_failure", "due")}
+    kept = ("title", "description", "done_when", "max_retries", "context_ref", "on_failure", "due")
+    values = {name: row[name] for name in kept}
     values |= {"persona_id": row["persona_id"], "target_worktree": row["worktree"] or None, **changes}
     if "persona_id" in changes:
         values["persona_id"] = require_persona(tx, changes["persona_id"]).id
@@ -105,7 +120,8 @@ def _apply(tx: Tx, row: Row, changes: dict[str, Any]) -> None:
     if "on_failure" in changes:
         waits = {one["depends_on"]: one["status"] for one in waits_of(tx, row["id"])}
         lifecycle.require_alive(changes["on_failure"], waits)
-    values["run"] = (json.dumps(run) if (run := changes["run"]) else None) if "run" in changes else row["run"]
+    for name, column in (("run", "run"), ("check", "check_stated")):
+        values[name] = (json.dumps(changes[name]) if changes[name] else None) if name in changes else row[column]
     values["due"] = None if values["due"] == "none" else values["due"]
     tx.run(SQL.set_task, values, id=row["id"])
     tx.run(SQL.set_status, id=row["id"], persona_id=values["persona_id"], worktree=values["target_worktree"] or "")

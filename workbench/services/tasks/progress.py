@@ -16,7 +16,7 @@ from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TaskAction
 from workbench.services import holds
-from workbench.services.tasks import attempts, dependencies
+from workbench.services.tasks import attempts, checks, dependencies
 from workbench.services.tasks.attempts import AttemptEnding, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
 from workbench.services.tasks.rows import end_attempt, line_of, require_line, require_task, require_task_line
@@ -83,7 +83,8 @@ async def complete_task(
 ) -> Finish:
     """Complete a task you hold, with its result. Tasks that waited only for it become claimable.
 
-    In a worker's command, it takes effect when the command has ended and its work is committed.
+    In a worker's command, it takes effect when the command has ended and its work is committed; if it has a check, when
+    that has passed.
     """
     for value in (result_data, artifacts):
         bounded_json(value, ctx.settings)
@@ -133,6 +134,12 @@ async def _end_or_request(ctx: Ctx, task_id: int, attempt: int | None, ending: A
     def change(tx: Tx) -> Finish:
         row = held(tx, ctx.caller, task_id, attempt)
         open_ = dependencies.open_below(tx, row["id"]) if ending.outcome == "completed" else []
+        if not row["supervised"] and ending.outcome == "completed" and (terms := checks.terms_of(tx, row)).is_checked:
+            lifecycle.step(row["status"], TaskAction.COMPLETE)
+            dependencies.require_none_open(tx, row)
+            start(tx, row)
+            checks.ask(tx, row, terms, None, ending)
+            return Finish(**require_task_line(tx, row["id"]).model_dump(), takes_effect=CHECKED, open_subtasks=open_)
         if not row["supervised"]:
             return Finish(**end(tx, ctx, row, ending).model_dump(), takes_effect="now", open_subtasks=open_)
         lifecycle.step(row["status"], _ACTIONS[ending.outcome])
@@ -144,6 +151,7 @@ async def _end_or_request(ctx: Ctx, task_id: int, attempt: int | None, ending: A
     return await ctx.write(change)
 
 
+CHECKED: Literal["when its check has passed"] = "when its check has passed"
 _ACTIONS = {"completed": TaskAction.COMPLETE, "failed": TaskAction.FAIL, "released": TaskAction.RELEASE}
 
 
@@ -182,11 +190,14 @@ def _complete(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
         _emit_started(tx, row)
     if row["supervised"]:
         holds.note_success(tx, row["assigned_agent_id"])
-    tx.run(SQL.complete, task_id=row["id"], result=result, artifacts=artifacts, now=tx.now)
+    values = {"task_id": row["id"], "result": result, "artifacts": artifacts, "evidence": ending.evidence}
+    tx.run(SQL.complete, values, now=tx.now)
     end_attempt(tx, row["id"], "completed", None)
     dependencies.completed(tx, row)
-    tx.emit("task.completed", f"task:{row['id']}", session=row["session_id"], attempt=row["attempt"])
-    return line_of(tx, {**row, "status": TaskState.COMPLETED, "progress": 100, "error_message": None})
+    told = {"attempt": row["attempt"], "evidence": ending.evidence}
+    tx.emit("task.completed", f"task:{row['id']}", session=row["session_id"], **told)
+    now = {"status": TaskState.COMPLETED, "progress": 100, "error_message": None, "evidence": ending.evidence}
+    return line_of(tx, {**row, **now})
 
 
 def start(tx: Tx, row: Row) -> None:

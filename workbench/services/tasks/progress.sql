@@ -15,7 +15,7 @@ VALUES (:task_id, :agent, :level, :message, :now);
 -- name: complete
 UPDATE task_status SET status = 'completed', progress = 100, completed_at = :now,
     started_at = COALESCE(started_at, :now), lease_expires_at = NULL, result_data = :result,
-    artifacts = :artifacts, error_message = NULL
+    artifacts = :artifacts, error_message = NULL, evidence = :evidence
 WHERE task_id = :task_id;
 
 -- name: note_usage

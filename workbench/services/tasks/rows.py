@@ -15,7 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
-from workbench.services.tasks.task import Attempt, KeptWork, TaskInfo, TaskStatus, TaskSummary
+from workbench.services.tasks.task import Attempt, AttemptCheck, KeptWork, TaskInfo, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
 
@@ -188,6 +188,8 @@ def task_of(tx: Reader, row: Row) -> TaskInfo:
         **line_fields(tx.now, row),
         "description": row["description"],
         "run": from_json(row["run"]) if row["run"] else None,
+        "check": from_json(row["check_stated"]) if row["check_stated"] else None,
+        "done_when": row["done_when"],
         "context_ref": row["context_ref"],
         "metadata": from_json(row["metadata"]),
         "dependencies": [w["depends_on"] for w in waits],
@@ -225,7 +227,7 @@ def _attempt(task_id: int, row: Row) -> Attempt:
     finishing = from_json(request)["outcome"] if request else None
     plain = {name: row.get(name) for name in Attempt.model_fields}
     include = from_json(row["include"]) if row.get("include") else None
-    parts = {"finishing": finishing, "include": include, "kept": _kept_work(task_id, row)}
+    parts = {"finishing": finishing, "include": include, "kept": _kept_work(task_id, row), "check": _check(row)}
     return Attempt.model_validate(plain | parts)
 
 
@@ -234,6 +236,13 @@ def _kept_work(task_id: int, row: Row) -> KeptWork | None:
         return None
     counts = {name: row[name] for name in ("commits", "files", "bytes")}
     return KeptWork(ref=attempt_ref(task_id, row["attempt"]), commit=row["kept_commit"], **counts)
+
+
+def _check(row: Row) -> AttemptCheck | None:
+    if row.get("check_state") is None:
+        return None
+    values = {name: row[f"check_{name}"] for name in AttemptCheck.model_fields}
+    return AttemptCheck.model_validate(values | {"metrics": from_json(row["check_metrics"] or "null")})
 
 
 def attempt_ref(task_id: int, attempt: int) -> str:
@@ -268,6 +277,7 @@ def line_fields(now: int, row: Row) -> dict[str, Any]:
         "error_message": row["error_message"],
         "due": row["due"],
         "overdue": lifecycle.is_overdue(row["status"], row["due"], now),
+        "evidence": row["evidence"],
     }
 
 

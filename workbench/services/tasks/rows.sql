@@ -1,8 +1,9 @@
 -- part: line
 -- The columns of a summary, those that the holder needs, whether another task depends on it, and whether its attempt is
 -- supervised.
-SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry, t.due,
-    s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
+SELECT t.id, t.title, t.parent_id, t.plan, t.name, t.session_id, t.max_retries, t.lease_us, t.on_failure, t.no_retry, t.due, t.check_stated,
+    CASE WHEN t.run IS NULL THEN 0 ELSE 1 END AS has_run,
+    t.done_when, s.evidence, s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.progress, s.attempt, s.retry_count, s.not_before,
     s.error_message, s.assigned_agent_id, a.assigned_agent_id AS holder,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on = t.id) AS awaited,
     EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id AND w.attempt = s.attempt) AS supervised
@@ -25,11 +26,11 @@ UNION ALL
 SELECT f.agent_id FROM former_ids f JOIN crew c ON f.id = c.id
 
 -- name: get
-SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.context_ref, t.metadata,
+SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.check_stated, t.done_when, t.context_ref, t.metadata,
     t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.due, t.created_by, t.created_at,
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
-    s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message,
+    s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message, s.evidence,
     a.assigned_agent_id AS holder, a.definition_id AS holder_definition, r.assigned_agent_id AS reserved_name,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits,
     EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised
@@ -97,9 +98,12 @@ UPDATE task_status SET unmet = (
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
     x.error_class, x.error_message, x.definition_id, x.definition_hash, x.prompt_hash, x.include, x.profile, x.input_tokens, x.output_tokens, x.cost_usd, w.worktree, w.base_commit, w.waits_for,
     w.requested_end, w.state, w.kept_commit, w.commits, w.files,
-    w.bytes, w.problem
+    w.bytes, w.problem, c.state AS check_state, c.commit_hash AS check_commit, c.tries AS check_tries,
+    c.exit_code AS check_exit_code, c.started_at AS check_started_at, c.ended_at AS check_ended_at,
+    c.output AS check_output, c.metrics AS check_metrics
 FROM task_attempts x JOIN agents a ON a.id = x.agent_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
+LEFT JOIN attempt_checks c ON c.task_id = x.task_id AND c.attempt = x.attempt
 WHERE x.task_id = :task_id ORDER BY x.attempt;
 
 -- name: reserve

@@ -10,7 +10,8 @@ from pydantic_core import to_json
 from workbench.errors import BadInput
 from workbench.model import Day, Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
-from workbench.rules.secrets.executed import GivenCommand, GivenData, GivenText, warnings_about
+from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenData, GivenText, warnings_about
+from workbench.rules.tasks.check import CheckState, CheckTerm, DoneWhen, Evidence
 from workbench.state.settings import Settings
 
 Run = Annotated[
@@ -48,6 +49,11 @@ NoRetry = Annotated[
 ]
 
 Due = Annotated[Day | None, Field(description="The day by which it is due.")]
+Check = Annotated[
+    CheckTerm,
+    Field(description="Command that must pass on what was made; or {run, repeats, seconds, files, hide}."),
+]
+Done = Annotated[DoneWhen | None, Field(description="What makes it done; null: its check, else its word.")]
 
 
 class NewTask(Wire):
@@ -62,6 +68,8 @@ class NewTask(Wire):
     target_worktree: Place = None
     assigned_agent_id: Reserved = None
     run: Run = None
+    check: Check = None
+    done_when: Done = None
     max_retries: Retries = None
     lease_seconds: LeaseSeconds = None
     context_ref: ContextRef = None
@@ -96,7 +104,12 @@ def bounded_json(value: Any, settings: Settings) -> str:
 
 
 class TaskSummary(Wire):
-    """A task in a list. It is overdue if it is open and the day by which it was due is over."""
+    """A task in a list. It is overdue if it is open and the day by which it was due is over.
+
+    `evidence` is what tells that a completed one is done: `said` is its agent's word alone, `changed` commits,
+    `unchanged` the lack of them where there should be some, `checked` its check, `flaky` one that passed at a
+    later try.
+    """
 
     id: int
     title: GivenText
@@ -117,6 +130,7 @@ class TaskSummary(Wire):
     error_message: str | None
     due: str | None
     overdue: bool
+    evidence: Evidence | None
 
 
 class KeptWork(Wire):
@@ -131,13 +145,30 @@ class KeptWork(Wire):
 
 
 class Finish(TaskSummary):
-    """A task that was ended. `takes_effect` says when: a supervised attempt ends when its command has ended.
+    """A task that was ended. `takes_effect` says when: a supervised attempt ends when its command has ended, and
+    one that is to be checked when its check has passed.
 
     `open_subtasks` are those below it that are still open, although it is completed.
     """
 
-    takes_effect: Literal["now", "when the command has ended"]
+    takes_effect: Literal["now", "when the command has ended", "when its check has passed"]
     open_subtasks: list[int]
+
+
+class AttemptCheck(Wire):
+    """The check of what an attempt made: its state, how often it was run, and the end of what it wrote.
+
+    `commit` is what it ran on; null: the target, outside of worktrees. `metrics` are what it measured.
+    """
+
+    state: CheckState
+    commit: str | None
+    tries: int
+    exit_code: int | None
+    started_at: Micros | None
+    ended_at: Micros | None
+    output: str
+    metrics: dict[str, float] | None
 
 
 class Attempt(Wire):
@@ -172,6 +203,7 @@ class Attempt(Wire):
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
+    check: AttemptCheck | None
 
 
 class TaskInfo(TaskSummary):
@@ -179,6 +211,8 @@ class TaskInfo(TaskSummary):
 
     description: GivenText
     run: GivenCommand
+    check: GivenCheck
+    done_when: DoneWhen | None
     context_ref: str | None
     metadata: GivenData
     dependencies: list[int]
@@ -205,6 +239,7 @@ class Assignment(TaskInfo):
     title: str
     description: str
     run: str | list[str] | None
+    check: Json
     metadata: dict[str, Any]
 
 
@@ -224,7 +259,7 @@ def warnings_of(new: NewTask, name: str = "") -> list[str]:
     Args:
         name: its name in the plan, or how else it is told from others.
     """
-    parts = {"title": new.title, "description": new.description, "run": new.run, "metadata": new.metadata}
+    parts = {name: getattr(new, name) for name in ("title", "description", "run", "check", "metadata")}
     of = f"{name}: " if name else ""
     return [warning for part, value in parts.items() for warning in warnings_about(f"{of}{part}", value)]
 

@@ -23,6 +23,8 @@ from workbench.system.tree_removal import remove_tree
 SQL = beside(__file__)
 _READY = "ready"
 """The name of a file beside a complete checkout; its time is that of the last use."""
+_BEHIND_SECONDS = 1.0
+"""More than the time of a file is behind the clock."""
 
 
 class ReadCheckout(Wire):
@@ -67,27 +69,41 @@ def _use(place: WorktreeLocation) -> bool:
 async def _make(ctx: Ctx, place: WorktreeLocation, commit: str) -> None:
     async with exclusive(ctx) as repository:
         if not await to_thread(_use, place):
-            since = (await ctx.read(lambda tx: tx.one(SQL.oldest_start)) or {"started_at": None})["started_at"]
-            await to_thread(_clear, ctx.settings, repository, (since or ctx.store.now()) / SECOND)
+            await to_thread(_clear, ctx.settings, repository, await begin_of_use(ctx))
             await to_thread(_add, ctx.settings, repository, place, commit)
 
 
-def _clear(settings: Settings, repository: Repository, since: float) -> None:
-    """Remove those that no attempt can be using: they were used last before the oldest one that is under way began."""
+async def begin_of_use(ctx: Ctx) -> float:
+    """Seconds of the time before which a checkout must have been used last, so that no attempt can be using it."""
+    claimed_at = (await ctx.read(lambda tx: tx.one(SQL.oldest_claim)) or {"claimed_at": None})["claimed_at"]
+    return (claimed_at or ctx.store.now()) / SECOND - _BEHIND_SECONDS
+
+
+def _clear(settings: Settings, repository: Repository, begin: float) -> None:
+    """Remove those that were used last, as far as there are too many and no attempt can be using them."""
     settings.checkouts.mkdir(exist_ok=True)
-    used = {home: _used(home) for home in settings.checkouts.iterdir()}
-    oldest_first = sorted(used, key=lambda home: used[home])
-    for home in oldest_first[: max(len(used) - settings.max_checkouts + 1, 0)]:
-        if used[home] < since:
-            (home / _READY).unlink(missing_ok=True)
-            repository.remove_worktree(home / "files", home / "repository")
-            remove_tree(home)
+    oldest_first = sorted(settings.checkouts.iterdir(), key=last_use)
+    for home in oldest_first[: max(len(oldest_first) - settings.max_checkouts + 1, 0)]:
+        remove(repository, home, begin)
 
 
-def _used(home: Path) -> float:
+def last_use(home: Path) -> float:
+    """When a checkout was used last, in seconds; 0 if it is not complete."""
     with suppress(OSError):
         return (home / _READY).stat().st_mtime
     return 0.0
+
+
+def remove(repository: Repository, home: Path, begin: float) -> None:
+    """Remove a checkout that was used last before `begin`. Call it with exclusive access to the repository."""
+    ready, taken = home / _READY, home / f"{_READY}.removed"
+    with suppress(FileNotFoundError):
+        ready.rename(taken)  # from now on, who wants to use it waits
+        if taken.stat().st_mtime >= begin:
+            taken.rename(ready)
+            return
+    repository.remove_worktree(home / "files", home / "repository")
+    remove_tree(home)
 
 
 def _add(settings: Settings, repository: Repository, place: WorktreeLocation, commit: str) -> None:

@@ -1,2 +1,2 @@
--- name: oldest_start
-SELECT min(started_at) AS started_at FROM task_status WHERE status IN ('claimed', 'in_progress');
+-- name: oldest_claim
+SELECT min(claimed_at) AS claimed_at FROM task_status WHERE status IN ('claimed', 'in_progress');

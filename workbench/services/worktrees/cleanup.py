@@ -20,6 +20,7 @@ from workbench.ops import Ctx, op
 from workbench.rules import integration as rules
 from workbench.services.tasks import attempts
 from workbench.services.tasks.rows import attempt_ref
+from workbench.services.worktrees import checkouts
 from workbench.services.worktrees.places import WorktreeLocation, exclusive, gates_are_held, gates_held, remove_link
 from workbench.services.worktrees.rows import all_worktrees
 from workbench.state.server_file import SERVER_LOG
@@ -29,7 +30,7 @@ from workbench.system.tree_removal import remove_tree
 
 DAY = 86_400 * SECOND
 
-Kind = Literal["worktree", "repository", "scratch", "gates", "log", "trash", "attempt"]
+Kind = Literal["worktree", "repository", "scratch", "gates", "checkout", "log", "trash", "attempt"]
 
 
 class CleanupItem(Wire):
@@ -55,19 +56,20 @@ class Pruned(Wire):
 async def prune_worktrees(
     ctx: Ctx, apply: Annotated[bool, Field(description="Remove what is safe; otherwise only list.")] = False
 ) -> Pruned:
-    """List the disk space of worktrees, repositories, files, logs, kept work and the trash; remove what is safe."""
+    """List the disk space of worktrees, checkouts, repositories, logs, kept work and the trash; remove what is safe."""
     return await ctx.repositories.shielded(_prune(ctx, apply))
 
 
 async def _prune(ctx: Ctx, apply: bool) -> Pruned:
     async with exclusive(ctx) as repository:
         rows = {row["name"]: row for row in await ctx.read(all_worktrees)}
-        items = await to_thread(lambda: list(_Survey(ctx, rows).items()))
+        begin = await checkouts.begin_of_use(ctx)
+        items = await to_thread(lambda: list(_Survey(ctx, rows, begin).items()))
         kept = {(work["task_id"], work["attempt"]): _kept_item(ctx, work) for work in await ctx.read(attempts.all_kept)}
         freed = await _forget(ctx, repository, kept) if apply else 0
         for item in items if apply else ():
             if item.safe:
-                await to_thread(_remove, ctx.settings, repository, item)
+                await to_thread(_remove, ctx.settings, repository, item, begin)
                 freed += item.bytes - await to_thread(size, Path(item.path))
         items += kept.values()
         return Pruned(items=items, bytes=sum(item.bytes for item in items), freed=freed)
@@ -94,13 +96,15 @@ async def _forget(ctx: Ctx, repository: Repository, kept: Mapping[tuple[int, int
     return freed
 
 
-def _remove(settings: Settings, repository: Repository, item: CleanupItem) -> None:
+def _remove(settings: Settings, repository: Repository, item: CleanupItem, begin: float) -> None:
     path = Path(item.path)
     if item.kind in ("worktree", "repository"):
         place = WorktreeLocation.of(settings, path.name)
         with suppress(WorkbenchError):
             repository.remove_worktree(place.path, place.git_dir)
             remove_link(settings, place)
+    elif item.kind == "checkout":
+        checkouts.remove(repository, path, begin)
     elif (approval_id := _approval_of(path)) is not None and item.kind == "gates":
         with gates_held(settings, approval_id) as is_held:
             if is_held:  # otherwise gates have started since the survey
@@ -111,10 +115,14 @@ def _remove(settings: Settings, repository: Repository, item: CleanupItem) -> No
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """Lists the items of the state directory, while nothing else changes it."""
+    """Lists the items of the state directory, while nothing else changes it.
+
+    Attempts that are under way have begun to use a checkout at `begin` (seconds) or later.
+    """
 
     ctx: Ctx
     rows: dict[str, Row]
+    begin: float
 
     def items(self) -> Iterator[CleanupItem]:
         settings = self.ctx.settings
@@ -126,6 +134,8 @@ class _Survey:
             yield self._scratch(path)
         for path in _entries(settings.gates):
             yield self._gates(path)
+        for path in _entries(settings.checkouts):
+            yield self._checkout(path)
         for path in _entries(settings.logs):
             of_worker = "The log of a worker. Delete it by hand when you have read it."
             of_server = "The log of the servers that run in a process of their own."
@@ -161,6 +171,11 @@ class _Survey:
         if gates_are_held(self.ctx.settings, approval_id):
             return _item("gates", path, False, "Its gates are running.")
         return _item("gates", path, True, "Left over from gates that have ended.")
+
+    def _checkout(self, path: Path) -> CleanupItem:
+        if checkouts.last_use(path) < self.begin:
+            return _item("checkout", path, True, "For tasks without a worktree. It is made again when it is needed.")
+        return _item("checkout", path, False, "For tasks without a worktree, one of which may be using it.")
 
 
 def _approval_of(path: Path) -> int | None:

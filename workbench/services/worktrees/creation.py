@@ -18,6 +18,7 @@ from workbench.ops import Command, Ctx, op
 from workbench.rules import access, integration
 from workbench.rules.integration import WorktreeAction
 from workbench.rules.workplace import Workplace
+from workbench.services.access import secret_marks
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.workplaces import of_settings
 from workbench.services.worktrees.journal import begin, end, settle_steps
@@ -27,6 +28,7 @@ from workbench.services.worktrees.places import (
     empty_submodules,
     exclusive,
     find_included,
+    included_secrets,
     lfs_pointers,
 )
 from workbench.services.worktrees.rows import (
@@ -110,6 +112,7 @@ async def _create(
     async with exclusive(ctx) as repository:
         await ctx.read(lambda tx: _require_free(tx, name))
         files = await to_thread(find_included, ctx.settings, repository, workplace)
+        await secret_marks.learn(ctx, await to_thread(included_secrets, ctx.settings, files))
         start = await _start(ctx, repository, name, branch, source)
         place = await to_thread(WorktreeLocation.of_new, ctx.settings, name)
         await to_thread(_require_no_directory, ctx.settings, place)

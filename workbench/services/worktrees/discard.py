@@ -22,6 +22,7 @@ from workbench.services.worktrees.places import checkout_of, exclusive, is_there
 from workbench.services.worktrees.rescue import (
     commits_alone,
     move_to_trash,
+    only_in_submodules,
     only_there,
     save_what_is_nowhere_else,
     stamp,
@@ -113,6 +114,8 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
                 files=files,
             )
         refs = await to_thread(only_there, repository, checkout)
+        for inner, _, within in await to_thread(only_in_submodules, repository, checkout):
+            refs += [f"{inner.git_dir.name}: {ref}" for ref in within]
     if with_branch:
         alone = await to_thread(commits_alone, repository, row["branch_name"])
     if alone or refs:
@@ -120,7 +123,7 @@ async def _require_nothing_lost(ctx: Ctx, repository: Repository, row: Row, with
         raise Conflict(
             "COMMITS_ONLY_HERE",
             f"{what} would be on no branch of yours.",
-            Hint("", "Keep the branch, or discard with {}, which saves them as a bundle.", force=True),
+            Hint("", "Keep the branch, or discard with {}, which saves them.", force=True),
             commits=alone,
             refs=refs,
         )

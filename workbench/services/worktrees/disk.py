@@ -105,6 +105,7 @@ def _parts(settings: Settings) -> Iterator[DiskPart]:
         _Kind("temporary files", _entries(settings.scratch), "second: of closed worktrees", tuple(caches)),
         _Kind("caches of commands", caches, "last: where no command runs"),
         _Kind("gates", [*_entries(settings.gates), *_entries(settings.outer_gates)], "first: what ended gates left"),
+        _Kind("checkouts", _entries(settings.checkouts), "first: those that no attempt uses"),
         _Kind("logs", [path for path in logs if path != settings.tool_logs], _NEVER),
         _Kind("logs of tools", tool_logs, "after keep_tool_logs_days"),
         _Kind("transcripts", transcripts, "when their tasks end"),

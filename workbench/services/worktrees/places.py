@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.confinement import Box
 from workbench.confinement.gpus import Gpu
-from workbench.errors import Unavailable
+from workbench.errors import Unavailable, WorkbenchError
 from workbench.git import Checkout, CommitIdentity, IncludedFile, Repository, unverified
 from workbench.ops import SYSTEM, Ctx
+from workbench.present.inert import inert_line
+from workbench.rules.secrets.forms import secrets_in_settings
 from workbench.rules.workplace import Workplace
 from workbench.services.processes import sandbox
 from workbench.services.processes.workplaces import choose_gpu, of_settings, variables
@@ -27,6 +30,9 @@ from workbench.trust.withheld import included
 log = logging.getLogger(__name__)
 
 SUBMODULES_OFF = "the setting submodules is off"
+POINTERS_SHOWN = 5
+LARGEST_SECRETS, MOST_SECRETS = 65_536, 200
+"""The size of a file for worktrees in which secrets are looked for, and how many."""
 COMMITTER = CommitIdentity("Workbench", "workbench@localhost")
 """Author and committer of the commits that Workbench makes."""
 
@@ -56,20 +62,20 @@ class WorktreeLocation:
         return place if sandbox.has_own_files(settings) else replace(place, path=settings.outer_worktree(name))
 
     @classmethod
-    def of_gates(cls, settings: Settings, approval_id: int) -> WorktreeLocation:
-        """Where the gates of an integration run.
+    def of_trial(cls, settings: Settings, name: str) -> WorktreeLocation:
+        """Where the commands of a trial run; see `trials`.
 
         Raises:
             Unavailable: ``CONFINEMENT_UNAVAILABLE``.
         """
-        inner, outer = paths_of_gates(settings, approval_id)
+        inner, outer = paths_of_trial(settings, name)
         home, path = inner.parent, inner if sandbox.has_own_files(settings) else outer
-        return cls(f"gates-{approval_id}", path, home / "repository", home / "scratch")
+        return cls(f"trial-{name}", path, home / "repository", home / "scratch")
 
 
-def paths_of_gates(settings: Settings, approval_id: int) -> tuple[Path, Path]:
-    """Where the files for the gates of an integration may be: in the project, and outside of it."""
-    return settings.gates / str(approval_id) / "files", settings.outer_gates / str(approval_id) / "files"
+def paths_of_trial(settings: Settings, name: str) -> tuple[Path, Path]:
+    """Where the files of a trial may be: in the project, and outside of it."""
+    return settings.gates / name / "files", settings.outer_gates / name / "files"
 
 
 @contextmanager
@@ -171,6 +177,7 @@ def checkout_of(
         limit=limit or repository.limit,
         seen_at=box.inside(place.path),
         told=box.told,
+        start=repository.start_in_worktrees,
     )
 
 
@@ -236,8 +243,23 @@ def _patient(settings: Settings, repository: Repository, place: WorktreeLocation
 
 
 def lfs_pointers(settings: Settings, repository: Repository, place: WorktreeLocation) -> list[str]:
-    """The files of Git LFS of which a new worktree has only the pointers."""
+    """The files of Git LFS of which a worktree has only the pointers."""
     return _patient(settings, repository, place).pointers() if "lfs" in repository.filters() else []
+
+
+async def told_pointers(ctx: Ctx, worktree: str | None) -> list[str]:
+    """A sentence about the files of Git LFS of which a worktree has only the pointers; none if it has no such files,
+    or is not as it should be, which its status says."""
+    if worktree is None or not is_there(place := WorktreeLocation.of(ctx.settings, worktree)):
+        return []
+    try:
+        pointers = await to_thread(lfs_pointers, ctx.settings, await ctx.repositories.open(), place)
+    except WorkbenchError:
+        return []
+    more = f" and {len(pointers) - POINTERS_SHOWN} more" if len(pointers) > POINTERS_SHOWN else ""
+    names = ", ".join(map(inert_line, pointers[:POINTERS_SHOWN])) + more
+    text = f"The worktree {worktree} does not have the contents of files of Git LFS, but only pointers: {names}. "
+    return [f"{text}Run `git lfs fetch` in your checkout, and create the worktree then."] if pointers else []
 
 
 def find_included(settings: Settings, repository: Repository, workplace: Workplace) -> list[IncludedFile]:
@@ -247,6 +269,16 @@ def find_included(settings: Settings, repository: Repository, workplace: Workpla
         BadInput: ``INCLUDE_REFUSED``, ``INCLUDE_TOO_LARGE``, ``BAD_WORKPLACE``.
     """
     return repository.find_included((*workplace.include, *included(settings.project)), settings.max_include_bytes)
+
+
+def included_secrets(settings: Settings, files: Sequence[IncludedFile]) -> set[str]:
+    """What is secret in files that a worktree gets, such as `.env`. Blocks."""
+    found = set[str]()
+    for file in [file for file in files if file.bytes <= LARGEST_SECRETS][:MOST_SECRETS]:
+        with suppress(OSError):  # gone meanwhile
+            text = (settings.project / file.path).read_bytes().decode("utf-8", "replace")
+            found |= secrets_in_settings(text, opaque=Path(file.path).name.startswith(".env"))
+    return found
 
 
 def make_way(settings: Settings, place: WorktreeLocation) -> None:

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 async def save_what_is_nowhere_else(ctx: Ctx, repository: Repository, row: Row, *, with_branch: bool) -> str | None:
     """Save the work that would be lost with a worktree; return the path in the trash, or None if nothing would be lost.
 
-    It is saved as a bundle. A worktree in which git does not work is moved to the trash as it is.
+    It is saved as a bundle; what the repositories of submodules have alone, as references below `SAVED` in the user's
+    repositories of them. A worktree in which git does not work is moved to the trash as it is.
 
     Raises:
         Unavailable: ``BUNDLE_NOT_WRITTEN``: nothing was changed.
@@ -62,14 +63,21 @@ async def _save_references(ctx: Ctx, repository: Repository, row: Row, place: Wo
     checkout = await to_thread(checkout_of, ctx.settings, repository, place, limit=LOOK_SECONDS)
     own = f"{SAVED}/{row['name']}"
     targets = {ref: f"{own}/{ref.removeprefix('refs/')}" for ref in await to_thread(only_there, repository, checkout)}
-    if len(targets) > MOST_REFERENCES:
-        raise Conflict("IMPORT_REFUSED", f"{row['name']} has {len(targets)} branches of its own.")
+    within = await to_thread(only_in_submodules, repository, checkout)
+    if len(targets) + sum(len(refs) for _, _, refs in within) > MOST_REFERENCES:
+        raise Conflict("IMPORT_REFUSED", f"{row['name']} has more than {MOST_REFERENCES} branches of its own.")
+    most = ctx.settings.max_import_bytes
+    for inner, home, refs in within:
+        if home is None:
+            raise Conflict("IMPORT_REFUSED", f"{row['name']} has a submodule of which the user has no repository.")
+        for ref in refs:
+            into = f"{own}/{stamp(ctx)}/{ref.removeprefix('refs/')}"
+            await to_thread(home.import_ref, inner, ref, into=into, max_bytes=most)
     message = f"Uncommitted changes in {row['name']}"
     if await to_thread(checkout.save_all, UNCOMMITTED, message, COMMITTER) is not None:
         targets[UNCOMMITTED] = f"{own}/uncommitted"
     for ref, into in targets.items():
-        limit = ctx.settings.max_import_bytes
-        await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=limit)
+        await to_thread(repository.import_ref, checkout, ref, into=into, max_bytes=most)
     return list(targets.values())
 
 
@@ -92,6 +100,19 @@ def only_there(repository: Repository, checkout: Checkout, *, besides: str = UNC
     commits = "".join(f"{commit}\n" for commit in commit_of.values()).encode("ascii", "replace")
     answers = repository.read("cat-file", "--batch-check=%(objectname)", stdin=commits).text.splitlines()
     return sorted(ref for (ref, commit), answer in zip(commit_of.items(), answers, strict=True) if answer != commit)
+
+
+def only_in_submodules(
+    repository: Repository, checkout: Checkout
+) -> list[tuple[Checkout, Repository | None, list[str]]]:
+    """The repositories of a worktree's submodules with references whose commits the user's repository of the same
+    submodule does not have (None: she has none), and these references."""
+    found = []
+    for inner, home in repository.submodule_repositories(checkout):
+        refs = only_there(home, inner) if home else sorted(inner.references())
+        if refs:
+            found.append((inner, home, refs))
+    return found
 
 
 def move_to_trash(trash: Path, place: WorktreeLocation, stamp: str) -> Path:

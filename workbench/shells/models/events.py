@@ -1,6 +1,9 @@
-"""The events of an answer that streams through, bounded: one that never ends would fill the memory of who reads it."""
+"""The events of an answer that streams through: bounded, as one that never ends would fill the memory of who reads it,
+and without the key, which some providers repeat in what they say of it."""
 
 from __future__ import annotations
+
+from workbench.rules.secrets.forms import MASK
 
 
 class TooLongEventError(Exception):
@@ -30,3 +33,24 @@ class EventLimit:
         self._size = len(chunk) - last if last >= 0 else self._size + len(chunk)
         if self._size > self._most:
             raise TooLongEventError
+
+
+class KeyFilter:
+    """Masks a key in a stream, whatever pieces it comes in. What may be its beginning waits for the next piece."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key.encode()
+        self._rest = b""
+
+    def take(self, chunk: bytes) -> bytes:
+        """What can be passed on by now."""
+        text = (self._rest + chunk).replace(self._key, MASK.encode())
+        end = text[max(0, len(text) - len(self._key) + 1) :]
+        begins = next((n for n in range(len(end), 0, -1) if end[-n:] == self._key[:n]), 0) if self._key[0] in end else 0
+        self._rest = text[len(text) - begins :]
+        return text[: len(text) - begins]
+
+    def close(self) -> bytes:
+        """What was held back; nothing follows."""
+        rest, self._rest = self._rest, b""
+        return rest

@@ -10,12 +10,11 @@ import asyncio
 import json
 import logging
 import math
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
@@ -26,13 +25,14 @@ from starlette.types import Receive, Scope, Send
 
 from workbench.app import Workbench
 from workbench.errors import BadInput, NotFound, Refused, TooMany, Unauthenticated, Unavailable, WorkbenchError
-from workbench.providers.gateway import KeyTurns, LimitedError
+from workbench.providers.gateway import Came, LimitedError, Patience
 from workbench.rules.models.upstream import (
     LIMITED,
     PROVIDERS,
     ProviderKey,
     UpstreamProvider,
     error_body,
+    is_streamed,
     reset_seconds,
     returned_headers,
     sent_headers,
@@ -41,16 +41,21 @@ from workbench.rules.models.upstream import (
 from workbench.rules.models.usage import with_usage
 from workbench.shells.gate import MODELS, models_failure, stopped
 from workbench.shells.http.endpoints import caller_of, read_body
-from workbench.shells.models.events import EventLimit, TooLongEventError
+from workbench.shells.models.events import EventLimit, KeyFilter, TooLongEventError
 from workbench.shells.models.metering import Meter
 
 CONNECT_SECONDS = 20.0
 CHAT_COMPLETIONS = "v1/chat/completions"
 LARGEST_ERROR = 65_536
 """Bytes of an error of a provider that are passed on."""
-HOLDS = {"gemini": 30.0}
-"""How long a request may wait at most, of providers whose programs give up sooner than others."""
+SILENT = {"gemini": 30.0}
+"""How long the programs of a provider wait for an answer to begin; those of others: `SILENT_SECONDS`."""
+SILENT_SECONDS = 540.0
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+"""The sign of life in an answer that has to wait; all programs leave it out."""
 _JSON = ("application/json", "text/event-stream")
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -101,15 +106,28 @@ class Gateway:
             raise NotFound("NO_SUCH_ENDPOINT", "The gateway passes on requests to models only, not this path.")
         if request.headers.get("content-encoding", "identity") != "identity":
             raise BadInput("BAD_MESSAGE", "Send the request uncompressed.")
-        with ExitStack() as under_way:
+        async with AsyncExitStack() as under_way:
             under_way.enter_context(self._counted(request))
             body = await read_body(request, self._settings.max_model_request_bytes)
             if path == CHAT_COMPLETIONS:
                 body = with_usage(body)
             meter = Meter(self._workbench, request, provider, path, body)
             key = await self._workbench.provider_key(caller_of(request), provider.id)
-            answer = await self._sent(request, provider, key, body, meter)
-            return await self._returned(provider, key, answer, meter, under_way)
+            answers = await under_way.enter_async_context(aclosing(self._answers(request, provider, key, body, meter)))
+            try:
+                answer = await unless_gone(request, anext(answers))
+            except ClientDisconnect:
+                await meter.ended(is_complete=False)
+                raise
+            if answer is None:
+                held = self._held(provider, key, answers, meter)
+                return Passage(200, {"content-type": _JSON[1]}, held, meter, under_way.pop_all())
+            under_way.push_async_callback(answer.upstream.aclose)
+            try:
+                passed = await self._begun(provider, key, answer, meter)
+            except ProviderError as error:
+                return JSONResponse(error.said, answer.upstream.status_code, answer.headers(key))
+            return Passage(200, answer.headers(key), passed, meter, under_way.pop_all())
 
     @contextmanager
     def _counted(self, request: Request) -> Iterator[None]:
@@ -133,35 +151,44 @@ class Gateway:
         if not self._under_way[token]:
             del self._under_way[token]
 
-    async def _sent(
+    async def _answers(
         self, request: Request, provider: UpstreamProvider, key: ProviderKey, body: bytes, meter: Meter
-    ) -> UpstreamAnswer:
-        """The answer to a request as it begins; its body is still to be read.
+    ) -> AsyncGenerator[UpstreamAnswer | None]:
+        """The answer to a request as it begins; its body is still to be read. See `KeyTurns.answers`.
 
         Raises:
-            Unavailable: ``PROVIDER_UNREACHABLE``. ClientDisconnect: the box has left.
+            Unavailable: ``PROVIDER_UNREACHABLE``. TooMany: ``PROVIDER_LIMITED``.
         """
-        query = urlencode(sent_query(request.query_params.multi_items()))
-        url = provider.address(key.base, request.path_params["path"]) + (f"?{query}" if query else "")
+        query = sent_query(request.query_params.multi_items())
+        url = provider.address(key.base, request.path_params["path"]) + (f"?{urlencode(query)}" if query else "")
         headers = sent_headers(((name.lower(), value) for name, value in request.headers.items()), key)
+        turns = self._workbench.turns_of(key)
 
-        async def send() -> UpstreamAnswer:
+        async def send() -> tuple[UpstreamAnswer, Came]:
+            meter.sent()
             message = self._http.build_request(request.method, url, headers=headers, content=body or None)
             upstream = await self._http.send(message, stream=True)
-            error = await _limit_of(upstream)
-            told = reset_seconds(upstream.status_code, upstream.headers, error or b"")
-            return UpstreamAnswer(upstream, error, told and min(told, self._settings.hold_longest_seconds))
+            if upstream.status_code not in LIMITED:
+                return UpstreamAnswer(upstream), Came.ANSWER
+            with turns.closed():
+                async with aclosing(upstream):
+                    answer = UpstreamAnswer(upstream, await _error_of(upstream))
+                seconds = reset_seconds(upstream.status_code, upstream.headers, answer.error or b"")
+                if seconds is None:
+                    return answer, Came.REFUSAL
+                longest = self._settings.hold_longest_seconds
+                await self._workbench.hold_account(key, upstream.status_code, min(seconds, longest))
+                return answer, Came.LIMIT
 
-        last = time.monotonic() + min(self._settings.model_hold_seconds, HOLDS.get(provider.id, math.inf))
-        turns = self._workbench.gateway.turns_of(key)
+        silent = SILENT.get(provider.id, SILENT_SECONDS)
+        patience = Patience(self._settings.model_hold_seconds, silent, lambda: is_streamed(provider.id, url, body))
         try:
-            return await unless_gone(request, self._in_turn(turns, send, key, last))
+            async with aclosing(turns.answers(send, patience)) as answers:
+                async for answer in answers:
+                    yield answer
         except LimitedError as error:
             text = f"{provider.name} limits this key for another {math.ceil(error.seconds)} s. `workbench holds list`."
             raise TooMany("PROVIDER_LIMITED", text, retry_after_seconds=math.ceil(error.seconds)) from None
-        except ClientDisconnect:
-            await meter.failed(None, "CLIENT_LEFT")
-            raise
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             where = urlsplit(key.base).netloc.rpartition("@")[2]
             self._workbench.gateway.note(key, "unreachable", f"{provider.name} did not answer at {where}.")
@@ -171,20 +198,6 @@ class Gateway:
                 "PROVIDER_UNREACHABLE",
                 f"{provider.name} does not answer at {where} ({type(error).__name__}). Try again later.",
             ) from None
-
-    async def _in_turn(
-        self, turns: KeyTurns, send: Callable[[], Awaitable[UpstreamAnswer]], key: ProviderKey, last: float
-    ) -> UpstreamAnswer:
-        """The answer to a request, once no limit of its key is in its way; see `KeyTurns.send`."""
-
-        async def sent() -> UpstreamAnswer:
-            answer = await send()
-            if (seconds := answer.reset_seconds) is not None:
-                await answer.upstream.aclose()
-                await self._workbench.hold_account(key, answer.upstream.status_code, seconds)
-            return answer
-
-        return await turns.send(sent, lambda answer: answer.reset_seconds, last)
 
     @property
     def _http(self) -> httpx2.AsyncClient:
@@ -198,38 +211,57 @@ class Gateway:
             )
         return self._client
 
-    async def _returned(
-        self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer, meter: Meter, under_way: ExitStack
-    ) -> Response:
-        """The response for an answer: passed through, or an error without what it says of the person.
+    async def _begun(
+        self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer, meter: Meter
+    ) -> AsyncGenerator[bytes]:
+        """The body of a model's answer.
 
-        Args:
-            under_way: is closed when the request is no longer under way.
+        Raises:
+            ProviderError: the provider's own error, without what it says of the person. WorkbenchError: what it
+                answered is none of a model.
         """
         upstream = answer.upstream
         status, kind = upstream.status_code, upstream.headers.get("content-type", "").partition(";")[0].strip().lower()
         if status == 200 and kind in _JSON:
             self._workbench.gateway.note(key, "accepted", f"{provider.name} accepts the key.")
-            headers = returned_headers(upstream.headers.items())
             meter.begin(is_stream=kind == _JSON[1])
-            return Passage(upstream, headers, self._passed(provider, upstream, meter), meter, under_way.pop_all())
+            return self._passed(provider, key, upstream, meter)
         try:
             if 300 <= status < 400:
-                raise Refused(
-                    "PROVIDER_REDIRECTS", f"{provider.name} sent the request elsewhere, which is not followed."
-                )
+                text = f"{provider.name} sent the request elsewhere, which is not followed."
+                raise Refused("PROVIDER_REDIRECTS", text)
             if status in (401, 403):
                 raise self._key_refused(provider, key, status)
             if kind != "application/json" or 200 <= status < 300:
                 text = f"{provider.name} answered with {kind or 'something'} and status {status}, not as a model does."
                 raise Unavailable("PROVIDER_FAILED", f"{text} Check its address.")
-            await meter.failed(status, None)
-            return await self._passed_error(provider, key, answer)
         except WorkbenchError as error:
             await meter.failed(status, error.code)
             raise
-        finally:
-            await upstream.aclose()
+        await meter.failed(status, None)
+        raise ProviderError(await self._said(provider, key, answer))
+
+    async def _held(
+        self,
+        provider: UpstreamProvider,
+        key: ProviderKey,
+        answers: AsyncIterator[UpstreamAnswer | None],
+        meter: Meter,
+    ) -> AsyncGenerator[bytes]:
+        """The body of an answer in events that has to wait for a limit: pings, then what comes, or why nothing does."""
+        yield PING
+        try:
+            async for answer in answers:
+                if answer is None:
+                    yield PING
+                    continue
+                async with aclosing(answer.upstream), aclosing(await self._begun(provider, key, answer, meter)) as body:
+                    async for chunk in body:
+                        yield chunk
+        except WorkbenchError as error:
+            yield _last_event(provider.id, error)
+        except ProviderError as error:
+            yield _event(provider.id, error.said)
 
     def _key_refused(self, provider: UpstreamProvider, key: ProviderKey, status: int) -> WorkbenchError:
         self._workbench.gateway.note(key, "refused", f"{provider.name} refuses the key: status {status}.")
@@ -237,28 +269,31 @@ class Gateway:
         kind = Unauthenticated if status == 401 else Refused
         return kind("KEY_REFUSED", f"{text} `workbench keys check` tries it; `workbench keys add` keeps another.")
 
-    async def _passed_error(self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer) -> Response:
-        """An error of a provider, masked: some repeat the key."""
-        upstream, raw = answer.upstream, answer.error if answer.error is not None else await _error_of(answer.upstream)
-        status, headers = upstream.status_code, returned_headers(upstream.headers.items())
+    async def _said(self, provider: UpstreamProvider, key: ProviderKey, answer: UpstreamAnswer) -> Any:
+        """What an error of a provider says, masked once it is decoded: some repeat the key."""
+        raw = answer.error if answer.error is not None else await _error_of(answer.upstream)
         try:
-            said = json.loads(self._workbench.masked(raw.decode("utf-8", "replace"), key.value))
+            return self._workbench.masked(json.loads(raw.decode("utf-8", "replace")), key.value)
         except (ValueError, RecursionError):
-            said = error_body(provider.id, status, "PROVIDER_FAILED", "The provider's error cannot be read.")
-        return JSONResponse(said, status, headers)
+            status = answer.upstream.status_code
+            return error_body(provider.id, status, "PROVIDER_FAILED", "The provider's error cannot be read.")
 
     async def _passed(
-        self, provider: UpstreamProvider, upstream: httpx2.Response, meter: Meter
-    ) -> AsyncIterator[bytes]:
-        """The body of an answer as it comes. One that is cut ends with an error that the clients read."""
+        self, provider: UpstreamProvider, key: ProviderKey, upstream: httpx2.Response, meter: Meter
+    ) -> AsyncGenerator[bytes]:
+        """The body of an answer as it comes, without the key. One that is cut ends with an error that clients read."""
+        without_key = KeyFilter(key.value)
         limit = EventLimit(self._settings.max_model_event_bytes, is_stream=meter.is_stream)
-        stopping = asyncio.create_task(self._stopping.wait())
-        chunks = upstream.aiter_raw()
+        chunks = Chunks(upstream.aiter_raw(), self._stopping)
         try:
-            while (chunk := await _next(chunks, stopping)) is not None:
+            async for chunk in chunks:
                 limit.take(chunk)
-                meter.take(chunk)
-                yield chunk
+                if passed := without_key.take(chunk):
+                    meter.take(passed)
+                    yield passed
+            if rest := without_key.close():
+                meter.take(rest)
+                yield rest
         except (httpx2.HTTPError, TooLongEventError, WorkbenchError) as error:
             log.warning("an answer of %s was cut: %s", provider.id, type(error).__name__)
             meter.cut(error.code if isinstance(error, WorkbenchError) else "PROVIDER_FAILED")
@@ -266,28 +301,40 @@ class Gateway:
                 raise CutError from error
             yield _last_event(provider.id, error)
         finally:
-            stopping.cancel()
+            chunks.close()
 
 
 class CutError(Exception):
     """An answer without events ended before its end: the box's connection is closed, so that it notices."""
 
 
+class ProviderError(Exception):
+    """An error of a provider, as the box gets it."""
+
+    def __init__(self, said: Any) -> None:
+        super().__init__()
+        self.said = said
+
+
 class Passage(Response):
-    """Streams an answer through; closes the provider's side however it ends."""
+    """Streams an answer through; closes the provider's side however it ends.
+
+    Args:
+        under_way: closed when the request is no longer under way.
+    """
 
     def __init__(
         self,
-        upstream: httpx2.Response,
+        status: int,
         headers: Mapping[str, str],
-        body: AsyncIterator[bytes],
+        body: AsyncGenerator[bytes],
         meter: Meter,
-        under_way: ExitStack,
+        under_way: AsyncExitStack,
     ) -> None:
-        super().__init__(None, upstream.status_code, headers)
+        super().__init__(None, status, headers)
         self._under_way = under_way
+        self._under_way.push_async_callback(body.aclose)
         self._meter = meter
-        self._upstream = upstream
         self._body = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -302,9 +349,8 @@ class Passage(Response):
         finally:
             for task in (streaming, leaving):
                 task.cancel()
-            self._under_way.close()
             await asyncio.wait({streaming, leaving})
-            await self._upstream.aclose()
+            await self._under_way.aclose()
             await self._meter.ended(is_complete=False)  # unless it is booked
 
     async def _stream(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
@@ -321,17 +367,15 @@ class UpstreamAnswer:
 
     Args:
         error: its body, if that was read to find what limit it tells.
-        reset_seconds: how long the limit lasts that it tells, but no longer than the settings say; None: it tells none.
     """
 
     upstream: httpx2.Response
-    error: bytes | None
-    reset_seconds: float | None
+    error: bytes | None = None
 
-
-async def _limit_of(upstream: httpx2.Response) -> bytes | None:
-    """The body of an answer that tells a limit."""
-    return await _error_of(upstream) if upstream.status_code in LIMITED else None
+    def headers(self, key: ProviderKey) -> dict[str, str]:
+        """Those that the box gets."""
+        headers = returned_headers(self.upstream.headers.items())
+        return {name: value for name, value in headers.items() if key.value not in value}
 
 
 async def _error_of(upstream: httpx2.Response) -> bytes:
@@ -349,7 +393,7 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-async def unless_gone(request: Request, work: Awaitable[UpstreamAnswer]) -> UpstreamAnswer:
+async def unless_gone(request: Request, work: Awaitable[T]) -> T:
     """The result of `work`, which is cancelled when the client leaves.
 
     Raises:
@@ -364,38 +408,67 @@ async def unless_gone(request: Request, work: Awaitable[UpstreamAnswer]) -> Upst
     finally:
         for task in (working, leaving):
             task.cancel()
+        await asyncio.wait({working, leaving})
 
 
-async def _next(chunks: AsyncIterator[bytes], stopping: asyncio.Task[Any]) -> bytes | None:
-    """The next chunk; None at the end.
+class Chunks:
+    """The pieces of an answer, until the server stops. Only what reads them waits: a task for each would take longer.
 
-    Raises:
-        Unavailable: ``NO_SERVER``: the server stops.
+    Args:
+        stopping: set when the server stops.
     """
-    coming = asyncio.ensure_future(anext(chunks, None))
-    try:
-        await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if coming.done():
-            return coming.result()
+
+    def __init__(self, pieces: AsyncIterator[bytes], stopping: asyncio.Event) -> None:
+        self._pieces = pieces
+        self._stopping = stopping
+        self._reading: asyncio.Timeout | None = None
+        self._watching = asyncio.create_task(self._watch())
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        """The pieces as they come.
+
+        Raises:
+            Unavailable: ``NO_SERVER``: the server stops.
+        """
+        while not self._stopping.is_set():
+            try:
+                async with asyncio.timeout(None) as self._reading:
+                    piece = await anext(self._pieces, None)
+            except TimeoutError:
+                break
+            finally:
+                self._reading = None
+            if piece is None:
+                return
+            yield piece
         raise stopped()
-    finally:
-        coming.cancel()
+
+    async def _watch(self) -> None:
+        await self._stopping.wait()
+        if self._reading is not None:
+            self._reading.reschedule(asyncio.get_running_loop().time())
+
+    def close(self) -> None:
+        """No more is read."""
+        self._watching.cancel()
 
 
 def _last_event(provider: str, error: Exception) -> bytes:
     """The event that ends an answer which was cut, as the provider's clients read it."""
-    code, status = "PROVIDER_FAILED", 503
+    code, status = "PROVIDER_FAILED", Unavailable.status
     message = "The answer was cut before its end. Try again."
     if isinstance(error, WorkbenchError):
-        code, message = error.code, error.message
+        code, message, status = error.code, error.message, error.status
     elif isinstance(error, TooLongEventError):
         code, message = "ANSWER_TOO_LARGE", "The provider sent a single event of more than max_model_event_bytes."
-    body = error_body(provider, 529 if provider == "anthropic" else status, code, message)
+    is_passing = status == Unavailable.status
+    body = error_body(provider, 529 if is_passing and provider == "anthropic" else status, code, message)
+    if provider == "openai":  # Codex waits after this code, and after no other
+        failed = {"code": "server_is_overloaded" if is_passing else code, "message": f"{code}: {message}"}
+        body = {"type": "response.failed", "response": {"status": "failed", "error": failed}, **body}
+    return _event(provider, body)
+
+
+def _event(provider: str, body: Any) -> bytes:
     name = "event: error\n" if provider == "anthropic" else ""
-    if provider == "openai":
-        failure = {
-            "type": "response.failed",
-            "response": {"status": "failed", "error": {"code": code, "message": message}},
-        }
-        body = {**failure, **body}
     return f"\n\n{name}data: {json.dumps(body)}\n\n".encode()

@@ -40,12 +40,17 @@ class Meter:
         self._first: float | None = None
         self._error: str | None = None
         self._is_cut = False
+        self._is_sent = False
         self._is_booked = False
 
     @property
     def is_stream(self) -> bool:
         """Whether the answer comes in events."""
         return self._reader.is_stream
+
+    def sent(self) -> None:
+        """Note that the request goes to the provider."""
+        self._is_sent = True
 
     def begin(self, *, is_stream: bool) -> None:
         """Note that the answer begins."""
@@ -64,15 +69,19 @@ class Meter:
 
     async def failed(self, status: int | None, code: str | None) -> None:
         """Book a request without an answer of a model."""
+        self._is_booked = True
         await self._book(ModelUsage(), status, code)
 
     async def ended(self, *, is_complete: bool) -> None:
-        """Book the request, now that nothing more comes of its answer; only once.
+        """Book the request, now that nothing more comes of its answer; only once, and if it was sent at all.
 
         Args:
             is_complete: whether the box has got all of it.
         """
-        if self._is_booked:
+        if self._is_booked or not self._is_sent:
+            return
+        if self._first is None:
+            await self.failed(None, "CLIENT_LEFT")
             return
         reader, self._is_booked = self._reader, True
         reader.close()

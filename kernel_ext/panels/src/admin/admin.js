@@ -9,6 +9,7 @@ import { download } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { byteSize, plural, shortNumber } from "../lib/format.js";
 import { Refresh } from "../link/polling.js";
+import { ModelProviders } from "../models/keys.js";
 import { Allowlist, Rules } from "./admission.js";
 
 const POLL_MS = 2_000;
@@ -53,7 +54,9 @@ export class Admin {
     const { desk } = this;
     this.draw(
       html`<${Rules} desk=${desk} /><${Allowlist} desk=${desk} /><${Tools} desk=${desk} />
-        <${Connect} desk=${desk} heading=${this.connect} /><${Performance} desk=${desk} /><${Export} desk=${desk} />`,
+        <${ModelProviders} desk=${desk} /><${Connect} desk=${desk} heading=${this.connect} /><${Performance}
+          desk=${desk}
+        /><${Export} desk=${desk} />`,
     );
   }
 

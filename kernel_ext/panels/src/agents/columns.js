@@ -2,9 +2,10 @@
 
 import { Dot, html } from "../components/ui.js";
 import { age } from "../lib/format.js";
+import { untilText } from "../models/holds.js";
 import { sessionPath } from "../projects/lookup.js";
 import { ACCESS } from "./grant.js";
-import { AGENT_STATES, agentState, heldText } from "./state.js";
+import { AGENT_STATES, agentState } from "./state.js";
 
 const ORDER = Object.keys(AGENT_STATES);
 
@@ -53,7 +54,7 @@ function names({ agent_id: id, name }, opener) {
 }
 
 function stateMark(state, agent) {
-  const label = state === "held" ? `${AGENT_STATES.held} ${heldText(agent)}` : AGENT_STATES[state];
+  const label = state === "held" ? `${AGENT_STATES.held} ${untilText(agent.held_until)}` : AGENT_STATES[state];
   return html`<span class="wb-state"><${Dot} state=${state} /><span>${label}</span></span>`;
 }
 

@@ -1,11 +1,14 @@
 /** One agent's details: what it is granted, what is known about it, its history, and what can be done with it. */
 
+import { html, render } from "../components/ui.js";
 import { Facts, labelled } from "../lib/blocks.js";
 import { askIn } from "../lib/confirm.js";
 import { button, copyButton, enable, form, input } from "../lib/controls.js";
 import { h } from "../lib/dom.js";
 import { age, dateTime } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
+import { holdText } from "../models/holds.js";
+import { ModelUse } from "../models/use.js";
 import { capabilityList, changeText, eventLabel } from "./state.js";
 import { GrantFields } from "./grant.js";
 
@@ -41,6 +44,7 @@ export class AgentDetails {
     this.facts = new Facts();
     this.capabilities = h("div", {});
     this.history = h("ul", { class: "wb-list wb-history" });
+    this.models = h("div", {});
     this.form = form({ class: "wb-stack wb-roomy" }, { submit: () => this.onSubmit() });
     for (const event of ["input", "change"]) this.form.addEventListener(event, () => this.drawSave());
     this.confirmBox = h("div", {});
@@ -59,6 +63,7 @@ export class AgentDetails {
         h("div", { class: "wb-stack wb-roomy" }, this.facts.element, this.capabilities),
         labelled("History", this.history),
       ),
+      this.models,
     );
     this.fill();
   }
@@ -102,6 +107,8 @@ export class AgentDetails {
     }
     this.fields.refresh();
     this.drawFacts(now);
+    const about = { desk: this.desk, of: { agent_id: this.id }, underway: Boolean(agent.running), version: agent };
+    render(html`<${ModelUse} key=${this.id} ...${about} />`, this.models);
   }
 
   /** Whether the form has values that are not saved. */
@@ -131,6 +138,7 @@ export class AgentDetails {
   drawFacts(now) {
     const { agent } = this;
     this.facts.update([
+      ["Waits", agent.held_for && holdText({ until: agent.held_until, reason: agent.held_for })],
       ["Registered", dateTime(agent.registered_at)],
       ["Last active", agent.last_heartbeat && ago(agent.last_heartbeat, now)],
       ["Connections", agent.connections ? String(agent.connections) : "none"],

@@ -2,13 +2,13 @@
 
 import { labelled } from "../lib/blocks.js";
 import { h } from "../lib/dom.js";
-import { oneLine, timeOfDay } from "../lib/format.js";
+import { oneLine } from "../lib/format.js";
 
 /** Labels by state, in the order in which a person looks for them. */
 export const AGENT_STATES = {
   active: "Active",
   idle: "Idle",
-  held: "Held",
+  held: "Waits",
   inactive: "Inactive",
   terminated: "Ended",
   pending: "Waiting",
@@ -16,11 +16,6 @@ export const AGENT_STATES = {
   revoked: "Revoked",
   rejected: "Rejected",
 };
-
-/** Until when an agent is held. @param {any} agent */
-export function heldText({ held_until: until }) {
-  return until ? `until ${timeOfDay(until)}` : "until you answer";
-}
 
 const EXCLUDED = new Set(["revoked", "rejected"]);
 const NOUNS = { agent: "", approval: "approval ", task: "task " };

@@ -1,5 +1,6 @@
 /** The Analytics tab: what the project did within the last minutes or hours, as charts that follow it. */
 
+import { drawnIn, html } from "../components/ui.js";
 import { Bars } from "../charts/bars.js";
 import { Figure } from "../charts/figure.js";
 import { freshId, h } from "../lib/dom.js";
@@ -7,6 +8,7 @@ import { Segments } from "../lib/controls.js";
 import { VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { agentBars, overTime, stream, toolBars, waitBars } from "./pictures.js";
+import { Spending } from "./spending.js";
 import * as sentences from "./sentences.js";
 
 /** The least time between two readings; without events, windows move on as slowly as `IDLE_MS`. */
@@ -55,10 +57,13 @@ export class Analytics {
     const figures = Object.values(this.figures).map(({ element }) => element);
     this.grid = h("div", { class: "wb-figures", hidden: true }, ...figures);
     const parts = [toolbar, this.requests.errorBox, this.grid];
-    this.element = h("section", { class: "wb-section wb-stack wb-analytics", "aria-labelledby": id }, ...parts);
+    const charts = h("section", { class: "wb-section wb-stack wb-analytics", "aria-labelledby": id }, ...parts);
+    const spending = h("div", {});
+    drawnIn(spending, signal)(html`<${Spending} desk=${{ channel, announce }} />`);
+    this.element = h("div", {}, charts, spending);
     store.subscribe(() => this.onChange(), signal);
     const onError = (error) => this.requests.showError(error);
-    this.polling = new VisiblePolling(this.element, PACE_MS, () => this.poll(), onError, signal);
+    this.polling = new VisiblePolling(charts, PACE_MS, () => this.poll(), onError, signal);
   }
 
   makeFigures(signal) {

@@ -3,7 +3,7 @@
 import { askIn } from "../lib/confirm.js";
 import { button, download } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
-import { plural } from "../lib/format.js";
+import { dollars, plural } from "../lib/format.js";
 import { KeyedList } from "../lib/keyed_list.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { Composer } from "./composer.js";
@@ -163,6 +163,6 @@ export class Conversation {
 function factsOf({ definition, model, usage }) {
   const { input_tokens: read, output_tokens: written, cost_usd: cost } = usage;
   const tokens = read === null && written === null ? null : plural((read ?? 0) + (written ?? 0), "token");
-  const price = cost === null ? null : `$${cost.toFixed(2)}`;
+  const price = cost === null ? null : dollars(cost);
   return [definition, model, tokens, price].filter(Boolean).join(" · ");
 }

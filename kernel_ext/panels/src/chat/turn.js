@@ -3,6 +3,7 @@
 import { errorContent } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { h, setText } from "../lib/dom.js";
+import { dollars } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Markdown } from "../contents/markdown.js";
 import { ToolCard } from "./tool_card.js";
@@ -122,6 +123,6 @@ function usageText({ model, cost_usd: cost, first_token_seconds: first, ...token
     .filter(Boolean)
     .join(", ");
   const wait = first >= 0.1 ? `first word after ${first.toFixed(1)} s` : null;
-  const price = typeof cost === "number" ? `$${cost.toFixed(cost < 0.1 ? 4 : 2)}` : null;
+  const price = typeof cost === "number" ? dollars(cost) : null;
   return [model, tokens, price, wait].filter(Boolean).join(" · ");
 }

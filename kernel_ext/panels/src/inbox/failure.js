@@ -1,7 +1,18 @@
 /** How the question about agents that fail again and again looks on its card: go on, or stop them. */
 
+import { outputOf } from "../lib/blocks.js";
 import { h } from "../lib/dom.js";
-import { oneLine, plural } from "../lib/format.js";
+import { plural } from "../lib/format.js";
+
+const WHAT = {
+  auth: "The provider accepts neither key nor login.",
+  refused: "The provider cannot be reached, or refuses what it is asked.",
+  context: "The conversations became too long for the model.",
+  turns: "The program's own limit of turns or of money ended them.",
+  silent: "The program said nothing for too long.",
+  crashed: "The program ended without saying how.",
+  failed: "The same failure came again and again.",
+};
 
 /** @type {import("./kinds.js").Kind} */
 export const failure = {
@@ -15,7 +26,8 @@ export const failure = {
   title: ({ payload }) => payload.what,
   origin: () => "asked by Workbench",
   summary: ({ payload: { failure: kind, message, agents, attempts } }) => [
-    h("div", { class: "wb-wrap" }, `${kind}: ${oneLine(message, 500)}`),
+    h("div", {}, WHAT[kind] ?? `They ended as “${kind}”.`),
+    message && outputOf(message),
     `${plural(agents, "agent")} may claim no tasks until you answer. ` +
       `Seen in ${attempts.map(([task, attempt]) => `task ${task}, attempt ${attempt}`).join("; ")}.`,
   ],

@@ -27,6 +27,11 @@ export function shortNumber(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 100 ? 3 : 15 });
 }
 
+/** "$0.0031", "$1.20" @param {number} value */
+export function dollars(value) {
+  return `$${value.toFixed(value && value < 0.1 ? 4 : 2)}`;
+}
+
 /** Any value as one line of text. @param {unknown} value @param {number} [limit] */
 export function oneLine(value, limit = 160) {
   const text = typeof value === "string" ? value : JSON.stringify(value);

@@ -30,6 +30,7 @@ const TABLES = [
   "conflicts",
   "processes",
   "unattended",
+  "holds",
   "saved_views",
   "change_requests",
   "untrusted",

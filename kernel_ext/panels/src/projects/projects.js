@@ -1,18 +1,8 @@
 /** Projects with their sessions and teams: created, renamed, moved, deleted, restored. */
 
 import { ActionButton, TextField, useQuestion } from "../components/action_form.js";
-import {
-  Button,
-  Embedded,
-  html,
-  render,
-  useFocusKept,
-  useLayoutEffect,
-  useOnce,
-  useRef,
-  useRequests,
-  useState,
-} from "../components/ui.js";
+import { Button, Embedded, html, render } from "../components/ui.js";
+import { useFocusKept, useLayoutEffect, useOnce, useRef, useRequests, useState } from "../components/ui.js";
 import { freshId, h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
 import { sessionOptions, sessionsOf, sortedByName, teamsOf } from "./lookup.js";

@@ -1,17 +1,19 @@
 /** One task's details: its state and why, the tasks around it, its attempts, its log, and what came of it. */
 
+import { drawnIn, html } from "../components/ui.js";
 import { Artifact } from "../contents/artifact.js";
 import { Facts, codeBlock, labelled, message, outputOf } from "../lib/blocks.js";
 import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { ModelUse } from "../models/use.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { sessionPath } from "../projects/lookup.js";
 import { OPEN, TaskActions } from "./actions.js";
 import { TaskLog } from "./log.js";
-import { STATES, dueText } from "./outline.js";
+import { STATES, dueText, stateText } from "./outline.js";
 import { loadHighlighter } from "../link/assets.js";
 import { FileDiff } from "../lib/file_diff.js";
 
@@ -19,6 +21,8 @@ const MOST = 12;
 /** Artifacts that are no files, as rules/tasks/artifacts.py has them. */
 const NO_FILE = /^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i;
 const ON_FAILURE = { cancel: "this task is cancelled too", ignore: "this task goes on without it" };
+const DONE_WHEN = { changed: "its branch has changed", checked: "its check has passed", said: "its agent says so" };
+const CHECKING = new Set(["waiting", "running"]);
 const ATTEMPT_COLUMNS = ["#", "Agent", "Began", "Took", "Outcome"];
 /** Parts that are redrawn when what they show has changed, and their classes. */
 const PARTS = {
@@ -27,6 +31,7 @@ const PARTS = {
   dependencies: "wb-task-part",
   subtasks: "wb-task-part",
   attempts: "wb-task-part",
+  models: "wb-task-part",
   result: "wb-task-part",
 };
 
@@ -52,7 +57,8 @@ export class TaskDetails {
     this.mark = h("span", { class: "wb-mark" });
     this.title = h("h4", { class: "wb-pane-title", id, tabindex: -1 });
     this.number = h("span", { class: "wb-muted wb-number" });
-    const { state, description, dependencies, subtasks, attempts, result } = this.parts;
+    const { state, description, dependencies, subtasks, attempts, models, result } = this.parts;
+    this.drawModels = drawnIn(models, signal);
     this.element = h(
       "section",
       { class: "wb-pane wb-stack wb-roomy", "aria-labelledby": id, hidden: true },
@@ -66,6 +72,7 @@ export class TaskDetails {
       dependencies,
       subtasks,
       attempts,
+      models,
       this.log.element,
       result,
       this.about,
@@ -89,6 +96,7 @@ export class TaskDetails {
     this.id = id;
     this.task = null;
     this.drawn.clear();
+    this.drawModels(null);
     for (const part of Object.values(this.parts)) part.replaceChildren();
     this.about.hidden = true;
     this.element.scrollTop = 0;
@@ -161,6 +169,8 @@ export class TaskDetails {
     this.draw("description", description, () => description && h("p", { class: "wb-prose" }, description));
     this.draw("attempts", attempts, () => attempts.length && this.drawAttempts(attempts));
     this.draw("result", [result, artifacts], () => this.drawResult());
+    const about = { desk: this.desk, of: { task_id: this.id }, underway: OPEN.has(task.status) };
+    this.drawModels(html`<${ModelUse} key=${this.id} ...${about} version=${JSON.stringify(attempts)} />`);
     this.drawFacts(task);
   }
 
@@ -190,10 +200,11 @@ export class TaskDetails {
       h(
         "p",
         {},
-        h("span", { class: "wb-strong" }, STATES[state] ?? state),
+        h("span", { class: "wb-strong" }, stateText(state, task)),
         ...(waits.length ? [" · waits for ", ...this.links(waits)] : []),
         agent ? ` · ${OPEN.has(status) ? "held by" : "by"} ${agent}` : "",
         begun ? ` · ${progress} %` : "",
+        checking(this.task) ? " · being checked" : "",
         paused ? ` · next attempt after ${timeOfDay(pause)}` : "",
         dueText(task) && ` · ${dueText(task)}`,
       ),
@@ -264,6 +275,8 @@ export class TaskDetails {
       ["Not retried", task.no_retry.length && `after ${task.no_retry.join(", ")}`],
       ["If one fails", task.dependencies.length && ON_FAILURE[task.on_failure]],
       ["Command", command && h("code", {}, command)],
+      ["Checked by", task.check && h("code", {}, commandOf(task.check))],
+      ["Done when", task.done_when && DONE_WHEN[task.done_when]],
       ["Context", task.context_ref],
       ["Created", `${dateTime(task.created_at)} by ${task.created_by}`],
       ["Started", task.started_at && dateTime(task.started_at)],
@@ -299,6 +312,26 @@ export class TaskDetails {
   }
 }
 
+/** Whether the last attempt at a task is being checked. */
+function checking(task) {
+  return CHECKING.has(task?.attempts.at(-1)?.check?.state);
+}
+
+/** The command of a check. @param {string|string[]|{run: string|string[]}} check */
+function commandOf(check) {
+  const run = check.run ?? check;
+  return Array.isArray(run) ? run.join(" ") : run;
+}
+
+/** What is said of the check of an attempt, and what it wrote. */
+function checkOf(check) {
+  if (!check) return [];
+  const tries = check.tries > 1 ? ` after ${check.tries} runs` : "";
+  const commit = check.commit ? ` on ${check.commit.slice(0, 10)}` : "";
+  const metrics = Object.entries(check.metrics ?? {}).map(([name, value]) => ` · ${name} ${value}`);
+  return [`Check: ${check.state}${tries}${commit}${metrics.join("")}`, check.output && outputOf(check.output)];
+}
+
 /** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */
 function attemptRows(row, kept) {
   const { attempt, agent_id: agent, claimed_at: began, ended_at: ended, outcome } = row;
@@ -313,6 +346,7 @@ function attemptRows(row, kept) {
     row.waits_for,
     asked,
     row.problem,
+    ...checkOf(row.check),
     kept?.element,
   ].filter(Boolean);
   return [line, ...below.map(rowBelow)];

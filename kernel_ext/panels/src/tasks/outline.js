@@ -20,6 +20,15 @@ export const STATES = {
   cancelled: "Cancelled",
 };
 
+/** What tells that a completed task is done, if that is more or less than its agent's word. */
+const TOLD = new Set(["checked", "flaky", "unchanged"]);
+
+/** "Completed, checked" @param {string} state @param {Row|undefined} task */
+export function stateText(state, task) {
+  const label = STATES[state] ?? state;
+  return state === "completed" && TOLD.has(task?.evidence) ? `${label}, ${task.evidence}` : label;
+}
+
 const NOTHING = Object.freeze([]);
 
 /** What tasks can be filtered by, besides state and text. */

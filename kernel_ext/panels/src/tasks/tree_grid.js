@@ -4,7 +4,7 @@ import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Sorting } from "../lib/sorting.js";
-import { STATES, dueText, waitingText } from "./outline.js";
+import { dueText, stateText, waitingText } from "./outline.js";
 
 const ROW = 28;
 const POOL = 36;
@@ -236,7 +236,7 @@ class Row {
       this.state = line.state;
       this.mark.replaceChildren(icon(line.state));
     }
-    setText(this.label, STATES[line.state] ?? line.state);
+    setText(this.label, stateText(line.state, task));
     const why = line.waits.length ? waitingText(line.waits) : reasonOf(task);
     const reason = [dueText(task), why].filter(Boolean).join(" · ");
     setText(this.reason, reason);

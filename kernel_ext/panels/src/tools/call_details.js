@@ -6,7 +6,7 @@ import { Embedded, html, useLayoutEffect, useMemo, useRef, useRequests, useState
 import { resultBlocks, valueBlock } from "../contents/values.js";
 import { labelled } from "../lib/blocks.js";
 import { h } from "../lib/dom.js";
-import { dateTime, duration } from "../lib/format.js";
+import { dateTime, dollars, duration } from "../lib/format.js";
 import { progressOf } from "./state.js";
 
 /** @param {{desk: any, call: any}} props */
@@ -53,7 +53,7 @@ function factsOf(call) {
     ["Error", call.error_code],
     ["Task", call.task_id && `${call.task_id}, attempt ${call.attempt}`],
     ["Tokens", call.input_tokens !== null && tokensText(call)],
-    ["Cost", typeof call.cost_usd === "number" && `$${call.cost_usd.toFixed(4)}`],
+    ["Cost", typeof call.cost_usd === "number" && dollars(call.cost_usd)],
     ["Version", call.version],
     ["Id", call.call_id],
   ];

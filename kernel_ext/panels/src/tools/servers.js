@@ -1,18 +1,7 @@
 /** The MCP servers of the project: their state and what is wrong with them; added, changed, restarted and removed. */
 
-import {
-  Button,
-  Embedded,
-  Icon,
-  html,
-  render,
-  useFocusKept,
-  useLayoutEffect,
-  useOnce,
-  useRef,
-  useRequests,
-  useState,
-} from "../components/ui.js";
+import { Button, Embedded, Icon, html, render } from "../components/ui.js";
+import { useFocusKept, useLayoutEffect, useOnce, useRef, useRequests, useState } from "../components/ui.js";
 import { h } from "../lib/dom.js";
 import { ActionButton, useQuestion } from "../components/action_form.js";
 import { FactList } from "../components/detail_pane.js";

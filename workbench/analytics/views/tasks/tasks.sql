@@ -11,7 +11,7 @@ WITH first_claim AS (
     LEFT JOIN raw_tasks d ON d.id = h.depends_on AND (c.claimed_us IS NULL OR d.completed_us <= c.claimed_us)
     GROUP BY t.id, t.created_us
 )
-SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, CAST(t.due AS DATE) AS due, t.status, a.agent,
+SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.priority, CAST(t.due AS DATE) AS due, t.status, t.evidence, a.agent,
     t.attempt AS attempts, t.retry_count AS retries, t.progress,
     s.name AS session, p.name AS project, t.created_by,
     make_timestamptz(t.created_us) AS created_at,
@@ -42,6 +42,7 @@ COMMENT ON COLUMN tasks.parent_id IS 'The task that it is a part of.';
 COMMENT ON COLUMN tasks.priority IS 'Tasks with a higher priority are claimed first.';
 COMMENT ON COLUMN tasks.due IS 'The day by which it is to be done.';
 COMMENT ON COLUMN tasks.status IS 'pending, claimed, in_progress, completed, failed or cancelled.';
+COMMENT ON COLUMN tasks.evidence IS 'What tells that a completed one is done: said (its agent''s word), changed or unchanged (its branch), checked or flaky (its check).';
 COMMENT ON COLUMN tasks.agent IS 'The agent that holds it, or held it last.';
 COMMENT ON COLUMN tasks.attempts IS 'How often it was claimed.';
 COMMENT ON COLUMN tasks.retries IS 'Retries that were used up by failures and lost leases.';

@@ -14,7 +14,9 @@ from workbench.rules.tasks.plan.draft import KEYS, LISTS, Problems, unknown_key
 from workbench.rules.tasks.plan.yaml import load
 from workbench.rules.wire import json_safety
 
-_NULLABLE = frozenset({"worktree", "run", "max_retries", "lease_seconds", "context_ref", "session", "parent", "due"})
+_NULLABLE = frozenset(
+    {"worktree", "run", "check", "done_when", "max_retries", "lease_seconds", "context_ref", "session", "parent", "due"}
+)
 
 _QUOTES = ("'", '"')
 _WORD = re.compile(r"[A-Za-z0-9._/@:+-]+")
@@ -103,13 +105,13 @@ def _value(key: str, raw: str) -> Any:
         return _data(raw)
     if key in LISTS:
         return _data(raw) if raw.startswith("[") else [word for part in raw.split(",") if (word := part.strip())]
-    if key == "run" and raw.startswith("["):
+    if key in ("run", "check") and raw.startswith(("[", "{")):
         return _command(raw)
     return raw
 
 
 def _command(raw: str) -> Any:
-    """A list of words, or a line for the shell, which may also begin with a bracket."""
+    """A list of words, a check with more than its command, or a line for the shell, which may also begin so."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

@@ -24,7 +24,7 @@ KEYS = tuple(name for name in PlannedTask.model_fields if name != "line")
 """The fields of a task in a text."""
 LISTS = frozenset({"after", "no_retry"})
 """Fields that are lists of words."""
-TEXTS = ("title", "description", "session", "run", "no_retry", "context_ref")
+TEXTS = ("title", "description", "session", "run", "check", "no_retry", "context_ref")
 """Free text fields, which may not contain control characters; names and metadata have checks of their own."""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Unicode's category Cc without tab and line ends: databases cannot store NUL, and terminals execute others."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from workbench.model import SECOND, Day, OnFailure
 from workbench.rules.secrets.executed import as_given, with_masks
 from workbench.rules.secrets.forms import MASK
+from workbench.rules.tasks.check import CheckTerm, DoneWhen
 from workbench.rules.wire import json_safety
 
 LINE = "\0line"
@@ -39,6 +40,8 @@ class PlannedTask(BaseModel):
     after: list[Name] = Field([], max_length=1_000)
     on_failure: OnFailure = OnFailure.BLOCK
     run: str | list[str] | None = Field(None, min_length=1)
+    check: CheckTerm = None
+    done_when: DoneWhen | None = None
     max_retries: int | None = Field(None, ge=0, le=100)
     no_retry: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field([], max_length=50)
     lease_seconds: float | None = Field(None, gt=0, le=86_400)
@@ -86,13 +89,17 @@ class Plan(BaseModel):
         return list(dict.fromkeys(task.worktree for task in self.tasks if task.worktree))
 
 
-GIVEN = ("title", "description", "run", "metadata")
+GIVEN = ("title", "description", "run", "check", "metadata")
 """What of a task is executed or sent to models."""
+
+
+TERMS = ("check", "done_when")
+"""What makes a task done; a plan may state it for all its tasks that do not."""
 
 
 def meaning(task: PlannedTask) -> dict[str, Any]:
     """A task's content in normal form: case of the persona, space around the description, order of dependencies."""
-    fields = task.model_dump(mode="json", exclude={"line"})
+    fields = task.model_dump(mode="json", exclude={"line", *(name for name in TERMS if getattr(task, name) is None)})
     return fields | {
         "persona": task.persona.lower(),
         "description": task.description.strip(),

@@ -12,6 +12,8 @@ tasks:
     worktree: report
     session: …             # id or name
     run: python clean.py   # a string for /bin/sh -c, or a list
+    check: pytest -q       # must pass on what was made; also {run, repeats, seconds, files, hide}
+    done_when: changed     # or checked, or said
     max_retries: 2
     no_retry: [ValueError]
     lease_seconds: 60
@@ -26,6 +28,7 @@ tasks:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from yaml import SafeLoader
@@ -33,7 +36,7 @@ from yaml import SafeLoader
 from workbench.errors import BadInput
 from workbench.rules import workplace, yaml_text
 from workbench.rules.tasks.plan.draft import KEYS, PlanDraft, Problems, TaskEntry, unknown_key
-from workbench.rules.tasks.plan.model import Plan, PlannedTask
+from workbench.rules.tasks.plan.model import TERMS, Plan, PlannedTask
 
 _KEYS = (*KEYS, "subtasks")
 
@@ -53,11 +56,14 @@ def read(text: str, problems: Problems) -> PlanDraft:
             text = "a plan is a mapping with `plan:` and `tasks:`, or a Markdown checklist of `- [ ] Do it` items"
             problems.add(1, text)
         problems.raise_if_any()
-    for key in document.keys() - {"plan", "tasks", *workplace.KEYS}:
-        problems.add(
-            document.line, f"unknown key {key!r}; a plan has `plan`, `tasks` and the keys {', '.join(workplace.KEYS)}"
-        )
-    entries = list(_entries(document.get("tasks"), "tasks", document.line, None, problems))
+    for key in document.keys() - {"plan", "tasks", *TERMS, *workplace.KEYS}:
+        known = ", ".join((*TERMS, *workplace.KEYS))
+        problems.add(document.line, f"unknown key {key!r}; a plan has `plan`, `tasks` and the keys {known}")
+    terms = {key: document[key] for key in TERMS if key in document}
+    entries = [
+        replace(entry, fields={**terms, **entry.fields})
+        for entry in _entries(document.get("tasks"), "tasks", document.line, None, problems)
+    ]
     name = {key: document[key] for key in ("plan",) if key in document}
     return PlanDraft(entries, document.line, name, _workplace(document, problems))
 

@@ -12,7 +12,7 @@ UPDATE tasks SET parent_id = CAST(:parent AS {{big}}) WHERE id = :id;
 
 -- name: set_task
 UPDATE tasks SET title = :title, description = :description, persona_id = :persona, target_worktree = :worktree,
-    run = :run, context_ref = :context_ref, metadata = :metadata, max_retries = :max_retries, lease_us = :lease_us,
+    run = :run, check_stated = CAST(:check AS TEXT), done_when = CAST(:done_when AS TEXT), context_ref = :context_ref, metadata = :metadata, max_retries = :max_retries, lease_us = :lease_us,
     session_id = CAST(:session AS TEXT), on_failure = :on_failure, no_retry = :no_retry,
     due = CAST(:due AS TEXT)
 WHERE id = :id;

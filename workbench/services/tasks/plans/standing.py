@@ -72,6 +72,8 @@ def _task_of(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTas
         after=after,
         on_failure=row["on_failure"],
         run=json.loads(row["run"]) if row["run"] else None,
+        check=json.loads(row["check_stated"]) if row["check_stated"] else None,
+        done_when=row["done_when"],
         max_retries=row["max_retries"],
         no_retry=json.loads(row["no_retry"]),
         lease_seconds=max(row["lease_us"], 1) / SECOND,

@@ -1,0 +1,132 @@
+"""What is done is checked: a command must pass on the commit of an attempt before its task is completed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import given
+from tests.conftest import Admit, Served, git
+from tests.worker.working import done, ran, working
+from workbench.state.settings import Settings
+from workbench.worker import supervised, supervisor
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(90)]
+
+
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(supervised, "OCCUPIED_SECONDS", 0.02)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"retry_base_seconds": 0.0, "max_retries": 2})
+
+
+def check_of(task: Mapping[str, Any], attempt: int = 1) -> dict[str, Any]:
+    """The check of an attempt at a task."""
+    return dict(task["attempts"][attempt - 1]["check"])
+
+
+async def test_a_task_is_completed_when_its_check_passes_on_its_commit(served: Served, settle: Admit) -> None:
+    ada = await settle("ada", "lab")
+    measured = 'test "$(cat new.txt)" = good && echo \'{"metrics": {"accuracy": 0.5}}\' > "$WORKBENCH_RESULT"'
+    said = '{"result": 1, "metrics": {"accuracy": 1.0}}'
+    async with working(served, ada.token):
+        task = await done(served, f"echo good > new.txt; echo '{said}' > $WORKBENCH_RESULT", check=measured)
+    check = check_of(task)
+    assert (task["evidence"], check["state"], check["tries"]) == ("checked", "passed", 1)
+    assert check["metrics"] == {"accuracy": 0.5}, "what the worker says that it measured is another thing"
+    assert check["commit"] == git("rev-parse", "wb/lab/main", cwd=served.workbench.settings.project)
+    (event,) = (await served.workbench.call("list_events", kinds=["check.ended"]))["events"]
+    assert event["data"]["commit"] == check["commit"]
+
+
+async def test_who_claims_to_be_done_and_is_not_has_failed_and_the_next_one_is_told(
+    served: Served, settle: Admit
+) -> None:
+    ada = await settle("ada", "lab")
+    told = "grep -q 'nothing is [2]' $WORKBENCH_TASK_FILE && echo good > new.txt; true"
+    async with working(served, ada.token):
+        task = await done(served, told, check="test -e new.txt || { echo nothing is $((1 + 1)); exit 3; }")
+    first, second = task["attempts"]
+    assert (first["outcome"], first["error_class"], second["outcome"]) == ("failed", "check", "completed")
+    assert first["error_message"] == "The check failed with status 3.\nnothing is 2"
+    assert (check_of(task)["state"], check_of(task, 2)["state"]) == ("failed", "passed")
+
+
+async def test_a_check_that_passes_when_it_is_run_again_is_flaky(served: Served, settle: Admit, tmp_path: Path) -> None:
+    ada = await settle("ada", "lab")
+    once = "test -e ~/seen || { touch ~/seen; exit 1; }"
+    async with working(served, ada.token):
+        task = await done(served, "echo 1 > new.txt", check={"run": once, "repeats": 1})
+    assert (task["evidence"], check_of(task)["tries"]) == ("flaky", 2)
+
+
+async def test_the_files_of_a_check_are_those_of_the_target_not_of_the_attempt(served: Served, settle: Admit) -> None:
+    project = served.workbench.settings.project
+    (project / "exam").mkdir()
+    (project / "exam" / "run.sh").write_text("test ! -e exam/help && test $(cat answer) = 42\n")
+    git("add", ".", cwd=project)
+    git("commit", "-qm", "An exam", cwd=project)
+    ada = await settle("ada", "lab")
+    cheat = "echo true > exam/run.sh; touch exam/help; echo 41 > answer"
+    async with working(served, ada.token):
+        task = await ran(served, cheat, check={"run": "sh exam/run.sh", "files": ["exam"]}, max_retries=0)
+        assert (task["status"], check_of(task)["state"]) == ("failed", "failed")
+        honest = {"run": "sh exam/run.sh", "files": ["exam"]}
+        assert (await done(served, "touch exam/help; echo 42 > answer", check=honest))["evidence"] == "checked"
+
+
+async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed(served: Served, settle: Admit) -> None:
+    ada = await settle("ada", "lab")
+    bad = (
+        ({"run": "sleep 100", "seconds": 0.5}, "took too long"),
+        ("head -c 100000000 /dev/zero", "wrote too much"),
+        ('echo \'{"metrics": {"a": "b"}}\' > $WORKBENCH_RESULT', "the metric 'a' is no finite number"),
+        ("echo '[' > $WORKBENCH_RESULT", "The result file cannot be used"),
+        ("ln -s /etc/passwd $WORKBENCH_RESULT", "The result file cannot be used"),
+        ("no-such-program", "not found"),
+    )
+    async with working(served, ada.token):
+        for check, says in bad:
+            task = await ran(served, "echo 1 >> new.txt", check=check, max_retries=0)
+            assert task["status"] == "failed"
+            assert says in task["error_message"], task["error_message"]
+
+
+async def test_what_changed_nothing_is_marked_and_fails_only_where_that_was_demanded(
+    served: Served, settle: Admit
+) -> None:
+    ada = await settle("ada", "lab")
+    async with working(served, ada.token):
+        assert (await done(served, "true"))["evidence"] == "said"
+        failed = await ran(served, "true", done_when="changed", max_retries=0)
+        assert (failed["status"], failed["attempts"][0]["error_class"]) == ("failed", "unchanged")
+        assert (await done(served, "echo 1 > new.txt", done_when="changed"))["evidence"] == "changed"
+
+
+async def test_an_agent_without_a_supervisor_is_checked_too(served: Served, settle: Admit) -> None:
+    workbench = served.workbench
+    ada = await settle("ada", "lab")
+    for name, state, status in (("true", "passed", "completed"), ("exit 1", "failed", "failed")):
+        task_id = await given.task(workbench, check=name, target_worktree="lab", max_retries=0)
+        await given.claim(workbench, ada, task_id)
+        finish = await given.done_by(workbench, ada, "complete_task", task_id, result_data={"a": 1})
+        assert (finish["status"], finish["takes_effect"]) == ("in_progress", "when its check has passed")
+        task = await given.reached(workbench, task_id, "completed", "failed")
+        assert (task["status"], check_of(task)["state"]) == (status, state)
+    assert task["attempts"][0]["error_class"] == "check"
+
+
+async def test_a_task_that_is_to_be_checked_has_a_check(served: Served) -> None:
+    error = await given.refuses("NO_CHECK", given.task(served.workbench, done_when="checked"))
+    assert "give the command" in error.message
+    await served.workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
+    task = await given.whole_task(served.workbench, persona_id="careful", done_when="checked")
+    assert task["check"] is None, "it is its persona's"
