@@ -28,6 +28,7 @@ from kernel_ext.objects.help import described
 from kernel_ext.objects.mistakes import Suggests, checked
 from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.sessions import Sessions
+from kernel_ext.objects.spending import Spending, spending
 from kernel_ext.objects.tasks import Plans, Task, Tasks
 from kernel_ext.objects.worktrees import Worktrees
 from kernel_ext.personalities import Personalities
@@ -422,6 +423,19 @@ class WorkbenchSession(Suggests, Querying, Recording):
             NotFound: ``TASK_NOT_FOUND``.
         """
         return self.tasks[task_id]
+
+    def spending(self, by: str = "model", *, days: int = 30, **which: Any) -> Spending:
+        """What requests to models used and cost: `wb.spending("day")`, `wb.spending("agent", plan="tidy")`.
+
+        Args:
+            by: `model`, `provider`, `day`, `agent`, `plan`, `task`, `attempt` or `definition`.
+            days: of the last so many.
+            which: other arguments of the operation `list_costs`.
+
+        Raises:
+            WorkbenchError: see the operation ``list_costs``.
+        """
+        return spending(self, by, days, **which)
 
     def graph(self, plan: str | None = None) -> Graph | cli.Note:
         """The graph of dependencies, from left to right, of one plan or of all tasks.
