@@ -126,7 +126,7 @@ def unreadable(environment: Path, readable: Iterable[Path]) -> list[Editable]:
     places = [environment.resolve(), *(place.resolve() for place in readable)]
     found: dict[Path, Editable] = {}
     for packages in (path for pattern in _PACKAGES for path in environment.glob(pattern)):
-        for entry in _find_installs(packages):
+        for entry in find_installs(packages):
             directory = entry.directory.resolve()
             around = (directory, *directory.parents)
             if directory.is_dir() and directory not in found and not any(place in around for place in places):
