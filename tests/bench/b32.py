@@ -18,7 +18,7 @@ from typing import Any
 from tests.bench.b33 import Reporting, _sent, logged
 from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, within
-from tests.drivers.test_streams import DAYS
+from tests.drivers.days import DAYS
 from workbench.rules.profile import Profile
 from workbench.worker.progress import ProgressReporter
 
