@@ -164,10 +164,11 @@ def test_what_is_mounted_can_be_read_and_neither_written_nor_changed(scene: Scen
     "take",
     [
         lambda place: place.write_text("of the branch"),
+        lambda place: place.touch(),
         lambda place: place.symlink_to("/usr"),
         lambda place: (place.mkdir(), (place / "file").touch()),
     ],
-    ids=["a file", "a link", "a directory with a file"],
+    ids=["a file", "an empty file", "a link", "a directory with a file"],
 )
 def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
     scene: Scene, take: Callable[[Path], object]

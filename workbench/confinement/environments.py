@@ -70,7 +70,7 @@ def find(place: Path) -> ProgramEnvironment:
             path=str(place),
         )
     interpreter = directory / "bin" / "python"
-    if not os.access(interpreter, os.X_OK):
+    if not (interpreter.is_file() and os.access(interpreter, os.X_OK)):
         target = os.path.realpath(interpreter)
         raise Unavailable(
             "ENVIRONMENT_BROKEN",
