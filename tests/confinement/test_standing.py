@@ -184,6 +184,19 @@ def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
         refused("MOUNT_POINT_TAKEN", box_with, scene, below)
 
 
+def test_data_behind_a_link_that_git_tracks_is_read_where_the_link_leads(scene: Scene) -> None:
+    (data := scene.root / "data").mkdir()
+    (data / "x.csv").write_text("1\n")
+    for place in (scene.project, scene.worktree):
+        (place / "data").symlink_to(data)
+    scene.hand_over()
+    named = Mount(data, scene.project / "data")
+    assert works(scene, "cat data/x.csv", box_with(scene, named)) == "1\n"
+    (scene.worktree / "data").unlink()
+    (scene.worktree / "data").symlink_to(scene.home)
+    refused("MOUNT_POINT_TAKEN", box_with, scene, named)
+
+
 @pytest.mark.parametrize("outside", [False, True], ids=["in the project", "by a link of the project"])
 def test_what_is_written_below_what_is_read_can_be_written(scene: Scene, outside: bool) -> None:
     data = scene.project / "data"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -38,13 +39,14 @@ def keys() -> None:
 def add(client: OperatorClient, provider: str, reference: str | None, base_url: str, untried: bool, yes: bool) -> Shown:
     """Keep the key of a provider, after one request with it.
 
-    It is asked for without showing it, and kept in the system's keyring, or else in a file that only you can read.
+    It is asked for without showing it, or read from a pipe, and kept in the system's keyring, or else in a file that
+    only you can read.
     """
     from workbench.definition_files import model_keys
     from workbench.definition_files.secret_sources import resolve
     from workbench.rules.definitions.secrets.references import parse
     from workbench.rules.hosts import is_exposed
-    from workbench.rules.models.upstream import ProviderKey, base_in
+    from workbench.rules.models.upstream import ProviderKey, base_in, is_key
     from workbench.system.loop_thread import run_alone
 
     about = PROVIDERS[provider]
@@ -57,11 +59,15 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     if reference and place is None:
         raise BadInput("BAD_REFERENCE", "Give env://NAME, file://PATH, op://… or keyring://….")
     if place is not None:
-        value = resolve(place, client.settings.project)
-    else:
+        value = resolve(place, client.settings.project).strip()
+        file = model_keys.file_of(str(place), client.settings.project)
+        reference = f"file://{file}" if file else reference  # other projects use it, too
+    elif sys.stdin.isatty():
         value = click.prompt(f"Key of {about.name}", hide_input=True, err=True).strip()
-    if not value or not value.isascii() or not value.isprintable():
-        raise BadInput("BAD_KEY", "A key is one line of letters, digits and signs. Nothing was kept.")
+    else:
+        value = sys.stdin.readline().strip()
+    if not is_key(value):
+        raise BadInput("BAD_KEY", "A key is one word of letters, digits and signs. Nothing was kept.")
     said = "It was not tried."
     if not untried:
         trial = run_alone(
@@ -73,6 +79,7 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     kept = (
         model_keys.keep_reference(about, reference, base_url) if reference else model_keys.keep(about, value, base_url)
     )
+    said = " ".join(filter(None, (said, model_keys.exposed(kept.reference, client.settings.project))))
     shown = {"provider": provider, "reference": kept.reference, "detail": said}
     if not untried and trial.state != "accepted":
         return PartialFailure(["provider", "kept in", "problem"], [[provider, kept.reference, said]], data=shown)

@@ -363,7 +363,7 @@ class Box:
             worktree=of.worktree,
             project=of.project,
             state=of.state,
-            mounts=(*of.mounts, *self.mounts),
+            mounts=(*of.mounts, *_behind_links(self.mounts, worktree, project)),
         )
         box.require_free()
         return box
@@ -507,6 +507,15 @@ def _is_below(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
+def _behind_links(mounts: Iterable[Mount], worktree: Path, project: Path | None) -> Iterator[Mount]:
+    """The mounts, each where its link leads if the worktree has the same link in its place as the project."""
+    for mount in mounts:
+        within = project is not None and mount.at.is_relative_to(project)
+        own = worktree / mount.at.relative_to(project) if project and within else mount.at
+        is_same = mount.at.is_symlink() and own.is_symlink() and mount.at.readlink() == own.readlink()
+        yield replace(mount, at=mount.source) if within and is_same else mount
+
+
 def box_for_worktree(
     *,
     worktree: Path,
@@ -559,7 +568,7 @@ def box_for_worktree(
         worktree=worktree.resolve(),
         project=root,
         state=state,
-        mounts=(*(Mount(path, at) for path, at in names.items()), *mounts),
+        mounts=(*(Mount(path, at) for path, at in names.items()), *_behind_links(mounts, worktree, root)),
         hide=_resolve(hide),
         shm_bytes=shm_bytes,
         devices=(*surroundings.DEVICES, *devices),

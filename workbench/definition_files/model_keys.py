@@ -7,6 +7,8 @@ keyring, or without one in a file that only she can read.
 from __future__ import annotations
 
 import json
+import shlex
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,9 +22,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from workbench.definition_files.secret_sources import resolve
 from workbench.errors import BadInput, NotFound, Unavailable
 from workbench.present.inert import inert_line
-from workbench.rules.definitions.secrets.references import SecretReference, parse
+from workbench.rules.definitions.secrets.references import SecretReference, SecretSource, parse
 from workbench.rules.models.upstream import PROVIDERS, ProviderKey, UpstreamProvider
 from workbench.state import user_files
+from workbench.state.home import expanded
 from workbench.system import atomic_file
 
 SERVICE = "workbench"
@@ -75,9 +78,30 @@ def read(provider: UpstreamProvider, kept: KeptKey, project: Path, base: str = "
     Raises:
         Unavailable: ``SECRET_UNRESOLVED``.
     """
-    value = resolve(_reference(kept.reference), project)
+    value = resolve(_reference(kept.reference), project).strip()
     address = kept.base or base or provider.default_base
     return ProviderKey(provider.id, address, provider.keys[0].header, kept.reference, value)
+
+
+def file_of(reference: str, project: Path) -> Path | None:
+    """The file that a reference names; None if it names none."""
+    parsed = parse(reference)
+    if parsed is None or parsed.source is not SecretSource.FILE:
+        return None
+    try:
+        return project / expanded(parsed.place)
+    except RuntimeError:  # such as an unknown user after `~`
+        return None
+
+
+def exposed(reference: str, project: Path) -> str:
+    """A sentence about a file with a key that others can read; empty if there is none. Blocks."""
+    file = file_of(reference, project)
+    try:
+        others = file is not None and stat.S_IMODE(file.stat().st_mode) & 0o077
+    except (OSError, ValueError):
+        return ""
+    return f"Others can read {file}: run `chmod 600 {shlex.quote(str(file))}`." if others else ""
 
 
 def keep_reference(provider: UpstreamProvider, reference: str, base: str = "") -> KeptKey:
@@ -186,7 +210,7 @@ async def try_key(key: ProviderKey, seconds: float) -> KeyTrial:
     """Ask the provider for its models with a key: the cheapest request that needs one."""
     provider = PROVIDERS[key.provider]
     url, headers = provider.address(key.base, provider.listing), {"anthropic-version": "2023-06-01", **key.headers()}
-    where = inert_line(urlsplit(key.base).netloc)
+    where = inert_line(urlsplit(key.base).netloc.rpartition("@")[2])
     try:
         async with (
             httpx2.AsyncClient(timeout=seconds, trust_env=False, follow_redirects=False) as client,

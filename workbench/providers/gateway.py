@@ -9,10 +9,11 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum, auto
 from functools import cached_property
+from pathlib import Path
 from typing import TypeVar
 
 from cachetools import LRUCache, TTLCache
@@ -198,6 +199,10 @@ class GatewayState:
         self.trials: LRUCache[str, tuple[str, str]] = LRUCache(TRIALS)
         """The state of each key when it was last used, and a sentence about it, by fingerprint."""
 
+        self._fresh: TTLCache[str, None] = TTLCache(TRIALS, KEYS_SECONDS)
+        self._read: Mapping[Path, tuple[int, ...] | None] = {}
+        """The files that keys were read from, as they were then."""
+
         self.prices: tuple[int | None, Prices] | None = None
         """The prices of models, and when the person's table of them was changed last."""
 
@@ -212,10 +217,34 @@ class GatewayState:
     def note(self, key: ProviderKey, state: str, detail: str) -> None:
         """Note what a provider said about a key."""
         self.trials[fingerprint(key)] = (state, detail)
+        self._fresh[fingerprint(key)] = None
 
     def trial(self, key: ProviderKey) -> tuple[str, str]:
         """What a provider said last about a key."""
         return self.trials.get(fingerprint(key), ("untried", "It has not been used since the server started."))
 
+    def is_fresh(self, key: ProviderKey) -> bool:
+        """Whether a provider has said something about a key within the last minute."""
+        return fingerprint(key) in self._fresh
+
+    def watch(self, files: Iterable[Path]) -> None:
+        """Note what keys are about to be read from. Blocks."""
+        self._read = {file: _stamp(file) for file in files}
+
+    def forget_changed(self) -> None:
+        """Have keys read again if what they were read from has changed: the next request gets the new ones."""
+        if any(_stamp(file) != stamp for file, stamp in self._read.items()):
+            self._read = {}
+            self.keys.clear()
+
     def __repr__(self) -> str:
         return f"<the model gateway, with the keys of {len(self.keys)} agents>"
+
+
+def _stamp(file: Path) -> tuple[int, ...] | None:
+    """What changes with a file; None: there is none."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -83,7 +83,10 @@ async def test_an_agent_asks_a_model_with_a_key_that_is_nowhere_in_its_box(
             result = task["result_data"]
             log = Path((await process(served, agent["agent_id"]))["log"]).read_text("utf-8")
             await served.workbench.end_workers()
-        assert model.asked[0].headers["x-api-key"] == KEY
+        assert {(asked.path, asked.headers["x-api-key"]) for asked in model.asked} == {
+            ("/v1/models", KEY),
+            ("/v1/messages", KEY),
+        }
     assert (result["key"], result["answer"]) == (False, {"said": "yes"})
     assert result["files"] > 3
     assert (result["base"], result["token"]) == (f"{served.info.url}/models/anthropic", "wbm_")
@@ -109,8 +112,27 @@ async def test_the_key_that_is_nearest_to_the_agent_answers_and_a_planner_cannot
             await served.workbench.end_workers()
             await done(served, environment=here)
             await served.workbench.end_workers()
-    assert [asked.headers["x-api-key"] for asked in model.asked] == [KEY]
-    assert [asked.headers["x-api-key"] for asked in own.asked] == ["sk-ant-of-the-agent-22222222222"]
+    assert {asked.headers["x-api-key"] for asked in model.asked} == {KEY}
+    assert {asked.headers["x-api-key"] for asked in own.asked} == {"sk-ant-of-the-agent-22222222222"}
+
+
+async def test_what_is_wrong_with_a_key_is_told_when_an_agent_is_spawned(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile(settings)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    async with upstream(says({}, "401 Unauthorized")) as model:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
+        async with serving(settings) as served:
+            first = await spawn(served, profile="looks")
+            second = await spawn(served, profile="looks")
+            await served.workbench.end_workers()
+    assert len(model.asked) == 1
+    assert first["models"] == second["models"]
+    assert first["models"] == [
+        f"Anthropic at {model.url[7:]} refuses the key: status 401. Its key is that of the server's variable "
+        "ANTHROPIC_API_KEY. `workbench keys add anthropic` keeps another."
+    ]
 
 
 async def test_without_the_gateway_an_agent_gets_the_key_as_its_profile_says(

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import AsyncExitStack, closing
+from dataclasses import replace
+from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests import given
-from tests.conftest import Served
+from tests.conftest import Admit, Served
+from tests.services.processes.running import spawn
 from tests.shells.models.conftest import KEY, Box, key_at
 from tests.shells.models.upstream import Asked, head, says, streams, upstream
+from workbench.definition_files import model_keys
+from workbench.rules.models.upstream import PROVIDERS
 from workbench.rules.secrets.forms import MASK
+from workbench.services.agents.rows import require_agent
+from workbench.state.settings import Settings
+from workbench.trust.withheld import trust, withheld
 
 pytestmark = pytest.mark.anyio
 
@@ -140,6 +151,31 @@ async def test_what_a_provider_says_about_a_key_reaches_no_box(served: Served, b
     assert said.text == f'data: {{"error": "not {MASK}, but sk-ant"}}\n\ndata: sk-'
 
 
+async def test_the_next_request_uses_a_key_that_was_changed_and_none_that_was_removed(
+    served: Served, admit: Admit, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    (settings.home / "profiles").mkdir(parents=True)
+    (settings.home / "profiles" / "asks.yaml").write_text("summary: Asks.\npasses: [ANTHROPIC_API_KEY]\n")
+    trust(settings.project, withheld(settings.project))
+    (file := tmp_path / "key").write_text("first-key")
+    async with upstream(says({})) as model:
+        model_keys.keep_reference(PROVIDERS["anthropic"], f"file://{file}", model.url)
+        agent = await spawn(served, profile="asks")
+        row = await served.workbench.store.read_inline(lambda tx: require_agent(tx, agent["agent_id"]))
+        caller = replace((await admit("eve")).caller, agent=row["id"])
+        used = [(await served.workbench.provider_key(caller, "anthropic")).value]
+        file.write_text("second")
+        used.append((await served.workbench.provider_key(caller, "anthropic")).value)
+        model_keys.keep(PROVIDERS["anthropic"], "third-key", model.url)
+        used.append((await served.workbench.provider_key(caller, "anthropic")).value)
+        model_keys.forget(PROVIDERS["anthropic"])
+        gone = await given.refusal(served.workbench.provider_key(caller, "anthropic"))
+        await served.workbench.end_workers()
+    assert (used, gone.code) == (["first-key", "second", "third-key"], "KEY_GONE")
+
+
 async def test_a_redirect_is_never_followed_with_the_key(box: Box) -> None:
     async with upstream(says({})) as elsewhere, upstream(says({}, "307 Moved", location=elsewhere.url)) as model:
         client = await box(key_at(model))
@@ -236,3 +272,31 @@ async def test_a_server_that_stops_ends_an_answer_with_an_error(served: Served, 
             rest = b"".join([chunk async for chunk in chunks])
             await stopping
     assert json.loads(rest.decode().split("data: ")[1])["error"]["type"] == "overloaded_error"
+    with closing(sqlite3.connect(served.workbench.store.path)) as store:
+        booked = store.execute("SELECT error_code, is_cut FROM spending").fetchall()
+    assert booked == [("NO_SERVER", 1)]
+
+
+@pytest.mark.long
+async def test_a_thousand_requests_and_slow_bodies_of_one_box_leave_room_for_another(served: Served, box: Box) -> None:
+    most = served.workbench.settings.max_model_requests_at_once
+    async with upstream(says({})) as model, AsyncExitStack() as slow:
+        client, other = await box(key_at(model)), await box(key_at(model))
+        head_of = f"POST /models{MESSAGES} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {client.headers['x-api-key']}\r\n"
+        for _ in range(most):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(served.info.url.rpartition(":")[2]))
+            slow.callback(writer.close)
+            writer.write(f"{head_of}content-length: 1000\r\n\r\n{{".encode())
+            await writer.drain()
+        refused = await given.until(lambda: _refused(client))
+        assert refused.json()["error"]["message"].startswith("RATE_LIMITED")
+        answers = await asyncio.gather(*(client.post(MESSAGES, json=ASK) for _ in range(1_000)))
+        assert {answer.status_code for answer in answers} <= {200, 429}  # connections that wait too long are closed
+        assert (await other.post(MESSAGES, json=ASK)).status_code == 200
+    assert len(model.asked) <= 1 + most
+
+
+async def _refused(client: httpx2.AsyncClient) -> httpx2.Response | None:
+    """The answer of one request too many, once all others have begun."""
+    answer = await client.post(MESSAGES, json=ASK)
+    return answer if answer.status_code == 429 else None

@@ -127,6 +127,11 @@ class ProviderKey:
         return {self.header: f"Bearer {self.value}" if self.header == "authorization" else self.value}
 
 
+def is_key(text: str) -> bool:
+    """Whether a text can be a key: one word of printable ASCII characters."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
 def key_in(provider: UpstreamProvider, values: Mapping[str, str], source: str, base: str = "") -> ProviderKey | None:
     """The key of a provider among variables; None if there is none.
 

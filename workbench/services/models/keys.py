@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ from workbench.errors import Unavailable
 from workbench.model import Level, Wire
 from workbench.ops import Columns, Command, Ctx, op
 from workbench.providers.gateway import AgentKeys
-from workbench.rules.models.upstream import PROVIDERS, ProviderKey, base_in, key_in
+from workbench.rules.models.upstream import PROVIDERS, ProviderKey, base_in, is_key, key_in
 from workbench.services.access import secret_marks
 
 
@@ -58,7 +58,8 @@ async def check_model_keys(
     seconds: Annotated[float, Field(gt=0, le=60, description="How long each provider may take.")] = 10.0,
 ) -> ModelKeys:
     """Try every key with one request to its provider, which lists its models and costs nothing."""
-    await try_keys(ctx, (await person_keys(ctx)).values(), seconds)
+    found = await _found(ctx, os.environ)
+    await try_keys(ctx, [key for key in found.values() if isinstance(key, ProviderKey)], seconds)
     ctx.gateway.keys.clear()
     return await _listed(ctx)
 
@@ -73,28 +74,44 @@ async def try_keys(ctx: Ctx, keys: Iterable[ProviderKey], seconds: float) -> Non
     await asyncio.gather(*map(attempt, keys))
 
 
-async def person_keys(ctx: Ctx, variables: Mapping[str, str] = os.environ) -> AgentKeys:
+async def person_keys(
+    ctx: Ctx, variables: Mapping[str, str] = os.environ, providers: Collection[str] = PROVIDERS
+) -> AgentKeys:
     """The keys that the person has for all agents, by provider; what is read is masked from now on.
 
     Args:
         variables: hers, with the addresses of providers.
+        providers: those whose keys are asked for.
 
     Raises:
         Unavailable: ``KEYS_UNREADABLE``, ``SECRET_UNRESOLVED``.
     """
     keys = {}
-    for provider, key in (await asyncio.to_thread(_read, ctx, variables)).items():
+    for provider, key in (await _found(ctx, variables, providers)).items():
         if isinstance(key, Unavailable):
             raise key
         keys[provider] = key
-    await secret_marks.learn(ctx, [key.value for key in keys.values()])
     return keys
 
 
-def _read(ctx: Ctx, variables: Mapping[str, str]) -> Mapping[str, ProviderKey | Unavailable]:
+async def _found(
+    ctx: Ctx, variables: Mapping[str, str], providers: Collection[str] = PROVIDERS
+) -> Mapping[str, ProviderKey | Unavailable]:
+    """The key of each provider that has one, or why it cannot be read; what is read is masked from now on."""
+    found = await asyncio.to_thread(_read, ctx, variables, providers)
+    await secret_marks.learn(ctx, [key.value for key in found.values() if isinstance(key, ProviderKey)])
+    return found
+
+
+def _read(
+    ctx: Ctx, variables: Mapping[str, str], providers: Collection[str]
+) -> Mapping[str, ProviderKey | Unavailable]:
     """The key of each provider that has one, or why it cannot be read. Blocks."""
+    ctx.gateway.watch([model_keys.path()])
     kept, found = model_keys.load(), {}
-    for provider in PROVIDERS.values():
+    files = (model_keys.file_of(key.reference, ctx.settings.project) for key in kept.values())
+    ctx.gateway.watch([model_keys.path(), *filter(None, files)])
+    for provider in (PROVIDERS[name] for name in PROVIDERS if name in providers):
         key: ProviderKey | Unavailable | None
         if provider.id in kept:
             try:
@@ -104,14 +121,23 @@ def _read(ctx: Ctx, variables: Mapping[str, str]) -> Mapping[str, ProviderKey | 
                 key = error
         else:
             key = key_in(provider, os.environ, "the server's variable {}", base_in(provider, variables))
+        if isinstance(key, ProviderKey) and not is_key(key.value):
+            key = _no_key(key)
         if key is not None:
             found[provider.id] = key
     return found
 
 
+def _no_key(key: ProviderKey) -> Unavailable:
+    text = (
+        f"What {key.source} has is no key of {PROVIDERS[key.provider].name}: that is one word of letters, digits and "
+        f"signs. Correct it, or run `workbench keys add {key.provider}`."
+    )
+    return Unavailable("SECRET_UNRESOLVED", text, reference=key.source)
+
+
 async def _listed(ctx: Ctx) -> ModelKeys:
-    found = await asyncio.to_thread(_read, ctx, os.environ)
-    await secret_marks.learn(ctx, [key.value for key in found.values() if isinstance(key, ProviderKey)])
+    found = await _found(ctx, os.environ)
     return ModelKeys(keys=[_described(ctx, name, found.get(name)) for name in PROVIDERS])
 
 
@@ -123,6 +149,7 @@ def _described(ctx: Ctx, provider: str, key: ProviderKey | Unavailable | None) -
         source = key.details.get("reference")
         return ModelKey(provider=provider, source=source, address="", state="unreadable", detail=key.message)
     state, detail = ctx.gateway.trial(key)
+    detail = " ".join(filter(None, (detail, model_keys.exposed(key.source, ctx.settings.project))))
     return ModelKey.model_validate(
         {"provider": provider, "source": key.source, "state": state, "detail": detail}
         | {"address": urlsplit(key.base).netloc.rpartition("@")[2]}

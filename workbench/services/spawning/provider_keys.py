@@ -19,9 +19,12 @@ from workbench.providers.gateway import AgentKeys
 from workbench.rules.models.upstream import PROVIDERS, ProviderKey, base_in, key_in, withheld_variables
 from workbench.rules.profile import Profile
 from workbench.services.definitions import changes, secrets
-from workbench.services.models.keys import person_keys
+from workbench.services.models.keys import person_keys, try_keys
 from workbench.services.processes import profiles
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
+
+TRIAL_SECONDS = 4.0
+"""How long a provider may take to say whether it accepts a key."""
 
 
 def providers_of(profile: Profile) -> frozenset[str]:
@@ -41,6 +44,7 @@ async def of_agent(ctx: Ctx, agent_uid: str) -> AgentKeys:
     if not ctx.settings.model_gateway:
         return {}
     state = ctx.gateway
+    state.forget_changed()
     async with state.reading.setdefault(agent_uid, asyncio.Lock()):
         if (known := state.keys.get(agent_uid)) is None:
             known = state.keys[agent_uid] = await _read(ctx, agent_uid)
@@ -65,8 +69,8 @@ async def _read(ctx: Ctx, agent_uid: str) -> AgentKeys:
     chosen = {**os.environ, **(environment if spawn["spawned_by"] is None else {})}
     defined = await _of_definition(ctx, snapshot, providers - own.keys(), chosen) if snapshot else {}
     left = providers - own.keys() - defined.keys()
-    others = await person_keys(ctx, chosen) if left else {}
-    return {**{name: key for name, key in others.items() if name in left}, **defined, **own}
+    others = await person_keys(ctx, chosen, left) if left else {}
+    return {**others, **defined, **own}
 
 
 async def _of_definition(
@@ -109,15 +113,19 @@ def setup_without_keys(setup: AgentSetup | None, keys: AgentKeys) -> AgentSetup 
 
 
 async def described(ctx: Ctx, agent_uid: str) -> list[str]:
-    """Sentences about the providers that answer for an agent, or why its keys cannot be read."""
+    """Sentences about the providers that answer for an agent, or why its keys cannot be read. A key that was not used
+    lately is tried: what is wrong with it is told before the agent needs it."""
     try:
         keys = await of_agent(ctx, agent_uid)
     except WorkbenchError as error:
         return [error.message]
+    await try_keys(ctx, [key for key in keys.values() if not ctx.gateway.is_fresh(key)], TRIAL_SECONDS)
     return [_sentence(ctx, key) for key in keys.values()]
 
 
 def _sentence(ctx: Ctx, key: ProviderKey) -> str:
     state, detail = ctx.gateway.trial(key)
-    tried = "" if state == "untried" else f" {detail}"
-    return f"{PROVIDERS[key.provider].name} answers, with {key.source}.{tried}"
+    if state == "accepted":
+        return f"{PROVIDERS[key.provider].name} answers, with {key.source}."
+    told = f"{detail} Its key is that of {key.source}."
+    return f"{told} `workbench keys add {key.provider}` keeps another." if state == "refused" else told
