@@ -33,7 +33,7 @@ from workbench.state.settings import Settings
 from workbench.trust.withheld import trust, withheld
 
 __all__ = ["_installed_programs"]
-pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(400)]
 
 SCRIPT = Path(__file__).with_name("leaking.py")
 KEYS = {
@@ -225,7 +225,7 @@ async def test_a_program_works_with_a_key_that_it_does_not_have(day: Settings, t
     provider = {"claude": "anthropic", "codex": "openai", "gemini": "gemini"}[name]
     key, said = KEYS[PROVIDERS[provider].keys[0].name], f"{GIVEN['PLAIN']} is {GIVEN['PLAIN'].encode().hex()}"
     tell = ("mcp", ("write", {"content": {"title": "t", "content": said, "metadata": {"in": quote(said)}}}))
-    with answering(("shell", "python3 leaking.py show"), tell, ("text", f"Done: {said}")) as model:
+    with answering(("shell", "python3 leaking.py tell"), tell, ("text", f"Done: {said}")) as model:
         base = model.url + ("/v1" if provider == "openai" else "")
         model_keys.keep_reference(PROVIDERS[provider], f"env://{PROVIDERS[provider].keys[0].name}", base)
         async with serving(day) as served:
