@@ -28,7 +28,8 @@ from kernel_ext.objects.help import described
 from kernel_ext.objects.mistakes import Suggests, checked
 from kernel_ext.objects.runs import Runs
 from kernel_ext.objects.sessions import Sessions
-from kernel_ext.objects.tasks import Plans, Task, Tasks
+from kernel_ext.objects.spending import Spending, spending
+from kernel_ext.objects.tasks import Plan, Plans, Task, Tasks
 from kernel_ext.objects.worktrees import Worktrees
 from kernel_ext.personalities import Personalities
 from kernel_ext.querying import Querying
@@ -390,6 +391,31 @@ class WorkbenchSession(Suggests, Querying, Recording):
             request = sweeps.request_of(largest, notebook, parameters, dimensions, *how, **options)
             return sweeps.run(self, request, sweeps.in_python)
 
+    async def carry_out(self, plan: str | Plan, *, staff: str = "", integrate: str = "ask") -> Table:
+        """Carry out a plan: make its worktrees, start agents, wait, ask for the merges; `await wb.carry_out("tidy")`.
+
+        The cell shows how far it is. An interrupt ends the agents; called again, it goes on with what is left. The
+        result is the account: each task with its outcome, its check, what it took and cost, and what waits for you.
+
+        Args:
+            plan: its name, or one of `wb.plans`.
+            staff: who works, such as ``implementer=2:claude,reviewer=1``; empty: a worker for each worktree runs the
+                commands of its tasks.
+            integrate: ``ask``, or ``auto-if-checked``: merge what is checked at once.
+
+        Raises:
+            NotFound: ``PLAN_NOT_FOUND``. BadInput: ``NO_STAFF``, ``BAD_STAFF``. Conflict: ``PLAN_UNDER_WAY``. Other
+                errors: see the operation ``spawn_agent``.
+        """
+        from kernel_ext.execution import carry_out_plan
+
+        name = plan if isinstance(plan, str) else plan.plan
+        try:
+            self.call("export_plan", plan=name)
+            return await carry_out_plan(self.host, name, staff, integrate)
+        except WorkbenchError as error:
+            raise in_objects(error) from None
+
     def as_agent(self, token: str) -> NotebookAgent:
         """An agent that is code in the notebook, and makes its calls with this token."""
         return NotebookAgent(self.host, token)
@@ -422,6 +448,19 @@ class WorkbenchSession(Suggests, Querying, Recording):
             NotFound: ``TASK_NOT_FOUND``.
         """
         return self.tasks[task_id]
+
+    def spending(self, by: str = "model", *, days: int = 30, **which: Any) -> Spending:
+        """What requests to models used and cost: `wb.spending("day")`, `wb.spending("agent", plan="tidy")`.
+
+        Args:
+            by: `model`, `provider`, `day`, `agent`, `plan`, `task`, `attempt` or `definition`.
+            days: of the last so many.
+            which: other arguments of the operation `list_costs`.
+
+        Raises:
+            WorkbenchError: see the operation ``list_costs``.
+        """
+        return spending(self, by, days, **which)
 
     def graph(self, plan: str | None = None) -> Graph | cli.Note:
         """The graph of dependencies, from left to right, of one plan or of all tasks.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind, got_by
 from kernel_ext.objects.rows import Listing, Row, Rows
+from kernel_ext.objects.spending import Spending, spending
 from kernel_ext.objects.tasks import Task, Tasks
 from kernel_ext.result import Result
 from workbench.cli.processes import NO_PROCESSES, process_table
@@ -20,7 +21,29 @@ if TYPE_CHECKING:
 PAGE = 500
 
 
-class Agent(Row):
+class Spawned(Row):
+    """An agent, or its process: what can be done with the process."""
+
+    agent_id: str
+
+    def terminate(self, reason: str = "") -> None:
+        """End its process and everything that it started; its tasks are released.
+
+        Raises:
+            WorkbenchError: see the operation ``terminate_agent``.
+        """
+        self._change("terminate_agent", agent_id=self.agent_id, reason=reason)
+
+    def restart(self) -> None:
+        """End its process, if it runs, and start another.
+
+        Raises:
+            WorkbenchError: see the operation ``restart_agent``.
+        """
+        self._change("restart_agent", agent_id=self.agent_id)
+
+
+class Agent(Spawned):
     """An agent; a cell shows its grant, its connections and its latest events."""
 
     _KIND: ClassVar[ObjectKind[Agent]]
@@ -69,22 +92,6 @@ class Agent(Row):
         self._key = changes.get("agent_id", self._key)
         self.refresh()
 
-    def terminate(self, reason: str = "") -> None:
-        """End its process and everything that it started; its tasks are released.
-
-        Raises:
-            WorkbenchError: see the operation ``terminate_agent``.
-        """
-        self._change("terminate_agent", agent_id=self.agent_id, reason=reason)
-
-    def restart(self) -> None:
-        """End its process, if it runs, and start another.
-
-        Raises:
-            WorkbenchError: see the operation ``restart_agent``.
-        """
-        self._change("restart_agent", agent_id=self.agent_id)
-
     def revoke(self, reason: str = "") -> None:
         """Revoke its admission: its token stops working at once.
 
@@ -113,6 +120,11 @@ class Agent(Row):
     def tasks(self) -> Rows[Task]:
         """The tasks that it holds, or held last."""
         return Tasks(self._notebook)(agent=self.agent_id)
+
+    @property
+    def cost(self) -> Spending:
+        """What it used of models, and what that cost, by its attempts."""
+        return spending(self._notebook, "attempt", agent_id=self.agent_id)
 
     @property
     def changes(self) -> Table:
@@ -157,7 +169,7 @@ Agent._KIND = ObjectKind(
 )
 
 
-class Process(Row):
+class Process(Spawned):
     """The process of an agent that was spawned; a cell shows what it uses, or how it ended, and the end of its log."""
 
     _KIND: ClassVar[ObjectKind[Process]]
@@ -188,22 +200,6 @@ class Process(Row):
     log_tail: list[str]
     log_after: int | None
     queue_place: int | None
-
-    def terminate(self, reason: str = "") -> None:
-        """End it and everything that it started; the tasks of its agent are released.
-
-        Raises:
-            WorkbenchError: see the operation ``terminate_agent``.
-        """
-        self._change("terminate_agent", agent_id=self.agent_id, reason=reason)
-
-    def restart(self) -> None:
-        """End it, if it runs, and start another.
-
-        Raises:
-            WorkbenchError: see the operation ``restart_agent``.
-        """
-        self._change("restart_agent", agent_id=self.agent_id)
 
     @property
     def agent(self) -> Agent:

@@ -12,6 +12,7 @@ from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.mistakes import checked
 from kernel_ext.objects.progress import wait_for_task
 from kernel_ext.objects.rows import Listing, Row, Rows
+from kernel_ext.objects.spending import Spending, Transcript, spending, transcript
 from workbench.cli.tasks import task_table
 from workbench.errors import BadInput, NotFound
 from workbench.present.declared import empty_of, table_of
@@ -116,6 +117,23 @@ class Task(Row):
             WorkbenchError: see `%workbench task --diff`.
         """
         return self._notebook.run(["task", str(self.id), "--diff", str(attempt)])
+
+    @property
+    def cost(self) -> Spending:
+        """What its attempts used of models, and what that cost."""
+        return spending(self._notebook, "attempt", task_id=self.id)
+
+    def transcript(self, attempt: int | None = None, *, containing: str = "") -> Transcript:
+        """What an attempt's program and its model said to each other: `task.transcript(containing="error")`.
+
+        Args:
+            attempt: None: the last one that asked a model.
+            containing: only messages that contain this text.
+
+        Raises:
+            WorkbenchError: see the operation ``get_transcript``.
+        """
+        return transcript(self._notebook, self.id, attempt, containing)
 
     @property
     def subtasks(self) -> Rows[Task]:
@@ -228,6 +246,11 @@ class Plan(Row):
     def all_tasks(self) -> Rows[Task]:
         """Its tasks."""
         return Tasks(self._notebook)(plan=self.plan)
+
+    @property
+    def cost(self) -> Spending:
+        """What its tasks used of models, and what that cost."""
+        return spending(self._notebook, "task", plan=self.plan)
 
     @property
     def graph(self) -> Graph:

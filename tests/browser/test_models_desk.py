@@ -1,8 +1,9 @@
-"""What agents ask of models: who answered, tokens, cost and transcripts, on the pages of a task, an agent and a plan."""
+"""What agents ask of models: who answered, tokens, cost, transcripts and waits, on the pages of tasks and agents."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from playwright.sync_api import expect
@@ -11,13 +12,16 @@ from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import expect_fitting, expect_readable, resize, shot, view, wearing
 from tests.browser.scenes import admitted
+from workbench.model import SECOND
 from workbench.rules.failures import FailureKind
 from workbench.rules.models.usage import ModelUsage
 from workbench.services import holds
+from workbench.services.holds import AttemptFailure
 from workbench.services.models.transcripts import Exchange, record
 from workbench.services.spending.ledger import ModelSpending, book
 from workbench.store.queries import Query
 
+ALL_COUNTED = {"role": "assistant", "content": "All files are counted."}
 INSTRUCTIONS = "You work on penguins. " * 40
 
 
@@ -77,95 +81,93 @@ def working(desk: BareDesk) -> tuple[int, str]:
     return task["id"], uid[0]
 
 
+def limited(uid: str, task: int) -> Any:
+    """A limit of the account that the agent works with."""
+
+    async def hold(ctx: Any) -> None:
+        def change(tx: Any) -> None:
+            holds.enlist(tx, uid, "claude", "anthropic:key")
+            until = tx.now + 40 * 60 * SECOND
+            failure = AttemptFailure(uid, task, 1, FailureKind.LIMIT, "429: You have hit your limit", until)
+            holds.note_failure(tx, ctx.settings, failure)
+
+        await ctx.write(change)
+
+    return hold
+
+
+def refused(uid: str, task: int) -> Any:
+    """A key that the provider does not accept."""
+
+    async def ask(ctx: Any) -> None:
+        message = "The provider refused the key.\nAPI Error: 401\n" + "at main.js\n" * 12
+        failure = AttemptFailure(uid, task, 1, FailureKind.AUTH, message)
+        await ctx.write(lambda tx: holds.note_failure(tx, ctx.settings, failure))
+
+    return ask
+
+
 def test_a_task_shows_what_its_agent_and_the_model_said_while_they_say_it(open_bare_desk: Any) -> None:
     desk: BareDesk = open_bare_desk()
     task, uid = working(desk)
-    on_server(desk.host, asking(task, 12), spent(task, uid, "claude-sonnet-4-5"), spent(task, uid, "claude-sonnet-4-5"))
+    on_server(desk.host, asking(task, 400), *[spent(task, uid, "claude-sonnet-4-5")] * 2)
     view(desk.element, "Tasks")
+    expect(desk.element.get_by_text("Plan penguins: $0.26")).to_be_visible()
     desk.element.get_by_role("row").filter(has_text="Count").last.click()
     pane = desk.element.get_by_role("region", name="Count")
     expect(pane).to_contain_text("anthropic · claude-sonnet-4-5")
     expect(pane).to_contain_text("2 requests · 68,400 tokens in, 60,000 cached")
     pane.get_by_role("button", name="Show the transcript of attempt 1").click()
     said = pane.get_by_role("log", name="Transcript")
-    expect(said).to_contain_text("All files are counted.")
-    expect(said.get_by_text("11 rows")).to_be_visible()
-    for width in (1280, 760, 420):
+    expect(said.get_by_text("All files are counted.")).to_be_in_viewport()
+    expect(said.get_by_role("listitem")).to_have_count(50)
+    more = {"role": "user", "content": "<b>And the islands?</b>"}
+    on_server(desk.host, asking(task, 400, extra=[ALL_COUNTED, more]))
+    expect(said.get_by_text("<b>And the islands?</b>")).to_be_in_viewport()
+    said.get_by_role("button", name="Show earlier").click()
+    expect(said.get_by_role("listitem")).to_have_count(100)
+    for width in (1280, 420):
         resize(desk.element, width)
         expect_fitting(desk.element, f"at {width}")
         expect_readable(desk.page)
         shot(desk.element, f"transcript-{width}")
-        with wearing(desk.page, "dark"):
-            expect_readable(desk.page)
-            shot(desk.element, f"transcript-{width}-dark")
-    resize(desk.element, 1280)
-    said.get_by_text("Result of Bash").last.click()
-    pane.get_by_role("textbox").fill("No such file")
-    pane.get_by_role("textbox").press("Enter")
-    expect(pane).to_contain_text("2 messages with")
-    shot(desk.element, "transcript-search")
-    pane.get_by_role("textbox").fill("nowhere at all")
-    pane.get_by_role("textbox").press("Enter")
-    expect(pane).to_contain_text("No message contains")
-    shot(desk.element, "transcript-none")
-    on_server(desk.host, spent(task, uid, "claude-next"), spent(None, None, "gpt-5", provider="openai"))
+    pane.get_by_role("textbox", name="Search").fill("data/304.csv: No such")
+    pane.get_by_role("textbox", name="Search").press("Enter")
+    expect(pane).to_contain_text("1 message with “data/304.csv: No such”")
+    said.get_by_text("Result").click()
+    expect(said.get_by_text("a line").first).to_be_visible()
+    with wearing(desk.page, "dark"):
+        expect_readable(desk.page)
+        shot(desk.element, "transcript-found")
+
+
+def test_what_is_not_known_is_not_free_and_waits_say_until_when(open_bare_desk: Any) -> None:
+    desk: BareDesk = open_bare_desk()
+    task, uid = working(desk)
+    on_server(desk.host, spent(task, uid, "claude-next"), spent(task, uid, "claude-sonnet-4-5"), limited(uid, task))
     view(desk.element, "Analytics")
-    expect(desk.element).to_contain_text("unknown")
-    for width in (1280, 760, 420):
-        resize(desk.element, width)
-        shot(desk.element, f"spending-{width}")
-    resize(desk.element, 1280)
-    desk.element.get_by_role("combobox", name="Sum the costs").select_option("plan")
-    expect(desk.element).to_contain_text("in no plan")
-    shot(desk.element, "spending-plan")
+    priceless = desk.element.get_by_role("row").filter(has_text="claude-next")
+    expect(priceless.get_by_role("cell").last).to_have_text("unknown")
+    expect(desk.element.get_by_text("for $0.13 + unknown. No price is known for 1 of 2 requests.")).to_be_visible()
+    desk.element.get_by_role("combobox", name="Sum the costs").select_option("agent")
+    expect(desk.element.get_by_role("row").filter(has_text="ada").get_by_role("cell").last).to_have_text(
+        "$0.13 + unknown"
+    )
+    resize(desk.element, 420)
+    expect_fitting(desk.element)
+    expect_readable(desk.page)
+    shot(desk.element, "spending")
     view(desk.element, "Admin")
-    desk.element.get_by_role("heading", name="Providers of models").scroll_into_view_if_needed()
-    for width in (1280, 760, 420):
-        resize(desk.element, width)
-        shot(desk.element, f"providers-{width}")
-    resize(desk.element, 1280)
-
-    async def hold(ctx: Any) -> None:
-        def change(tx: Any) -> None:
-            holds.enlist(tx, uid, "claude", "anthropic:key")
-            at = tx.now + 40 * 60_000_000
-            holds.note_failure(
-                tx,
-                ctx.settings,
-                holds.AttemptFailure(uid, task, 1, FailureKind.LIMIT, "429: You have hit your limit", at),
-            )
-
-        await ctx.write(change)
-
-    on_server(desk.host, hold)
-    view(desk.element, "Agents")
-    expect(desk.element).to_contain_text("because of a limit")
-    desk.element.get_by_role("button", name="ada").last.click()
-    desk.element.get_by_role("button", name="Show the transcript").first.click()
-    for width in (1280, 760, 420):
-        resize(desk.element, width)
-        shot(desk.element, f"agent-{width}")
-    resize(desk.element, 1280)
-
-    async def ask(ctx: Any) -> None:
-        def change(tx: Any) -> None:
-            holds.note_failure(
-                tx,
-                ctx.settings,
-                holds.AttemptFailure(
-                    uid,
-                    task,
-                    1,
-                    FailureKind.AUTH,
-                    "The provider refused the key.\nAPI Error: 401 invalid x-api-key\n" + "at main.js\n" * 12,
-                ),
-            )
-
-        await ctx.write(change)
-
-    on_server(desk.host, ask)
+    expect(desk.element.get_by_role("listitem").filter(has_text="openai")).to_contain_text("No key")
+    expect_fitting(desk.element)
+    expect_readable(desk.page)
+    shot(desk.element, "providers")
+    expect(desk.element.get_by_text(re.compile(r"1 agent waits until \S+ because of a limit"))).to_be_visible()
+    desk.element.get_by_role("button", name="Go on now").click()
+    expect(desk.element.get_by_text("because of a limit")).to_have_count(0)
+    on_server(desk.host, refused(uid, task))
     view(desk.element, "Inbox")
-    expect(desk.element).to_contain_text("accepts neither key")
-    for width in (1280, 760, 420):
-        resize(desk.element, width)
-        shot(desk.element, f"failure-{width}")
+    expect(desk.element).to_contain_text("The provider accepts neither key nor login.")
+    expect(desk.element.get_by_text("8 more lines")).to_be_visible()
+    expect_readable(desk.page)
+    shot(desk.element, "failure")

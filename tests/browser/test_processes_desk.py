@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.bare_desk import BareDesk
-from tests.browser.desk_lab import view
+from tests.browser.desk_lab import expect_fitting, expect_readable, resize, shot, view, wearing
 
 
 def test_a_process_is_opened_ended_and_closed_from_the_keyboard(desk: BareDesk) -> None:
@@ -43,3 +43,22 @@ def test_a_process_is_opened_ended_and_closed_from_the_keyboard(desk: BareDesk) 
     press("Escape")
     expect(pane).to_be_hidden()
     expect(first).to_be_focused()
+
+
+def test_the_panel_says_what_confines_commands_on_this_machine(desk: BareDesk) -> None:
+    support = desk.host.call("get_confinement")
+    view(desk.element, "Agents")
+    desk.element.get_by_role("button", name=re.compile("^Processes")).press("Enter")
+    walls = desk.element.locator(".wb-walls")
+    walls.locator("summary").press("Enter")
+    expect(walls).to_contain_text(support["summary"])
+    for sentence in (*support["enforced"], *support["missing"]):
+        expect(walls).to_contain_text(sentence)
+    for width in (1280, 420):
+        resize(desk.element, width)
+        expect_fitting(desk.element, f"at {width}")
+        expect_readable(desk.page)
+        shot(desk.element, f"walls-{width}")
+        with wearing(desk.page, "dark"):
+            expect_readable(desk.page)
+            shot(desk.element, f"walls-{width}-dark")

@@ -42,6 +42,32 @@ def test_a_command_is_checked_without_a_worktree_on_the_files_of_head(run: Type,
     assert not list((repository / ".aiswarm" / "gates").glob("*")), "nothing is left of its worktree"
 
 
+def test_a_check_names_what_the_worktree_does_not_have(run: Type, repository: Path) -> None:
+    worktree(run, count="344\n")
+    (repository / ".git" / "info" / "exclude").write_text("/data\n/node_modules\n/.venv\n")
+    (repository / "data").mkdir()
+    (repository / "data" / "x.csv").touch()
+    (repository / "node_modules" / "odd").mkdir(parents=True)
+    (repository / "node_modules" / "odd" / "package.json").touch()
+    (packages := repository / ".venv" / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    (repository / ".venv" / "pyvenv.cfg").touch()
+    (packages / "_lab.pth").write_text(f"{repository}/src\n")
+    (repository / "src" / "lab").mkdir(parents=True)
+    for said, key in (
+        ("No such file or directory: 'data/x.csv'", "the project has data. The keys read and include"),
+        ("Error: Cannot find module 'odd'", "the project has node_modules. The keys read and include"),
+        ("No module named 'lab'", "what was not found in .venv: the key environment"),
+    ):
+        assert key in run("box", "check", "lab", "--", "sh", "-c", f'echo "{said}" >&2; exit 1').err
+
+
+def test_a_command_that_fails_without_settings_that_are_not_trusted_says_so(run: Type, repository: Path) -> None:
+    worktree(run, count="344\n")
+    (repository / ".aiswarm" / "settings.toml").write_text('read = ["README.md"]\nintegration_gates = ["true"]\n')
+    for command in ("box check lab -- false", "worktrees run lab -- false"):
+        assert "sets read, but you have not trusted it" in run(*command.split()).err
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace here")
 def test_an_explained_command_need_not_print_its_refusals(run: Type, data: Path) -> None:
     explained = run("box", "explain", "--", "sh", "-c", f"cat {data} 2> /dev/null; exit 0")

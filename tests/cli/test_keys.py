@@ -9,6 +9,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
+from tests.cli.conftest import Type, code
 from tests.conftest import Command, Served
 from tests.shells.models.upstream import says, upstream
 from workbench.definition_files import model_keys
@@ -125,3 +126,23 @@ async def test_one_key_that_cannot_be_read_hides_no_other(served: Served, monkey
     assert "no such variable" in checked[1]["detail"]
     assert "is no key of Google Gemini" in checked[2]["detail"]
     assert "secret" not in str(checked[0])
+
+
+def test_a_key_is_sent_without_encryption_only_to_this_machine_or_if_the_person_agrees(
+    run: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    add = ("keys", "add", "anthropic", "--from", "env://MY_KEY", "--untried")
+    exposed = ("--base-url", "http://models.example:8000")
+    assert code(run(*add, *exposed)) == "NOT_CONFIRMED"
+    assert code(run(*add, "--base-url", "ftp://models.example")) == "BAD_URL"
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://models.example")
+    assert code(run(*add)) == "NOT_CONFIRMED"
+    assert model_keys.load() == {}
+    for more in (
+        ("--base-url", "http://127.0.0.1:8000"),
+        ("--base-url", "https://models.example"),
+        (*exposed, "--yes"),
+    ):
+        assert run(*add, *more).status == 0
+        assert model_keys.load()["anthropic"].base in more

@@ -47,6 +47,9 @@ def test_what_is_none_or_has_lost_its_interpreter_is_refused_with_what_to_do(tmp
     (place / "bin" / "python").symlink_to("/nowhere/bin/python3")
     error = refused("ENVIRONMENT_BROKEN", environments.find, place)
     assert error.details["interpreter"] == "/nowhere/bin/python3"
+    (place / "bin" / "python").unlink()
+    (place / "bin" / "python").mkdir()
+    refused("ENVIRONMENT_BROKEN", environments.find, place)
 
 
 def test_installing_a_package_changes_the_stamp(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -358,3 +360,21 @@ def test_any_packet_is_a_question_or_an_error(packet: bytes) -> None:
         return
     for address in (None, "198.18.0.1"):
         assert question.answer(address)[:2] == packet[:2]
+
+
+@pytest.mark.anyio
+async def test_listeners_for_which_the_supervisor_has_no_room_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate(Box(write=(), read=(), scratch=Path(), hosts=("example.org",)))
+    ours, theirs = socket.socketpair()
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    socket.send_fds(theirs, [b"."], [listener.fileno() for listener in listeners])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (unused := os.dup(ours.fileno()), hard))
+    try:
+        gate._take(ours)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(unused)
+    assert "some ports cannot be reached from a box" in caplog.text
+    for end in (ours, theirs, *listeners):
+        end.close()

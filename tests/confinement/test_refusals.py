@@ -123,6 +123,30 @@ def test_a_refusal_is_named_with_the_setting_that_opens_it(scene: Scene, script:
     assert said.format(**places, files=FILES, network=NETWORK) in explain(scene, script)
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (python("import multiprocessing; multiprocessing.Manager()"), "It cannot make UNIX sockets"),
+        ("echo 'Error: listen EPERM: operation not permitted out/a.sock'; false", "It cannot make UNIX sockets"),
+        ("echo 'psutil.AccessDenied: (pid=7)'; false", f"/proc {CANNOT_BE_READ}"),
+        ("echo 'Error: EACCES: permission denied, uv_resident_set_memory'; false", f"/proc {CANNOT_BE_READ}"),
+        ("echo \"could not create cache path $H/.pytest_cache: [Errno 30] Read-only file system: '$H/x'\"; false", ""),
+    ],
+)
+def test_what_programs_do_not_say_of_a_refusal_is_known(scene: Scene, script: str, said: str) -> None:
+    told = explain(scene, script)
+    assert [line[: len(said)] for line in told if "/dev/shm" not in line] == ([said] if said else [])
+
+
+def test_a_checkout_that_is_only_read_is_told_as_that(scene: Scene) -> None:
+    reading = replace(scene.box, write=tuple(path for path in scene.box.write if path != scene.worktree))
+    place = reading.inside(scene.worktree) / "new.txt"
+    (told,) = explanation(
+        [f"sh: 1: cannot create '{place}': Read-only file system"], reading, scene.worktree
+    ).splitlines()[1:]
+    assert told == f"- {place} is in a checkout that may only be read, {FILES}: give the task a worktree."
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_a_refused_port_is_named_for_curl(scene: Scene) -> None:
     if scene.namespaces:
@@ -152,6 +176,13 @@ def test_a_program_missing_only_in_the_box_is_named_with_its_directory(
     assert explain(scene, "frob") == [
         f"The program frob is outside it, at {tools}/bin/frob, {FILES}: add {tools} to the setting confinement_read."
     ]
+    (scene.home / ".local").mkdir()
+    tools.rename(local := scene.home / ".local" / "tools")
+    local.joinpath("bin").rename(scene.home / ".local" / "bin")
+    monkeypatch.setenv("HOME", str(scene.home))
+    monkeypatch.setenv("PATH", f"{scene.home}/.local/bin:/usr/bin:/bin")
+    assert explain(scene, "frob")[0].endswith(f"add {scene.home}/.local/bin to the setting confinement_read.")
+    monkeypatch.setenv("PATH", f"{tools / 'bin'}:/usr/bin:/bin")
     opened = replace(scene.box, read=(*scene.box.read, tools))
     assert explanation(["sh: 1: frob: not found"], opened, scene.worktree) == ""
 

@@ -164,10 +164,11 @@ def test_what_is_mounted_can_be_read_and_neither_written_nor_changed(scene: Scen
     "take",
     [
         lambda place: place.write_text("of the branch"),
+        lambda place: place.touch(),
         lambda place: place.symlink_to("/usr"),
         lambda place: (place.mkdir(), (place / "file").touch()),
     ],
-    ids=["a file", "a link", "a directory with a file"],
+    ids=["a file", "an empty file", "a link", "a directory with a file"],
 )
 def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
     scene: Scene, take: Callable[[Path], object]
@@ -181,6 +182,19 @@ def test_a_mount_never_takes_the_place_of_something_of_the_worktrees(
         box_with(scene, below)
     else:
         refused("MOUNT_POINT_TAKEN", box_with, scene, below)
+
+
+def test_data_behind_a_link_that_git_tracks_is_read_where_the_link_leads(scene: Scene) -> None:
+    (data := scene.root / "data").mkdir()
+    (data / "x.csv").write_text("1\n")
+    for place in (scene.project, scene.worktree):
+        (place / "data").symlink_to(data)
+    scene.hand_over()
+    named = Mount(data, scene.project / "data")
+    assert works(scene, "cat data/x.csv", box_with(scene, named)) == "1\n"
+    (scene.worktree / "data").unlink()
+    (scene.worktree / "data").symlink_to(scene.home)
+    refused("MOUNT_POINT_TAKEN", box_with, scene, named)
 
 
 @pytest.mark.parametrize("outside", [False, True], ids=["in the project", "by a link of the project"])

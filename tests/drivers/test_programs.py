@@ -17,7 +17,9 @@ from workbench.drivers import PROGRAMS, AgentSetup, Configuration, fit
 from workbench.errors import BadInput
 from workbench.rules import profile
 from workbench.rules.definitions.model import Definition
-from workbench.state.settings import shipped
+from workbench.services.processes import profiles
+from workbench.state.settings import Settings, shipped
+from workbench.trust.withheld import trust, withheld
 
 STDIO = {"command": "files-server", "args": ["--root", "."], "env": {"LEVEL": "1"}, "cwd": "docs"}
 HTTP = {"url": "http://127.0.0.1:9/mcp", "headers": {"X-Team": "blue"}}
@@ -277,6 +279,19 @@ def test_a_definition_that_does_not_fit_is_refused(program: str, sections: dict[
 def test_the_variables_of_a_program_that_does_not_replace_them_stay_as_they_are() -> None:
     found = fit(PROGRAMS["codex"], "codex", definition(mcpServers={"files": STDIO | FREE | {"args": ["${HOME}"]}}))
     assert list(found.servers) == ["files"]
+
+
+def test_what_an_agent_is_told_of_a_task_does_not_contradict_how_it_is_run(settings: Settings) -> None:
+    directory = settings.home / "profiles"
+    directory.mkdir(parents=True)
+    for name, more in {"heard": "driver: acp", "plain": "driver: text"}.items():
+        (directory / f"{name}.yaml").write_text(f"summary: A script.\ncommand: [x]\n{more}\n")
+    trust(settings.project, withheld(settings.project))
+    prompts = {name: str(profiles.load(settings, name).prompt) for name in ("heard", "plain", "claude")}
+    assert [name for name, text in prompts.items() if "exit with status" in text] == ["plain"]
+    assert [name for name, text in prompts.items() if "do not claim it" in text] == ["claude"]
+    personas = [path.read_text("utf-8") for path in shipped("data", "personas").glob("*.md")]
+    assert not [text for text in personas if "heartbeat" in text or "claim a task" in text]
 
 
 # Launch profiles as data: what a file may say, and what is filled into a template

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.drivers import DRIVERS, ProgramStream, ProgramUsage, codex
+from workbench.drivers import DRIVERS, ProgramStream, ProgramUsage, Start, codex
 from workbench.drivers.stream import NOTE_LIMIT, VALUE_LIMIT, Note, ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
 
@@ -45,7 +45,9 @@ def failed(text: str, **more: Any) -> dict[str, Any]:
 
 def stream(program: str) -> ProgramStream:
     """A stream of a program at a fixed time."""
-    return DRIVERS[program].stream(servers=("workbench", "wb"), clock=lambda: NOW)
+    of = DRIVERS[program].stream(servers=("workbench", "wb"), clock=lambda: NOW)
+    of.begin(Start("Do it.", "/work"))
+    return of
 
 
 def heard(of: ProgramStream, lines: Sequence[Any]) -> list[Any]:
@@ -111,7 +113,44 @@ GEMINI = [
     {"type": "message", "role": "assistant", "content": "answer", "delta": True},
     {"type": "result", "status": "success", "stats": {"input_tokens": 6, "output_tokens": 2, "cached": 1}},
 ]
-DAYS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI}
+
+
+def update(what: str, **fields: Any) -> dict[str, Any]:
+    """An agent that speaks the Agent Client Protocol tells of something."""
+    return {"jsonrpc": "2.0", "method": "session/update", "params": {"update": {"sessionUpdate": what, **fields}}}
+
+
+def answer(call: int, **result: Any) -> dict[str, Any]:
+    """It answers a call."""
+    return {"jsonrpc": "2.0", "id": call, "result": result}
+
+
+def chunk(text: str) -> dict[str, Any]:
+    """It says a text."""
+    return update("agent_message_chunk", content={"type": "text", "text": text})
+
+
+ACP = [
+    answer(0, protocolVersion=1, agentCapabilities={}),
+    answer(1, sessionId="ses_1"),
+    chunk("I "),
+    chunk("look."),
+    update("tool_call", toolCallId="t1", title="ls", kind="execute", status="in_progress", rawInput={"command": "ls"}),
+    update("tool_call", toolCallId="t2", title="mcp__wb__echo", status="pending"),
+    update("tool_call_update", toolCallId="t2", status="completed", rawOutput="1"),
+    update(
+        "tool_call_update",
+        toolCallId="t1",
+        status="failed",
+        content=[{"type": "content", "content": {"type": "text", "text": "Exit code 3"}}],
+    ),
+    update("tool_call_update", toolCallId="t9", status="failed"),
+    chunk("final\n"),
+    chunk("answer"),
+    update("usage_update", used=8, size=9, cost={"amount": 0.03, "currency": "USD"}),
+    answer(2, stopReason="end_turn", usage={"inputTokens": 5, "cachedReadTokens": 1, "outputTokens": 2}),
+]
+DAYS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI, "acp": ACP}
 
 
 @pytest.mark.parametrize("program", DAYS)
@@ -126,8 +165,8 @@ def test_a_normal_day_is_told_as_it_goes_and_ends_with_the_whole_answer(program:
     assert notes[0] == "I look."
     assert "\n".join(notes).endswith("final\nanswer")
     assert (of.end(0), of.answer, of.open) == (None, "final\nanswer", {})
-    assert of.session == {"claude": "6", "codex": "01a2", "gemini": "7899"}[program]
-    cost = {"claude": 0.03}.get(program)
+    assert of.session == {"claude": "6", "codex": "01a2", "gemini": "7899", "acp": "ses_1"}[program]
+    cost = {"claude": 0.03, "acp": 0.03}.get(program)
     assert of.usage == ProgramUsage(6, 1, 2, cost, is_of_session=program == "codex")
 
 
@@ -225,7 +264,10 @@ def test_the_limit_of_codex_is_in_the_file_of_its_conversation() -> None:
             st.none() | st.text(),
             lambda inner: st.dictionaries(
                 st.sampled_from(
-                    ["type", "message", "item", "content", "error", "id", "result", "stats", "usage", "status"]
+                    [
+                        *("type", "message", "item", "content", "error", "id", "result", "stats", "usage", "status"),
+                        *("method", "params", "update", "options", "toolCall"),
+                    ]
                 ),
                 inner,
             ),

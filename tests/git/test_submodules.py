@@ -180,6 +180,17 @@ def test_nothing_of_a_hostile_list_is_fetched_run_or_opened(
     assert not any("outside" in str(path) for path in repo.object_directories())
 
 
+@pytest.mark.parametrize("path", ["../lib", "/etc", "a//b", "./lib", "a/../../lib"])
+def test_a_list_whose_paths_lead_out_of_the_repository_names_nothing(
+    root: Path, repo: Repository, place: Path, path: str
+) -> None:
+    write(root, {".gitmodules": f'[submodule "lib"]\n\tpath = {path}\n\turl = x\n'})
+    git(root, "add", ".gitmodules")
+    git(root, "commit", "--quiet", "--message", "hostile")
+    checkout, left_out = new(repo, place)
+    assert (left_out, repo.empty_submodules(checkout.path, "main"), list(checkout.submodules())) == ([], [], [])
+
+
 def test_a_link_that_a_worker_placed_leads_nowhere(
     root: Path, repo: Repository, place: Path, lib: Path, tmp_path: Path
 ) -> None:

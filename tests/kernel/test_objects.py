@@ -22,6 +22,23 @@ for number, title in enumerate(("Count", "Weigh", "Draw"), 1):
 """
 
 
+ASKED = """
+import json
+from workbench.services.models.transcripts import Exchange, record
+made = wb.call("register", name="asker", persona_id="tester")
+wb.call("approve", approval_id=made["approval_id"], choices={"agent_id": "asker"})
+asker, weigh = wb.as_agent(made["token"]), wb.tasks.create("Ask", "tester").id
+asker.call("claim_task", task_id=weigh)
+for model, tokens in (("gpt-5", 100_000), ("of-no-price", 7)):
+    asker.call("report_usage", model=model, provider="p", task_id=weigh, input_tokens=tokens, output_tokens=0)
+call = {"type": "tool_use", "id": "t", "name": "look", "input": {"at": "<b>"}}
+said = [{"role": "user", "content": f"Question {number}"} for number in range(110)]
+asked = {"messages": [*said, {"role": "assistant", "content": [call]}]}
+exchange = Exchange("anthropic", "s", json.dumps(asked).encode(), b"{}", False)
+wb.host.wait(record(wb.host.workbench._ctx, weigh, 1, exchange))
+"""
+
+
 def test_a_list_shows_itself_and_is_live(serving: Kernel) -> None:
     heads, first, *_ = serving.run("wb.tasks").splitlines()
     assert heads.split()[:3] == ["id", "title", "status"]
@@ -457,3 +474,22 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     assert kernel.run('wb.worktrees["fix"].integrate().approve()').startswith("fix is integrated.\nTasks: ")
     kernel.run("%workbench stop")
     assert (tmp_path / "model.py").read_text() == "x = 2\n"
+
+
+def test_a_task_has_its_cost_which_may_be_unknown_and_its_transcript(serving: Kernel) -> None:
+    serving.run(ASKED)
+    assert serving.run("wb.task(weigh).cost.usd, wb.task(weigh).cost.unpriced") == "(0.125, 1)"
+    assert "$0.12 + unknown" in serving.run("wb.agents['asker'].cost")
+    assert serving.run('wb.spending("model").frame().set_index("name").cost_usd.isna().to_dict()') == (
+        "{'gpt-5': False, 'of-no-price': True}"
+    )
+    assert serving.run("wb.spending('plan', plan='none')") == "No request to a model was made."
+    serving.run("said = wb.task(weigh).transcript()")
+    shown = serving.run("said").splitlines()
+    assert shown[0] == "11 earlier messages are left out: .frame() has all."
+    assert shown[-1] == '[assistant] look({"at": "<b>"})'
+    assert serving.run("len(said), said.frame().tool.iloc[-1]") == "(111, 'look')"
+    html = serving.run("print(said._repr_html_())")
+    assert "<details><summary><b>look</b>" in html
+    assert "&lt;b&gt;" in html
+    assert serving.run("len(wb.task(weigh).transcript(containing='question 7'))") == "11"

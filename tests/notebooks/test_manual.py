@@ -23,6 +23,7 @@ OTHERS = {
     "07_analytics": {"plans": ["whales"]},
     "08_sweeps": {"seeds": "3..4", "workers": 1},
     "09_operations": {"tasks": 1},
+    "10_agents": {"islands": 2},
 }
 """Other parameters than those that the stored outputs are from."""
 

@@ -19,6 +19,7 @@ WRONG = {
     "pypi.org:65536": "its port is no number",
     "pypi.org:https": "its port is no number",
     "[::1]x": "its port is no number",
+    "[::1": "its port is no number",
     "*": "a star stands for the beginning",
     "pypi.*:443": "a star stands for the beginning",
     "*pypi.org": "a star stands for the beginning",

@@ -151,7 +151,7 @@ def _anthropic(model: FakeModel, said: dict[str, Any]) -> tuple[str, str]:
         delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
     stop = "end_turn" if kind == "text" else "tool_use"
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": said["model"], "usage": usage}
+    message = {"id": f"msg_{done}", "type": "message", "role": "assistant", "model": said["model"], "usage": usage}
     if not said.get("stream"):
         whole = {**block, "text": what} if kind == "text" else {**block, "input": arguments}
         return "application/json", json.dumps(

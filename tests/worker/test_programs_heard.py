@@ -67,10 +67,14 @@ async def test_a_program_that_says_nothing_is_ended_but_not_while_its_tool_runs(
     ended = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "content": ""}]}}
     scripted(run, 'head -n 1 "$out"; sleep 1.2; tail -n 2 "$out"', CLAUDE[3], ended, RESULT)
     assert (await run(None)).ok
+    lost = "head -c 12000000 /dev/zero; echo"  # the end of the call, with a long result
+    outcome = await scripted(run, f'head -n 1 "$out"; {lost}; exec tail -f /dev/null', CLAUDE[3])(None)
+    assert outcome.failure is not None
+    assert outcome.failure.kind is FailureKind.SILENT
 
 
 @pytest.mark.parametrize(
-    "script", ["exit 0", 'cat "$out"', "head -c 9000000 /dev/zero | tr '\\0' '{'", "yes '[1]' | head -n 5000"]
+    "script", ["exit 0", 'cat "$out"', "head -c 12000000 /dev/zero | tr '\\0' '{'", "yes '[1]' | head -n 5000"]
 )
 async def test_a_program_that_does_not_say_how_it_ended_has_crashed(run: Runner, script: str) -> None:
     outcome = await scripted(run, script, INIT)(None)

@@ -178,6 +178,8 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
                 for way, task_id in tasks.items()
             }
             calls = (await call("list_tool_calls"))["calls"]
+            costs = (await call("list_costs", by="attempt"))["costs"]
+            transcript = (await call("get_transcript", task_id=tasks["exit"]))["messages"]
             messages = [line["message"] for line in (await call("get_task_logs", task_id=tasks["own"]))["lines"]]
             log = "".join(Path(log).read_text() for log in logs)
     result = {"late": "late", "early": "early", "own": "own", "exit": "by its exit", "never": None}
@@ -207,6 +209,15 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
     assert answer.endswith(f"{MASK} is the key.")
     assert KEY not in log
     assert "wba_" not in log + "".join(messages)
+    assert sum(row["requests"] for row in costs) == sum("count" not in path for path, _ in model.requests)
+    whole = [row for row in costs if row["name"] in {f"{tasks[way]}.1" for way in ("own", "answer", "exit")}]
+    assert [row["requests"] for row in whole] == [row["input_tokens"] for row in whole]
+    assert [row["requests"] for row in whole] == [row["output_tokens"] for row in whole]
+    assert len(whole) == 3
+    parts = [part for one in transcript if one["role"] == "assistant" for part in one["parts"]]
+    made = [json.dumps(part["arguments"]) for part in parts if "tool_call" in part]
+    assert ["exit > exit.txt" in made[0], "by its exit" in made[1], len(made)] == [True, True, 2]
+    assert parts[-1] == {"text": "All is done."}
     check_what_the_model_was_told(model, name)
 
 

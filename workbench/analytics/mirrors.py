@@ -374,6 +374,14 @@ NUMBERED = (
         SQL.spending,
     ),
     Numbered(
+        "raw_transcripts",
+        {
+            **{"id": "BIGINT", "task_id": "BIGINT", "attempt": "BIGINT", "at_us": "BIGINT"},
+            **dict.fromkeys(("role", "chain", "node", "content"), "VARCHAR"),
+        },
+        SQL.transcripts,
+    ),
+    Numbered(
         "raw_run_metrics",
         {
             **{"id": "BIGINT", "run_id": "BIGINT", "name": "VARCHAR", "step": "BIGINT", "at_us": "BIGINT"},

@@ -148,3 +148,7 @@ SELECT s.id, s.at AS at_us, s.source, s.provider, s.model, s.agent_id AS agent_u
     s.output_tokens, s.reasoning_tokens, s.is_cut, s.is_estimated, s.cost_usd
 FROM spending s LEFT JOIN definitions d ON d.id = s.definition_id
 WHERE s.id > :after ORDER BY s.id;
+
+-- name: transcripts
+SELECT id, task_id, attempt, at AS at_us, role, chain, node, SUBSTR(content, 1, 4000) AS content
+FROM transcript WHERE id > :after ORDER BY id;

@@ -28,6 +28,7 @@ from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
     data,
     definitions,
     doctor,
+    execution,
     integration,
     keys,
     koi,
@@ -110,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         sys.exit(_report(error, as_json))
     if isinstance(shown, PartialFailure):
-        sys.exit(1)
+        sys.exit(shown.status)
     if isinstance(shown, int):  # the exit status of the program that the command ran
         sys.exit(shown)
 

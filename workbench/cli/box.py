@@ -47,11 +47,12 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class BoxedDirectory:
-    """A directory, the box of commands that run there, and their variables."""
+    """A directory, the box of commands that run there, their variables, and the person's repository."""
 
     path: Path
     box: Box
     environment: Mapping[str, str]
+    repository: Repository
 
     def way_out(self) -> AbstractContextManager[Gate]:
         """The gate of one command."""
@@ -119,7 +120,7 @@ def boxed_directory(client: OperatorClient, name: str | None) -> Iterator[BoxedD
         box = box_of(settings, repository, place)
         environment = box.environment(os.environ)
         environment = preceded(environment, own_path(box, settings.project, place.path, environment))
-        boxed = BoxedDirectory(place.path, box, environment)
+        boxed = BoxedDirectory(place.path, box, environment, repository)
         _set_up(settings, place.name, boxed)
         yield boxed
 
@@ -205,7 +206,9 @@ def _run(ctx: click.Context, name: str | None, *, traced: bool) -> None:
     as_json = bool(ctx.meta.get(JSON))
     with boxed_directory(ctx.obj, name) as boxed:
         code, refusals, note = _find_refusals(boxed, words, traced=traced, to_stderr=as_json)
-    table = Table.of([_row(refusal) for refusal in refusals], COLUMNS, NOTHING, note=note)
+    table = Table.of(
+        [_row(refusal) for refusal in refusals], COLUMNS, " ".join(filter(None, [NOTHING, note])), note=note
+    )
     if as_json:
         write_out(json.dumps({"exit_status": code, "refusals": table.data, "note": note}, indent=2))
     else:
@@ -225,16 +228,24 @@ def _row(refusal: Refusal) -> dict[str, Any]:
 def _find_refusals(
     boxed: BoxedDirectory, words: Sequence[str], *, traced: bool, to_stderr: bool
 ) -> tuple[int, list[Refusal], str]:
-    """Run a command in its box: its exit status, what it was refused, and a note on untrusted settings or strace."""
+    """Run a command in its box: its exit status, what it was refused, and a note on what was missing or not trusted."""
     from workbench.confinement import traces
-    from workbench.confinement.refusals import TellingLines, found_in_output, of_hosts, untrusted_note
+    from workbench.confinement.refusals import LINES, TellingLines, found_in_output, of_hosts
+    from workbench.worker.checkout import explain_missing
+    from workbench.worker.surroundings import tells_of_missing
 
     with TemporaryDirectory(prefix="workbench-trace-") as directory, boxed.way_out() as gate:
         output = Path(directory) / "trace"
         tracer = traces.tracer(output) if traced else []
         argv = [*tracer, *boxed.box.argv(words, guarded=True, way_out=gate.way_out)]
-        telling = TellingLines()
-        code = _run_boxed(boxed, argv, gate, telling.add, to_stderr=to_stderr) or 0
+        telling, missing = TellingLines(), list[str]()
+
+        def on_line(line: str) -> None:
+            telling.add(line)
+            if tells_of_missing(line) and len(missing) < LINES:
+                missing.append(line)
+
+        code = _run_boxed(boxed, argv, gate, on_line, to_stderr=to_stderr) or 0
         refusals = of_hosts(gate.refused)
         if output.exists():
             with output.open(encoding="utf-8", errors="surrogateescape") as trace:
@@ -242,8 +253,19 @@ def _find_refusals(
     if code or not traced:
         refusals += found_in_output(telling.lines, boxed.box, boxed.path)
     refusals = list(dict.fromkeys(refusals))
-    notes = [untrusted_note(refusals, boxed.box), traces.INSTALL if traced and not tracer else ""]
+    lacking = explain_missing(boxed.repository, boxed.path, boxed.box, "\n".join(missing)) if code and missing else ""
+    unused = unused_settings(boxed.box) if code or refusals else ""
+    notes = [lacking, unused, traces.INSTALL if traced and not tracer else ""]
     return code, refusals, " ".join(filter(None, notes))
+
+
+def unused_settings(box: Box) -> str:
+    """A sentence about the settings of the project that its commands go without, because they are not trusted."""
+    from workbench.rules.workplace import KEYS
+    from workbench.state.settings_file import NOT_TRUSTED
+
+    names = [name for name in box.untrusted if name in KEYS or name.startswith("confinement")]
+    return NOT_TRUSTED.format(names=" and ".join(names)) if names else ""
 
 
 def _run_boxed(

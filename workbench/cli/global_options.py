@@ -53,6 +53,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Begin": (
         "init",
         "demo",
+        "run",
         "start",
         "serve",
         "status",

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -108,20 +108,38 @@ def remove(client: OperatorClient, provider: str) -> Shown:
 def transcript(client: OperatorClient, task_id: int, attempt: int | None, containing: str) -> Shown:
     """Show what an agent and its model said to each other while it did a task, each message once."""
     which = {"task_id": task_id, "containing": containing} | ({} if attempt is None else {"attempt": attempt})
-    page = client.call("get_transcript", **which)
-    while page["next_after"] is not None:
-        more = client.call("get_transcript", **which, after=page["next_after"])
-        page = more | {"messages": [*page["messages"], *more["messages"]]}
+    page = read_transcript(client, which)
     if not page["messages"]:
         client.call("get_task", task_id=task_id)  # is there such a task?
-    lines = [f"[{message['role']}] {_said(part)}" for message in page["messages"] for part in message["parts"]]
+    lines = [f"[{message['role']}] {said(part)}" for message in page["messages"] for part in message["parts"]]
     return Text(inert("\n".join(lines)) or "Nothing was said by way of this server.", page)
 
 
-def _said(part: Mapping[str, Any]) -> str:
+class Caller(Protocol):
+    """Calls operations."""
+
+    def call(self, name: str, /, **arguments: Any) -> Mapping[str, Any]:
+        """Call one."""
+        ...
+
+
+def read_transcript(client: Caller, which: Mapping[str, Any]) -> Mapping[str, Any]:
+    """All messages that arguments of `get_transcript` choose, as one page.
+
+    Raises:
+        WorkbenchError: see the operation ``get_transcript``.
+    """
+    page = client.call("get_transcript", **which)
+    while page["next_after"] is not None:
+        more = client.call("get_transcript", **{**which, "attempt": page["attempt"]}, after=page["next_after"])
+        page = {**more, "messages": [*page["messages"], *more["messages"]]}
+    return page
+
+
+def said(part: Mapping[str, Any]) -> str:
     """A part of a message as text."""
     if "tool_call" in part:
         return f"{part['tool_call']}({json.dumps(part['arguments'], ensure_ascii=False)})"
     if "tool_result" in part:
-        return "result: " + " ".join(map(_said, part["content"]))
+        return "result: " + " ".join(map(said, part["content"]))
     return str(part.get("text") or part.get("thinking") or f"<{part.get('other', '')}>")

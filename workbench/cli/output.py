@@ -73,7 +73,9 @@ def _diff_line(line: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class PartialFailure(Table):
-    """A table in which some rows are failures: the command ends with status 1."""
+    """A table in which some rows are failures: the command ends with `status`."""
+
+    status: int = 1
 
 
 Shown = Table | TablePage | Graph | Note | Text | None

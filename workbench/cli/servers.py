@@ -17,7 +17,7 @@ from workbench.present.tables import Table
 
 if TYPE_CHECKING:
     from workbench.demo import DemoRun
-    from workbench.demo.account import Account
+    from workbench.execution.account import Account
 
 
 @root.command()
@@ -92,7 +92,7 @@ def mcp(client: OperatorClient) -> Shown:
 def demo(repo: Path | None, plan_file: Path | None, workers: int, check: str, output: Path, as_json: bool) -> Shown:
     """Run the quickstart notebook, from plan to merge. Run again on your repository, it goes on with what is left."""
     from workbench.demo import run
-    from workbench.demo.account import account_of
+    from workbench.execution.account import account_of
 
     result = run(repo, plan_file, workers, check, output)
     if result.failure is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from workbench.cli.approvals import decider, requester
-from workbench.cli.box import boxed_directory
+from workbench.cli.box import boxed_directory, unused_settings
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -243,8 +243,8 @@ def run(ctx: click.Context, name: str, command: tuple[str, ...]) -> None:
         argv = boxed.box.argv(words, guarded=True, way_out=gate.way_out)
         environment = {**boxed.environment, **gate.environment}
         code = told_output.run(argv, boxed.box.translation, boxed.path, environment, gate.pass_fds)
-    for refusal in gate.refused:
-        click.echo(f"workbench: {refusal}", err=True)
+    for told in (*gate.refused, *filter(None, [unused_settings(boxed.box) if code else ""])):
+        click.echo(f"workbench: {told}", err=True)
     ctx.exit(code if code >= 0 else 128 - code)
 
 

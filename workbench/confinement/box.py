@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from workbench.confinement import compiled, landlock, namespaces, surroundings, syscalls
 from workbench.confinement.abilities import abilities
+from workbench.confinement.mount_points import is_taken
 from workbench.confinement.told import Translation
 from workbench.errors import Conflict
 from workbench.state.root import shared_objects, state_around
@@ -25,8 +26,6 @@ GUARD_SECONDS = 3
 SHM_BYTES = 1 << 30
 """How much a command may keep in its own /dev/shm, unless the box says otherwise. It counts as memory when used."""
 _SHM = Path("/dev/shm")
-_MOST_EMPTY = 1_000
-"""How many directories without files a mount point may have: each is one of a mount below."""
 CONNECTIONS = 200
 """How many connections a command has by its gate at a time, unless the box says otherwise."""
 
@@ -266,14 +265,15 @@ class Box:
         around = (mount for mount in self.mounts if mount.source in path.parents)
         yield from (mount.at / path.relative_to(mount.source) for mount in around if mount.at != mount.source)
 
-    def _is_free(self, path: Path) -> bool:
-        """Whether nothing of the worktree's own is at a path of the project."""
+    def _is_free(self, path: Path, source: Path | None = None) -> bool:
+        """Whether nothing of the worktree's own is at a path of the project, at which `source` (None: the same path)
+        is to be mounted."""
         if self.worktree is None or self.project is None or not path.is_relative_to(self._own_project):
             return True
         if self._is_state(path):
             return True
         name = self._relative(path)
-        return (self.stands and self._has_link(name, path)) or not _taken(self._own_worktree, name)
+        return (self.stands and self._has_link(name, path)) or not is_taken(self._own_worktree, name, source or path)
 
     def _has_link(self, name: Path, target: Path) -> bool:
         """Whether the worktree has at a relative path a link to exactly this, as a box without mounts makes it."""
@@ -293,7 +293,7 @@ class Box:
             Conflict: ``MOUNT_POINT_TAKEN``.
         """
         for mount in self.mounts:
-            if not self._is_free(mount.at) and not self._is_linked(mount):
+            if not self._is_free(mount.at, mount.source) and not self._is_linked(mount):
                 name = self._relative(mount.at)
                 raise Conflict(
                     "MOUNT_POINT_TAKEN",
@@ -363,7 +363,7 @@ class Box:
             worktree=of.worktree,
             project=of.project,
             state=of.state,
-            mounts=(*of.mounts, *self.mounts),
+            mounts=(*of.mounts, *_behind_links(self.mounts, worktree, project)),
         )
         box.require_free()
         return box
@@ -507,22 +507,13 @@ def _is_below(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
-def _taken(worktree: Path, name: Path) -> bool:
-    """Whether a worktree has at a relative path anything but an empty file, or directories without any file.
-
-    A link on the way counts: a worker may have put it there. So do very many directories.
-    """
-    place = worktree
-    for part in name.parts:
-        place /= part
-        if place.is_symlink():
-            return True
-        if not place.is_dir():
-            return os.path.lexists(place) and (place != worktree / name or place.stat().st_size > 0)
-    for number, (top, names, files) in enumerate(os.walk(place)):
-        if files or number == _MOST_EMPTY or any((Path(top) / name).is_symlink() for name in names):
-            return True
-    return False
+def _behind_links(mounts: Iterable[Mount], worktree: Path, project: Path | None) -> Iterator[Mount]:
+    """The mounts, each where its link leads if the worktree has the same link in its place as the project."""
+    for mount in mounts:
+        within = project is not None and mount.at.is_relative_to(project)
+        own = worktree / mount.at.relative_to(project) if project and within else mount.at
+        is_same = mount.at.is_symlink() and own.is_symlink() and mount.at.readlink() == own.readlink()
+        yield replace(mount, at=mount.source) if within and is_same else mount
 
 
 def box_for_worktree(
@@ -577,7 +568,7 @@ def box_for_worktree(
         worktree=worktree.resolve(),
         project=root,
         state=state,
-        mounts=(*(Mount(path, at) for path, at in names.items()), *mounts),
+        mounts=(*(Mount(path, at) for path, at in names.items()), *_behind_links(mounts, worktree, root)),
         hide=_resolve(hide),
         shm_bytes=shm_bytes,
         devices=(*surroundings.DEVICES, *devices),

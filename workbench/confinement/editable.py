@@ -106,7 +106,7 @@ def installs(box: Box, project: Path, search_path: str) -> Iterator[Editable]:
     project = project.resolve()
     program_directories = [Path(place) for place in search_path.split(os.pathsep) if place]
     for packages in _package_directories(box.read, program_directories):
-        found = [Editable(entry.noted, entry.directory.resolve(), entry.modules) for entry in _find_installs(packages)]
+        found = [Editable(entry.noted, entry.directory.resolve(), entry.modules) for entry in find_installs(packages)]
         seen: list[Path] = []
         for entry in found:
             is_own = entry.directory.is_relative_to(project)
@@ -232,7 +232,7 @@ def _environment(packages: Path) -> Path:
     return next((parent for parent in packages.parents if _is_environment(parent)), packages)
 
 
-def _find_installs(packages: Path) -> Iterator[Editable]:
+def find_installs(packages: Path) -> Iterator[Editable]:
     """All editable installs in a package directory, in the order in which they are searched."""
     for record in sorted(packages.glob("*.pth")):
         yield from (Editable(record, packages / line) for line in _read_paths(_read_text(record)))

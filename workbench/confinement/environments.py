@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.confinement.editable import find_installs
 from workbench.errors import NotFound, Unavailable
 
 _CONFIGURATION = "pyvenv.cfg"
@@ -70,7 +71,7 @@ def find(place: Path) -> ProgramEnvironment:
             path=str(place),
         )
     interpreter = directory / "bin" / "python"
-    if not os.access(interpreter, os.X_OK):
+    if not (interpreter.is_file() and os.access(interpreter, os.X_OK)):
         target = os.path.realpath(interpreter)
         raise Unavailable(
             "ENVIRONMENT_BROKEN",
@@ -89,10 +90,12 @@ def is_environment(directory: Path) -> bool:
 
 
 def has(directory: Path, name: str) -> bool:
-    """Whether an environment has a program, or a module at the top of its packages, of this name. Blocks."""
+    """Whether an environment has a program, or a module at the top of its packages, of this name, also by an editable
+    install. Blocks."""
     files = (name, f"{name}.py", f"{name}.*.so")
-    packages = (path for pattern in _PACKAGES for path in directory.glob(pattern))
-    return (directory / "bin" / name).exists() or any(any(path.glob(file)) for path in packages for file in files)
+    packages = [path for pattern in _PACKAGES for path in directory.glob(pattern)]
+    places = [*packages, *(entry.directory for path in packages for entry in find_installs(path))]
+    return (directory / "bin" / name).exists() or any(any(path.glob(file)) for path in places for file in files)
 
 
 def stamp(directory: Path) -> str:

@@ -280,7 +280,7 @@ def _make(path: str, is_directory: bool) -> None:
             if number < len(names) - 1 or is_directory:
                 os.mkdir(name, 0o755, dir_fd=place)
             else:
-                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644, dir_fd=place))
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444, dir_fd=place))
         except FileExistsError:
             pass
         below = os.open(name, _O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place)
@@ -514,11 +514,12 @@ def _create_links(orders: dict[str, list[str]]) -> None:
 
 
 def _remove_mount_point(path: str) -> None:
-    """Remove what a box that had mounts left in their place: an empty file, or directories without files."""
+    """Remove what a box that had mounts left in their place: a file of `_make`, or directories without files."""
     if os.path.islink(path) or not os.path.lexists(path):
         return
     if not os.path.isdir(path):
-        if os.path.getsize(path) == 0:
+        facts = os.stat(path)
+        if facts.st_size == 0 and not facts.st_mode & 0o222:
             os.unlink(path)
         return
     trees = list(os.walk(path, topdown=False))

@@ -55,6 +55,12 @@ _SUBJECT = re.compile(
 """A path that stands before the refusal, with its blanks."""
 _PLACE_IN_CODE = re.compile(r"""File "[^"]*", line \d+|\S+\.\w+:\d+(?::\d+)?(?=[:)\s]|$)""")
 """Where a program was when it failed, which is no path that it was refused."""
+_UNIX = re.compile(r"\bAF_UNIX\b|\bgetattr\(socket, family\)|\b(?:listen|connect) (?:EACCES|EPERM)\b[^/]*\s[\w.-]*/")
+"""Also as `multiprocessing` and Node.js make UNIX sockets."""
+_PROCESSES = re.compile(r"\bpsutil\.(?:_exceptions\.)?AccessDenied\b|\buv_resident_set_memory\b")
+"""What psutil and Node.js say when they may not read about their own process."""
+_HARMLESS = re.compile(r"could not create cache path|PytestCacheWarning")
+"""What pytest says when it does without its cache."""
 _LISTENING = re.compile(r"\.bind\(|\blisten (?:EACCES|EPERM)|attempting to bind", re.I)
 _CONNECTING = re.compile(r"\bconnect(?:_tcp|_ex)?\(|\bin (?:connect|create_connection)\b")
 _LOCKS = re.compile(r"SemLock|/dev/shm(?!/[^/\s]+/)|shm_open|sem_open|['\"]/(?:psm_|mp-|sem\.)[\w.-]+['\"]")
@@ -66,7 +72,18 @@ _PORT = re.compile(
     r"|(?:\b\d+\.\d+\.\d+\.\d+|\blocalhost|\]|://[\w.-]+):(?P<address>\d{1,5})\b",
     re.I,
 )
-_TELLING = (_REFUSED, _UNREACHED, _NOT_REACHED, _UNRESOLVED, _MISSING, _LISTENING, _CONNECTING, _LOCKS)
+_TELLING = (
+    _REFUSED,
+    _UNREACHED,
+    _NOT_REACHED,
+    _UNRESOLVED,
+    _MISSING,
+    _LISTENING,
+    _CONNECTING,
+    _LOCKS,
+    _UNIX,
+    _PROCESSES,
+)
 
 
 _LISTENS = "0A"
@@ -162,14 +179,19 @@ def untrusted_note(refusals: Iterable[Refusal], box: Box) -> str:
 
 
 def _explain_lines(lines: list[str], box: Box, cwd: Path) -> Iterator[Refusal]:
+    lines = [line for line in lines if not _HARMLESS.search(line)]
     refused = [line for line in lines if _REFUSED.search(line)]
     for line in refused:
         for path, is_subject in _find_paths(line, cwd, box):
             refusal = of_path(path, box, writes=True if _READ_ONLY.search(line) else None)
             if refusal and (is_subject or _is_closed(box.outside(path).resolve(), box)):
                 yield refusal
-    if refused and any(_LISTENING.search(line) for line in lines):
+    if refused and any(_UNIX.search(line) for line in lines):
+        yield UNIX_SOCKETS
+    elif refused and any(_LISTENING.search(line) for line in lines):
         yield of_listening(box)
+    if any(_PROCESSES.search(line) for line in lines) and (refusal := of_path(PROCESSES, box, writes=False)):
+        yield refusal
     if refused and any(_LOCKS.search(line) for line in lines) and not box.may_write(SHARED_MEMORY):
         yield of_locks(box)
     ports = [refusal for line in lines for refusal in _explain_ports(line, box)]
@@ -194,7 +216,12 @@ def _opened(what: str, wall: Wall, setting: str, remedy: str = "{} opens it") ->
 
 
 SHARED_MEMORY = Path("/dev/shm")
-UNIX_SOCKETS = Refusal("It cannot make UNIX sockets", Wall.SYSTEM_CALLS)
+PROCESSES = Path("/proc")
+UNIX_SOCKETS = Refusal(
+    "It cannot make UNIX sockets, which multiprocessing needs for forkserver and Manager",
+    Wall.SYSTEM_CALLS,
+    "no setting allows that; a port on loopback, and the start methods fork and spawn, do without",
+)
 LOOKING_UP = _opened(
     "It cannot look up names of machines", Wall.NETWORK, "network", '{} opens hosts, such as "pypi.org"'
 )
@@ -274,6 +301,8 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         return None
     if mode is None and _LOCKS.search(f"'{path}'"):
         return None
+    if box.worktree is not None and real.is_relative_to(box.worktree):
+        return Refusal(f"{path} is in a checkout that may only be read", Wall.FILES, "give the task a worktree")
     if STATE in real.parts or real.is_relative_to(outside.directory().resolve()):
         return Refusal(f"{path} belongs to Workbench and cannot be used", Wall.FILES, "no setting opens it")
     if mode is not None and stat.S_ISSOCK(mode):
@@ -333,6 +362,7 @@ def _explain_program(name: str, box: Box) -> Iterator[Refusal]:
 
 
 def _directory_to_open(place: Path) -> Path:
-    """The directory to open for a program: one that holds its libraries too, but never a home."""
+    """The directory to open for a program: one that holds its libraries too, but never a home, or what it has of all
+    programs."""
     parent = place.parent
-    return parent if place.name == "bin" and parent not in (home(), Path("/")) else place
+    return parent if place.name == "bin" and parent not in (home(), home() / ".local", Path("/")) else place

@@ -44,6 +44,7 @@ _OTHERS = {
     "mq_open": "It cannot use message queues",
     "socketpair": "It cannot make pairs of UNIX datagram sockets",
 }
+BYTECODE = "__pycache__"
 _UDP = Refusal("It cannot use UDP", refusals.Wall.NETWORK)
 
 
@@ -84,6 +85,8 @@ def _explain(call: str, arguments: str, box: Box, cwd: Path) -> Iterator[Refusal
     else:
         writes = call not in _READ_BY and (call not in _OPENED_BY or bool(_FOR_WRITING.search(arguments)))
         for path in _paths(call, arguments, box.inside(cwd)):
+            if writes and BYTECODE in path.parts:
+                continue  # Python does without
             if path.parent == refusals.SHARED_MEMORY and not box.may_write(path):
                 yield refusals.of_locks(box)
             elif refusal := refusals.of_path(path, box, writes=writes):

@@ -213,6 +213,8 @@ class ClaudeStream(ProgramStream):
                 yield from self._results(message["message"]["content"])
             case "system" if message.get("subtype") == "init":
                 self._has_key = text_of(message.get("apiKeySource")).endswith("_API_KEY")
+                failed = [one for one in message.get("mcp_servers") or () if one.get("status") == "failed"]
+                yield from (Note(f"[it works without the MCP server {one['name']}, which failed]") for one in failed)
             case "system" if message.get("subtype") == "api_retry":
                 yield from self._retry(message)
             case "rate_limit_event":

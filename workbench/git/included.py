@@ -43,8 +43,8 @@ def find(repository: Plumbing, patterns: Sequence[str], most_bytes: int) -> list
     """
     if not patterns:
         return []
-    for pattern in patterns:  # git lists no devices, so one that is named would be left out without a word
-        list(_check(repository.root, pattern.strip("/"), is_listed=False))
+    for pattern in patterns:
+        _check_named(repository.root, pattern)
     ignored = set(repository.read(*_LISTED, "--exclude-standard").fields)
     chosen = repository.read(*_LISTED, *(f"--exclude={pattern}" for pattern in patterns)).fields
     files = [file for path in chosen if path in ignored for file in _check(repository.root, os.fsdecode(path))]
@@ -59,6 +59,18 @@ def find(repository: Plumbing, patterns: Sequence[str], most_bytes: int) -> list
             bytes=total,
         )
     return files
+
+
+def _check_named(root: Path, pattern: str) -> None:
+    """Refuse a pattern that names what git does not list, and so would be left out without a word."""
+    path = pattern.strip("/")
+    parts = PurePosixPath(path).parts
+    if pattern.startswith("/") and len(parts) > 1 and os.path.lexists(pattern) and not (root / parts[0]).exists():
+        raise _refused(pattern, "is outside of the project. Name it in read")
+    for parent in reversed(PurePosixPath(path).parents):
+        if (root / parent).is_symlink():
+            raise _refused(path, f"is behind the link {parent}, which is not followed. Name what it leads to in read")
+    list(_check(root, path, is_listed=False))
 
 
 def _check(root: Path, path: str, is_listed: bool = True) -> Iterator[IncludedFile]:

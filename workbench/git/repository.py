@@ -212,7 +212,7 @@ class Repository(Plumbing):
         """The repositories of submodules that a worktree's has, at any depth, without their files; and this person's
         repository of each, None if she has none."""
         return [
-            (inner, home and Repository(home.root, home.git_dir, home.limit, home.checkout_limit))
+            (inner, Repository(home.root, home.git_dir, home.limit, home.checkout_limit) if home else None)
             for inner, home in submodule_files.repositories(self, checkout)
         ]
 

@@ -24,6 +24,7 @@ OFFLINE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 LEFT_OUT = "it was made with submodules = false, or before your repository had this commit"
 """Why a worktree does not have the files of a submodule that the person's repository has."""
 _PATHS = ("--get-regexp", r"^submodule\..*\.path$")
+_LEADS_OUT = {"", ".", ".."}
 _LINK = "160000"
 _LONGEST_NAME = 1_000
 
@@ -44,7 +45,7 @@ class AskGit(Protocol):
 
 
 def names(ask: AskGit, *source: str) -> dict[str, str]:
-    """The names of the submodules in a list, by path.
+    """The names of the submodules in a list, by path; one whose path leads out of the repository is left out.
 
     Args:
         source: where git reads it: ``--file <path>`` or ``--blob <commit>:<path>``.
@@ -53,7 +54,8 @@ def names(ask: AskGit, *source: str) -> dict[str, str]:
     if result.was_disturbed:
         raise result.failure()
     rows = (os.fsdecode(row).partition("\n")[::2] for row in result.fields)
-    return {path.rstrip("/"): key.removeprefix("submodule.").removesuffix(".path") for key, path in rows}
+    listed = {path.rstrip("/"): key.removeprefix("submodule.").removesuffix(".path") for key, path in rows}
+    return {path: name for path, name in listed.items() if _LEADS_OUT.isdisjoint(path.split("/"))}
 
 
 @lru_cache(maxsize=COMMITS_KNOWN)
@@ -97,7 +99,7 @@ def _links(fields: Sequence[bytes]) -> Iterator[tuple[str, str]]:
 def is_name(name: str) -> bool:
     """Whether the name of a submodule leads to a directory of its own, as git requires it."""
     parts = re.split(r"[/\\]", name)
-    if not {"", ".", ".."}.isdisjoint(parts) or name.startswith("-") or "\0" in name:
+    if not _LEADS_OUT.isdisjoint(parts) or name.startswith("-") or "\0" in name:
         return False
     return len(os.fsencode(name)) <= _LONGEST_NAME
 

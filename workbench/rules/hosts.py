@@ -291,8 +291,8 @@ def as_name(host: str) -> str:
 def _split(text: str, written: str) -> tuple[str, int | None]:
     """Host and port of a pattern."""
     if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        port = rest.removeprefix(":") if rest.startswith(":") or not rest else "?"
+        host, closed, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") if closed and (rest.startswith(":") or not rest) else "?"
     elif text.count(":") > 1:
         host, port = text, ""
     else:

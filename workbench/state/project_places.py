@@ -108,6 +108,11 @@ class ProjectPlaces:
         return self.home / "writers"
 
     @property
+    def executions(self) -> Path:
+        """Locks of the plans that are being carried out."""
+        return self.home / "executions"
+
+    @property
     def gates(self) -> Path:
         """Temporary worktrees with the merge results on which gates run."""
         return self.home / "gates"

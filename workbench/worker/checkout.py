@@ -12,8 +12,10 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
+from workbench.confinement import Box
 from workbench.confinement.starter import Starter
 from workbench.errors import WorkbenchError
 from workbench.git import Checkout, CommitIdentity, Repository, unverified
@@ -78,23 +80,10 @@ class WorkerCheckout:
 
     def _explain_missing(self, output: str) -> str:
         try:
-            repository, place = self._repository(), self._worktree.path
-            submodules = repository.empty_submodules(place, self._base) if self._base else []
-            ignored = [path for path in repository.ignored() if self._lacks(path)]
-            named = surroundings.named(ignored, output, str(place.resolve()))
-            environments = surroundings.environments_with(ignored, named, output, repository.root)
+            return explain_missing(self._repository(), self._worktree.path, self._config.box, output, self._base)
         except WorkbenchError as error:
             log.warning("what the worktree does not have is unknown: %s", error.message)
             return ""
-        return surroundings.of_worktree(submodules, [path for path in named if path not in environments], environments)
-
-    def _lacks(self, path: str) -> bool:
-        """Whether the worktree has nothing at a path of the project. A mount leaves an empty directory when it ends."""
-        there = self._worktree.path / path
-        with contextlib.suppress(OSError):  # such as a directory that a command has closed
-            if not there.is_symlink() and there.is_dir() and not any(there.iterdir()):
-                return all(mount.at != self._config.project / path for mount in self._config.box.mounts)
-        return not os.path.lexists(there)
 
     def _repository(self) -> Repository:
         """The person's repository; opened once, because that takes several git commands."""
@@ -120,3 +109,30 @@ class WorkerCheckout:
             checkout = Checkout(place, self._worktree.git_dir, box.guarded, environment)
             seen_at = box.inside(place.resolve())
             return work(replace(checkout, seen_at=seen_at, told=box.told, start=starter.started))
+
+
+def explain_missing(repository: Repository, worktree: Path, box: Box, output: str, commit: str | None = None) -> str:
+    """Sentences about what a worktree lacks that an output names. Blocks.
+
+    Args:
+        box: of the command that wrote it.
+        commit: the one whose submodules are looked for.
+
+    Raises:
+        Unavailable: ``GIT_FAILED``, ….
+    """
+    submodules = repository.empty_submodules(worktree, commit) if commit else []
+    ignored = [path for path in repository.ignored() if _lacks(worktree, path, box, repository.root)]
+    named = surroundings.named(ignored, output, str(worktree.resolve()))
+    named += surroundings.node_modules_with(set(ignored) - set(named), output, repository.root)
+    environments = surroundings.environments_with(ignored, named, output, repository.root)
+    return surroundings.of_worktree(submodules, [path for path in named if path not in environments], environments)
+
+
+def _lacks(worktree: Path, path: str, box: Box, project: Path) -> bool:
+    """Whether a worktree has nothing at a path of the project. A mount leaves an empty directory when it ends."""
+    there = worktree / path
+    with contextlib.suppress(OSError):  # such as a directory that a command has closed
+        if not there.is_symlink() and there.is_dir() and not any(there.iterdir()):
+            return all(mount.at != project / path for mount in box.mounts)
+    return not os.path.lexists(there)

@@ -20,6 +20,9 @@ from workbench.rules.hosts import HostRefusal
 DRAIN_SECONDS = 20.0
 """How long to read output after the command has ended, if another process holds it open."""
 LINE_LIMIT = 1_000_000
+HEARD_LINE_LIMIT = 10_000_000
+"""Bytes of a line of a program that is heard: it may hold a picture, or a change that the program asks about."""
+TOO_LONG = "[a line too long to keep]"
 TURN_SECONDS = 0.01
 """How long available lines are read before other work, such as a heartbeat, gets its turn."""
 SAMPLE_SECONDS = 0.25
@@ -81,7 +84,8 @@ async def run(
     """
     async with Gate(command.box) as gate, contextlib.AsyncExitStack() as pipes:
         talk = await pipes.enter_async_context(_talk(command.say)) if command.say else None
-        opened = [await pipes.enter_async_context(_pipe()) for _ in range(2 if command.on_error else 1)]
+        limit = HEARD_LINE_LIMIT if command.on_error else LINE_LIMIT
+        opened = [await pipes.enter_async_context(_pipe(limit)) for _ in range(2 if command.on_error else 1)]
         outputs, sinks = [output for output, _ in opened], [sink for _, sink in opened]
         process, tree = await _start(command, gate, talk, sinks, adopts_orphans)
         readers = [_read(outputs[0], on_line, talk)]
@@ -192,10 +196,10 @@ async def _complete_work(work: Coroutine[Any, Any, None]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
+async def _pipe(limit: int) -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
     """A pipe that, unlike asyncio's, nothing waits for once the process has ended."""
     source, sink = os.pipe()
-    reader = asyncio.StreamReader(LINE_LIMIT)
+    reader = asyncio.StreamReader(limit)
     with os.fdopen(sink, "wb", 0) as stdout:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
@@ -276,7 +280,7 @@ async def _lines(output: asyncio.StreamReader) -> AsyncIterator[str]:
         except asyncio.LimitOverrunError as error:  # a line over the limit: skip it, however long it is
             await output.readexactly(error.consumed)
             if not is_rest:
-                yield "[a line too long to keep]"
+                yield TOO_LONG
             is_rest = True
             continue
         if not is_rest:

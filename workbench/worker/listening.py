@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.drivers.stream import Happening, Note, ProgramFailure, ProgramStream, ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
-from workbench.worker.command import CommandResult
+from workbench.worker.command import TOO_LONG, CommandResult
 
 CALL_LIMIT = 200
 """Characters of a call's arguments in a note."""
@@ -44,6 +44,8 @@ class Listener:
 
     def hear(self, line: str) -> None:
         """Hear a line of its standard output."""
+        if line == TOO_LONG:  # it may have told of the end of a call
+            self.stream.open.clear()
         self._pass_on(self.stream.hear(line))
 
     def hear_error(self, line: str) -> None:

@@ -25,11 +25,18 @@ _MISSES = re.compile(
 )
 _ABSENT = re.compile(r"no module named '?(\w+)|([\w.+-]+): (?:command )?not found", re.IGNORECASE)
 """A module of Python, or a program of a shell."""
+_ABSENT_PACKAGE = re.compile(r"cannot find (?:module|package) '(@[\w.-]+/[\w.-]+|\w[\w.-]*)", re.IGNORECASE)
+"""A package of Node.js."""
 
 
 def misses_something(outcome: AttemptOutcome) -> bool:
     """Whether a command has failed and said that it had not found something."""
     return not outcome.ok and outcome.error_class != NOT_STARTED and _MISSES.search(outcome.error) is not None
+
+
+def tells_of_missing(line: str) -> bool:
+    """Whether a line of a failed command's output says that something was not found."""
+    return _MISSES.search(line) is not None
 
 
 def named(paths: Iterable[str], output: str, place: str) -> list[str]:
@@ -47,6 +54,13 @@ def environments_with(ignored: Iterable[str], named: Collection[str], output: st
         if environments.is_environment(project / path)
         and (path in named or any(environments.has(project / path, name) for name in absent))
     ]
+
+
+def node_modules_with(ignored: Iterable[str], output: str, project: Path) -> list[str]:
+    """The directories of Node.js packages among ignored paths of a project that have one that was not found."""
+    absent = set(_ABSENT_PACKAGE.findall(output))
+    places = [path for path in ignored if Path(path).name == "node_modules"]
+    return [path for path in places if any((project / path / name).is_dir() for name in absent)]
 
 
 def of_worktree(submodules: Sequence[str], ignored: Sequence[str], unused: Sequence[str] = ()) -> str:

@@ -14,14 +14,18 @@ from tests import given
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
 from workbench.model import uuid7
+from workbench.rules.models.prices import Prices
+from workbench.rules.models.usage import ModelUsage
 from workbench.services.insight.activity import SQL
+from workbench.services.spending import ledger
+from workbench.services.spending.ledger import ModelSpending
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
 from workbench.store.queries import Query
 
 pytestmark = pytest.mark.anyio
 
-GROWING = ("events", "tasks", "task_status", "task_attempts", "approvals", "tool_calls", "turns")
+GROWING = ("events", "tasks", "task_status", "task_attempts", "approvals", "tool_calls", "spending")
 
 
 @pytest.fixture
@@ -103,15 +107,14 @@ async def test_an_approval_waits_until_it_is_decided(workbench: Workbench, clock
 async def test_calls_of_tools_and_tokens_of_answers_are_summed(workbench: Workbench, clock: Clock) -> None:
     for spent, state in ((10, "completed"), (30, "completed"), (20, "failed")):
         await workbench.store.write(lambda tx, s=spent, to=state: _insert(tx, CALL, spent=s, state=to), actor="test")
-    conversation = (await workbench.call("create_conversation", model="test:one"))["id"]
-    await workbench.store.write(lambda tx: _insert(tx, ANSWER, of=conversation), actor="test")
+    usage = ModelUsage(input=100, cached=600, output=30)
+    for cost in (0.25, None):
+        spent = ModelSpending(workbench.store.now(), "gateway", "test", "one", usage, cost_usd=cost)
+        await workbench.store.write(lambda tx, spent=spent: ledger.add(tx, spent, Prices()), actor="test")
     activity = await workbench.call("get_activity")
     assert activity["tools"] == [{"tool": "say", "calls": 3, "failed": 1, "median_ms": 20.0, "p95_ms": 20.0}]
-    assert (_total(activity, "input_tokens"), _total(activity, "output_tokens"), activity["cost_usd"]) == (
-        700,
-        30,
-        0.25,
-    )
+    assert (_total(activity, "input_tokens"), _total(activity, "output_tokens")) == (1_400, 60)
+    assert (activity["cost_usd"], activity["unpriced"]) == (0.25, 1)
 
 
 async def test_no_query_of_the_charts_scans_a_growing_table(workbench: Workbench, settings: Settings) -> None:
@@ -175,11 +178,6 @@ CALL = Query(
     "call",
     "INSERT INTO tool_calls (id, tool_name, source, kind, caller, arguments, state, requested_at, started_at, "
     "ended_at) VALUES (:id, 'say', 'local', 'function', 'test', '{}', :state, :at, :at, :end)",
-)
-ANSWER = Query(
-    "answer",
-    "INSERT INTO turns (id, conversation_id, number, role, state, content, input_tokens, output_tokens, "
-    "cost_usd, created_at) VALUES (:id, :of, 1, 'assistant', 'completed', '', 700, 30, 0.25, :at)",
 )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests import given
@@ -269,3 +272,31 @@ async def test_a_server_that_stops_ends_an_answer_with_an_error(served: Served, 
             rest = b"".join([chunk async for chunk in chunks])
             await stopping
     assert json.loads(rest.decode().split("data: ")[1])["error"]["type"] == "overloaded_error"
+    with closing(sqlite3.connect(served.workbench.store.path)) as store:
+        booked = store.execute("SELECT error_code, is_cut FROM spending").fetchall()
+    assert booked == [("NO_SERVER", 1)]
+
+
+@pytest.mark.long
+async def test_a_thousand_requests_and_slow_bodies_of_one_box_leave_room_for_another(served: Served, box: Box) -> None:
+    most = served.workbench.settings.max_model_requests_at_once
+    async with upstream(says({})) as model, AsyncExitStack() as slow:
+        client, other = await box(key_at(model)), await box(key_at(model))
+        head_of = f"POST /models{MESSAGES} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {client.headers['x-api-key']}\r\n"
+        for _ in range(most):
+            _, writer = await asyncio.open_connection("127.0.0.1", int(served.info.url.rpartition(":")[2]))
+            slow.callback(writer.close)
+            writer.write(f"{head_of}content-length: 1000\r\n\r\n{{".encode())
+            await writer.drain()
+        refused = await given.until(lambda: _refused(client))
+        assert refused.json()["error"]["message"].startswith("RATE_LIMITED")
+        answers = await asyncio.gather(*(client.post(MESSAGES, json=ASK) for _ in range(1_000)))
+        assert {answer.status_code for answer in answers} <= {200, 429}  # connections that wait too long are closed
+        assert (await other.post(MESSAGES, json=ASK)).status_code == 200
+    assert len(model.asked) <= 1 + most
+
+
+async def _refused(client: httpx2.AsyncClient) -> httpx2.Response | None:
+    """The answer of one request too many, once all others have begun."""
+    answer = await client.post(MESSAGES, json=ASK)
+    return answer if answer.status_code == 429 else None

@@ -11,10 +11,11 @@ import pytest
 
 from tests.conftest import Served
 from tests.shells.models.conftest import KEY, Box, key_at
-from tests.shells.models.upstream import Asked, Script, head, says, streams, upstream
+from tests.shells.models.upstream import Asked, Script, Upstream, head, says, streams, upstream
 from workbench.model import SECOND
 from workbench.rules.failures import FailureKind, account_name
 from workbench.services import holds
+from workbench.services.holds import AttemptFailure
 from workbench.shells.models import gateway
 from workbench.store.base import Tx
 
@@ -148,3 +149,14 @@ async def test_a_streamed_request_that_is_held_gets_pings_and_then_its_answer(
     assert KEY not in rest
     with closing(sqlite3.connect(served.workbench.store.path)) as store:
         assert store.execute("SELECT count(*) FROM spending").fetchone() == (1,)
+
+
+async def test_a_key_that_was_refused_is_read_again_once_the_person_has_answered(served: Served, box: Box) -> None:
+    client = await box(key_at(Upstream(says({}))))
+    agent, task_id, attempt = client.task  # type: ignore[attr-defined]
+    failure = AttemptFailure(agent.caller.agent, task_id, attempt, FailureKind.AUTH, "401")
+    await served.workbench.store.write(lambda tx: holds.note_failure(tx, served.workbench.settings, failure), actor="t")
+    (question,) = (await served.workbench.call("list_approvals", kind="failure"))["approvals"]
+    assert agent.caller.agent in served.workbench.gateway.keys
+    await served.workbench.call("approve", approval_id=question["id"])
+    assert agent.caller.agent not in served.workbench.gateway.keys

@@ -266,3 +266,9 @@ async def test_a_request_belongs_to_the_run_that_goes_on_in_its_session(served: 
     assert booked == [(run, session) for run in (outer, inner, None, outer, None)]
     costs = (await workbench.call("list_costs", by="run"))["costs"]
     assert {cost["name"]: cost["requests"] for cost in costs} == {None: 2, str(outer): 2, str(inner): 1}
+
+
+async def test_an_answer_without_usage_has_no_known_tokens_and_no_known_cost(served: Served, box: Box) -> None:
+    async with upstream(says({"type": "message", "model": "claude-haiku-4-5-x"})) as model:
+        await (await box(key_at(model))).post("/anthropic/v1/messages", json={})
+    assert sums(served, "input_tokens, output_tokens, cost_usd, is_cut") == [None, None, None, 0, 1]

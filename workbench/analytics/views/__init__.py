@@ -39,6 +39,7 @@ VIEWS = (
     "turns",
     "model_requests",
     "spending",
+    "transcripts",
     "processes",
     "process_samples",
     "sessions",

@@ -36,7 +36,8 @@ GivenCommand = Annotated[
 GivenWords = Annotated[list[str], PlainSerializer(with_masks, return_type=list[str], when_used="json")]
 """The words of a command in an answer that are masked there."""
 GivenCheck = Annotated[
-    Any, PlainSerializer(with_masks, return_type=str | list[str] | dict[str, Any] | None, when_used="json")
+    str | list[str] | dict[str, Any] | None,
+    PlainSerializer(with_masks, return_type=str | list[str] | dict[str, Any] | None, when_used="json"),
 ]
 """A check in an answer, which has a command, that is masked there."""
 GivenData = Annotated[dict[str, Any], PlainSerializer(with_masks, return_type=dict[str, Any], when_used="json")]

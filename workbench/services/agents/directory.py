@@ -113,7 +113,7 @@ class AgentFilter:
     reads=True,
     command=Command("agents list"),
     rest=RestRoute("GET", "/agents", rows="agents"),
-    refreshed_by="agent session team project clock",
+    refreshed_by="agent session team project hold clock",
 )
 async def list_agents(
     ctx: Ctx,

@@ -32,4 +32,6 @@ async def decide_failure(
     if not approved:  # before the hold ends, or they would claim once more
         agents = await ctx.read(lambda tx: holds.agents_of(tx, scope))
         await termination.end_each(ctx, [row["id"] for row in agents], STOPPED)
-    return await ctx.write(change)
+    outcome = await ctx.write(change)
+    ctx.gateway.keys.clear()  # she may have replaced the key that was refused
+    return outcome

@@ -131,6 +131,7 @@ class Activity(Wire):
     pending: int
     tools: list[ToolTimes]
     cost_usd: float | None
+    unpriced: int
 
 
 @op(allow=Level.OPERATOR, reads=True, tool=False)
@@ -161,6 +162,7 @@ def _activity(tx: Reader, window: Window) -> Activity:
         pending=now["asked"],
         tools=_tools(_rows(tx, SQL.calls, window, CALLS)),
         cost_usd=sum(costs) if costs else None,
+        unpriced=sum(row["unpriced"] for row in answers.values()),
     )
 
 

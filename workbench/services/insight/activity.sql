@@ -43,7 +43,7 @@ WHERE decided_at >= :since AND status <> 'pending' AND person IS NULL AND (statu
 -- name: counted
 SELECT
     (SELECT COUNT(*) FROM tool_calls WHERE id >= :first) AS calls,
-    (SELECT COUNT(*) FROM turns WHERE id >= :first AND role = 'assistant') AS answers;
+    (SELECT COUNT(*) FROM spending WHERE at >= :since) AS answers;
 
 -- name: stream
 -- The attempts that are under way, and those that ended last.
@@ -82,9 +82,9 @@ SELECT tool_name AS tool, state, ended_at - started_at AS spent FROM tool_calls
 WHERE id >= :first ORDER BY id DESC LIMIT :most;
 
 -- name: answers
-SELECT (created_at - CAST(:since AS {{big}})) / CAST(:width AS {{big}}) AS place, COUNT(*) AS answers,
-    SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens, SUM(cost_usd) AS cost_usd
-FROM (
-    SELECT created_at, input_tokens, output_tokens, cost_usd FROM turns
-    WHERE id >= :first AND role = 'assistant' ORDER BY id DESC LIMIT :most
-) AS latest WHERE created_at >= :since GROUP BY 1;
+SELECT (at - CAST(:since AS {{big}})) / CAST(:width AS {{big}}) AS place, COUNT(*) AS answers,
+    SUM(input_tokens + COALESCE(cached_tokens, 0) + COALESCE(cache_write_tokens, 0)
+        + COALESCE(cache_write_hour_tokens, 0)) AS input_tokens,
+    SUM(output_tokens) AS output_tokens, SUM(cost_usd) AS cost_usd,
+    SUM(CASE WHEN cost_usd IS NULL AND input_tokens IS NOT NULL THEN 1 ELSE 0 END) AS unpriced
+FROM (SELECT * FROM spending WHERE at >= :since ORDER BY at DESC LIMIT :most) AS latest GROUP BY 1;

@@ -60,6 +60,7 @@ async def check_model_keys(
     """Try every key with one request to its provider, which lists its models and costs nothing."""
     found = await _found(ctx, os.environ)
     await try_keys(ctx, [key for key in found.values() if isinstance(key, ProviderKey)], seconds)
+    ctx.gateway.keys.clear()
     return await _listed(ctx)
 
 

@@ -65,7 +65,8 @@ def load(settings: Settings, name: str) -> rules.Profile:
         raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {', '.join(sorted(files))}.")
     profile = files[name].parse()
     if profile.prompt is None and profile.command is not None:
-        prompt = "prompt.md" if profile.token else "prompt_alone.md"
+        heard = "prompt_heard.md" if profile.stream else "prompt_alone.md"
+        prompt = "prompt.md" if profile.token else heard
         return profile.model_copy(update={"prompt": shipped("data", "profiles", prompt).read_text("utf-8")})
     return profile
 

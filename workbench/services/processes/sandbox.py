@@ -33,7 +33,8 @@ class Confinement(Wire):
 class ConfinementSupport(Wire):
     """What this system can enforce, and what the settings ask for.
 
-    `abi` is the version of Landlock; 0 if there is none. `unused` names paths of the settings that are not there.
+    `abi` is the version of Landlock; 0 if there is none. `namespaces`: each command has files, memory and a network of
+    its own. `unused` names paths of the settings that are not there.
     """
 
     mode: Literal["auto", "required", "off"]
@@ -41,6 +42,7 @@ class ConfinementSupport(Wire):
     enforced: list[str]
     missing: list[str]
     summary: str
+    namespaces: bool
     unused: list[str]
 
 
@@ -61,6 +63,7 @@ def confinement_support(settings: Settings) -> ConfinementSupport:
         enforced=list(able.enforced),
         missing=list(able.missing),
         summary=off if mode == "off" else summary,
+        namespaces=mode != "off" and bool(namespaces_of(settings)),
         unused=unused_paths(settings),
     )
 

@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 from workbench.model import Int64, Json, Level, Wire
 from workbench.ops import Command, Ctx, op
 from workbench.present.inert import inert_line
+from workbench.rules import access
 from workbench.rules.secrets.executed import with_masks
 from workbench.rules.workplace import KEYS, Workplace, as_json, as_line
 from workbench.services.agents.rows import require_agent
@@ -70,6 +71,8 @@ async def get_workplace(
     task_id: Annotated[Int64 | None, Field(description="For an agent that is spawned for this task.")] = None,
 ) -> WorkplaceInfo:
     """Get what the commands of an agent find and reach, and which level says so."""
+    if worktree is not None:
+        access.check_worktree_name(worktree)
     if agent is not None:
         levels = await _of_agent(ctx, agent)
     else:

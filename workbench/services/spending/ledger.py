@@ -230,8 +230,7 @@ async def list_costs(
     plan: Annotated[str | None, Field(max_length=200, description="Only of this plan.")] = None,
     limit: Annotated[int, Field(ge=1, le=10_000, description="At most so many, those that asked last.")] = 1_000,
 ) -> Costs:
-    """List what requests to models used and cost, by agent, task, attempt, plan, definition, session, run, model,
-    provider or day (UTC)."""
+    """List what requests to models used and cost, by what they were for, by model or by day (UTC)."""
     await asyncio.to_thread(read_prices)  # a table that is wrong is said here, not found by costs that are missing
 
     def question(tx: Reader) -> Costs:

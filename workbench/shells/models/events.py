@@ -45,8 +45,8 @@ class KeyFilter:
     def take(self, chunk: bytes) -> bytes:
         """What can be passed on by now."""
         text = (self._rest + chunk).replace(self._key, MASK.encode())
-        length = min(len(self._key) - 1, len(text))
-        begins = next((n for n in range(length, 0, -1) if text.endswith(self._key[:n])), 0)
+        end = text[max(0, len(text) - len(self._key) + 1) :]
+        begins = next((n for n in range(len(end), 0, -1) if end[-n:] == self._key[:n]), 0) if self._key[0] in end else 0
         self._rest = text[len(text) - begins :]
         return text[: len(text) - begins]
 

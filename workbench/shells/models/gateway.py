@@ -284,10 +284,9 @@ class Gateway:
         """The body of an answer as it comes, without the key. One that is cut ends with an error that clients read."""
         without_key = KeyFilter(key.value)
         limit = EventLimit(self._settings.max_model_event_bytes, is_stream=meter.is_stream)
-        stopping = asyncio.create_task(self._stopping.wait())
-        chunks = upstream.aiter_raw()
+        chunks = Chunks(upstream.aiter_raw(), self._stopping)
         try:
-            while (chunk := await _next(chunks, stopping)) is not None:
+            async for chunk in chunks:
                 limit.take(chunk)
                 if passed := without_key.take(chunk):
                     meter.take(passed)
@@ -302,7 +301,7 @@ class Gateway:
                 raise CutError from error
             yield _last_event(provider.id, error)
         finally:
-            stopping.cancel()
+            chunks.close()
 
 
 class CutError(Exception):
@@ -412,34 +411,61 @@ async def unless_gone(request: Request, work: Awaitable[T]) -> T:
         await asyncio.wait({working, leaving})
 
 
-async def _next(chunks: AsyncIterator[bytes], stopping: asyncio.Task[Any]) -> bytes | None:
-    """The next chunk; None at the end.
+class Chunks:
+    """The pieces of an answer, until the server stops. Only what reads them waits: a task for each would take longer.
 
-    Raises:
-        Unavailable: ``NO_SERVER``: the server stops.
+    Args:
+        stopping: set when the server stops.
     """
-    coming = asyncio.ensure_future(anext(chunks, None))
-    try:
-        await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if coming.done():
-            return coming.result()
+
+    def __init__(self, pieces: AsyncIterator[bytes], stopping: asyncio.Event) -> None:
+        self._pieces = pieces
+        self._stopping = stopping
+        self._reading: asyncio.Timeout | None = None
+        self._watching = asyncio.create_task(self._watch())
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        """The pieces as they come.
+
+        Raises:
+            Unavailable: ``NO_SERVER``: the server stops.
+        """
+        while not self._stopping.is_set():
+            try:
+                async with asyncio.timeout(None) as self._reading:
+                    piece = await anext(self._pieces, None)
+            except TimeoutError:
+                break
+            finally:
+                self._reading = None
+            if piece is None:
+                return
+            yield piece
         raise stopped()
-    finally:
-        coming.cancel()
+
+    async def _watch(self) -> None:
+        await self._stopping.wait()
+        if self._reading is not None:
+            self._reading.reschedule(asyncio.get_running_loop().time())
+
+    def close(self) -> None:
+        """No more is read."""
+        self._watching.cancel()
 
 
 def _last_event(provider: str, error: Exception) -> bytes:
     """The event that ends an answer which was cut, as the provider's clients read it."""
-    code, status = "PROVIDER_FAILED", 503
+    code, status = "PROVIDER_FAILED", Unavailable.status
     message = "The answer was cut before its end. Try again."
     if isinstance(error, WorkbenchError):
-        code, message = error.code, error.message
+        code, message, status = error.code, error.message, error.status
     elif isinstance(error, TooLongEventError):
         code, message = "ANSWER_TOO_LARGE", "The provider sent a single event of more than max_model_event_bytes."
-    body = error_body(provider, 529 if provider == "anthropic" else status, code, message)
-    if provider == "openai":
-        failed = {"status": "failed", "error": {"code": code, "message": message}}
-        body = {"type": "response.failed", "response": failed, **body}
+    is_passing = status == Unavailable.status
+    body = error_body(provider, 529 if is_passing and provider == "anthropic" else status, code, message)
+    if provider == "openai":  # Codex waits after this code, and after no other
+        failed = {"code": "server_is_overloaded" if is_passing else code, "message": f"{code}: {message}"}
+        body = {"type": "response.failed", "response": {"status": "failed", "error": failed}, **body}
     return _event(provider, body)
 
 

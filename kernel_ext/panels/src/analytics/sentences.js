@@ -67,12 +67,13 @@ export function tools({ tools: used, totals: { calls: all } }, span) {
   return `${text}${most}.`;
 }
 
-export function tokens({ intervals, totals, cost_usd: cost }, span) {
+export function tokens({ intervals, totals, cost_usd: cost, unpriced }, span) {
   const [answers, read, written] = ["answers", "input_tokens", "output_tokens"].map((name) => total(intervals, name));
   if (!answers) return `No model answered within the last ${span}.`;
   const some = totals.answers > answers ? ` (the newest of ${number(totals.answers)})` : "";
   if (!read && !written)
     return `${plural(answers, "answer")}${some} used an unknown number of tokens: no provider reported them.`;
-  const price = cost === null ? "an unknown cost" : `${cost.toFixed(2)} US dollars`;
+  const rest = unpriced ? ` and an unknown cost of ${number(unpriced)}` : "";
+  const price = cost === null ? "an unknown cost" : `${cost.toFixed(2)} US dollars${rest}`;
   return `${plural(answers, "answer")}${some} used ${number(read)} tokens of input and ${number(written)} of output, for ${price}.`;
 }

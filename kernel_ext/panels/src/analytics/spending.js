@@ -55,9 +55,9 @@ function sentence(costs) {
 }
 
 function columnsOf(by) {
-  const number = (key, label) => ({
+  const number = (key, label, kind = "tokens") => ({
     key,
-    kind: "number",
+    kind,
     label,
     optional: (cost) => cost[key],
     value: (cost) => cost[key],
@@ -71,7 +71,7 @@ function columnsOf(by) {
       cell: ({ name }) => html`<span title=${name}>${name ?? NAMELESS[by] ?? "unknown"}</span>`,
     },
     ...(by === "model" ? [{ key: "provider", label: "Provider", value: ({ provider }) => provider ?? "several" }] : []),
-    number("requests", "Requests"),
+    number("requests", "Requests", "number"),
     number("input_tokens", "Tokens in"),
     number("cached_tokens", "Cached"),
     number("cache_write_tokens", "Written"),

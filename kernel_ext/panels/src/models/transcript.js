@@ -122,7 +122,7 @@ function useEndKept(length) {
 async function readRange(requests, which, { cursor, limit, newest_first: isBackward }) {
   const range = isBackward ? { before: cursor || Number.MAX_SAFE_INTEGER } : { after: cursor };
   const { messages } = await requests.send("get_transcript", { ...which, ...range, limit });
-  return isBackward ? messages.reverse() : messages;
+  return isBackward ? [...messages].reverse() : messages; // an answer may be shared
 }
 
 function labelOf(tail, containing) {
@@ -138,7 +138,7 @@ function labelOf(tail, containing) {
 /** A message. One that does not follow the one above it belongs to another conversation of the attempt. */
 function Message({ message, before, calls, announce }) {
   const { role, parts, at } = message;
-  for (const part of parts) if (part.tool_call && part.id) calls.set(part.id, part.tool_call);
+  for (const part of parts) if (part.tool_call) calls.set(part.id ?? part.tool_call, part.tool_call);
   const isOther = before && message.chain !== before.node;
   const folded = FOLDED.has(role) && parts.map(({ text }) => text).join(role === "tools" ? ", " : "\n");
   const content = folded
@@ -173,10 +173,10 @@ function Part({ part, calls, announce }) {
   }
   if ("tool_result" in part) {
     const text = part.content.map(({ text, other }) => text ?? `<${other}>`).join("\n");
-    const name = calls.get(part.tool_result) ?? part.tool_result;
+    const name = calls.get(part.tool_result);
     const mark = part.failed ? "failed" : "completed";
     return html`<${Folded}
-      head=${`Result of ${name ?? "a tool"}`}
+      head=${name ? `Result of ${name}` : "Result"}
       line=${text || "empty"}
       ...${{ text, mark, announce }}
     />`;

@@ -6,6 +6,7 @@ import { answeredBy, costNote, costText, sumOf, tokensText } from "./words.js";
 import { TranscriptView } from "./transcript.js";
 
 const POLL_MS = 2_000;
+const PLAN_MS = 10_000;
 /** The attempts that are listed: those that asked last. */
 const MOST = 20;
 const ALL_DAYS = 36_500;
@@ -43,6 +44,23 @@ export function ModelUse({ desk, of, underway, version }) {
     <ul class="wb-stack">
       ${attempts.map(line)}
     </ul>
+    <${Embedded} element=${requests.errorBox} />
+  </div>`;
+}
+
+/** What a plan used and cost so far, in one line. @param {{desk: any, plan: string}} props */
+export function PlanUse({ desk, plan }) {
+  const requests = useRequests(desk);
+  const [cost, setCost] = useState(null);
+  const work = async () => {
+    const { costs } = await requests.send("list_costs", { by: "plan", plan, days: ALL_DAYS });
+    requests.clearError();
+    setCost(costs[0] ?? null);
+  };
+  const { ref } = usePolling(PLAN_MS, work, (error) => requests.showError(error));
+  const note = cost && costNote(cost);
+  return html`<div ref=${ref} class="wb-model-use">
+    ${cost && html`<p class="wb-muted wb-wrap">Plan ${plan}: ${costText(cost)} · ${plural(cost.requests, "request")} to models · ${tokensText(cost)}${note && ` · ${note}`}</p>`}
     <${Embedded} element=${requests.errorBox} />
   </div>`;
 }

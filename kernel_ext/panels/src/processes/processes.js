@@ -1,16 +1,18 @@
 /** The processes of the agents that Workbench started: a table, with the details of one beside it. */
 
 import { DataTable } from "../components/data_table.js";
-import { Split } from "../components/detail_pane.js";
-import { Button, Dot, Embedded, Icon, drawnIn, html, useState } from "../components/ui.js";
+import { FactList, Split } from "../components/detail_pane.js";
+import { Button, Dot, Embedded, Icon } from "../components/ui.js";
+import { drawnIn, html, usePolling, useRequests, useState } from "../components/ui.js";
 import { h } from "../lib/dom.js";
 import { byteSize, plural } from "../lib/format.js";
 import { VisiblePolling } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { ProcessDetails } from "./details.js";
-import { confinementState, cpuPercent, processDot, processLabel, uptime, uptimeMs } from "./state.js";
+import { confinementState, cpuPercent, processDot, processLabel, uptime, uptimeMs, wallsState } from "./state.js";
 
 const POLL_MS = 2_000;
+const WALLS_POLL_MS = 30_000;
 const ENDED_SHOWN = 20;
 const RANK = { running: 0, queued: 1, ended: 2 };
 const WORKING = new Set(["claimed", "in_progress"]);
@@ -72,7 +74,7 @@ export class Processes {
       ? html`<${View} ...${{ desk: this.desk, all, usage: this.usage, now }} />`
       : loaded.has("processes") && EMPTY;
     const errors = [this.requests, this.reader].map(({ errorBox }) => html`<${Embedded} element=${errorBox} />`);
-    this.draw(html`${errors}${view}`);
+    this.draw(html`${errors}<${Walls} desk=${this.desk} />${view}`);
   }
 
   /** "2 running · 1 queued" */
@@ -86,6 +88,31 @@ export class Processes {
     const exposed = open ? [`${plural(open, "process", "processes")} not fully confined`] : [];
     return [counted("running"), ...others, ...exposed].join(" · ");
   }
+}
+
+/** What confines the commands of agents on this machine, and what does not. It is read again and again: settings change. */
+function Walls({ desk }) {
+  const requests = useRequests(desk);
+  const [support, setSupport] = useState(null);
+  const read = async () => {
+    setSupport(await requests.send("get_confinement", {}));
+    requests.clearError();
+  };
+  const { ref } = usePolling(WALLS_POLL_MS, read, (error) => requests.showError(error));
+  const { label, facts, complete } = support ? wallsState(support) : {};
+  return html`<div ref=${ref}>
+    ${
+      support &&
+      html`<details class="wb-walls">
+        <summary tabindex="0"><${Icon} name=${complete ? "shield" : "warning"} /><span>${label}</span></summary>
+        <div class="wb-indented">
+          <p>${support.summary}</p>
+          <${FactList} facts=${facts} />
+        </div>
+      </details>`
+    }
+    <${Embedded} element=${requests.errorBox} />
+  </div>`;
 }
 
 function View({ desk, all, usage, now }) {

@@ -30,6 +30,27 @@ export function confinementState(confinement) {
   return { label: "Confined", missing: "", complete: true };
 }
 
+/**
+ * What confines the commands of agents on this machine, by `get_confinement`.
+ * @returns {{label: string, facts: [string, string|null][], complete: boolean}}
+ */
+export function wallsState({ mode, abi, enforced, missing, namespaces, unused }) {
+  const holds = mode !== "off" && abi > 0;
+  const complete = holds && !missing.length;
+  const own = namespaces
+    ? "with files, memory and a network of their own"
+    : "with the machine's files, memory and network";
+  const label = holds
+    ? `Boxes of commands: ${complete ? "complete" : "in part"}, ${own}`
+    : "Commands run without a box";
+  const facts = [
+    ["Holds", holds ? enforced.join("; ") : null],
+    ["Does not hold", mode === "off" ? null : missing.join("; ") || null],
+    ["Not used", unused.join(" ") || null],
+  ];
+  return { label, facts, complete };
+}
+
 /** For how many ms a process has been running, or ran; null before it is started. @param {any} process @param {number} now in ms */
 export function uptimeMs({ spawned_at: from, ended_at: until }, now) {
   return from ? (until ? Date.parse(until) : now) - Date.parse(from) : null;

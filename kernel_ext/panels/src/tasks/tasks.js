@@ -1,5 +1,6 @@
 /** The tasks: their progress, filters, and a tree, a list or a graph of them, with the details of one beside it. */
 
+import { drawnIn, html } from "../components/ui.js";
 import { Segments, button } from "../lib/controls.js";
 import { freshId, h } from "../lib/dom.js";
 import { plural } from "../lib/format.js";
@@ -9,6 +10,7 @@ import { Graph } from "./graph.js";
 import { NewTaskForm } from "./new_form.js";
 import { Outline, everything } from "./outline.js";
 import { Progress } from "./progress.js";
+import { PlanUse } from "../models/use.js";
 import { SavedViews } from "../saved_views/saved_views.js";
 import { TreeGrid } from "./tree_grid.js";
 
@@ -54,6 +56,7 @@ export class Tasks {
     this.views = new SavedViews(desk, "tasks", { read: () => this.state(), apply: (state) => this.apply(state) });
     this.details = new TaskDetails(desk, { close: () => this.close(), jump: (id) => this.jump(id) }, signal);
     this.element = this.section();
+    this.drawPlan = drawnIn(this.planUse, signal);
   }
 
   section() {
@@ -72,6 +75,7 @@ export class Tasks {
       " cell, let a planner agent create tasks, or create one yourself.",
     );
     this.formBox = h("div", {});
+    this.planUse = h("div", {});
     this.newButton = button("New task…", "wb-button", () => this.openForm());
     this.tools = [this.modes.element, this.filters.search, this.views.element];
     const list = h("div", { class: "wb-split-list" }, this.grid.element, this.graph.element);
@@ -89,10 +93,17 @@ export class Tasks {
       this.progress.meter,
       this.filters.chips.element,
       this.filters.choiceBox,
+      this.planUse,
       this.empty,
       this.noMatch,
       this.main,
     );
+  }
+
+  /** The plan that is shown: the one that was chosen, or the only one. */
+  get plan() {
+    const plans = [...this.outline.facets.plan];
+    return this.filter.plan ?? (plans.length === 1 ? plans[0] : "");
   }
 
   /** The element that shows the tasks in this mode. */
@@ -130,6 +141,7 @@ export class Tasks {
     for (const tool of this.tools) tool.hidden = !hasTasks;
     this.modes.show(this.mode);
     this.views.update();
+    this.drawPlan(html`${this.plan && html`<${PlanUse} key=${this.plan} desk=${this.desk} plan=${this.plan} />`}`);
     return matching.length;
   }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from workbench.model import TaskState
@@ -14,7 +15,7 @@ COMMIT_LENGTH = 12
 REASON_LENGTH = 160
 NO_COMMAND = "has no command"
 
-Call = Callable[..., dict[str, Any]]
+Call = Callable[..., Mapping[str, Any]]
 """Runs an operation by its name, with named arguments, as the operator."""
 
 
@@ -28,6 +29,8 @@ class TaskAccount:
     state: StateCell
     worktree: str | None
     outcome: str
+    seconds: float | None
+    cost_usd: float | None
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,20 @@ class Account:
         """The tasks as rows of a table."""
         return [[task.id, task.title, task.state, task.worktree, task.outcome] for task in self.tasks]
 
+    @property
+    def cost_usd(self) -> float | None:
+        """What the tasks cost together, as far as it is known; None: nothing is known to have cost anything."""
+        known = [task.cost_usd for task in self.tasks if task.cost_usd is not None]
+        return sum(known) if known else None
+
     def as_data(self) -> dict[str, Any]:
         """The account for programs."""
         return {
             "done": self.done,
+            "tasks": {
+                task.id: {"state": str(task.state), "seconds": task.seconds, "cost_usd": task.cost_usd}
+                for task in self.tasks
+            },
             "failed": {task.id: task.outcome for task in self.tasks if task.status is TaskState.FAILED},
             "waiting": {task.id: task.outcome for task in self.tasks if task.id not in {*self.done, *self.failed}},
             "merged": dict(self.merged),
@@ -105,15 +118,16 @@ def account_of(call: Call, plan: str) -> Account:
     """The account of a plan as it is now."""
     tasks = call("list_tasks", plan=plan, limit=500)["tasks"]
     places = {task["worktree"] for task in tasks if task["worktree"]}
-    merged = {name: how for name, how in _merged(call).items() if name in places}
+    merged = {name: how for name, how in _merged(call).items() if name in places} if places else {}
     waiting = [
         approval
         for approval in call("list_approvals", status="pending", kind="integration")["approvals"]
         if approval["payload"]["worktree"] in places
     ]
+    costs = {one["name"]: one["cost_usd"] for one in call("list_costs", by="task", plan=plan, days=36_500)["costs"]}
     return Account(
         plan=plan,
-        tasks=[_task(call, task, merged) for task in tasks],
+        tasks=[_task(call, task, merged, costs) for task in tasks],
         merged=merged,
         waiting=[approval["id"] for approval in waiting],
         notes=[_waits(approval) for approval in waiting],
@@ -131,23 +145,40 @@ def _merged(call: Call) -> dict[str, str]:
     return found
 
 
-def _task(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> TaskAccount:
+def _task(
+    call: Call, task: Mapping[str, Any], merged: Mapping[str, str], costs: Mapping[str, float | None]
+) -> TaskAccount:
+    whole = call("get_task", task_id=task["id"])
     state = StateCell.of(task["status"], task["blocked"], task["evidence"])
     status = TaskState(task["status"])
-    return TaskAccount(task["id"], task["title"], status, state, task["worktree"], _outcome(call, task, merged))
+    ended = [one for one in whole["attempts"] if one["ended_at"]]
+    took = [_at(one["ended_at"]) - _at(one["claimed_at"]) for one in ended]
+    return TaskAccount(
+        id=task["id"],
+        title=task["title"],
+        status=status,
+        state=state,
+        worktree=task["worktree"],
+        outcome=_outcome(whole, merged),
+        seconds=round(sum(took), 1) if took else None,
+        cost_usd=costs.get(str(task["id"])),
+    )
 
 
-def _outcome(call: Call, task: Mapping[str, Any], merged: Mapping[str, str]) -> str:
+def _at(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
+
+
+def _outcome(task: Mapping[str, Any], merged: Mapping[str, str]) -> str:
     match task["status"]:
         case TaskState.COMPLETED:
             return merged.get(task["worktree"], "not merged" if task["worktree"] else "")
         case TaskState.FAILED:
             return _reason(task["error_message"] or "it gave no reason")
         case TaskState.PENDING:
-            whole = call("get_task", task_id=task["id"])
             if task["blocked"]:
-                return f"waits for {', '.join(map(str, whole['blocked_by']))}"
-            return "" if whole["run"] else f"{NO_COMMAND}, so an agent of the persona {task['persona_id']} has to do it"
+                return f"waits for {', '.join(map(str, task['blocked_by']))}"
+            return "" if task["run"] else f"{NO_COMMAND}, so an agent of the persona {task['persona_id']} has to do it"
     return ""
 
 

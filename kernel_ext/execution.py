@@ -1,0 +1,90 @@
+"""`await wb.carry_out("penguins")`: carries out a plan, with its progress in the cell, and ends with the account."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+from IPython.display import DisplayHandle
+
+from kernel_ext.decisions import WAKE_SECONDS, WaitInterrupted
+from kernel_ext.hosting.host import KernelHost
+from kernel_ext.panels import has_frontend
+from workbench.cli.execution import account_table
+from workbench.execution import staff as staffing
+from workbench.execution.account import account_of
+from workbench.execution.carry_out import carry_out, only_one
+from workbench.execution.execution import Execution, Integrate, Standing
+from workbench.present.inert import as_html
+from workbench.present.tables import Table
+
+
+async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str) -> Table:
+    """Carry out a plan in a thread, and show its progress meanwhile.
+
+    Raises:
+        WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
+    """
+    execution = Execution(host.call, plan, staffing.parse(staff) if staff else (), Integrate(integrate))
+    stop, latest = threading.Event(), _Latest()
+
+    def work() -> Standing:
+        with only_one(host.settings, plan):
+            return carry_out(execution, latest.note, is_over=stop.is_set)
+
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        while not working.done():
+            await asyncio.wait({working}, timeout=WAKE_SECONDS)
+            latest.show()
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait({working})
+        raise WaitInterrupted(
+            f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
+        ) from None
+    standing = working.result()
+    return account_table(await asyncio.to_thread(account_of, host.call, plan), standing)
+
+
+class _Latest:
+    """The latest standing, noted by one thread and shown by the cell's."""
+
+    def __init__(self) -> None:
+        self._standing: Standing | None = None
+        self._shown: Standing | None = None
+        self._handle: DisplayHandle | None = None
+
+    def note(self, standing: Standing) -> None:
+        self._standing = standing
+
+    def show(self) -> None:
+        """Show it in place of the one before, if there is a place."""
+        if self._standing is self._shown or not has_frontend():
+            return
+        self._shown = self._standing
+        bar = _Bar(self._standing)
+        if self._handle is None:
+            self._handle = DisplayHandle()
+            self._handle.display(bar)
+        else:
+            self._handle.update(bar)
+
+
+class _Bar:
+    """How far a plan is: a bar, and a line of words."""
+
+    def __init__(self, standing: Standing | None) -> None:
+        assert standing is not None
+        self._line = standing.line
+        self._done, self._total = standing.counts.get("completed", 0), sum(standing.counts.values())
+
+    def __repr__(self) -> str:
+        return self._line
+
+    def _repr_html_(self) -> str:
+        return f'<progress value="{self._done}" max="{max(self._total, 1)}"></progress> {as_html(self._line)}'
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -1,0 +1,66 @@
+"""Carries out a plan to its end, in the thread that calls it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from workbench.errors import Conflict
+from workbench.execution.execution import KINDS, Execution, Standing
+from workbench.state.settings import Settings
+from workbench.system import file_lock
+
+WAIT_SECONDS = 2.0
+"""How long it waits for an event before it looks again, and for its caller's `is_over`."""
+SPACING_SECONDS = 0.2
+
+
+@contextmanager
+def only_one(settings: Settings, plan: str) -> Iterator[None]:
+    """Keep others from carrying out the same plan meanwhile.
+
+    Raises:
+        Conflict: ``PLAN_UNDER_WAY``. Unavailable: ``PROJECT_UNWRITABLE``.
+    """
+    settings.executions.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file_lock.held(settings.executions / f"{plan}.lock", remove=True) as is_held:
+        if not is_held:
+            raise Conflict(
+                "PLAN_UNDER_WAY",
+                f"The plan {plan} is being carried out already. `workbench tasks --plan {plan}` shows how far it is.",
+            )
+        yield
+
+
+def carry_out(
+    execution: Execution,
+    show: Callable[[Standing], None],
+    *,
+    is_over: Callable[[], bool] = lambda: False,
+    goes_on: Callable[[Standing], bool] = lambda standing: False,
+) -> Standing:
+    """Carry out a plan until it is done, or nothing goes on; its agents are ended then. Returns the last standing.
+
+    Args:
+        show: called with each standing.
+        is_over: whether to stop although there is work.
+        goes_on: called when there is a verdict: whether to go on all the same, because something was decided.
+
+    Raises:
+        WorkbenchError: see `Execution.begin` and `Execution.step`.
+    """
+    after = execution.call("list_newest_events", limit=1)["events"]
+    last = after[-1]["id"] if after else 0
+    execution.begin()
+    try:
+        while True:
+            standing = execution.step()
+            show(standing)
+            if is_over() or (standing.verdict is not None and not goes_on(standing)):
+                return standing
+            time.sleep(SPACING_SECONDS)
+            page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
+            last = page["next_after"]
+    finally:
+        execution.end()

@@ -1,0 +1,40 @@
+"""Who works on a plan: so many agents of a persona, each with a profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.errors import BadInput
+
+SCRIPT = "script"
+"""The profile that runs the commands of tasks."""
+_ONE = re.compile(r"([A-Za-z0-9_-]+)(?:=(\d{1,3}))?(?::([A-Za-z0-9._-]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """At most `count` agents of a persona at a time, which work with a profile."""
+
+    persona: str
+    count: int = 1
+    profile: str = SCRIPT
+
+
+def parse(text: str) -> Sequence[Staff]:
+    """The staff that a text names, such as ``implementer=2:claude,reviewer=1``.
+
+    Raises:
+        BadInput: ``BAD_STAFF``.
+    """
+    found = [_ONE.fullmatch(part.strip()) for part in text.split(",") if part.strip()]
+    staff = [Staff(one[1].lower(), int(one[2] or 1), one[3] or SCRIPT) for one in found if one]
+    names = [one.persona for one in staff]
+    if not staff or len(staff) < len(found) or len({*names}) < len(names) or not all(one.count for one in staff):
+        raise BadInput(
+            "BAD_STAFF",
+            f"{text!r} names no staff. Write persona=number:profile, such as implementer=2:claude,reviewer=1, and each "
+            "persona once.",
+        )
+    return staff
