@@ -246,6 +246,7 @@ class Persona(Row):
     source: str
     updated_at: str
     workplace: dict[str, Any] | None
+    check: Any
 
     def save(self, text: str) -> None:
         """Save it with this text, front matter included. Its agents get the text from now on.

@@ -146,7 +146,7 @@ async def pass_on(root: str, token: str, provider: str) -> None:
 
 ROW = Row(
     "B31",
-    f"a streamed answer of a model through the gateway, {PER_SECOND} events a second: first byte; rate",
+    f"a streamed answer of a model through the gateway, {PER_SECOND} events a second",
     "the same from the scripted provider itself",
     {FIRST: over(5, "ms"), RATE: at_least(0.9)},
     run,

@@ -88,6 +88,7 @@ async def test_get_confinement_lists_the_enforced_and_missing_protections(workbe
         "abi": able.abi,
         "enforced": list(able.enforced),
         "missing": list(able.missing),
+        "namespaces": bool(able.namespaces),
         "unused": [],
     }
 

@@ -13,7 +13,7 @@ import pytest
 from tests.confinement.scene import Scene
 from tests.users import SYSTEM_PYTHON
 from workbench.confinement import abilities
-from workbench.confinement.box import Box
+from workbench.confinement.box import Box, Mount
 from workbench.confinement.refusals import HEADING, SHOWN, TellingLines, explanation
 
 pytestmark = pytest.mark.timeout(120)
@@ -30,6 +30,28 @@ def _home(scene: Scene) -> None:
     tool.chmod(0o755)
     for path in (scene.home, *scene.home.rglob("*")):
         path.chmod(0o755)
+
+
+def test_what_proc_tells_of_a_process_is_opened_as_a_whole(tmp_path: Path) -> None:
+    box = Box(write=(), read=(), scratch=tmp_path)
+    for path in ("/proc/self/statm", "/proc/4000000/statm"):  # of a process that is there, and of one that has ended
+        said = explanation([f"PermissionError: [Errno 13] Permission denied: '{path}'"], box, tmp_path)
+        assert "/proc cannot be read, by its rules for files: the setting confinement_read opens it" in said
+        assert not explanation([f"cat: {path}: Permission denied"], replace(box, read=(Path("/proc"),)), tmp_path)
+
+
+def test_data_that_a_shell_cannot_change_is_told_by_its_name_in_the_worktree(on_disk: Path) -> None:
+    worktree, project = on_disk / "worktree", on_disk / "project"
+    worktree.mkdir()
+    (project / "data").mkdir(parents=True)
+    (data := project / "data" / "runs.csv").touch()
+    mounts = (Mount(project / "data", project / "data"),)
+    own = {"worktree": worktree, "project": project, "mounts": mounts, "namespaces": frozenset({"mount"})}
+    box = Box(write=(worktree,), read=(), scratch=on_disk / "scratch", **own)
+    said = explanation(["/bin/sh: 1: cannot create data/runs.csv: Read-only file system"], box, worktree)
+    assert f"{data} cannot be written" in said
+    assert "once the workplace does not name it" in said
+    assert not explanation(["/bin/sh: 1: cannot create notes.txt: Read-only file system"], box, worktree)
 
 
 def test_an_untrusted_setting_is_named_as_untrusted(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ REFUSED = {
     "os.unlink('{home}/old')": "{home}/old cannot be written",
     "os.symlink('mine', '{home}/link')": "{home}/link cannot be written",
     "os.open('/dev/tty', os.O_RDONLY)": "The device /dev/tty is closed",
-    "socket.socket(socket.AF_UNIX)": "It cannot make UNIX sockets",
+    "socket.socket(socket.AF_UNIX)": "It cannot make UNIX sockets, "
+    "which multiprocessing needs for forkserver and Manager",
 }
 OF_ITS_OWN = {
     "open('{project}/.aiswarm/server.json')": "{project}/.aiswarm/server.json belongs to Workbench and cannot be used",

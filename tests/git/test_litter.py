@@ -10,6 +10,7 @@ from workbench.git import FileContent, Repository
 LITTER = (
     *("a/__pycache__/b.cpython-311.pyc", "old.pyc", ".pytest_cache/v/x", ".ruff_cache/x", "sub/.mypy_cache/x"),
     *(".ipynb_checkpoints/n-checkpoint.ipynb", "sub/.DS_Store", "node_modules/left-pad/index.js"),
+    *(".coverage", "sub/.coverage.host.7", ".hypothesis/x", "src/lab.egg-info/PKG-INFO"),
 )
 
 

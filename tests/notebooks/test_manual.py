@@ -24,6 +24,7 @@ OTHERS = {
     "08_sweeps": {"seeds": "3..4", "workers": 1},
     "09_operations": {"tasks": 1},
     "10_agents": {"islands": 2},
+    "11_your_repository": {"rows": 2},
 }
 """Other parameters than those that the stored outputs are from."""
 

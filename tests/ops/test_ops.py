@@ -82,7 +82,7 @@ def test_the_signature_is_the_schema_and_the_docstring_the_help() -> None:
             "name": {"type": "string", "minLength": 1, "maxLength": 9, "description": "What it is called."},
             "size": {"type": "integer", "minimum": 1, "maximum": LARGEST_INT, "default": 3},
             "tags": {"type": "array", "items": {"type": "string"}, "default": []},
-            "extra": {"default": None},
+            "extra": {},
         },
     }
     assert MAKE.output_schema["required"] == ["size", "names"]

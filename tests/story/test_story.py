@@ -82,7 +82,7 @@ LINE: dict[str, Any] = {
     "blocked": False,
     "overdue": False,
     **empty("due", "worktree", "plan", "name", "parent_task_id", "session_id", "assigned_agent_id", "not_before"),
-    **empty("error_message"),
+    **empty("error_message", "evidence"),
 }
 TASK: dict[str, Any] = LINE | {
     "description": "",
@@ -93,7 +93,17 @@ TASK: dict[str, Any] = LINE | {
     "lease_seconds": 120.0,
     "on_failure": "block",
     **{"dependencies": [], "blocked_by": [], "no_retry": [], "artifacts": [], "attempts": []},
-    **empty("run", "context_ref", "claimed_at", "started_at", "completed_at", "lease_expires_at", "reserved_for"),
+    **empty(
+        "run",
+        "check",
+        "done_when",
+        "context_ref",
+        "claimed_at",
+        "started_at",
+        "completed_at",
+        "lease_expires_at",
+        "reserved_for",
+    ),
     **empty("result_data"),
 }
 ATTEMPT: dict[str, Any] = {
@@ -101,7 +111,7 @@ ATTEMPT: dict[str, Any] = {
     **empty("definition_id", "definition_hash", "prompt_hash", "include"),
     **empty("started_at", "ended_at", "outcome", "error_class", "error_message"),
     **empty("worktree", "base_commit", "waits_for", "finishing", "kept", "problem"),
-    **empty("profile", "input_tokens", "output_tokens", "cost_usd"),
+    **empty("profile", "input_tokens", "output_tokens", "cost_usd", "check"),
 }
 CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it.", "warnings": []}
 REGISTERED = {
@@ -112,7 +122,7 @@ REGISTERED = {
     "message": "Registration successful. Waiting for human assignment of permanent agent_id.",
 }
 HELD = {"status": "claimed", "assigned_agent_id": "ada", "attempt": 1}
-DONE = {"status": "completed", "assigned_agent_id": "ada", "attempt": 1, "progress": 100}
+DONE = {"status": "completed", "assigned_agent_id": "ada", "attempt": 1, "progress": 100, "evidence": "said"}
 RESULT = {"penguins": 344, "names": ["Ánh", "\u2028"], "share": 0.5}
 
 TRANSCRIPT: dict[str, Outcome] = {

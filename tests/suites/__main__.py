@@ -3,7 +3,7 @@
 No test runs it: it downloads their source archives, which are pinned, and what their tests need, and takes minutes.
 Each becomes a repository with an environment of its own, `.venv`, where it is installed by `pip install -e`; then its
 suite runs there as in a terminal, and in the box of a worktree. What differs is run again in both places. The exit
-status is 1 if a test ends otherwise inside and is not among the suite's `sockets`, or if one of those ends as outside.
+status is 1 if a test ends otherwise inside and is not among the suite's `listed`, or if one of those ends as outside.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ REPORT = "report.xml"
 SECONDS = 1_800
 """How long a suite may take, and how long preparing it."""
 MISSING = "missing"
-AGAIN = 40
-"""As many tests that differ are run again by their names; of more, the whole suite is."""
 
 
 def run(command: Sequence[str | Path], cwd: Path, environment: Mapping[str, str] | None = None) -> str:
@@ -72,7 +70,8 @@ class Project:
         run(("git", *identity, "commit", "-q", "-m", f"{self.suite.name} {self.suite.version}"), self.root)
         run((sys.executable, "-m", "venv", ".venv"), self.root)
         install = (self.root / ".venv/bin/pip", "install", "--quiet", "--constraint", str(CONSTRAINTS))
-        run((*install, "-e", self.suite.installed, *self.suite.needs), self.root)
+        version = {**os.environ, "SETUPTOOLS_SCM_PRETEND_VERSION": self.suite.version}  # the repository has no tags
+        run((*install, "-e", self.suite.installed, *self.suite.needs), self.root, version)
         self.workbench("init", "--bare")
         self.workbench("worktrees", "create", WORKTREE)
 
@@ -142,12 +141,12 @@ def compare(suite: Suite, place: Path) -> bool:
     outside, inside = project.outside(), project.inside()
     differing = differences(outside, inside)
     print(f"{suite.name} {suite.version}\n  outside: {count(outside)}\n  inside:  {count(inside)}")
-    unlisted = {name: pair for name, pair in differing.items() if not is_listed(name, suite.sockets)}
+    unlisted = {name: pair for name, pair in differing.items() if not is_listed(name, suite.listed)}
     if unlisted:  # a test that fails now and then differs by chance
         again = differences(project.outside(), project.inside())
         unlisted = {name: pair for name, pair in unlisted.items() if name in again}
-    needless = [name for name in suite.sockets if not any(fnmatch.fnmatchcase(test, name) for test in differing)]
-    print(f"  {len(differing) - len(unlisted)} need a socket in the file system, or failed by chance")
+    needless = [name for name in suite.listed if not any(fnmatch.fnmatchcase(test, name) for test in differing)]
+    print(f"  {len(differing) - len(unlisted)} others are listed, or failed by chance")
     for name, (before, within) in unlisted.items():
         print(f"  DIFFERS {name}: {before} outside, {within} inside")
     for name in needless:

@@ -129,6 +129,10 @@ def main(what: str) -> None:
         call(everything()[:200].replace("\n", ""), x=everything())
         found, seen = found_keys()
         result(keys=found, seen=seen, core=resource.getrlimit(resource.RLIMIT_CORE), secrets=len(secrets()))
+    if what == "tell":  # shortly: Codex waits for ten seconds only
+        show()
+        found, seen = found_keys()
+        result(keys=found, seen=seen, core=resource.getrlimit(resource.RLIMIT_CORE))
     if what == "fail":
         raise ValueError(everything())
     if what == "crash":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.test_streams import CLAUDE, CODEX, INIT, RESULT, retry
+from tests.drivers.days import CLAUDE, CODEX, INIT, RESULT, retry
 from tests.worker.runner import Runner
 from workbench.drivers.stream import ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind

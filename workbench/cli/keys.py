@@ -44,7 +44,7 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     """
     from workbench.definition_files import model_keys
     from workbench.definition_files.secret_sources import resolve
-    from workbench.rules.definitions.secrets.references import parse
+    from workbench.rules.definitions.secrets.references import SecretSource, parse
     from workbench.rules.hosts import is_exposed
     from workbench.rules.models.upstream import ProviderKey, base_in, is_key
     from workbench.system.loop_thread import run_alone
@@ -79,6 +79,8 @@ def add(client: OperatorClient, provider: str, reference: str | None, base_url: 
     kept = (
         model_keys.keep_reference(about, reference, base_url) if reference else model_keys.keep(about, value, base_url)
     )
+    if place is not None and place.source is SecretSource.ENV:
+        said = f"{said} The server takes it from its own environment: start it where {place.place} is set."
     said = " ".join(filter(None, (said, model_keys.exposed(kept.reference, client.settings.project))))
     shown = {"provider": provider, "reference": kept.reference, "detail": said}
     if not untried and trial.state != "accepted":

@@ -510,10 +510,9 @@ def _is_below(path: Path, places: Iterable[Path]) -> bool:
 def _behind_links(mounts: Iterable[Mount], worktree: Path, project: Path | None) -> Iterator[Mount]:
     """The mounts, each where its link leads if the worktree has the same link in its place as the project."""
     for mount in mounts:
-        within = project is not None and mount.at.is_relative_to(project)
-        own = worktree / mount.at.relative_to(project) if project and within else mount.at
-        is_same = mount.at.is_symlink() and own.is_symlink() and mount.at.readlink() == own.readlink()
-        yield replace(mount, at=mount.source) if within and is_same else mount
+        own = worktree / mount.at.relative_to(project) if project and mount.at.is_relative_to(project) else None
+        is_same = own and own.is_symlink() and mount.at.is_symlink() and own.readlink() == mount.at.readlink()
+        yield replace(mount, at=mount.source) if is_same else mount
 
 
 def box_for_worktree(

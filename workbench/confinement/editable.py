@@ -118,6 +118,22 @@ def installs(box: Box, project: Path, search_path: str) -> Iterator[Editable]:
             yield entry
 
 
+def unreadable(environment: Path, readable: Iterable[Path]) -> list[Editable]:
+    """The editable installs of an environment whose directories are not at or below `readable`, nor in itself. Blocks.
+
+    Importing them fails in a box, as if they were not installed.
+    """
+    places = [environment.resolve(), *(place.resolve() for place in readable)]
+    found: dict[Path, Editable] = {}
+    for packages in (path for pattern in _PACKAGES for path in environment.glob(pattern)):
+        for entry in find_installs(packages):
+            directory = entry.directory.resolve()
+            around = (directory, *directory.parents)
+            if directory.is_dir() and directory not in found and not any(place in around for place in places):
+                found[directory] = entry
+    return list(found.values())
+
+
 def _require_own(entry: Editable, box: Box, project: Path, worktree: Path, environment: Mapping[str, str]) -> None:
     around = (name.partition(".")[0] for name in entry.modules)
     names = list(dict.fromkeys((*around, *entry.modules) or _module_names(entry.directory)))[:_MOST_NAMES]

@@ -50,9 +50,11 @@ _MISSING = re.compile(r"(?:^|[\s:'])(?P<name>[\w.+-]+)['’]?: (?:(?:command )?n
 _SPEAKER = re.compile(r"^\S+: (?:(?:line )?\d+: |(?=\S.*: ))")
 """The beginning of a message: the program, and a shell's line of its script, neither of which was refused."""
 _SUBJECT = re.compile(
-    r"(?:^|[\s:])(/[^:'\"‘’]*?): (?:permission denied|operation not permitted|read-only file ?system)", re.I
+    r"(?:^|[\s:])(/[^:'\"‘’]*?|[^\s:'\"‘’/][^\s:'\"‘’]*): "
+    r"(?:permission denied|operation not permitted|read-only file ?system)",
+    re.I,
 )
-"""A path that stands before the refusal, with its blanks."""
+"""A path that stands before the refusal; an absolute one, with its blanks."""
 _PLACE_IN_CODE = re.compile(r"""File "[^"]*", line \d+|\S+\.\w+:\d+(?::\d+)?(?=[:)\s]|$)""")
 """Where a program was when it failed, which is no path that it was refused."""
 _UNIX = re.compile(r"\bAF_UNIX\b|\bgetattr\(socket, family\)|\b(?:listen|connect) (?:EACCES|EPERM)\b[^/]*\s[\w.-]*/")
@@ -217,6 +219,7 @@ def _opened(what: str, wall: Wall, setting: str, remedy: str = "{} opens it") ->
 
 SHARED_MEMORY = Path("/dev/shm")
 PROCESSES = Path("/proc")
+_OF_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)/")
 UNIX_SOCKETS = Refusal(
     "It cannot make UNIX sockets, which multiprocessing needs for forkserver and Manager",
     Wall.SYSTEM_CALLS,
@@ -294,6 +297,8 @@ def of_path(path: Path, box: Box, *, writes: bool | None = None) -> Refusal | No
         mode = real.stat().st_mode if real.exists() else None
     except (OSError, RuntimeError, ValueError):
         return None
+    if _OF_PROCESS.match(f"{path}/") and not writes:  # one that has ended is not there, and no rule can name one
+        return None if box.may_read(PROCESSES) else of_path(PROCESSES, box, writes=False)
     is_program = mode is not None and stat.S_ISREG(mode) and mode & 0o111 and box.may_read(real)
     if real == Path("/") or real in box.devices or box.may_write(real):
         return None

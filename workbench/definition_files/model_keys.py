@@ -138,7 +138,7 @@ def forget(provider: UpstreamProvider) -> KeptKey:
     """
     kept = load()
     if provider.id not in kept:
-        raise NotFound("KEY_NOT_FOUND", f"No key of {provider.name} is kept. `workbench keys` lists what is used.")
+        raise NotFound("KEY_NOT_FOUND", f"No key of {provider.name} is kept. `workbench keys list` shows what is used.")
     forgotten = kept.pop(provider.id)
     _store(kept)
     _drop(provider, forgotten)

@@ -83,7 +83,7 @@ class Account:
         parts += [f"{len(self.failed)} failed"] if self.failed else []
         others = len(self.tasks) - len(self.done) - len(self.failed)
         parts += [f"{others} not done"] if others else []
-        parts += [f"merged: {', '.join(self.merged)}"] if self.merged else ["nothing merged"]
+        parts += [f"merged: {', '.join(self.merged)}"] if self.merged else []
         parts += [f"not merged: {', '.join(self.unmerged)}"] if self.unmerged else []
         return f"Plan {self.plan}: {'; '.join(parts)}."
 
@@ -118,7 +118,7 @@ def account_of(call: Call, plan: str) -> Account:
     """The account of a plan as it is now."""
     tasks = call("list_tasks", plan=plan, limit=500)["tasks"]
     places = {task["worktree"] for task in tasks if task["worktree"]}
-    merged = {name: how for name, how in _merged(call).items() if name in places}
+    merged = {name: how for name, how in _merged(call).items() if name in places} if places else {}
     waiting = [
         approval
         for approval in call("list_approvals", status="pending", kind="integration")["approvals"]

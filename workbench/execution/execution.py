@@ -177,8 +177,9 @@ class Execution:
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]}
-        for name in dict.fromkeys(task["worktree"] for task in tasks if task["worktree"]):
+        names = dict.fromkeys(task["worktree"] for task in tasks if task["worktree"])
+        there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]} if names else set()
+        for name in names:
             if name not in there:
                 closed = self.call("list_closed_worktrees", worktree_name=name, limit=1)["worktrees"]
                 branch = closed[0]["branch_name"] if closed and closed[0]["branch_kept"] else None

@@ -36,7 +36,7 @@ _OWN = {
 }
 _LITTER = (
     *("__pycache__/", "*.pyc", ".pytest_cache/", ".ruff_cache/", ".mypy_cache/", ".ipynb_checkpoints/"),
-    *(".DS_Store", "node_modules/"),
+    *(".DS_Store", "node_modules/", ".coverage", ".coverage.*", ".hypothesis/", "*.egg-info/"),
 )
 """Patterns of files that programs leave behind and nobody commits on purpose."""
 _MAX_DEPTH = 5

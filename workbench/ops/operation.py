@@ -30,11 +30,17 @@ FIRST = 5
 
 class _PlainSchema(GenerateJsonSchema):
     """JSON Schema without the titles that pydantic derives from names (agents pay for every byte), with the
-    description of a value that may be null where the value itself is described, and without `oneOf`, which some
-    clients do not know."""
+    description of a value that may be null where the value itself is described, without defaults that are null, and
+    without `oneOf`, which some clients do not know."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        json_schema = super().default_schema(schema)
+        if "default" in json_schema and json_schema["default"] is None:
+            del json_schema["default"]
+        return json_schema
 
     def nullable_schema(self, schema: Any) -> dict[str, Any]:
         json_schema = super().nullable_schema(schema)

@@ -17,7 +17,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admit, Served
-from tests.drivers.test_streams import RESULT, failed, retry
+from tests.drivers.days import RESULT, failed, retry
 from tests.services.processes.running import over, serving, spawn
 from tests.worker.working import working
 from workbench.cli.approvals import approval_page, failure_text, waiting_table

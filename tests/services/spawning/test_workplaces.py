@@ -216,6 +216,19 @@ async def test_a_change_of_the_environment_while_it_is_used_is_said(settings: Se
         assert "has changed since this agent was started" in lines[-1]
 
 
+async def test_an_editable_install_of_another_project_is_told_until_it_can_be_read(
+    settings: Settings, project: Path, on_disk: Path
+) -> None:
+    (packages,) = project.glob(".venv/lib/python3*/site-packages")
+    (packages / "other.pth").write_text(f"{on_disk}\n{project}\n")
+    async with in_lab(settings, environment=".venv") as served:
+        place = await served.workbench.call("get_workplace", worktree="lab")
+        assert [str(on_disk) in problem for problem in place["problems"]] == [True]
+        assert str(on_disk) in " ".join((await spawn(served, assigned_worktree="lab"))["unused"])
+        opened = await spawn(served, assigned_worktree="lab", workplace={"read": [str(on_disk)]})
+        assert str(on_disk) not in " ".join(opened["unused"])
+
+
 async def test_what_this_machine_cannot_give_is_refused_before_an_agent_is_made(
     settings: Settings, project: Path
 ) -> None:

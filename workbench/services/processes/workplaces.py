@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.confinement import Mount, environments, gpus
+from workbench.confinement.editable import unreadable
 from workbench.definition_files.secret_sources import resolve
 from workbench.errors import NotFound, Unavailable
 from workbench.rules.definitions.secrets.references import parse as parse_reference
@@ -72,6 +73,24 @@ def open_places(settings: Settings, workplace: Workplace, gpu: gpus.Gpu | None =
         programs=(environment.programs,) if environment else (),
         variables=variables,
     )
+
+
+def told_installs(settings: Settings, workplace: Workplace) -> list[str]:
+    """A sentence about each editable install of another project in the environment that the box does not read. Blocks.
+
+    Raises:
+        WorkbenchError: see `open_places`.
+    """
+    if not (environment := environment_of(settings, workplace)):
+        return []
+    read = [expanded(path) for path in settings.confinement_read.split(":") if path]
+    opened = open_places(settings, replace(workplace, environment=""))
+    readable = (settings.project, *read, *opened.read, *(mount.source for mount in opened.mounts))
+    return [
+        f"The environment has an editable install from {entry.directory}, which commands cannot read, so importing it "
+        "fails: the key read of the workplace opens it."
+        for entry in unreadable(environment.directory, readable)
+    ]
 
 
 def environment_of(settings: Settings, workplace: Workplace) -> environments.ProgramEnvironment | None:

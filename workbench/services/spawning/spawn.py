@@ -21,6 +21,7 @@ from workbench.services.definitions import changes
 from workbench.services.processes import processes, termination
 from workbench.services.processes.processes import ResourceLimits
 from workbench.services.processes.sandbox import Confinement, confinement_of, unused_paths
+from workbench.services.processes.workplaces import told_installs
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import newcomer, provider_keys
 from workbench.services.spawning import workplace as places
@@ -129,7 +130,8 @@ async def _spawn(ctx: Ctx, who: Newcomer, request: SpawnRequest, environment: En
         await asyncio.to_thread(processes.remove_environment, ctx.settings, agent_uid)
         raise
     agent = await ctx.read(lambda tx: require_agent(tx, agent_id))
-    spawned = await _describe(ctx, agent, status, pid, [*who.workplace.warnings, *who.unused], question)
+    installs = await asyncio.to_thread(told_installs, ctx.settings, who.workplace)
+    spawned = await _describe(ctx, agent, status, pid, [*who.workplace.warnings, *installs, *who.unused], question)
     return spawned.model_copy(update={"opens": who.workplace.opened})
 
 

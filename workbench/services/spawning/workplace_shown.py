@@ -19,6 +19,7 @@ from workbench.services.agents.rows import require_agent
 from workbench.services.definitions import changes
 from workbench.services.processes.processes import require_spawn
 from workbench.services.processes.sandbox import has_own_files
+from workbench.services.processes.workplaces import told_installs
 from workbench.services.spawning.definition import snapshot_of
 from workbench.services.spawning.request import SQL, SpawnRequest
 from workbench.services.spawning.workplace import WorkplaceLevels, check_usable, levels_of, resolve
@@ -42,8 +43,8 @@ class WorkplaceInfo(Wire):
     """What commands find and reach.
 
     `problems` are the reasons why an agent could not be started with it now, the keys that are not used because they
-    are not trusted, and files of Git LFS whose contents the worktree lacks. `mounts`: the worktree stands at the
-    project's path.
+    are not trusted, and what is not there: files of Git LFS, and editable installs of other projects. `mounts`: the
+    worktree stands at the project's path.
     """
 
     keys: list[WorkplaceKey]
@@ -116,9 +117,9 @@ def _withheld(project: Path) -> list[str]:
 def _problems(ctx: Ctx, workplace: Workplace) -> list[str]:
     try:
         check_usable(ctx.settings, workplace)
+        return told_installs(ctx.settings, workplace)
     except WorkbenchError as error:
         return [str(error)]
-    return []
 
 
 def _of_key(workplace: Workplace, key: str) -> WorkplaceKey:

@@ -20,7 +20,6 @@ from workbench.services.tasks.task import (
     Check,
     ContextRef,
     Description,
-    Done,
     Place,
     Retries,
     Run,
@@ -52,7 +51,6 @@ async def edit_task(
     description: Description | None = None,
     run: Run = None,
     check: Check = None,
-    done_when: Done = None,
     persona_id: Annotated[str | None, Field(description="The persona that it is for.")] = None,
     target_worktree: Place = None,
     max_retries: Retries = None,
@@ -72,7 +70,6 @@ async def edit_task(
         "description": description,
         "run": run,
         "check": check,
-        "done_when": done_when,
         "persona_id": persona_id,
         "target_worktree": target_worktree,
         "max_retries": max_retries,
@@ -110,7 +107,7 @@ def _require_editable(row: Row) -> None:
 
 
 def _apply(tx: Tx, row: Row, changes: dict[str, Any]) -> None:
-    kept = ("title", "description", "done_when", "max_retries", "context_ref", "on_failure", "due")
+    kept = ("title", "description", "max_retries", "context_ref", "on_failure", "due")
     values = {name: row[name] for name in kept}
     values |= {"persona_id": row["persona_id"], "target_worktree": row["worktree"] or None, **changes}
     if "persona_id" in changes:

@@ -53,7 +53,7 @@ Check = Annotated[
     CheckTerm,
     Field(description="Command that must pass on what was made; or {run, repeats, seconds, files, hide}."),
 ]
-Done = Annotated[DoneWhen | None, Field(description="What makes it done; null: its check, else its word.")]
+Done = Annotated[DoneWhen | None, Field(description="What makes it done.")]
 
 
 class NewTask(Wire):
