@@ -104,7 +104,9 @@ def test_generated_pairs_of_changes_lose_nothing_and_seldom_conflict_without_nee
     apart = in_vain = 0
     for _ in range(PAIRS):
         base = [
-            cell(f"c{i}", *(f"x{i} = {draw.randrange(10**6)}" for _ in range(draw.randint(1, 5))), output="a", kind=kind)
+            cell(
+                f"c{i}", *(f"x{i} = {draw.randrange(10**6)}" for _ in range(draw.randint(1, 5))), output="a", kind=kind
+            )
             for i, kind in enumerate(draw.choices(["code", "markdown"], [3, 1], k=draw.randint(4, 10)))
         ]
         ours, theirs = Side(draw, "ours", base), Side(draw, "theirs", base)
@@ -113,7 +115,7 @@ def test_generated_pairs_of_changes_lose_nothing_and_seldom_conflict_without_nee
         apart += is_apart
         try:
             merged = notebook_merge.merge(*(notebook(cells, minor) for cells in (base, ours.cells, theirs.cells)))
-        except Unmergeable as e:
+        except Unmergeable:
             in_vain += is_apart
             continue
         nbformat.validate(json.loads(merged))
@@ -213,7 +215,9 @@ OLD = json.dumps({"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheet
     ("base", "ours", "theirs"),
     [
         pytest.param(OLD, OLD + b"\n\n", OLD.replace(b"3", b"2"), id="format 3"),
-        pytest.param(notebook(TWICE), changed(1, "one = 1", cells=TWICE), changed(4, "four", cells=TWICE), id="an id twice"),
+        pytest.param(
+            notebook(TWICE), changed(1, "one = 1", cells=TWICE), changed(4, "four", cells=TWICE), id="an id twice"
+        ),
         pytest.param(notebook(BASE, 4), changed(1, "one = 1", minor=4), changed(3, "three"), id="ids on one side"),
         pytest.param(b"{\n", b"{\n1\n", b"{\n2\n", id="no JSON"),
         pytest.param(notebook(BASE), b"[" * 200_000, changed(1, "one = 1"), id="nested too deeply"),
@@ -228,7 +232,9 @@ def test_what_is_no_valid_notebook_is_merged_as_text(
     files = [tmp_path / name for name in ("base", "ours", "theirs")]
     for file, text in zip(files, (base, ours, theirs), strict=True):
         file.write_bytes(text)
-    expected = subprocess.run(["git", "merge-file", "-p", "--quiet", *map(str, (files[1], files[0], files[2]))], capture_output=True)
+    expected = subprocess.run(
+        ["git", "merge-file", "-p", "--quiet", *map(str, (files[1], files[0], files[2]))], capture_output=True
+    )
     assert notebook_merge.main(*map(str, files), "7") == (expected.returncode != 0)
     if expected.returncode >= 0 and expected.stdout:
         assert re.sub(rb"(?m)^([<>]{7}) .*", rb"\1", files[1].read_bytes()) == re.sub(

@@ -1,7 +1,7 @@
 """Merges notebooks cell by cell. Git runs this file as its merge driver for them; see `notebooks`.
 
-It reads untrusted JSON and runs nothing of it, in a process with limits of time and memory. What it cannot merge without
-losing something is merged as text, as git would. It imports nothing of Workbench, so that it starts quickly.
+It reads untrusted JSON and runs nothing of it, in a process with limits of time and memory. What it cannot merge
+without losing something is merged as text, as git would. It imports nothing of Workbench, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _check_by_id(base: list[Json], ours: list[Json], theirs: list[Json], merged:
     if len(by_id) < len(ids):
         raise Unmergeable("A cell was moved twice.")
     for name in set().union(by_id, *sides):
-        _check_cell(*(side.get(name) for side in sides), by_id.get(name))
+        _check_cell([side.get(name) for side in sides], by_id.get(name))
 
 
 def _has_order(base: list[str], ours: list[str], theirs: list[str], merged: list[str]) -> bool:
@@ -186,7 +186,8 @@ def _common(order: Sequence[str], other: Sequence[str]) -> list[str]:
     return [name for name in order if name in known]
 
 
-def _check_cell(base: Json | None, ours: Json | None, theirs: Json | None, merged: Json | None) -> None:
+def _check_cell(versions: Sequence[Json | None], merged: Json | None) -> None:
+    base, ours, theirs = versions
     if ours == theirs or theirs == base:
         expected = ours
     elif ours == base:
@@ -194,7 +195,9 @@ def _check_cell(base: Json | None, ours: Json | None, theirs: Json | None, merge
     elif base is None or ours is None or theirs is None:
         raise Unmergeable("One side changed a cell that the other removed or made.")
     else:
-        if merged is None or not all(_has_changes(base["source"], side["source"], merged["source"]) for side in (ours, theirs)):
+        if merged is None or not all(
+            _has_changes(base["source"], side["source"], merged["source"]) for side in (ours, theirs)
+        ):
             raise Unmergeable("A change of a cell was lost.")
         return
     if merged != expected:
@@ -324,7 +327,7 @@ def _merge_text(base: str, ours: str, theirs: str, marker_size: str) -> int:
     if code := subprocess.run(command, check=False).returncode:
         return 1 if code > 0 else code
     if all(map(_is_json, before)) and not _is_json(Path(ours).read_bytes()):
-        _write_conflict(Path(ours), *before, int(marker_size))
+        _write_conflict(Path(ours), before, int(marker_size))
         return 1
     return 0
 
@@ -337,9 +340,9 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _write_conflict(file: Path, ours: bytes, theirs: bytes, size: int) -> None:
+def _write_conflict(file: Path, versions: Sequence[bytes], size: int) -> None:
     """Write both versions as a whole between conflict markers."""
-    lines = ((b"<", b" ours", ours), (b"=", b"", theirs))
+    lines = zip((b"<", b"="), (b" ours", b""), versions, strict=True)
     parts = [mark * size + label + b"\n" + text.removesuffix(b"\n") + b"\n" for mark, label, text in lines]
     file.write_bytes(b"".join(parts) + b">" * size + b" theirs\n")
 

@@ -6,7 +6,6 @@ Without nbdime, git merges them as text.
 from __future__ import annotations
 
 import importlib.util
-import os
 import shlex
 import sys
 import tempfile
@@ -35,7 +34,11 @@ def driver(rules: Path = RULES) -> tuple[str, ...]:
         return ()
     program = shlex.join([sys.executable, "-I", str(_PROGRAM)]).replace("%", "%%")
     command = f"{program} %O %A %B %L"
-    return f"{_DRIVER}.name=Workbench's merge of notebooks", f"{_DRIVER}.driver={command}", f"core.attributesFile={rules}"
+    return (
+        f"{_DRIVER}.name=Workbench's merge of notebooks",
+        f"{_DRIVER}.driver={command}",
+        f"core.attributesFile={rules}",
+    )
 
 
 @cache
