@@ -426,6 +426,25 @@ def test_tasks_and_approvals_are_also_found_by_name(serving: Kernel) -> None:
     assert serving.fail("wb.runs.compare(9998, 9999)")["evalue"].endswith("no run 9998. wb.runs lists them.")
 
 
+def test_a_task_has_its_cost_which_may_be_unknown_and_its_transcript(serving: Kernel) -> None:
+    serving.run(ASKED)
+    assert serving.run("wb.task(weigh).cost.usd, wb.task(weigh).cost.unpriced") == "(0.125, 1)"
+    assert "$0.12 + unknown" in serving.run("wb.agents['asker'].cost")
+    assert serving.run('wb.spending("model").frame().set_index("name").cost_usd.isna().to_dict()') == (
+        "{'gpt-5': False, 'of-no-price': True}"
+    )
+    assert serving.run("wb.spending('plan', plan='none')") == "No request to a model was made."
+    serving.run("said = wb.task(weigh).transcript()")
+    shown = serving.run("said").splitlines()
+    assert shown[0] == "11 earlier messages are left out: .frame() has all."
+    assert shown[-1] == '[assistant] look({"at": "<b>"})'
+    assert serving.run("len(said), said.frame().tool.iloc[-1]") == "(111, 'look')"
+    html = serving.run("print(said._repr_html_())")
+    assert "<details><summary><b>look</b>" in html
+    assert "&lt;b&gt;" in html
+    assert serving.run("len(wb.task(weigh).transcript(containing='question 7'))") == "11"
+
+
 MERGED = """
 import subprocess
 from pathlib import Path
@@ -474,22 +493,3 @@ def test_approving_a_merge_says_what_came_of_it(kernel: Kernel, tmp_path: Path) 
     assert kernel.run('wb.worktrees["fix"].integrate().approve()').startswith("fix is integrated.\nTasks: ")
     kernel.run("%workbench stop")
     assert (tmp_path / "model.py").read_text() == "x = 2\n"
-
-
-def test_a_task_has_its_cost_which_may_be_unknown_and_its_transcript(serving: Kernel) -> None:
-    serving.run(ASKED)
-    assert serving.run("wb.task(weigh).cost.usd, wb.task(weigh).cost.unpriced") == "(0.125, 1)"
-    assert "$0.12 + unknown" in serving.run("wb.agents['asker'].cost")
-    assert serving.run('wb.spending("model").frame().set_index("name").cost_usd.isna().to_dict()') == (
-        "{'gpt-5': False, 'of-no-price': True}"
-    )
-    assert serving.run("wb.spending('plan', plan='none')") == "No request to a model was made."
-    serving.run("said = wb.task(weigh).transcript()")
-    shown = serving.run("said").splitlines()
-    assert shown[0] == "11 earlier messages are left out: .frame() has all."
-    assert shown[-1] == '[assistant] look({"at": "<b>"})'
-    assert serving.run("len(said), said.frame().tool.iloc[-1]") == "(111, 'look')"
-    html = serving.run("print(said._repr_html_())")
-    assert "<details><summary><b>look</b>" in html
-    assert "&lt;b&gt;" in html
-    assert serving.run("len(wb.task(weigh).transcript(containing='question 7'))") == "11"

@@ -20,7 +20,7 @@ from tests.unkillable import unkillable
 from workbench.app import Workbench
 from workbench.confinement import abilities
 from workbench.errors import BadInput, Conflict
-from workbench.services.integration import gates
+from workbench.services.worktrees import trials
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
 from workbench.trust.withheld import trust, withheld
@@ -220,7 +220,7 @@ async def test_integrate_worktree_returns_while_the_gates_run(
     settings: Settings, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The output of a gate is stored while it runs; only its states are announced."""
-    monkeypatch.setattr(gates, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(trials, "REPORT_SECONDS", 0.0)
     gate = f"for line in 1 2 3 4; do echo $line; sleep 0.2; done; {UNTIL_GO}"
     async with open_with_request(settings, gate, served=True) as (workbench, question):
         assert states(await approval(workbench, question)) in (["waiting"], ["running"])
