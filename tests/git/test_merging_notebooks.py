@@ -18,6 +18,7 @@ from tests.git.parts import ANNA, add, commit, git, inside
 from workbench.git import Repository, notebook_merge
 from workbench.git.notebook_merge import Unmergeable
 from workbench.git.resolution import Resolution
+from workbench.rules import notebook_diff
 
 pytest.importorskip("nbdime")
 
@@ -286,3 +287,38 @@ def test_a_rule_of_the_person_takes_precedence(root: Path, repo: Repository, tmp
     (tmp_path / ".config" / "git").mkdir(parents=True)
     (tmp_path / ".config" / "git" / "attributes").write_text("*.ipynb -merge\n")
     assert repo.preview_merge(left, right).conflicts == ("a.ipynb",)
+
+
+def test_a_notebook_is_compared_cell_by_cell_with_the_lines_of_the_file(root: Path, repo: Repository) -> None:
+    cells = deepcopy(BASE)
+    cells[1]["source"][1:] = ["more\n", "print(x1)\n"]
+    cells[3]["outputs"] = [{"output_type": "display_data", "metadata": {}, "data": {"image/png": "aaaa"}}]
+    cells[4:] = [cell("new", "new = 1")]
+    _, right = stage(root, notebook(BASE), notebook(BASE[:1]), notebook(cells))
+    (diff,) = repo.diff("main", right, max_bytes=10_000)
+    assert diff.patch is not None
+    kept, removed, added = ("print(x1)\\n", "x4 = 4\\n", "new = 1\\n")
+    old, new = notebook(BASE).decode().splitlines(), git(root, "show", "theirs:a.ipynb").splitlines()
+    before, after = (1 + next(n for n, line in enumerate(text) if kept in line) for text in (old, new))
+    gone, come = (1 + next(n for n, line in enumerate(t) if o in line) for t, o in ((old, removed), (new, added)))
+    assert diff.patch.splitlines()[1:6] == [
+        f"@@ -{before - 1},2 +{after - 2},3 @@ cell 2, code",
+        " x1 = 1",
+        "+more",
+        " print(x1)",
+        next(line for line in diff.patch.splitlines() if line.endswith("@@ cell 4, code: outputs (image/png) changed")),
+    ]
+    assert f"@@ -{gone},2 +" in diff.patch
+    assert diff.patch.endswith(f"+{come},1 @@ cell 5, code: added\n+new = 1\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "{}", "[" * 100_000, '{"nbformat": 4', '{"nbformat": 3, "cells": []}'),
+        *('{"nbformat": 4, "cells": [1]}', '{"nbformat": 4, "cells": [{"source": ["a"], "id": [1]}]}'),
+        '{"nbformat": 4, "cells": [{"source": ["a"], "id": "c0", "cell_type": "code", "outputs": [{"data": 4}]}]}',
+    ],
+)
+def test_what_is_no_notebook_is_not_compared_cell_by_cell(text: str) -> None:
+    assert notebook_diff.as_patch(notebook(BASE).decode(), text) is None

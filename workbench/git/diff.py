@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from workbench.git.run import Bound, GitResult, displayed
+from workbench.rules import notebook_diff
 
 _HOW = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-color", "--submodule=short")
 _TEXT = ("-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--no-relative")
 _LIST = 64 << 20
+_NOTEBOOK = 16 << 20
+"""How large notebooks are compared cell by cell."""
 
 
 class AskDiff(Protocol):
@@ -25,6 +28,7 @@ class FileDiff:
 
     `status` is added, modified, deleted, renamed (from `old_path`) or type changed. `added` and `removed` count lines;
     None for a binary file. `patch` is a unified diff; None if the file is binary or the patch too long (`truncated`).
+    That of a notebook has the lines of its cells' sources, numbered as in the file; see `notebook_diff`.
     """
 
     path: str
@@ -46,7 +50,25 @@ def between(ask: AskDiff, old: str, new: str, max_bytes: int, path: str | None =
         return []
     output = ask("diff-tree", *_HOW, *_TEXT, *ends, bound=Bound(max(max_bytes, 0)))
     whole = output.out if output.cut else output.expect((0,)).out
-    return list(_add_patches(files, _split_patches(whole), output.cut))
+    patched = _add_patches(files, _split_patches(whole), output.cut)
+    return [_by_cells(ask, old, new, file, max_bytes) if _is_notebook(file) else file for file in patched]
+
+
+def _is_notebook(file: FileDiff) -> bool:
+    return file.path.endswith(".ipynb") and file.status in ("M", "R") and not file.binary
+
+
+def _by_cells(ask: AskDiff, old: str, new: str, file: FileDiff, max_bytes: int) -> FileDiff:
+    """The differences of a notebook cell by cell, if it is a valid one and they are not too long."""
+    names = (f"{old}:{file.old_path or file.path}", f"{new}:{file.path}")
+    results = [ask("cat-file", "blob", name, bound=Bound(_NOTEBOOK)) for name in names]
+    if any(result.cut or result.code for result in results):
+        return file
+    patch = notebook_diff.as_patch(*(result.out.decode("utf-8", "replace") for result in results))
+    if not patch or len(patch) > max_bytes:
+        return file
+    head = f"diff --git a/{file.old_path or file.path} b/{file.path}".replace("\n", "\\n") + "\n"
+    return replace(file, patch=head + patch, truncated=False)
 
 
 def _parse_files(fields: list[bytes]) -> Iterator[FileDiff]:
