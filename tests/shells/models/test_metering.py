@@ -136,7 +136,8 @@ async def test_the_sums_are_those_of_the_provider_in_every_form(
             is_stream = number % 2 == 0
             model.script = scripted(counts(number), stream=is_stream)
             method = ("streamGenerateContent?alt=sse" if is_stream else "generateContent") if api == "gemini" else ""
-            await client.post(path + method, json={"model": "m", "stream": is_stream})
+            answer = await client.post(path + method, json={"model": "m", "stream": is_stream})
+            assert answer.status_code == 200, answer.text
     written = [expected["w5"], expected["w1h"]] if api in ("anthropic", "responses") else [None, None]
     thought = None if api == "anthropic" else 9 * requests
     booked = sums(served, COLUMNS + ", is_cut, is_estimated")
