@@ -84,6 +84,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "views",
         "events",
         "history",
+        "notifications",
         "export",
         "import",
         "performance",
