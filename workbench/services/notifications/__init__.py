@@ -1,4 +1,4 @@
-"""What the person is told while she does something else: one digest of what happened, by panel, command and webhook."""
+"""What the person is told while she does something else: one digest of what happened, by her command and webhook."""
 
 from workbench.services.notifications import delivery, digests
 
