@@ -60,6 +60,7 @@ WORDS = {
     "approvals": "approv|reject",
     "access": "persona|whoami|agent_tool|allowlist|allow_|untrusted",
     "holds": "hold",
+    "notifications": "notification",
     "messages": "message|^tell$|^ask_person$|^comment_on_task$",
     "spaces": "project|session|team",
     "agents": "regist|ping|admission|^connection_|(get|list|update|assign|restore)_.*agent|token",

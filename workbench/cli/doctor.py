@@ -46,6 +46,7 @@ def _checks(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
     yield _trust(client)
     yield _server(client)
     yield _disk(client)
+    yield from _notifications(client)
     is_there = find_spec("jupyterlab") is not None
     yield _optional(is_there, "JupyterLab", "installed", "not installed: the panels need it (`pip install jupyterlab`)")
     yield _chat()
@@ -160,6 +161,24 @@ def _server(client: OperatorClient) -> tuple[str, str, str]:
     if info is None:
         return "-", "server", "not running; start it with `%workbench start` in a notebook or `workbench serve`"
     return "ok", "server", f"{info.url}, process {info.pid}"
+
+
+def _notifications(client: OperatorClient) -> Iterator[tuple[str, str, str]]:
+    """Whether the newest message got to the person's own command and webhook, if she has one."""
+    if not (client.settings.notify_command or client.settings.notify_webhook):
+        return
+    try:
+        if not state_directory.has_store(client.settings):
+            return
+        newest = client.call("list_notifications", limit=1)["notifications"]
+    except WorkbenchError as error:
+        yield "warning", "notifications", error.message
+        return
+    for told in newest:
+        says = f"message {told['id']} of {told['at']}: {told['error_code']}: {told['error']}"
+        yield (
+            ("warning", "notifications", says) if told["error"] else ("ok", "notifications", "delivered or on its way")
+        )
 
 
 def _disk(client: OperatorClient) -> tuple[str, str, str]:

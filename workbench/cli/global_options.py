@@ -85,6 +85,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "views",
         "events",
         "history",
+        "notifications",
         "export",
         "import",
         "performance",

@@ -35,6 +35,7 @@ from pydantic_settings import (
 
 from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
+from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
 from workbench.state.root import find_project, require_own
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
@@ -50,11 +51,11 @@ def shipped(*parts: str) -> Path:
     return inside if inside.exists() else PACKAGE.parent.joinpath(*parts)
 
 
-HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "spawn_outside_worktrees"})
+HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "spawn_outside_worktrees"})
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings):
+class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:

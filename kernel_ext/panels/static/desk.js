@@ -595,13 +595,13 @@ ts":"wait"}`:"Waiting";return m`<div class="wb-banner" role="status">
     </span>
     <${mt} label="Go on now" working="Going on…" name="Go on now with ${e}" ...${{act:c,onDone:h}} />
     <${C} element=${l.errorBox} />
-  </div>`}var es={active:"Active",idle:"Idle",held:"Waits",inactive:"Inactive",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"Rejected"},
-_c=new Set(["revoked","rejected"]),gp={agent:"",approval:"approval ",task:"task "};function Dt(n,t){let{registration_status:e,expires_at:s}=n;return e==="pendin\
-g"||_c.has(e)?e:s&&Date.parse(s)<=t?"expired":n.presence??"inactive"}function Be(n){return n!=="pending"&&!_c.has(n)}function xc(n){let[t,e=""]=n.split(".");return`${gp[t]??
-`${t} `}${e.replaceAll("_"," ")}`}function Sc({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var yp=12;function Hr(n,t){let e=s=>typeof s=="\
-string"?s:JSON.stringify(s);return X(Array.isArray(n)?n.map(e).join(", "):n,t)}function In(n){let t=Object.entries(n??{}).slice(0,yp);if(!t.length)return null;let e=([
-s,i])=>a("li",{},a("span",{class:"wb-muted wb-term"},X(s,60)),a("code",{class:"wb-wrap"},Hr(i)));return I("Capabilities it reports",a("ul",{class:"wb-list"},...t.
-map(e)))}var $p=Object.keys(es);function Ec(n,t){let e=i=>Dt(i,t),s=i=>Wt(n,i.session_id);return[{key:"agent",label:"Agent",value:({agent_id:i})=>i,cell:vp},{key:"state",
+  </div>`}var es={active:"Active",silent:"Silent",idle:"Idle",held:"Waits",inactive:"Inactive",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"\
+Rejected"},_c=new Set(["revoked","rejected"]),gp={agent:"",approval:"approval ",task:"task "};function Dt(n,t){let{registration_status:e,expires_at:s}=n;return e===
+"pending"||_c.has(e)?e:s&&Date.parse(s)<=t?"expired":n.presence??"inactive"}function Be(n){return n!=="pending"&&!_c.has(n)}function xc(n){let[t,e=""]=n.split("\
+.");return`${gp[t]??`${t} `}${e.replaceAll("_"," ")}`}function Sc({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var yp=12;function Hr(n,t){
+let e=s=>typeof s=="string"?s:JSON.stringify(s);return X(Array.isArray(n)?n.map(e).join(", "):n,t)}function In(n){let t=Object.entries(n??{}).slice(0,yp);if(!t.
+length)return null;let e=([s,i])=>a("li",{},a("span",{class:"wb-muted wb-term"},X(s,60)),a("code",{class:"wb-wrap"},Hr(i)));return I("Capabilities it reports",a(
+"ul",{class:"wb-list"},...t.map(e)))}var $p=Object.keys(es);function Ec(n,t){let e=i=>Dt(i,t),s=i=>Wt(n,i.session_id);return[{key:"agent",label:"Agent",value:({agent_id:i})=>i,cell:vp},{key:"state",
 label:"State",value:i=>$p.indexOf(e(i)),cell:i=>kp(e(i),i),title:({held_for:i})=>i},{key:"persona",label:"Persona",value:_p},{key:"permission",label:"Permission",
 value:({tool:i})=>i,cell:xp},{key:"session",label:"Session",wide:!0,optional:s,value:s,cell:i=>Sp(i,n),title:s},{key:"connections",optional:({connections:i})=>i,
 label:"Connections",value:({connections:i})=>i,cell:({connections:i})=>i||"–"},{key:"last-active",label:"Last active",value:({last_heartbeat:i})=>i&&-Date.parse(

@@ -24,19 +24,20 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-Presence = Literal["active", "idle", "held", "waiting", "inactive", "terminated"]
+Presence = Literal["active", "silent", "idle", "held", "waiting", "inactive", "terminated"]
 
 
 class AgentInfo(Wire):
     """An agent, as others see it.
 
     `status` reflects connections only (spec 1), `presence` also heartbeats and the process: an active agent holds a
-    task, an idle one could take one, a held one may not, a waiting one is connected and not admitted yet, an
-    inactive one has left, is silent or not admitted, and a terminated one's process has ended. Who holds a lease is
-    active also while it sends nothing. `definition` is the name of its definition, and `definition_hash` the
-    version that it was last started with. `self_tools`: what it may do with it; `definitions`: whether a planner
-    may manage all of them. `tools`: what of the catalogue of tools it may call. `held_for`: why it claims nothing
-    until `held_until`, or, if that is null, until a person answers.
+    task, a silent one too, and has given no sign of life for `stall_seconds`, an idle one could take one, a held one
+    may not, a waiting one is connected and not admitted yet, an inactive one has left, is silent without a task or not
+    admitted, and a terminated one's process has ended. Who holds a lease is active also while it sends nothing.
+    `definition` is the name of its definition, and `definition_hash` the version that it was last started with.
+    `self_tools`: what it may do with it; `definitions`: whether a planner may manage all of them. `tools`: what of the
+    catalogue of tools it may call. `held_for`: why it claims nothing until `held_until`, or, if that is null, until a
+    person answers.
     """
 
     agent_id: str
@@ -168,7 +169,7 @@ async def get_active_agents(
         return [agent_of(ctx, row) for row in rows]
 
     agents = await ctx.read(question)
-    return AgentList(agents=[agent for agent in agents if agent.presence in ("active", "idle", "held")])
+    return AgentList(agents=[agent for agent in agents if agent.presence in ("active", "silent", "idle", "held")])
 
 
 @op(allow=Level.READ, reads=True, tool=False, command="agent", rest=RestRoute("GET", "/agents/{agent_id}"))
@@ -246,5 +247,5 @@ def _presence(row: Row, now: int, silent: int) -> Presence:
     if not is_present or row["registration_status"] not in access.MAY_ACT:
         return "inactive"
     if row["holding"]:
-        return "active"
+        return "silent" if row["silent_since"] else "active"
     return "held" if _hold(row, now)["held_for"] else "idle"

@@ -2,6 +2,9 @@
 (CAST(:everything AS {{big}}) = 1 OR a.id = :me OR a.parent_agent_id = :me
        OR a.team_id = :my_team OR a.session_id = :my_session)
 
+-- part: seen
+SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since FROM agents_seen a
+
 -- part: wanted
 (CAST(:status AS TEXT) IS NULL OR a.registration_status = :status)
   AND (CAST(:session AS TEXT) IS NULL OR a.session_id = :session)
@@ -13,7 +16,7 @@
   AND {{visible}}
 
 -- name: list
-SELECT * FROM agents_seen a
+{{seen}}
 WHERE {{wanted}}
   AND (a.registered_at, a.id) > (CAST(:after_at AS {{big}}), CAST(:after_id AS TEXT))
 ORDER BY a.registered_at, a.id LIMIT :limit;
@@ -23,11 +26,11 @@ SELECT COUNT(*) AS n FROM agents a
 WHERE {{wanted}};
 
 -- name: visible
-SELECT * FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
+{{seen}} WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL
   AND {{visible}};
 
 -- name: there
-SELECT * FROM agents_seen a
+{{seen}}
 WHERE a.registration_status IN ('assigned', 'active', 'inactive') AND a.deleted_at IS NULL
   AND (CAST(:persona AS TEXT) IS NULL OR a.persona_id = :persona)
   AND {{visible}}

@@ -1,8 +1,10 @@
 -- name: by_id
-SELECT * FROM agents_seen WHERE id = :id;
+SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since
+FROM agents_seen a WHERE a.id = :id;
 
 -- name: by_agent_id
-SELECT * FROM agents_seen WHERE assigned_agent_id = :agent_id AND deleted_at IS NULL;
+SELECT a.*, (SELECT s.since FROM silent_agents s WHERE s.agent_id = a.id) AS silent_since
+FROM agents_seen a WHERE a.assigned_agent_id = :agent_id AND a.deleted_at IS NULL;
 
 -- name: in_session
 SELECT session_id FROM agents WHERE id = :id;

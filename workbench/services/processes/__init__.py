@@ -1,5 +1,14 @@
 """Agents' processes: launch profiles, confinement, environments, resource usage and termination (spec 3)."""
 
-from workbench.services.processes import departures, processes, profiles, reattach, samples, sandbox, termination
+from workbench.services.processes import (
+    departures,
+    processes,
+    profiles,
+    reattach,
+    samples,
+    sandbox,
+    silence,
+    termination,
+)
 
-__all__ = ["departures", "processes", "profiles", "reattach", "samples", "sandbox", "termination"]
+__all__ = ["departures", "processes", "profiles", "reattach", "samples", "sandbox", "silence", "termination"]

@@ -11,6 +11,7 @@ LEFT JOIN definitions d ON d.id = a.definition_id
 WHERE s.agent_id = :agent;
 
 -- name: managed
-SELECT a.* FROM agents_seen a JOIN spawns s ON s.agent_id = a.id
+SELECT a.*, (SELECT q.since FROM silent_agents q WHERE q.agent_id = a.id) AS silent_since
+FROM agents_seen a JOIN spawns s ON s.agent_id = a.id
 WHERE a.deleted_at IS NULL AND (CAST(:parent AS TEXT) IS NULL OR a.parent_agent_id = :parent)
 ORDER BY a.registered_at, a.id;

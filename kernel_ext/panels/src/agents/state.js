@@ -7,6 +7,7 @@ import { oneLine } from "../lib/format.js";
 /** Labels by state, in the order in which a person looks for them. */
 export const AGENT_STATES = {
   active: "Active",
+  silent: "Silent",
   idle: "Idle",
   held: "Waits",
   inactive: "Inactive",
