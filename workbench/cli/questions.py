@@ -29,7 +29,8 @@ ACTIONS = {"decline": "You decline.", "cancel": "You do not choose: the server i
 def answer(client: OperatorClient, request: str, fields: tuple[str, ...], action: str | None) -> Shown:
     """Answer a question of an agent with a text, or of an MCP server, whose call waits, with FIELD=VALUE for each field.
 
-    In a terminal you are asked for what is missing."""
+    In a terminal you are asked for what is missing.
+    """
     choices: dict[str, Any]
     if request.isdecimal():
         approval = client.call("get_approval", approval_id=int(request))

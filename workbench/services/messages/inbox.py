@@ -231,7 +231,8 @@ def masked(ctx: Ctx, text: str, limit: int) -> str:
     if (size := len(text.encode())) > limit:
         hint = "Put it into a file, and tell where that is."
         raise BadInput("TOO_LARGE", f"The text has {size:,} bytes; at most {limit:,} are sent. {hint}")
-    return ctx.secrets.masked(text)
+    without: str = ctx.secrets.masked(text)
+    return without
 
 
 def require_pace(tx: Reader, settings: Settings, caller: Caller) -> None:
