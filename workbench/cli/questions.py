@@ -27,7 +27,7 @@ ACTIONS = {"decline": "You decline.", "cancel": "You do not choose: the server i
 @click.option("--cancel", "action", flag_value="cancel", help=ACTIONS["cancel"])
 @pass_client
 def answer(client: OperatorClient, request: str, fields: tuple[str, ...], action: str | None) -> Shown:
-    """Answer a question of an agent with a text, or of an MCP server, whose call waits, with FIELD=VALUE for each field.
+    """Answer a question of an agent with a text, or of an MCP server, whose call waits, with FIELD=VALUE for each.
 
     In a terminal you are asked for what is missing.
     """

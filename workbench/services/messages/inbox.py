@@ -58,7 +58,7 @@ class MessagePage(Wire):
     """Messages, the newest first."""
 
     SHOWN: ClassVar = Columns(
-        "messages", "id kind from=sender to=agent_id task=task_id text state at=sent_at", "There are no messages."
+        "messages", "id kind sender=from agent_id=to task_id=task text state sent_at=at", "There are no messages."
     )
 
     messages: list[Message]
