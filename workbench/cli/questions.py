@@ -27,8 +27,10 @@ ACTIONS = {"decline": "You decline.", "cancel": "You do not choose: the server i
 @click.option("--cancel", "action", flag_value="cancel", help=ACTIONS["cancel"])
 @pass_client
 def answer(client: OperatorClient, request: str, fields: tuple[str, ...], action: str | None) -> Shown:
-    """Answer a question of an agent, with a text; or of an MCP server, whose call waits: FIELD=VALUE for each field. In a
-    terminal you are asked for what is missing."""
+    """Answer a question of an agent with a text, or of an MCP server, whose call waits, with FIELD=VALUE for each.
+
+    In a terminal you are asked for what is missing.
+    """
     choices: dict[str, Any]
     if request.isdecimal():
         approval = client.call("get_approval", approval_id=int(request))

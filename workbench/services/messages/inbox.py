@@ -58,7 +58,7 @@ class MessagePage(Wire):
     """Messages, the newest first."""
 
     SHOWN: ClassVar = Columns(
-        "messages", "id kind from=sender to=agent_id task=task_id text state at=sent_at", "There are no messages."
+        "messages", "id kind sender=from agent_id=to task_id=task text state sent_at=at", "There are no messages."
     )
 
     messages: list[Message]
@@ -231,7 +231,8 @@ def masked(ctx: Ctx, text: str, limit: int) -> str:
     if (size := len(text.encode())) > limit:
         hint = "Put it into a file, and tell where that is."
         raise BadInput("TOO_LARGE", f"The text has {size:,} bytes; at most {limit:,} are sent. {hint}")
-    return ctx.secrets.masked(text)
+    without: str = ctx.secrets.masked(text)
+    return without
 
 
 def require_pace(tx: Reader, settings: Settings, caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""Questions of agents to the person, in the inbox. An agent goes on meanwhile, or waits under a lease that does not end.
+"""Questions of agents to the person, in the inbox. An agent goes on meanwhile, or waits; its lease does not end.
 
 The answer is a message to the agent that asked.
 """

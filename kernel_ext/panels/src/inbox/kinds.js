@@ -63,7 +63,16 @@ const unknown = {
   done: () => "Approved.",
 };
 
-const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall, question, agent_question: agentQuestion, failure };
+const KINDS = {
+  registration,
+  integration,
+  trust,
+  tool_call: toolCall,
+  peer_call: peerCall,
+  question,
+  agent_question: agentQuestion,
+  failure,
+};
 
 /** @param {any} approval @returns {Kind} */
 export function kindOf(approval) {
