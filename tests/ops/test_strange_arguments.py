@@ -40,6 +40,7 @@ GOOD: dict[str, Any] = {
     **dict.fromkeys(("program", "runner"), "claude"),
     "scope": "profile:claude",
     "title": "Title",
+    "question": "Which?",
     "persona_id": "implementer",
     "name": "name",
     "conversation_id": "0",

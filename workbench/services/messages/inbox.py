@@ -77,10 +77,10 @@ class Inbox(Wire):
 )
 async def tell(
     ctx: Ctx,
-    agent_id: Annotated[str, Field(description="Who is told; see list_agents.")],
+    agent_id: Annotated[str, Field(description="See list_agents.")],
     text: Body,
 ) -> Message:
-    """Tell an agent something: agents those of their session, planners also those that they spawned."""
+    """Tell an agent of your session, or one that you spawned."""
     words = _bounded(ctx, text)
 
     def change(tx: Tx) -> Message:
@@ -131,10 +131,10 @@ async def list_messages(
 @op(allow=Level.WORKER)
 async def read_messages(
     ctx: Ctx,
-    acted: Annotated[list[Int64], Field(max_length=1_000, description="Ids of those that you have acted on.")] = [],
-    wait_seconds: Annotated[float, Field(ge=0, description="Wait this long for a new one.")] = 0,
+    acted: Annotated[list[Int64], Field(max_length=1_000, description="Those you acted on.")] = [],
+    wait_seconds: Annotated[float, Field(ge=0, description="Wait for a new one.")] = 0,
 ) -> Inbox:
-    """Read the messages and answers to you that you have not acted on."""
+    """Read messages to you, until you acted on them."""
     me = _own(ctx.caller)
 
     def change(tx: Tx) -> Inbox:

@@ -29,22 +29,21 @@ KIND = "agent_question"
 ANSWER = "answer"
 """The one field of the answer's form."""
 LONGEST_ANSWER = 20_000
-
-Option = Annotated[str, Field(min_length=1, max_length=200)]
+LONGEST_OPTION = 1_000
 
 
 @op(allow=Level.WORKER)
 async def ask_person(
     ctx: Ctx,
-    question: Annotated[str, Field(min_length=1, description="What only a person can decide.")],
-    options: Annotated[list[Option], Field(max_length=20, description="Answers to choose from; empty: any.")] = [],
+    question: Annotated[str, Field(min_length=1, description="The question.")],
+    options: Annotated[list[str], Field(max_length=20, description="Possible answers.")] = [],
 ) -> Message:
-    """Ask the person. Work on meanwhile: the answer comes as a message; read_messages waits for it."""
+    """Ask a person. The answer is a message to you."""
     if ctx.caller.agent is None:
         raise BadInput("AGENT_ONLY", "Only an agent can ask the person. Call this with an agent's token.")
     me, most = ctx.caller.agent, ctx.settings.max_agent_questions
     text = inert(inbox.masked(ctx, question, ctx.settings.max_message_bytes))
-    choices = list(dict.fromkeys(inert_line(ctx.secrets.masked(option)) for option in options))
+    choices = list(dict.fromkeys(inert_line(inbox.masked(ctx, option, LONGEST_OPTION)) for option in options))
 
     def change(tx: Tx) -> Message:
         count = tx.one(SQL.count_open, agent=me)

@@ -26,7 +26,7 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 
-OwnId = Annotated[str | None, Field(description="Optional: your own id; any other is refused.")]
+OwnId = Annotated[str | None, Field(description="Your own id; no other.")]
 
 
 class ClaimedTask(Wire):

@@ -18,7 +18,7 @@ from workbench.services.tasks.rows import task_lines
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
 
-WaitSeconds = Annotated[float, Field(ge=0, description="Wait this long for a task to become claimable.")]
+WaitSeconds = Annotated[float, Field(ge=0, description="Wait this long for a task or a message.")]
 
 
 class Beat(Wire):
@@ -59,7 +59,7 @@ async def heartbeat_and_get_tasks(
     wait_seconds: WaitSeconds = 0,
     limit: Annotated[int, Field(ge=1, le=50, description="At most this many claimable tasks.")] = 10,
 ) -> Work:
-    """Renew all your leases; list the tasks you hold and could claim, best first, and new messages to you."""
+    """Renew your leases; list tasks you hold, those you could claim, and new messages."""
     me = require_self(ctx.caller, agent_id, persona_id)
     hears = not ctx.caller.supervised or ctx.caller.attempt is not None  # not a supervisor, whose command does
 
