@@ -285,7 +285,7 @@ async def list_approvals(
     ] = "pending",
     kind: Annotated[
         str | None,
-        Field(description="Only registration, integration, trust, tool_call, peer_call, question or failure."),
+        Field(description="Only registration, integration, trust, tool_call, peer_call, question, failure or budget."),
     ] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
@@ -303,7 +303,7 @@ async def list_decided_approvals(
     search: Search = None,
     kind: Annotated[
         str | None,
-        Field(description="Only registration, integration, trust, tool_call, peer_call, question or failure."),
+        Field(description="Only registration, integration, trust, tool_call, peer_call, question, failure or budget."),
     ] = None,
     decision: Annotated[Verdict | None, Field(description="Only those decided like this.")] = None,
     limit: Limit = 50,

@@ -71,6 +71,7 @@ async def heartbeat_and_get_tasks(
         lambda work: bool(work.available or work.holding),
         "task.*",
         "hold.ended",
+        "budget.set",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
     )
 

@@ -22,6 +22,7 @@ const KINDS = {
   peer_call: "Calls of other nodes",
   question: "Questions of servers",
   failure: "Repeated failures",
+  budget: "Budgets",
 };
 
 export class Decided {

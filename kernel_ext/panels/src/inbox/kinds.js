@@ -1,6 +1,7 @@
 /** The kinds of approvals: how each looks on its card, and what happens when it is approved. */
 
 import { integration } from "../integration/approval.js";
+import { budget } from "./budget.js";
 import { failure } from "./failure.js";
 import { question } from "./question.js";
 import { peerCall, toolCall } from "./tool_call.js";
@@ -63,7 +64,7 @@ const unknown = {
   done: () => "Approved.",
 };
 
-const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall, question, failure };
+const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall, question, failure, budget };
 
 /** @param {any} approval @returns {Kind} */
 export function kindOf(approval) {
