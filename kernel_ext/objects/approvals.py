@@ -10,6 +10,7 @@ from kernel_ext.decisions import wait_for_decisions
 from kernel_ext.objects.kinds import NotebookSession, ObjectKind
 from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.approvals import (
+    AGENT_QUESTION,
     NONE_WAITS,
     QUESTION,
     approval_page,
@@ -81,13 +82,14 @@ class Approval(Row):
         outcome = decision["outcome"]
         return Note("\n".join([f"{outcome_text(outcome)}.", *outcome.get("decides", ())]), decision)
 
-    def answer(self, content: Mapping[str, Any] = MappingProxyType({}), /, **fields: Any) -> Note:
-        """Answer the question of a server: `approval.answer(name="Ada")`; `reject()` declines, `dismiss()` cancels.
+    def answer(self, content: str | Mapping[str, Any] = MappingProxyType({}), /, **fields: Any) -> Note:
+        """Answer the question of an agent: `approval.answer("Use CSV")`; or of a server: `approval.answer(name="Ada")`;
+        `reject()` declines, `dismiss()` cancels that of a server.
 
         Raises:
             BadInput: ``INVALID_ARGUMENTS``. Conflict: ``CALL_ENDED``, ``ALREADY_DECIDED``.
         """
-        return self.approve(content={**content, **fields})
+        return self.approve(content={**({"answer": content} if isinstance(content, str) else content), **fields})
 
     def dismiss(self) -> Note:
         """Do not answer the question of a server; it is told that nobody has."""
@@ -129,7 +131,7 @@ class Approval(Row):
     def _render(self) -> TablePage:
         name = f"wb.approvals[{self.id}]"
         how = f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.'
-        if self.kind == QUESTION:
+        if self.kind in (QUESTION, AGENT_QUESTION):
             how = f"`{name}.answer(field=value)` answers it, `{name}.reject()` declines, `{name}.dismiss()` cancels."
         return approval_page(self._values, how)
 

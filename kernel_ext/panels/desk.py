@@ -317,4 +317,4 @@ def _request(approval: Mapping[str, Any]) -> str:
         return f"called by {caller} with {shortened(as_json(payload['arguments']), SHOWN_ARGUMENTS)}"
     if approval["kind"] == "failure":
         return failure_text(payload)
-    return question_text(payload) if approval["kind"] == "question" else ""
+    return question_text(payload) if approval["kind"] in ("question", "agent_question") else ""

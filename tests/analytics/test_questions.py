@@ -90,6 +90,8 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
     ],
     "How fast are tools, by source and server?": [("mcp", "hub", 1, 2.0, 7.0)],
     "How many tokens, and what did they cost?": [("test:script", 1, 50, 2, None)],
+    "What did each plan's requests to models cost?": [(None, 1, None, 1, 50, 0, 2)],
+    "Which tools did the models ask for, and in which attempts?": [],
     # From 5: build until 60, check until 230, review until 300; note from 345 to 360.
     "Which of two plans went better?": [
         ("alpha", 3, 3, 2, 225.0, (10.0 + 10 + 4 + 7 + 30) + (55 + 10 + 10 + 10 + 30) + (225 + 20 + 30 + 5)),
@@ -107,7 +109,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory, first_commit: Path) -> Any:
 
 def test_each_question_of_the_manual_has_the_answer_of_the_history(ask: Any) -> None:
     assert list(QUESTIONS) == list(ANSWERS)
-    assert len(QUESTIONS) == 13
+    assert len(QUESTIONS) == 15
     for question, query in QUESTIONS.items():
         assert (question, ask(query).fetchall()) == (question, ANSWERS[question])
 

@@ -94,3 +94,16 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert run("run", "talk", "--until", "25:00").status == 2
     with only_one(migrated, "talk"):
         assert code(run("run", "talk", "--staff", "reviewer=1:claude")) == "PLAN_UNDER_WAY"
+
+
+def test_from_a_fresh_repository_to_a_merge_each_step_is_named_by_the_one_before(run: Type, repository: Path) -> None:
+    assert "`workbench run plan.yaml`" in run("init").out
+    (file := repository / "plan.yaml").write_text(
+        file.read_text()
+        + "  - {name: write, title: Write, persona: implementer, worktree: lab, run: echo 1 > it.txt}\n"
+    )
+    ran = run("run", str(file))
+    assert (ran.status, "3 of 3 tasks done; not merged: lab" in ran.out) == (0, True)
+    [line] = [line for line in ran.out.splitlines() if line.startswith("`workbench approve")]
+    assert run("approve", line.split("`")[1].split()[-1]).status == 0
+    assert (repository / "it.txt").read_text() == "1\n"

@@ -41,7 +41,7 @@ def test_init_names_the_written_files_and_the_next_step(run: Type, repository: P
     printed = run("init").out
     assert printed.startswith(f"{repository} is a project. Its state is in {repository / '.aiswarm'}.\n")
     assert [line.split()[:2] for line in printed.splitlines()[2:-1]] == [["written", file] for file in FILES]
-    assert "`papermill workbench.ipynb out.ipynb`" in printed.splitlines()[-1]
+    assert "`workbench run plan.yaml`" in printed.splitlines()[-1]
     nbformat.validate(nbformat.read(repository / "workbench.ipynb", as_version=4))
     assert [task.name for task in parse((repository / "plan.yaml").read_text()).tasks] == ["measure", "check"]
 

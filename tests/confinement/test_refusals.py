@@ -40,14 +40,14 @@ def test_what_proc_tells_of_a_process_is_opened_as_a_whole(tmp_path: Path) -> No
         assert not explanation([f"cat: {path}: Permission denied"], replace(box, read=(Path("/proc"),)), tmp_path)
 
 
-def test_data_that_a_shell_cannot_change_is_told_by_its_name_in_the_worktree(tmp_path: Path) -> None:
-    worktree, project = tmp_path / "worktree", tmp_path / "project"
+def test_data_that_a_shell_cannot_change_is_told_by_its_name_in_the_worktree(on_disk: Path) -> None:
+    worktree, project = on_disk / "worktree", on_disk / "project"
     worktree.mkdir()
     (project / "data").mkdir(parents=True)
     (data := project / "data" / "runs.csv").touch()
     mounts = (Mount(project / "data", project / "data"),)
     own = {"worktree": worktree, "project": project, "mounts": mounts, "namespaces": frozenset({"mount"})}
-    box = Box(write=(worktree,), read=(), scratch=tmp_path / "scratch", **own)
+    box = Box(write=(worktree,), read=(), scratch=on_disk / "scratch", **own)
     said = explanation(["/bin/sh: 1: cannot create data/runs.csv: Read-only file system"], box, worktree)
     assert f"{data} cannot be written" in said
     assert "once the workplace does not name it" in said

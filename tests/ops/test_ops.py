@@ -186,6 +186,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "conversations": (Level.OPERATOR, Level.OPERATOR),
     "definitions": (None, Level.OPERATOR),
     "holds": (Level.PLANNER, Level.OPERATOR),
+    "messages": (Level.OPERATOR, Level.WORKER),
     "insight": (Level.READ, Level.WORKER),
     "integration": (None, Level.PLANNER),
     "models": (Level.OPERATOR, Level.OPERATOR),

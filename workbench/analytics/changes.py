@@ -23,6 +23,7 @@ Keys = Mapping[str, frozenset[str]]
 """Keys of rows, by the noun of their mirror, or by one of `KINDS`."""
 Rows = Sequence[tuple[Any, ...]]
 NAMED: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Iterable[Any]]]] = {
+    "agent": ("message", lambda data: data.get("messages", ())),
     "plan": ("task", lambda data: data.get("tasks", {}).values()),
     "conversation": ("turn", lambda data: [data[name] for name in ("turn_id", "replaces") if name in data]),
 }

@@ -142,6 +142,19 @@ MIRRORS = (
         "task_id",
     ),
     Mirror(
+        "raw_messages",
+        {
+            "id": "BIGINT",
+            **dict.fromkeys(("kind", "sender", "recipient"), "VARCHAR"),
+            **dict.fromkeys(("task_id", "attempt"), "BIGINT"),
+            "body": "VARCHAR",
+            **dict.fromkeys(("approval_id", "sent_us", "seen_us", "acted_us"), "BIGINT"),
+        },
+        SQL.messages,
+        "message",
+        "id",
+    ),
+    Mirror(
         "raw_dependencies",
         {"task_id": "BIGINT", "depends_on": "BIGINT"},
         SQL.dependencies,

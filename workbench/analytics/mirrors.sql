@@ -26,6 +26,14 @@ FROM attempt_checks
 WHERE CAST(:keys AS TEXT) IS NULL OR task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
 ORDER BY task_id, attempt;
 
+-- name: messages
+SELECT m.id, m.kind, m.sender, a.assigned_agent_id AS recipient, m.task_id, m.attempt, m.body, m.approval_id,
+    m.sent_at AS sent_us, m.seen_at AS seen_us, m.acted_at AS acted_us
+FROM messages m
+LEFT JOIN agents a ON a.id = m.agent_id
+WHERE CAST(:keys AS TEXT) IS NULL OR m.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
+ORDER BY m.id;
+
 -- name: dependencies
 SELECT task_id, depends_on FROM task_dependencies
 WHERE CAST(:keys AS TEXT) IS NULL OR task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)

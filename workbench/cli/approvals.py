@@ -27,11 +27,13 @@ TRUST = "trust"
 """The kind of approvals about what definitions need; `workbench approvals` shows it, so `--all` does not approve it."""
 QUESTION = "question"
 """The kind of questions of servers, each of which is answered alone: `answer`."""
+AGENT_QUESTION = "agent_question"
+"""The kind of questions of agents, which are answered in the same way."""
 FAILURE = "failure"
 """The kind of questions about agents that are held because what they work with fails: go on, or stop them."""
 BUDGET = "budget"
 """The kind of questions about budgets that are used up: raise them, go on once more, or stop."""
-KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, FAILURE, BUDGET)
+KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, AGENT_QUESTION, FAILURE, BUDGET)
 _LASTING = {
     "once": "",
     "conversation": " in this conversation from now on",
@@ -100,6 +102,8 @@ def _subject(approval: Mapping[str, Any]) -> str:
         return f"the definition {payload['definition']}"
     if approval["kind"] in (TOOL_CALL, PEER_CALL, QUESTION):
         return f"the tool {payload['tool']}"
+    if approval["kind"] == AGENT_QUESTION:
+        return inert_line(payload["message"])
     if approval["kind"] in (FAILURE, BUDGET):
         return str(payload["what"])
     return f"{payload['worktree']} into {payload['target']}"
@@ -111,7 +115,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
     "--all",
     "everything",
     is_flag=True,
-    help="All pending approvals, but for the kinds trust and budget, and questions of servers.",
+    help="All pending approvals, but for the kinds trust and budget, and questions.",
 )
 @click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
@@ -220,7 +224,7 @@ def _choose_ids(
     """The ids of the approvals that a command is for. `with_trust`: `--all` means those of the kind trust as well."""
     if everything:
         pending = client.call("list_approvals", kind=kind, limit=MOST)["approvals"]
-        alone = () if with_trust else (TRUST, QUESTION, BUDGET)
+        alone = () if with_trust else (TRUST, QUESTION, AGENT_QUESTION, BUDGET)
         named = (TRUST, BUDGET)
         return tuple(a["id"] for a in pending if a["kind"] not in alone or (a["kind"] == kind and kind in named))
     if not requests:
@@ -258,6 +262,8 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
         return {payload["definition"], payload["definition_id"], payload["path"]}
     if approval["kind"] in (TOOL_CALL, PEER_CALL, QUESTION):
         return {payload["tool"], payload["call_id"]}
+    if approval["kind"] == AGENT_QUESTION:
+        return {payload["agent"]}
     if approval["kind"] in (FAILURE, BUDGET):
         return {payload["scope"]}
     return {payload["worktree"], payload["branch"]}
@@ -305,7 +311,7 @@ def _about(approval: Mapping[str, Any]) -> str:
         return f"{payload['definition']} needs trust: {'; '.join(need['summary'] for need in payload['needs'])}"
     if approval["kind"] in (TOOL_CALL, PEER_CALL):
         return _call(payload)
-    if approval["kind"] == QUESTION:
+    if approval["kind"] in (QUESTION, AGENT_QUESTION):
         return question_text(payload)
     if approval["kind"] == FAILURE:
         return failure_text(payload)
@@ -347,7 +353,11 @@ def budget_text(payload: Mapping[str, Any]) -> str:
 
 
 def question_text(payload: Mapping[str, Any]) -> str:
-    """A question of a server, its fields, and what to beware of."""
+    """A question: of an agent, with its options; of a server, its fields, and what to beware of."""
+    if "agent" in payload:
+        about = f" about task {payload['task_id']}" if payload["task_id"] else ""
+        options = f"; options: {', '.join(payload['options'])}" if payload["options"] else ""
+        return f"{payload['agent']} asks{about}: {inert_line(payload['message'])}{options}"
     node = f", called by the node {node_label(payload['node'])}," if payload["node"] else ""
     parts = [f"the MCP server {payload['server']}{node} asks for {payload['tool']}: {inert_line(payload['message'])}"]
     if payload["url"]:
@@ -373,6 +383,8 @@ def _outcome_lines(outcome: Mapping[str, Any]) -> CellLines:
 
 
 def outcome_text(outcome: Mapping[str, Any]) -> str:
+    if "asked_by" in outcome:
+        return f"{outcome['asked_by']} {_TOLD['accept' if outcome['answer'] else 'decline']}"
     if "action" in outcome:
         return f"{outcome['server']} {_TOLD[outcome['action']]}"
     if "granted" in outcome:

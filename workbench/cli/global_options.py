@@ -66,6 +66,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "restore",
     ),
     "Decide": ("approvals", "approve", "reject", "answer", "request-changes", "integrate"),
+    "Talk": ("tell", "comment", "messages"),
     "Plans and tasks": (
         *("plan", "plans", "export-plan", "tasks", "task", "graph", "edit", "assign", "priority", "retry", "reopen"),
         *("cancel", "depend"),

@@ -99,8 +99,8 @@ def _next_step(dry_run: bool) -> str:
     if dry_run:
         return "Nothing was written. Without --dry-run, these files are."
     return (
-        f"Open {NOTEBOOK} in JupyterLab and run it (`jupyter lab {NOTEBOOK}`), or run it without a "
-        f"browser: `papermill {NOTEBOOK} out.ipynb`. Then write your own tasks into {PLAN}."
+        f"Run the plan here: `workbench run {PLAN}`. Or open {NOTEBOOK} in JupyterLab and run it (`jupyter lab "
+        f"{NOTEBOOK}`), or without a browser: `papermill {NOTEBOOK} out.ipynb`. Then write your own tasks into {PLAN}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Questions of MCP servers: `answer`."""
+"""Questions of agents and of MCP servers: `answer`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from workbench.cli.approvals import QUESTION, outcome_text, pending_about, question_text
+from workbench.cli.approvals import AGENT_QUESTION, QUESTION, outcome_text, pending_about, question_text
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -21,23 +21,31 @@ ACTIONS = {"decline": "You decline.", "cancel": "You do not choose: the server i
 
 
 @root.command()
-@click.argument("request", metavar="ID|TOOL", shell_complete=offers.approvals)
-@click.argument("fields", metavar="[FIELD=VALUE]...", nargs=-1)
+@click.argument("request", metavar="ID|TOOL|AGENT", shell_complete=offers.approvals)
+@click.argument("fields", metavar="[TEXT|FIELD=VALUE]...", nargs=-1)
 @click.option("--decline", "action", flag_value="decline", help=ACTIONS["decline"])
 @click.option("--cancel", "action", flag_value="cancel", help=ACTIONS["cancel"])
 @pass_client
 def answer(client: OperatorClient, request: str, fields: tuple[str, ...], action: str | None) -> Shown:
-    """Answer a question of an MCP server, whose call waits: FIELD=VALUE for each field. In a terminal you are asked for
-    those that are missing."""
+    """Answer a question of an agent, with a text; or of an MCP server, whose call waits: FIELD=VALUE for each field. In a
+    terminal you are asked for what is missing."""
+    choices: dict[str, Any]
     if request.isdecimal():
         approval = client.call("get_approval", approval_id=int(request))
     else:
-        waiting = client.call("list_approvals", kind=QUESTION)["approvals"]
+        waiting = [
+            one for one in client.call("list_approvals")["approvals"] if one["kind"] in (QUESTION, AGENT_QUESTION)
+        ]
         approval = client.call("get_approval", approval_id=pending_about(waiting, request))
-    if approval["kind"] != QUESTION:
-        raise BadInput("INVALID_ARGUMENTS", f"Approval {approval['id']} is no question of a server.", problems=[])
-    if action is not None:
-        choices: dict[str, Any] = {"action": action}
+    if approval["kind"] not in (QUESTION, AGENT_QUESTION):
+        raise BadInput("INVALID_ARGUMENTS", f"Approval {approval['id']} is no question.", problems=[])
+    if approval["kind"] == AGENT_QUESTION and action is not None:
+        rejected = client.call("reject", approval_id=approval["id"])
+        return Note(f"{outcome_text(rejected['outcome'])}.", rejected)
+    if approval["kind"] == AGENT_QUESTION and fields:
+        choices = {"content": {"answer": " ".join(fields)}}
+    elif action is not None:
+        choices = {"action": action}
     else:
         given, payload = read_fields(approval["payload"], fields), approval["payload"]
         if sys.stdin.isatty() and sys.stdout.isatty() and approval["status"] == "pending":

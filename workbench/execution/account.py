@@ -83,7 +83,7 @@ class Account:
         parts += [f"{len(self.failed)} failed"] if self.failed else []
         others = len(self.tasks) - len(self.done) - len(self.failed)
         parts += [f"{others} not done"] if others else []
-        parts += [f"merged: {', '.join(self.merged)}"] if self.merged else ["nothing merged"]
+        parts += [f"merged: {', '.join(self.merged)}"] if self.merged else []
         parts += [f"not merged: {', '.join(self.unmerged)}"] if self.unmerged else []
         return f"Plan {self.plan}: {'; '.join(parts)}."
 

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from workbench.errors import Conflict, Unavailable
-from workbench.git import clones, diff, predict, submodules, unverified
+from workbench.git import clones, diff, notebooks, predict, submodules, unverified
 from workbench.git.diff import FileDiff
 from workbench.git.names import is_object_id
 from workbench.git.run import (
@@ -256,13 +256,14 @@ class Checkout:
         if any(self._has(name) for name in _BUSY):
             raise _dirty_error("has a merge or rebase in progress", [])
         options = ("--write-tree", "--name-only", "--no-messages", "-z")
-        preview = self._git("merge-tree", *options, "HEAD", commit, ok=(0, 1))
+        preview = self._git("merge-tree", *options, "HEAD", commit, ok=(0, 1), settings=notebooks.driver())
         if not preview.fields:
             raise preview.failure()
         if preview.code:
             return list(predict.paths(preview.fields[1:]))
         text = f"--message={as_message(message).decode()}"
-        result = self._git("merge", *_MERGE, text, commit, ok=None, env=author.environment())
+        how = notebooks.driver()
+        result = self._git("merge", *_MERGE, text, commit, ok=None, env=author.environment(), settings=how)
         if result.code:
             if self._has("MERGE_HEAD"):
                 self._git("merge", "--abort")
@@ -329,9 +330,15 @@ class Checkout:
         commit = self._git("rev-parse", *options, f"{name}^{{commit}}", ok=(0, 1, 128)).text
         return commit if is_object_id(commit) else None
 
-    def ask(self, *arguments: str, ok: Container[int] | None = (0,), env: Mapping[str, str] | None = None) -> GitResult:
+    def ask(
+        self,
+        *arguments: str,
+        ok: Container[int] | None = (0,),
+        env: Mapping[str, str] | None = None,
+        settings: Sequence[str] = (),
+    ) -> GitResult:
         """Run git in the worktree; for other modules of this package."""
-        return self._git(*arguments, ok=ok, env=env)
+        return self._git(*arguments, ok=ok, env=env, settings=settings)
 
     def _empty_tree(self) -> str:
         return self._git("hash-object", "-t", "tree", "--stdin").text
@@ -420,6 +427,7 @@ class Checkout:
         env: Mapping[str, str] | None = None,
         bound: Bound = Bound(_MAX_OUTPUT),
         then: Sequence[Sequence[str]] = (),
+        settings: Sequence[str] = (),
     ) -> GitResult:
         if not self.path.is_dir():
             raise Unavailable("GIT_FAILED", f"{self.path} does not exist.", stderr="")
@@ -433,6 +441,7 @@ class Checkout:
             variables,
             self.limit,
             stdin,
+            settings=settings,
             base=self.environment,
             wrap=self.wrap,
             start=self.start,

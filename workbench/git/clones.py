@@ -196,7 +196,7 @@ def _configure(repository: Plumbing, git_dir: Path) -> None:
         file.write(text)
     for name, key in (("exclude", "core.excludesFile"), ("attributes", "core.attributesFile")):
         (git_dir / "info").mkdir(exist_ok=True)
-        (git_dir / "info" / name).write_bytes(b"\n".join(_user_rules(repository, name, key)))
+        (git_dir / "info" / name).write_bytes(b"\n".join(user_rules(repository, name, key)))
 
 
 def _settings(repository: Plumbing) -> Iterator[tuple[str, str | None]]:
@@ -216,7 +216,7 @@ def _setting(key: str, value: str | None) -> str:
     return f'{title}\n\t{name} = "{value}"\n'
 
 
-def _user_rules(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
+def user_rules(repository: Plumbing, name: str, key: str) -> Iterator[bytes]:
     """The user's ignore rules or attributes, both global and of this repository."""
     configured = repository.read("config", "--type=path", key, ok=(0, 1)).text
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config") / "git"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 from workbench.errors import NotFound, Unavailable
+from workbench.git import notebooks
 from workbench.git.names import is_object_id
 from workbench.git.plumbing import Plumbing
-from workbench.git.run import displayed
+from workbench.git.run import GitResult, displayed
 
 _SAME_EVERY_TIME = {f"GIT_{role}_DATE": "@0 +0000" for role in ("AUTHOR", "COMMITTER")}
 _HOW = ("--name-only", "--no-messages", "-z")
@@ -37,7 +38,7 @@ def merge(repository: Plumbing, ours: str, theirs: str) -> MergePreview:
     """The result of merging two commits. Writes objects, but moves no branch."""
     if repository.merge_base(ours, theirs) is None:
         return UNRELATED
-    result = repository.read("merge-tree", "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
+    result = _merge_trees(repository, "--write-tree", *_HOW, ours, theirs, ok=(0, 1))
     if not result.fields:
         raise result.failure()
     tree, *names = result.fields
@@ -91,14 +92,20 @@ def _predict(repository: Plumbing, pairs: list[tuple[str, str]]) -> list[MergePr
     if not pairs:
         return []
     lines = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs).encode()
-    limit = repository.checkout_limit
-    result = repository.write("merge-tree", "--stdin", *_HOW, stdin=lines, ok=None, limit=limit)
+    result = _merge_trees(repository, "--stdin", *_HOW, stdin=lines, ok=None)
     if result.code == 0:
         previews = list(_parse(iter(result.fields)))
         if len(previews) == len(pairs):
             return previews
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(partial(_merge_pair, repository), pairs))
+
+
+def _merge_trees(repository: Plumbing, *arguments: str, ok: Container[int] | None, stdin: bytes = b"") -> GitResult:
+    """Run `git merge-tree`, which merges notebooks by Workbench's driver."""
+    env, limit = {"GIT_OPTIONAL_LOCKS": "0"}, repository.checkout_limit
+    with notebooks.prepared(repository) as (place, settings):
+        return place.write("merge-tree", *arguments, ok=ok, stdin=stdin, env=env, limit=limit, settings=settings)
 
 
 def _merge_pair(repository: Plumbing, pair: tuple[str, str]) -> MergePreview:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from workbench.git import predict
 from workbench.git.checkout import Checkout
+from workbench.git.notebooks import driver
 from workbench.git.run import CommitIdentity, as_message, displayed
 
 _MERGE = ("--quiet", "--no-stat", "--no-verify", "--no-autostash", "--no-overwrite-ignore", "--no-commit", "--no-ff")
@@ -34,7 +35,7 @@ class Resolution:
             Unavailable: ``GIT_FAILED``: the merge could not be started.
         """
         text = f"--message={as_message(message).decode()}"
-        result = self.checkout.ask("merge", *_MERGE, text, commit, ok=None, env=author.environment())
+        result = self.checkout.ask("merge", *_MERGE, text, commit, ok=None, env=author.environment(), settings=driver())
         if not self.is_open():
             raise result.failure()
         for link, inner in self.checkout.submodules():
@@ -49,7 +50,7 @@ class Resolution:
         A text file is resolved when it has no conflict markers. A binary file, or one that one side deleted, is
         resolved by `git add` or `git rm`.
         """
-        result = self.checkout.ask(*_PREVIEW, *_SIDES, ok=(0, 1))
+        result = self.checkout.ask(*_PREVIEW, *_SIDES, ok=(0, 1), settings=driver())
         names = result.fields[1:] if result.code else []
         unresolved = self._find_markers(names) | self._find_unmerged_without_markers()
         conflicts = predict.paths(names)

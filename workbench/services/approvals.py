@@ -44,7 +44,8 @@ CHOICES = (
     "gates failed or are still running. For a tool_call: remember (once; `always`: allow all calls of the tool as "
     "it is; `conversation` or `task`: those of the same one) and arguments (a pattern for each argument, in which * is "
     "any text: allow only such calls). For a peer_call: remember (`always`: all calls of the trait by that node). "
-    "For a question of a server: content (the answer by field) or action (`cancel`: not answered); reject declines."
+    "For a question: content (the answer by field; an agent's: answer); of a server also action (`cancel`: not answered); "
+    "reject declines."
 )
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",
@@ -285,7 +286,7 @@ async def list_approvals(
     ] = "pending",
     kind: Annotated[
         str | None,
-        Field(description="Only registration, integration, trust, tool_call, peer_call, question, failure or budget."),
+        Field(description="Only this kind, such as registration, integration or question."),
     ] = None,
     subject: Annotated[str | None, Field(max_length=200, description="Only about this, as worktree:NAME.")] = None,
     limit: Annotated[int, Field(ge=1, le=500, description="At most this many.")] = 200,
@@ -303,7 +304,7 @@ async def list_decided_approvals(
     search: Search = None,
     kind: Annotated[
         str | None,
-        Field(description="Only registration, integration, trust, tool_call, peer_call, question, failure or budget."),
+        Field(description="Only this kind, such as registration, integration or question."),
     ] = None,
     decision: Annotated[Verdict | None, Field(description="Only those decided like this.")] = None,
     limit: Limit = 50,

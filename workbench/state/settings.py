@@ -144,6 +144,17 @@ class Settings(ProjectPlaces, WorkplaceSettings):
         3_000, ge=1, description="Requests without a token from one address."
     )
     max_failed_logins: int = Field(5, ge=1, description="Failed authentications before a connection is closed.")
+    max_message_bytes: int = Field(
+        20_000, ge=100, description="Largest text of a message to an agent, or of a comment."
+    )
+    max_open_messages: int = Field(1_000, ge=1, description="Messages to an agent that it has not acted on.")
+    max_messages_per_minute: int = Field(60, ge=1, description="Messages that an agent may send in a minute.")
+    max_agent_questions: int = Field(10, ge=1, description="Questions of an agent that wait for a person's answer.")
+    agent_question_seconds: float = Field(
+        43_200.0,
+        gt=0,
+        description="How long an agent's question waits for an answer; its lease does not end meanwhile.",
+    )
     max_result_bytes: int = Field(1_048_576, ge=1_024, description="Largest result data of a task, as JSON.")
     max_context_bytes: int = Field(262_144, ge=1_024, description="Largest content of a context.")
     max_sweep_runs: int = Field(10_000, ge=1, description="Runs that one sweep may have.")

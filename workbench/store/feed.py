@@ -162,9 +162,11 @@ def _slow_reader_error() -> Unavailable:
 class FeedSignal:
     """Signals that a matching event has happened, without the event itself, so that it cannot overflow."""
 
-    def __init__(self, subject: str | None, *, is_inner: bool = False) -> None:
+    def __init__(self, subject: str | None, own: str = "", *, is_inner: bool = False) -> None:
         self.is_inner = is_inner
         self._subject = subject
+        self._own = own
+        self._noun = own.partition(":")[0] + ":"
         self._newest = 0
         self._news = asyncio.Event()
 
@@ -180,10 +182,11 @@ class FeedSignal:
         self._news.clear()
 
     def offer(self, event_id: int, subject: str) -> None:
-        """Note an event, if it is about the subject."""
-        if self._subject is None or self._subject == subject:
-            self._newest = event_id
-            self._news.set()
+        """Note an event, if it is about the subject, and not about another of the kind of its own."""
+        if self._subject not in (None, subject) or (self._own not in ("", subject) and subject.startswith(self._noun)):
+            return
+        self._newest = event_id
+        self._news.set()
 
     async def after(self, event_id: int, seconds: float) -> bool:
         """Wait for an event with a larger id; False when none has come in time."""
@@ -294,12 +297,16 @@ class Feed:
             self._leave(subscription)
 
     @contextmanager
-    def changed(self, *kinds: str, subject: str | None = None, is_inner: bool = False) -> Iterator[FeedSignal]:
+    def changed(
+        self, *kinds: str, subject: str | None = None, own: str = "", is_inner: bool = False
+    ) -> Iterator[FeedSignal]:
         """Get a `FeedSignal` that events of `kinds`, about one subject or any, wake.
+
+        Events about another subject of the same noun as `own` do not: with ``agent:1``, none about other agents.
 
         Read the state together with `last_event_id`, then wait for a change `after` that event.
         """
-        change = FeedSignal(subject, is_inner=is_inner)
+        change = FeedSignal(subject, own, is_inner=is_inner)
         self._follow(change, kinds)
         try:
             yield change
@@ -312,15 +319,17 @@ class Feed:
         enough: Callable[[T], bool],
         *kinds: str,
         subject: str | None = None,
+        own: str = "",
         seconds: float,
     ) -> T:
         """Read from the store, again after each event of `kinds`, until the answer is enough; the last answer.
 
         Args:
+            own: see `changed`.
             seconds: how long to repeat the read, which is done at least once.
         """
         deadline = self._loop.time() + seconds
-        with self.changed(*kinds, subject=subject) as change:
+        with self.changed(*kinds, subject=subject, own=own) as change:
             while True:
                 answer, last = await self._store.read(lambda tx: (question(tx), last_event_id(tx)))
                 if enough(answer) or not await change.after(last, deadline - self._loop.time()):

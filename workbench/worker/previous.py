@@ -1,4 +1,4 @@
-"""What the last attempt at a task left, in words for the next one."""
+"""What the last attempt at a task left, and what its agent was told, in words for the next one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,27 @@ _ADVICE = {
 
 
 def told(task: Mapping[str, Any], *, is_continued: bool) -> str:
-    """What the last attempt before this one left: how it ended, its error with the end of its output, and its commits.
+    """What the last attempt before this one left: how it ended, its error with the end of its output, and its commits;
+    and the messages to its agent and comments on the task.
 
     Args:
         task: as it was claimed.
         is_continued: whether its conversation goes on.
     """
     ended = [one for one in task.get("attempts", ()) if one["ended_at"] is not None]
-    if not ended:
-        return ""
-    last = ended[-1]
+    parts = [_last_attempt(task, ended[-1], is_continued=is_continued)] if ended else []
+    if messages := task.get("messages"):
+        parts.append("# What you were told\n\n" + "\n\n".join(message_text(message) for message in messages))
+    return "\n\n".join(parts)
+
+
+def message_text(message: Mapping[str, Any]) -> str:
+    """A message, as its agent is told it."""
+    about = f" about task {message['task_id']}" if message["task_id"] is not None else ""
+    return f"{message['kind'].capitalize()} {message['id']} from {message['sender']}{about}:\n{message['text']}"
+
+
+def _last_attempt(task: Mapping[str, Any], last: Mapping[str, Any], *, is_continued: bool) -> str:
     cause = last["error_class"]
     how = f"{last['outcome']} ({cause})" if cause and cause != last["outcome"] else str(last["outcome"])
     lines = [f"# The last attempt\n\nAttempt {last['attempt']}, by {last['agent_id']}, ended: {how}."]

@@ -183,6 +183,21 @@ async def test_an_answer_that_is_cut_is_booked_once_with_an_estimate(served: Ser
     assert booked == [pytest.approx(1000, abs=10), 100, 1, 1, 2]
 
 
+async def test_a_program_that_leaves_when_it_is_told_that_this_is_all_has_cut_nothing(served: Served, box: Box) -> None:
+    async def stays(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await anthropic(counts(0), stream=True)(asked, writer)
+        await asyncio.Event().wait()
+
+    async with upstream(stays) as model:
+        client = await box(key_at(model))
+        async with client.stream("POST", "/anthropic/v1/messages", json={"stream": True}) as answer:
+            async for line in answer.aiter_lines():
+                if "message_stop" in line and line.startswith("data"):
+                    break
+        await given.until(lambda: sums(served, "output_tokens")[-1])
+    assert sums(served, "output_tokens, is_cut, is_estimated, error_code") == [200, 0, 0, None, 1]
+
+
 async def test_a_wrong_line_of_the_persons_prices_is_named_and_costs_are_unknown(served: Served, box: Box) -> None:
     user_files.directory().mkdir(parents=True, exist_ok=True)
     table = user_files.directory() / "prices.yaml"

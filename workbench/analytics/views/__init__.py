@@ -40,6 +40,7 @@ VIEWS = (
     "model_requests",
     "spending",
     "transcripts",
+    "messages",
     "processes",
     "process_samples",
     "sessions",

@@ -4,13 +4,12 @@
 - `work`: what an attempt made, which `workbench.services.worktrees.kept_work` keeps
 - `adopt`: merging it into a worktree after all
 - `checks`: running the checks that tell whether a task is done
-- `budgets`: what becomes of agents at work whose budgets are used up
 - `calls`: the calls of tools that an agent's program makes itself
-- `failures`: the answers to the questions that repeated failures ask
+- `failures`: the answers to the questions that repeated failures ask, and agents whose budgets are used up
 - `sessions`: the conversations of programs that are kept for the next attempt
 - `artifacts`: what the files contain that completed tasks name
 """
 
-from workbench.services.attempts import adopt, artifacts, budgets, calls, checks, failures, sessions, supervised, work
+from workbench.services.attempts import adopt, artifacts, calls, checks, failures, sessions, supervised, work
 
-__all__ = ["adopt", "artifacts", "budgets", "calls", "checks", "failures", "sessions", "supervised", "work"]
+__all__ = ["adopt", "artifacts", "calls", "checks", "failures", "sessions", "supervised", "work"]

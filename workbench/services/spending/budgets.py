@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, NotFound, Refused
+from workbench.errors import BadInput, Hint, NotFound, Refused
 from workbench.model import Level, TaskState, Wire
 from workbench.ops import SYSTEM, Columns, Command, Ctx, RestRoute, op
 from workbench.ops.duties import duty, prepares
@@ -125,10 +125,10 @@ def _require_scope(tx: Reader, scope: str) -> None:
         return
     if kind == "plan" and ref:
         if not tx.one(SQL.has_plan, ref=ref):
-            raise NotFound("PLAN_NOT_FOUND", f"There is no plan {ref!r}.")
+            raise NotFound("PLAN_NOT_FOUND", f"There is no plan {ref!r}.", Hint("list_plans", "{} lists the plans."))
     elif kind == "task" and ref.isascii() and ref.isdecimal() and len(ref) < 19:
         if not tx.one(SQL.has_task, ref=int(ref)):
-            raise NotFound("TASK_NOT_FOUND", f"There is no task {ref}.")
+            raise NotFound("TASK_NOT_FOUND", f"There is no task {ref}.", Hint("list_tasks", "{} lists the tasks."))
     else:
         raise BadInput("BAD_SCOPE", f"Nothing has the budget {scope!r}. Write project, plan:NAME or task:ID.")
 

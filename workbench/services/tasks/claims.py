@@ -11,6 +11,7 @@ from workbench.model import Int64, Level, TaskState, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
 from workbench.services import holds
+from workbench.services.messages import inbox
 from workbench.services.spending import budgets
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
@@ -88,7 +89,7 @@ def _deleted_session(tx: Reader, caller: Caller) -> str | None:
 def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> ClaimedTask:
     held = [row["id"] for row in held_by(tx, me)]
     if held and task_id in (None, *held):
-        return ClaimedTask(task=_assignment(require_task(tx, task_id or held[0])))
+        return ClaimedTask(task=_assignment(tx, require_task(tx, task_id or held[0]), me))
     if task_id is not None:
         row = visible_row(tx, caller, task_id)
         _require_claimable(tx, row, caller, me)
@@ -141,8 +142,8 @@ def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
     tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
     budgets.follow(tx, task_id)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-    return _assignment(task_of(tx, row))
+    return _assignment(tx, task_of(tx, row), me)
 
 
-def _assignment(task: TaskInfo) -> Assignment:
-    return Assignment.model_construct(**dict(task))
+def _assignment(tx: Tx, task: TaskInfo, me: str) -> Assignment:
+    return Assignment.model_construct(**dict(task), messages=inbox.of_assignment(tx, me, task.id))

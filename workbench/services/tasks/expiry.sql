@@ -1,9 +1,11 @@
 -- part: may_end
--- Not the lease of a task that its agent has completed and that is being checked.
+-- Not the lease of a task that its agent has completed and that is being checked, or that waits for a person's answer.
 (CAST(:serving AS {{big}}) = 1 OR NOT EXISTS (
     SELECT 1 FROM processes p WHERE p.agent_id = s.assigned_agent_id AND p.ended_at IS NULL AND p.reason IS NULL))
 AND NOT EXISTS (SELECT 1 FROM attempt_checks c WHERE c.task_id = s.task_id AND c.attempt = s.attempt
     AND c.ending IS NOT NULL AND c.state IN ('waiting', 'running'))
+AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.task_id = s.task_id AND m.attempt = s.attempt AND m.kind = 'question'
+    AND m.acted_at IS NULL)
 
 -- name: expired
 SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,

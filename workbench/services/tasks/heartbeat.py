@@ -9,6 +9,8 @@ from pydantic import Field
 from workbench.model import Level, Micros, Wire
 from workbench.ops import Caller, Ctx, op
 from workbench.services.agents.rows import activate
+from workbench.services.messages import inbox
+from workbench.services.messages.inbox import Message
 from workbench.services.tasks import attempts
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.claims import SQL, OwnId, candidates, require_self
@@ -40,12 +42,13 @@ class Finishing(Wire):
 
 
 class Work(Wire):
-    """The tasks you hold, and those you could claim, best first."""
+    """The tasks you hold, and those you could claim, best first; and messages to you that are new."""
 
     holding: list[TaskSummary]
     available: list[TaskSummary]
     lease_expires_at: Micros | None
     finishing: list[Finishing]
+    messages: list[Message] = []
 
 
 @op(allow=Level.WORKER)
@@ -56,24 +59,28 @@ async def heartbeat_and_get_tasks(
     wait_seconds: WaitSeconds = 0,
     limit: Annotated[int, Field(ge=1, le=50, description="At most this many claimable tasks.")] = 10,
 ) -> Work:
-    """Renew all your leases and list the tasks you hold and those you could claim, best first."""
+    """Renew all your leases; list the tasks you hold and could claim, best first, and new messages to you."""
     me = require_self(ctx.caller, agent_id, persona_id)
+    hears = not ctx.caller.supervised or ctx.caller.attempt is not None  # not a supervisor, whose command does
 
     def change(tx: Tx) -> Work:
         _renew(tx, me)
-        return _work(tx, ctx.caller, me, limit)
+        return _with_messages(tx, _work(tx, ctx.caller, me, limit), me, hears=hears)
 
     work = await ctx.write(change)
-    if work.holding or work.available or not wait_seconds:
+    if work.holding or work.available or work.messages or not wait_seconds:
         return work
-    return await ctx.feed.until(
-        lambda tx: _work(tx, ctx.caller, me, limit),
-        lambda work: bool(work.available or work.holding),
+    work = await ctx.feed.until(
+        lambda tx: _work(tx, ctx.caller, me, limit, hears=hears),
+        lambda work: bool(work.available or work.holding or work.messages),
         "task.*",
         "hold.ended",
         "budget.set",
+        "message.sent",
+        own=f"agent:{me}",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
     )
+    return await ctx.write(lambda tx: _with_messages(tx, work, me, hears=hears)) if work.messages else work
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -122,7 +129,12 @@ def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskSumm
     return task_lines(tx, [row["task_id"] for row in rows])
 
 
-def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
+def _with_messages(tx: Tx, work: Work, me: str, *, hears: bool) -> Work:
+    """The same, with the messages that the agent has not seen, which it has then."""
+    return work.model_copy(update={"messages": inbox.mark_seen(tx, me, inbox.queued(tx, me) if hears else [])})
+
+
+def _work(tx: Reader, caller: Caller, me: str, limit: int, *, hears: bool = False) -> Work:
     held = held_by(tx, me)
     return Work(
         holding=task_lines(tx, [row["id"] for row in held]),
@@ -133,4 +145,5 @@ def _work(tx: Reader, caller: Caller, me: str, limit: int) -> Work:
             for row in held
             if (ending := attempts.requested_end(row))
         ],
+        messages=inbox.queued(tx, me) if hears else [],
     )

@@ -16,6 +16,7 @@ from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TaskAction
 from workbench.services import holds
+from workbench.services.messages import inbox
 from workbench.services.tasks import attempts, checks, dependencies
 from workbench.services.tasks.attempts import AttemptEnding, Failure, after_failure, put_back
 from workbench.services.tasks.claims import OwnId, require_self
@@ -190,6 +191,7 @@ def _complete(tx: Tx, ctx: Ctx, row: Row, ending: AttemptEnding) -> TaskSummary:
         _emit_started(tx, row)
     if row["supervised"]:
         holds.note_success(tx, row["assigned_agent_id"])
+        inbox.note_completion(tx, row["assigned_agent_id"])
     values = {"task_id": row["id"], "result": result, "artifacts": artifacts, "evidence": ending.evidence}
     tx.run(SQL.complete, values, now=tx.now)
     end_attempt(tx, row["id"], "completed", None)

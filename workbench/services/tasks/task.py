@@ -12,6 +12,7 @@ from workbench.model import Day, Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
 from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenData, GivenText, warnings_about
 from workbench.rules.tasks.check import CheckState, CheckTerm, DoneWhen, Evidence
+from workbench.services.messages.inbox import Message
 from workbench.state.settings import Settings
 
 Run = Annotated[
@@ -234,13 +235,17 @@ class TaskInfo(TaskSummary):
 
 
 class Assignment(TaskInfo):
-    """A task for the agent that is to do it: as it was given, with the secrets in it."""
+    """A task for the agent that is to do it: as it was given, with the secrets in it.
+
+    `messages`: the comments on it, and what was told to the agent that it has not acted on, oldest first.
+    """
 
     title: str
     description: str
     run: str | list[str] | None
     check: Json
     metadata: dict[str, Any]
+    messages: list[Message] = []
 
 
 class NewlyCreated(TaskInfo):

@@ -47,7 +47,7 @@ _WORKER = """\
 You are a worker. Repeat:
 
 1. `heartbeat_and_get_tasks` with `wait_seconds` 30 renews your leases and lists the tasks you hold and those
-   you could claim.
+   you could claim. It also has new `messages` to you: act on them, and give their ids to `read_messages` as `acted`.
 2. `claim_task` claims the best one for you and returns it in full. A claim is a lease, until
    `lease_expires_at`: each heartbeat or progress report renews it, so call one of them well before that time,
    also during long work.

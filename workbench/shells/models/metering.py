@@ -90,9 +90,9 @@ class Meter:
             return
         reader, self._is_booked = self._reader, True
         reader.close()
-        is_whole = is_complete and not self._is_cut and (reader.is_ended or self._ends_by_itself)
+        is_whole = not self._is_cut and (reader.is_ended or (is_complete and self._ends_by_itself))
         self._is_cut = not is_whole
-        if not is_complete and self._error is None:
+        if not (is_complete or is_whole) and self._error is None:  # programs leave once they are told that it is all
             self._error = "CLIENT_LEFT"
         code = self._error or reader.error
         await self._book(reader.usage if is_whole else reader.estimated(), OK, code, is_estimated=not is_whole)

@@ -21,6 +21,7 @@ const KINDS = {
   tool_call: "Tool calls",
   peer_call: "Calls of other nodes",
   question: "Questions of servers",
+  agent_question: "Questions of agents",
   failure: "Repeated failures",
   budget: "Budgets",
 };

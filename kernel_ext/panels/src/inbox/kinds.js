@@ -3,7 +3,7 @@
 import { integration } from "../integration/approval.js";
 import { budget } from "./budget.js";
 import { failure } from "./failure.js";
-import { question } from "./question.js";
+import { agentQuestion, question } from "./question.js";
 import { peerCall, toolCall } from "./tool_call.js";
 import { registration } from "./registration.js";
 import { trust } from "./trust.js";
@@ -64,7 +64,17 @@ const unknown = {
   done: () => "Approved.",
 };
 
-const KINDS = { registration, integration, trust, tool_call: toolCall, peer_call: peerCall, question, failure, budget };
+const KINDS = {
+  registration,
+  integration,
+  trust,
+  tool_call: toolCall,
+  peer_call: peerCall,
+  question,
+  agent_question: agentQuestion,
+  failure,
+  budget,
+};
 
 /** @param {any} approval @returns {Kind} */
 export function kindOf(approval) {

@@ -1,4 +1,7 @@
-/** How the question of an MCP server looks on its card: a form by the server's schema, or an address that is never opened. */
+/**
+ * How questions look on their cards. Of an MCP server: a form by its schema, or an address that is never opened. Of an
+ * agent: its options, or a text.
+ */
 
 import { h } from "../lib/dom.js";
 import { oneLine } from "../lib/format.js";
@@ -30,6 +33,25 @@ export const question = {
   discouraged: ({ payload: { sensitive, url } }) => Boolean(sensitive.length || url),
   details: ({ payload }) => new Answer(payload),
   done: (outcome) => (outcome?.action === "cancel" ? "The server was told that you have not chosen." : "Answered."),
+};
+
+/** @type {import("./kinds.js").Kind} */
+export const agentQuestion = {
+  icon: "question",
+  label: "question of an agent",
+  approve: () => "Answer",
+  approving: "Answering…",
+  reject: "Decline…",
+  rejects: "Decline",
+  rejected: "The agent was told to decide itself.",
+  opensDetails: true,
+  needsButton: true,
+  title: ({ payload }) => payload.agent,
+  origin: ({ payload }) => (payload.task_id ? `asked while it does task ${payload.task_id}` : "asked by the agent"),
+  summary: ({ payload }) => [h("div", { class: "wb-wrap" }, payload.message)],
+  discouraged: () => false,
+  details: ({ payload }) => new Answer(payload),
+  done: () => "The agent has the answer.",
 };
 
 function callerText({ caller, node, conversation_id: conversation }) {

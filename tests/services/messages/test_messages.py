@@ -1,0 +1,162 @@
+"""Messages to agents, comments on tasks, and questions of agents to the person."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Admitted, Clock, admitted
+from tests.services.tasks.leases.calls import sweep
+from workbench.app import Workbench
+from workbench.errors import BadInput, Conflict, NotFound, TooMany
+from workbench.services.messages import questions
+from workbench.state.settings import Settings
+from workbench.worker import previous
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def session(workbench: Workbench) -> str:
+    """A session."""
+    project = await workbench.call("create_project", name="Night")
+    return str((await workbench.call("create_session", project_id=project["id"], name="One"))["id"])
+
+
+@pytest.fixture
+async def ada(admit: Admit, session: str) -> Admitted:
+    """An implementer in a session."""
+    return await admit("ada", session_id=session)
+
+
+@pytest.fixture
+async def bob(admit: Admit, session: str) -> Admitted:
+    """Another one in the same session."""
+    return await admit("bob", session_id=session)
+
+
+async def texts(workbench: Workbench, agent: Admitted, **arguments: Any) -> list[str]:
+    """The texts of an agent's inbox."""
+    inbox = await workbench.dispatch(agent.caller, "read_messages", arguments)
+    return [message["text"] for message in inbox["messages"]]
+
+
+async def state(workbench: Workbench, message: dict[str, Any]) -> str:
+    """How far a message has come."""
+    listed = (await workbench.call("list_messages"))["messages"]
+    return next(one["state"] for one in listed if one["id"] == message["id"])
+
+
+async def test_a_message_wakes_its_agent_and_no_other_and_is_acted_on_once(
+    workbench: Workbench, ada: Admitted, bob: Admitted
+) -> None:
+    waiting = asyncio.create_task(workbench.dispatch(bob.caller, "heartbeat_and_get_tasks", {"wait_seconds": 20}))
+    while not workbench.feed.readers:
+        await asyncio.sleep(0)
+    await workbench.call("tell", agent_id="ada", text="Not for bob.")
+    sent = await workbench.dispatch(ada.caller, "tell", {"agent_id": "bob", "text": "Use CSV; token=ghp_" + "a1" * 18})
+    assert await state(workbench, sent) in ("queued", "seen")
+    work = await waiting
+    (message,) = work["messages"]
+    assert (message["sender"], message["kind"], await state(workbench, sent)) == ("ada", "message", "seen")
+    assert message["text"].startswith("Use CSV") and "a1a1" not in message["text"]
+    assert (await workbench.dispatch(bob.caller, "heartbeat_and_get_tasks", {}))["messages"] == []
+    for acted in ([message["id"]], []):  # an agent that says so twice acts once
+        answer = await workbench.dispatch(bob.caller, "read_messages", {"acted": [message["id"]]})
+        assert (answer["acted"], answer["messages"]) == (acted, [])
+    assert await state(workbench, sent) == "acted"
+
+
+async def test_what_cannot_be_told_is_refused(
+    workbench: Workbench, admit: Admit, ada: Admitted, bob: Admitted, settings: Settings
+) -> None:
+    async def tell(to: str, text: str = "x", by: Admitted = ada) -> None:
+        await workbench.dispatch(by.caller, "tell", {"agent_id": to, "text": text})
+
+    stranger = await admit("eve")
+    await admit("gone")
+    await workbench.call("revoke_agent", agent_id="gone")
+    for to, code, error in (
+        ("ada", "OWN_MESSAGE", BadInput),
+        ("eve", "AGENT_NOT_FOUND", NotFound),
+        ("nobody", "AGENT_NOT_FOUND", NotFound),
+    ):
+        with pytest.raises(error, match=code):
+            await tell(to)
+    with pytest.raises(NotFound, match="AGENT_NOT_FOUND"):
+        await tell("ada", by=stranger)
+    with pytest.raises(Conflict, match="AGENT_ENDED"):
+        await workbench.call("tell", agent_id="gone", text="x")
+    with pytest.raises(BadInput, match="TOO_LARGE"):
+        await tell("bob", "x" * 10_000_000)
+    with pytest.raises(BadInput, match="AGENT_ONLY"):
+        await workbench.call("read_messages")
+    with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
+        await workbench.call("comment_on_task", task_id=99, text="x")
+    for _ in range(settings.max_messages_per_minute):
+        await tell("bob")
+    with pytest.raises(TooMany, match="TOO_MANY_MESSAGES"):
+        await tell("bob")
+
+
+async def test_a_full_inbox_takes_no_more(settings: Settings) -> None:
+    async with Workbench.open(settings.model_copy(update={"max_open_messages": 1})) as workbench:
+        await admitted(workbench, "ada")
+        await workbench.call("tell", agent_id="ada", text="One.")
+        with pytest.raises(Conflict, match="INBOX_FULL"):
+            await workbench.call("tell", agent_id="ada", text="Two.")
+
+
+async def test_a_comment_goes_to_whoever_does_the_task_and_to_everyone_after(
+    workbench: Workbench, ada: Admitted, bob: Admitted
+) -> None:
+    task = (await workbench.call("create_task", title="Clean", persona_id="implementer", max_retries=3))["id"]
+    before = await workbench.call("comment_on_task", task_id=task, text="Keep the header.")
+    claimed = (await workbench.dispatch(ada.caller, "claim_task", {}))["task"]
+    assert [message["text"] for message in claimed["messages"]] == ["Keep the header."]
+    during = await workbench.call("comment_on_task", task_id=task, text="And the units.")
+    assert during["agent_id"] == "ada"
+    assert await texts(workbench, ada, acted=[before["id"]]) == ["And the units."]
+    await workbench.dispatch(ada.caller, "release_task", {"task_id": task})
+    again = (await workbench.dispatch(bob.caller, "claim_task", {}))["task"]
+    prompt = previous.told(again, is_continued=False)
+    assert prompt.index("Keep the header.") < prompt.index("And the units.")
+
+
+async def test_the_answer_to_an_agents_question_is_a_message_to_it(
+    workbench: Workbench, ada: Admitted, session: str
+) -> None:
+    asked = await workbench.dispatch(ada.caller, "ask_person", {"question": "Which?", "options": ["CSV", "Parquet"]})
+    (approval,) = (await workbench.call("list_approvals"))["approvals"]
+    assert (approval["kind"], approval["requester"], approval["id"]) == ("agent_question", "ada", asked["approval_id"])
+    waiting = asyncio.create_task(texts(workbench, ada, wait_seconds=20))
+    with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+        await workbench.call("approve", approval_id=approval["id"], choices={"content": {"answer": "JSON"}})
+    await workbench.call("approve", approval_id=approval["id"], choices={"content": {"answer": "CSV"}})
+    assert await waiting == ["You asked: Which?\nThe answer: CSV"]
+    declined = await workbench.dispatch(ada.caller, "ask_person", {"question": "May I?"})
+    await workbench.call("reject", approval_id=declined["approval_id"])
+    assert (await texts(workbench, ada))[-1].endswith("decide this yourself.")
+
+
+async def test_a_lease_does_not_end_while_its_agent_waits_for_an_answer(settings: Settings, clock: Clock) -> None:
+    async with Workbench.open(settings, clock=clock) as workbench:
+        await _wait_for_an_answer(workbench, clock)
+
+
+async def _wait_for_an_answer(workbench: Workbench, clock: Clock) -> None:
+    ada = await admitted(workbench, "ada")
+    task = (await workbench.call("create_task", title="Clean", persona_id="implementer", lease_seconds=60))["id"]
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    asked = await workbench.dispatch(ada.caller, "ask_person", {"question": "Which?"})
+    clock.forward(3_600)
+    await sweep(workbench)
+    assert (await workbench.call("get_task_status", task_id=task))["assigned_agent_id"] == "ada"
+    clock.forward(workbench.settings.agent_question_seconds)
+    await questions.close_due(workbench._ctx)
+    assert (await texts(workbench, ada))[-1].endswith("Nobody answered in time: decide this yourself.")
+    assert (await workbench.call("get_approval", approval_id=asked["approval_id"]))["status"] == "failed"
+    await sweep(workbench)
+    assert (await workbench.call("get_task_status", task_id=task))["status"] == "pending"
