@@ -257,10 +257,13 @@ async def ask_about_used_up(ctx: Ctx) -> None:
             != bool(_held_up(tx, row["scope"], row["used_up"].split()))
         ]
 
+    def change(tx: Tx) -> None:
+        for one in rows:
+            if row := tx.one(SQL.get, scope=one["scope"]):
+                _compare(tx, row)
+
     if rows := await ctx.read(due):
-        await ctx.of(SYSTEM).write(
-            lambda tx: [_compare(tx, row) for one in rows if (row := tx.one(SQL.get, scope=one["scope"]))]
-        )
+        await ctx.of(SYSTEM).write(change)
 
 
 @decision_handler(KIND)
