@@ -11,25 +11,29 @@ from IPython.display import DisplayHandle
 from kernel_ext.decisions import WAKE_SECONDS, WaitInterrupted
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import has_frontend
-from workbench.cli.execution import account_table
+from workbench.cli.execution import account_table, set_budget
 from workbench.execution import staff as staffing
 from workbench.execution.account import account_of
 from workbench.execution.carry_out import carry_out, only_one
 from workbench.execution.execution import Execution, Integrate, Standing
 from workbench.present.inert import as_html
 from workbench.present.tables import Table
+from workbench.rules.budgets import parse
 
 
-async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str) -> Table:
+async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str, budget: str) -> Table:
     """Carry out a plan in a thread, and show its progress meanwhile.
 
     Raises:
         WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
     """
     execution = Execution(host.call, plan, staffing.parse(staff) if staff else (), Integrate(integrate))
+    limits = parse(budget) if budget else None
     stop, latest = threading.Event(), _Latest()
 
     def work() -> Standing:
+        if limits is not None:
+            set_budget(host.call, plan, limits)
         with only_one(host.settings, plan):
             return carry_out(execution, latest.note, is_over=stop.is_set)
 

@@ -391,7 +391,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
             request = sweeps.request_of(largest, notebook, parameters, dimensions, *how, **options)
             return sweeps.run(self, request, sweeps.in_python)
 
-    async def carry_out(self, plan: str | Plan, *, staff: str = "", integrate: str = "ask") -> Table:
+    async def carry_out(self, plan: str | Plan, *, staff: str = "", integrate: str = "ask", budget: str = "") -> Table:
         """Carry out a plan: make its worktrees, start agents, wait, ask for the merges; `await wb.carry_out("tidy")`.
 
         The cell shows how far it is. An interrupt ends the agents; called again, it goes on with what is left. The
@@ -402,17 +402,18 @@ class WorkbenchSession(Suggests, Querying, Recording):
             staff: who works, such as ``implementer=2:claude,reviewer=1``; empty: a worker for each worktree runs the
                 commands of its tasks.
             integrate: ``ask``, or ``auto-if-checked``: merge what is checked at once.
+            budget: what the plan may spend, such as ``20usd, 500k tokens``; empty: what is set.
 
         Raises:
-            NotFound: ``PLAN_NOT_FOUND``. BadInput: ``NO_STAFF``, ``BAD_STAFF``. Conflict: ``PLAN_UNDER_WAY``. Other
-                errors: see the operation ``spawn_agent``.
+            NotFound: ``PLAN_NOT_FOUND``. BadInput: ``NO_STAFF``, ``BAD_STAFF``, ``BAD_BUDGET``. Conflict:
+                ``PLAN_UNDER_WAY``. Other errors: see the operation ``spawn_agent``.
         """
         from kernel_ext.execution import carry_out_plan
 
         name = plan if isinstance(plan, str) else plan.plan
         try:
             self.call("export_plan", plan=name)
-            return await carry_out_plan(self.host, name, staff, integrate)
+            return await carry_out_plan(self.host, name, staff, integrate, budget)
         except WorkbenchError as error:
             raise in_objects(error) from None
 

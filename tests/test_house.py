@@ -73,7 +73,7 @@ WORDS = {
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
     "models": "_model_keys$|transcript$",
-    "spending": "usage$|costs$",
+    "spending": "usage$|costs$|budgets?$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|unattended|workplace",

@@ -48,7 +48,7 @@ from workbench.services.personalities import network as koi_network
 from workbench.services.personalities.exchange import receiving
 from workbench.services.processes import reattach, termination
 from workbench.services.spawning import provider_keys
-from workbench.services.spending import ledger
+from workbench.services.spending import budgets, ledger
 from workbench.services.spending.ledger import ModelSpending
 from workbench.services.tasks import expiry as task_expiry
 from workbench.services.tools import calls as tool_calls
@@ -327,6 +327,16 @@ class Workbench:
             return await self.store.read_inline(lambda tx: holds.limit(tx, account))
 
         return self.gateway.turns.setdefault(account, KeyTurns(limit, self.store.now))
+
+    async def require_budget(self, caller: Caller, model: str | None) -> None:
+        """Refuse a request of an attempt whose budget is used up, or cannot be kept.
+
+        Raises:
+            Refused: ``BUDGET_EXCEEDED``, ``PRICE_UNKNOWN``.
+        """
+        assert caller.attempt is not None
+        task_id, is_priced = caller.attempt[0], await ledger.is_priced(self._ctx, model)
+        await self.store.read_inline(lambda tx: budgets.require(tx, task_id, is_priced=is_priced))
 
     async def book(self, caller: Caller, spent: ModelSpending) -> None:
         """Book a request that an attempt's command has made; see `ledger.book`."""

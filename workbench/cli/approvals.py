@@ -18,6 +18,7 @@ from workbench.cli.output import Note, PartialFailure, Shown, counted, pass_clie
 from workbench.errors import AWAY, BadInput, Conflict, Hint, NotFound, Unavailable, from_dict
 from workbench.present.inert import inert_line
 from workbench.present.tables import CellLines, Table, TablePage
+from workbench.rules.budgets import in_words, parse
 from workbench.rules.personalities.addresses import node_label
 from workbench.rules.wording import error_in_commands
 
@@ -30,7 +31,9 @@ AGENT_QUESTION = "agent_question"
 """The kind of questions of agents, which are answered in the same way."""
 FAILURE = "failure"
 """The kind of questions about agents that are held because what they work with fails: go on, or stop them."""
-KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, AGENT_QUESTION, FAILURE)
+BUDGET = "budget"
+"""The kind of questions about budgets that are used up: raise them, go on once more, or stop."""
+KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, AGENT_QUESTION, FAILURE, BUDGET)
 _LASTING = {
     "once": "",
     "conversation": " in this conversation from now on",
@@ -101,14 +104,19 @@ def _subject(approval: Mapping[str, Any]) -> str:
         return f"the tool {payload['tool']}"
     if approval["kind"] == AGENT_QUESTION:
         return inert_line(payload["message"])
-    if approval["kind"] == FAILURE:
+    if approval["kind"] in (FAILURE, BUDGET):
         return str(payload["what"])
     return f"{payload['worktree']} into {payload['target']}"
 
 
 @root.command()
 @click.argument("requests", metavar="[ID|NAME]...", nargs=-1, shell_complete=offers.approvals)
-@click.option("--all", "everything", is_flag=True, help="All pending approvals, but for the kind trust and questions.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All pending approvals, but for the kinds trust and budget, and questions.",
+)
 @click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
 @click.option("--despite-gates", is_flag=True, help="Merge although gates failed or are still running.")
@@ -130,6 +138,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
     multiple=True,
     help="Only calls of the tool with such arguments, of which each needs a pattern; * is any text.",
 )
+@click.option("--budget", metavar="AMOUNTS", help="The new limits of a budget, such as 40usd or 200k tokens.")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the gates and the merge of what is queued.")
 @grant_options
 @pass_client
@@ -143,6 +152,7 @@ def approve(
     always: bool,
     remember: str | None,
     patterns: tuple[str, ...],
+    budget: str | None,
     no_wait: bool,
     **options: Any,
 ) -> Shown:
@@ -154,6 +164,7 @@ def approve(
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     chosen |= {"remember": "always"} if always else {"remember": remember} if remember else {}
     chosen |= {"arguments": _patterns(patterns)} if patterns else {}
+    chosen |= parse(budget).model_dump(exclude_none=True) if budget is not None else {}
     if len(approval_ids) == 1:
         outcome = client.call("approve", approval_id=approval_ids[0], choices=chosen)["outcome"]
         decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": outcome}]
@@ -213,8 +224,9 @@ def _choose_ids(
     """The ids of the approvals that a command is for. `with_trust`: `--all` means those of the kind trust as well."""
     if everything:
         pending = client.call("list_approvals", kind=kind, limit=MOST)["approvals"]
-        alone = () if with_trust else (TRUST, QUESTION, AGENT_QUESTION)
-        return tuple(a["id"] for a in pending if a["kind"] not in alone or a["kind"] == kind == TRUST)
+        alone = () if with_trust else (TRUST, QUESTION, AGENT_QUESTION, BUDGET)
+        named = (TRUST, BUDGET)
+        return tuple(a["id"] for a in pending if a["kind"] not in alone or (a["kind"] == kind and kind in named))
     if not requests:
         raise click.UsageError("Give the ids of approvals, or --all. `workbench approvals` lists them.")
     if all(map(str.isdecimal, requests)):
@@ -252,7 +264,7 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
         return {payload["tool"], payload["call_id"]}
     if approval["kind"] == AGENT_QUESTION:
         return {payload["agent"]}
-    if approval["kind"] == FAILURE:
+    if approval["kind"] in (FAILURE, BUDGET):
         return {payload["scope"]}
     return {payload["worktree"], payload["branch"]}
 
@@ -303,6 +315,8 @@ def _about(approval: Mapping[str, Any]) -> str:
         return question_text(payload)
     if approval["kind"] == FAILURE:
         return failure_text(payload)
+    if approval["kind"] == BUDGET:
+        return budget_text(payload)
     notes = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
     return merge_lines(payload, ", ".join([counted(payload["ahead"], "commit"), *notes]))
 
@@ -325,6 +339,16 @@ def failure_text(payload: Mapping[str, Any]) -> str:
         f"{payload['what']} fails ({payload['failure']}): {cause}; "
         f"{counted(payload['agents'], 'agent')} may claim no tasks until you approve (go on) or reject (stop them); "
         f"seen in the attempts {attempts} (task/attempt)"
+    )
+
+
+def budget_text(payload: Mapping[str, Any]) -> str:
+    """What is used up, and what waits for the answer."""
+    names = payload["used_up"]
+    spent, limits = in_words(payload["spent"], names), in_words(payload["limits"], names)
+    return (
+        f"the budget of {payload['what']} is used up: {spent} of {limits}; {counted(payload['tasks'], 'task')} waiting "
+        "until you approve (--budget raises it; else as much again as was stated) or reject (nothing more begins)"
     )
 
 

@@ -1,4 +1,4 @@
-"""`workbench run PLAN`: carries out a plan, from its worktrees to the account, with one command."""
+"""`workbench run PLAN` carries out a plan, from worktrees to account; `workbench budgets` says what may be spent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import PartialFailure, Shown, counted, pass_client
+from workbench.cli.output import NounGroup, PartialFailure, Shown, counted, pass_client
 from workbench.errors import BadInput
 from workbench.present.inert import inert_line
 from workbench.present.tables import Table
@@ -23,6 +23,7 @@ from workbench.present.tables import Table
 if TYPE_CHECKING:
     from workbench.execution.account import Account, Call
     from workbench.execution.execution import Execution, Standing
+    from workbench.rules.budgets import Budget
 
 COLUMNS = ["task", "title", "state", "worktree", "took", "cost", "outcome"]
 STATUS = {"completed": 0, "failed": 1, "questions": 3, "stuck": 3}
@@ -47,9 +48,10 @@ _ERASE = "\r\x1b[K"
     show_default=True,
     help="Ask for each merge, or merge at once what is checked.",
 )
+@click.option("--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens.")
 @click.option("--until", metavar="HH:MM", default=None, help="Stop then; run it again to go on.")
 @pass_client
-def run(client: OperatorClient, plan: str, staff: str, integrate: str, until: str | None) -> Shown:
+def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: str | None, until: str | None) -> Shown:
     """Carry out a plan: make its worktrees, start agents, wait, ask for the merges, and say what came of it.
 
     PLAN is a file, or the name of a plan that there is. Run again, it goes on with what is left. Without --staff, one
@@ -62,12 +64,16 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, until: st
     from workbench.execution.account import account_of
     from workbench.execution.carry_out import carry_out, only_one
     from workbench.execution.execution import Execution, Integrate
+    from workbench.rules.budgets import parse
 
     client.require_operator("run")
+    limits = None if budget is None else parse(budget)
     crew, is_over = staffing.parse(staff) if staff else (), _when(until)
     client.create_project()
     with connected(client.settings) as call:
         name = _made(call, plan)
+        if limits is not None:
+            set_budget(call, name, limits)
         execution = Execution(call, name, crew, Integrate(integrate))
         with only_one(client.settings, name), _showing() as show:
             standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
@@ -89,6 +95,13 @@ def _made(call: Call, plan: str) -> str:
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{plan} is not UTF-8 text: {error.reason}.") from None
     return str(call("create_plan", text=text, update=True)["plan"])
+
+
+def set_budget(call: Call, plan: str, budget: Budget) -> None:
+    """Set what a plan may spend, unless the same was said before: it may have been raised since."""
+    limits, scope = budget.model_dump(exclude_none=True), f"plan:{plan}"
+    if not any(one["scope"] == scope and one["stated"] == limits for one in call("list_budgets")["budgets"]):
+        call("set_budget", scope=scope, **limits)
 
 
 def _when(until: str | None) -> Callable[[], bool]:
@@ -182,3 +195,8 @@ def _took(seconds: float | None) -> str:
 
 def _cost(usd: float | None) -> str:
     return "" if usd is None else f"${usd:.2f}" if usd >= 0.01 else f"${usd:.4f}"
+
+
+@root.group(cls=NounGroup)
+def budgets() -> None:
+    """What the project, plans and tasks may spend."""

@@ -21,7 +21,7 @@ Place = tuple[str, str | None]
 PAGE = 500
 MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work."""
-KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*")
+KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
 """The events after which there may be something to do."""
 
 
@@ -137,11 +137,15 @@ class Execution:
         return {name: approval for name, approval in self._asked.items() if approval}
 
     def _tasks(self) -> list[dict[str, Any]]:
+        """The tasks of the plan; those that wait for a budget are blocked."""
+        budgets = self.call("list_budgets")["budgets"]
+        unaffordable = {task for budget in budgets for task in budget["waiting"]}
         tasks: list[dict[str, Any]] = []
         cursor = None
         while True:
             page = self.call("list_tasks", plan=self.plan, limit=PAGE, **({"cursor": cursor} if cursor else {}))
-            tasks, cursor = tasks + page["tasks"], page["next_cursor"]
+            tasks += [task | {"blocked": task["blocked"] or task["id"] in unaffordable} for task in page["tasks"]]
+            cursor = page["next_cursor"]
             if cursor is None:
                 return tasks
 

@@ -203,6 +203,14 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings):
     finish_grace_seconds: float = Field(
         60.0, ge=0, description="How long a command may run on after it completed or failed its task itself."
     )
+    budget_tokens: int | None = Field(None, ge=0, description="Tokens that the whole project may use; unset: any.")
+    budget_usd: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="US dollars that the whole project may spend; unset: any."
+    )
+    budget_attempts: int | None = Field(None, ge=0, description="Attempts of the whole project; unset: any.")
+    budget_ends_running: bool = Field(
+        False, description="End the agents at work when a budget is used up; otherwise what runs may finish."
+    )
     breaker_failures: int = Field(
         3,
         ge=0,

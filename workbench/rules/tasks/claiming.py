@@ -24,6 +24,7 @@ class ClaimReason(StrEnum):
     BACKOFF = "backoff"
     SESSION = "session"
     HOLD = "hold"
+    BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class ClaimCandidate:
     """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
 
     `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
+    `unaffordable` says which budget is used up.
     """
 
     status: TaskState
@@ -56,6 +58,7 @@ class ClaimCandidate:
     waits: Mapping[int, TaskState]
     not_before: int | None
     has_command: bool = True
+    unaffordable: str | None = None
 
 
 def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
@@ -105,6 +108,8 @@ def _not_ready(task: ClaimCandidate) -> dict[ClaimReason, str]:
         )
     if open_ := [str(task_id) for task_id, state in task.waits.items() if state not in DEAD]:
         found[ClaimReason.DEPENDENCY] = f"it waits for {_listed(open_)}"
+    if task.unaffordable is not None:
+        found[ClaimReason.BUDGET] = task.unaffordable
     if task.not_before is not None:
         found[ClaimReason.BACKOFF] = f"its next attempt may begin at {iso(task.not_before)}"
     return found

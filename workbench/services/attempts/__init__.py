@@ -5,7 +5,7 @@
 - `adopt`: merging it into a worktree after all
 - `checks`: running the checks that tell whether a task is done
 - `calls`: the calls of tools that an agent's program makes itself
-- `failures`: the answers to the questions that repeated failures ask
+- `failures`: the answers to the questions that repeated failures ask, and agents whose budgets are used up
 - `sessions`: the conversations of programs that are kept for the next attempt
 - `artifacts`: what the files contain that completed tasks name
 """

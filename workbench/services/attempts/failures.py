@@ -1,17 +1,20 @@
-"""The answers to the questions that repeated failures ask: go on, or stop the agents."""
+"""Agents that are stopped: the answers to the questions that repeated failures ask, and budgets that are used up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.ops import Ctx
+from workbench.ops import SYSTEM, Ctx
+from workbench.ops.duties import duty
 from workbench.services import approvals, holds
 from workbench.services.approvals import ApprovalInfo, decision_handler
 from workbench.services.processes import termination
+from workbench.services.spending import budgets
 from workbench.store.base import Tx
 
 STOPPED = "What it works with fails, and you stopped it."
+USED_UP = "The budget of its task is used up."
 
 
 @decision_handler(holds.KIND)
@@ -35,3 +38,12 @@ async def decide_failure(
     outcome = await ctx.write(change)
     ctx.gateway.keys.clear()  # she may have replaced the key that was refused
     return outcome
+
+
+@duty("ending agents whose budgets are used up", 2.0, wakes=True)
+async def end_running(ctx: Ctx) -> None:
+    """End the processes of agents that hold tasks whose budgets are used up; the tasks stay open."""
+    if not ctx.settings.budget_ends_running:
+        return
+    if agents := await ctx.read(budgets.at_work):
+        await termination.end_each(ctx.of(SYSTEM), agents, USED_UP)

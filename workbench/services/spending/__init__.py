@@ -1,5 +1,9 @@
-"""What requests to models use and cost: one ledger for the gateway, for conversations, and for what agents report."""
+"""What requests to models use and cost: one ledger for the gateway, for conversations, and for what agents report.
 
-from workbench.services.spending import ledger
+- `ledger`: what was spent
+- `budgets`: what may be spent
+"""
 
-__all__ = ["ledger"]
+from workbench.services.spending import budgets, ledger
+
+__all__ = ["budgets", "ledger"]

@@ -20,6 +20,7 @@ from workbench.ops import Caller, Columns, Command, Ctx, Ok, op
 from workbench.rules.models import prices
 from workbench.rules.models.prices import Prices
 from workbench.rules.models.usage import ModelUsage
+from workbench.services.spending import budgets
 from workbench.state import user_files
 from workbench.state.settings import shipped
 from workbench.store.base import Reader, Row, Tx
@@ -66,7 +67,7 @@ class ModelSpending:
 
 
 def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:
-    """Book a request, with its cost by the prices of its day."""
+    """Book a request, with its cost by the prices of its day, and compare what is spent with the budgets."""
     values = asdict(spent)
     values |= values.pop("usage")
     if spent.cost_usd is None:
@@ -74,6 +75,7 @@ def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:
         cost = known.cost(spent.model, spent.usage, day)
         values["cost_usd"] = None if cost is None else float(cost)
     tx.run(SQL.add, values | {"is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)})
+    budgets.follow(tx, spent.task_id)
 
 
 def read_prices() -> Prices:
@@ -104,6 +106,13 @@ async def usable_prices(ctx: Ctx) -> Prices:
             known = Prices()
         ctx.gateway.prices = stamp, known
     return ctx.gateway.prices[1]
+
+
+async def is_priced(ctx: Ctx, model: str | None) -> bool:
+    """Whether the price of a model is known today."""
+    known = await usable_prices(ctx)
+    day = datetime.datetime.fromtimestamp(ctx.store.now() / SECOND, datetime.UTC).date()
+    return known.cost(model, ModelUsage(0, 0, 0, 0, 0, 0), day) is not None
 
 
 def _stamp() -> int | None:

@@ -12,6 +12,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
 from workbench.services import holds
 from workbench.services.messages import inbox
+from workbench.services.spending import budgets
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
     blockers,
@@ -117,6 +118,7 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         waits=unmet,
         not_before=row["not_before"],
         has_command=row["run"] is not None,
+        unaffordable=budgets.obstacle(tx, row["id"]),
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -138,6 +140,7 @@ def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
         return None
     row = require_row(tx, task_id)
     tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    budgets.follow(tx, task_id)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
     return _assignment(tx, task_of(tx, row), me)
 

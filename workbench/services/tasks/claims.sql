@@ -1,5 +1,13 @@
 -- part: fits
+-- An agent without a model does tasks with a command only; nobody begins one whose budget is used up.
 (CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
+    AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.used_up <> '' AND (b.scope = 'project'
+        OR b.scope = 'plan:' || (SELECT p.plan FROM tasks p WHERE p.id = task_id)
+        OR b.scope IN (
+            WITH RECURSIVE up (id, parent_id) AS (
+                SELECT o.id, o.parent_id FROM tasks o WHERE o.id = task_id
+                UNION SELECT o.id, o.parent_id FROM tasks o JOIN up u ON o.id = u.parent_id)
+            SELECT 'task:' || CAST(up.id AS TEXT) FROM up)))
 
 -- name: candidates
 -- One index probe each: reserved for the agent; in its worktree or in none, of its session or of none.

@@ -75,6 +75,7 @@ async def heartbeat_and_get_tasks(
         lambda work: bool(work.available or work.holding or work.messages),
         "task.*",
         "hold.ended",
+        "budget.set",
         "message.sent",
         own=f"agent:{me}",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),

@@ -112,6 +112,8 @@ class Gateway:
             if path == CHAT_COMPLETIONS:
                 body = with_usage(body)
             meter = Meter(self._workbench, request, provider, path, body)
+            if meter.counts:
+                await self._workbench.require_budget(caller_of(request), meter.asked_model)
             key = await self._workbench.provider_key(caller_of(request), provider.id)
             answers = await under_way.enter_async_context(aclosing(self._answers(request, provider, key, body, meter)))
             try:

@@ -21,7 +21,7 @@ FREE = ("v1/models", "v1beta/models", "v1/messages/count_tokens")
 
 
 class Meter:
-    """The measure of one request, from when its body has come."""
+    """The measure of one request, from when its body has come. Only one that `counts` may cost something."""
 
     def __init__(
         self, workbench: Workbench, request: Request, provider: UpstreamProvider, path: str, body: bytes
@@ -32,7 +32,7 @@ class Meter:
         self._request = body
         self._said = bytearray()
         self._provider = provider
-        self._counts = path not in FREE and not path.endswith(":countTokens")
+        self.counts = path not in FREE and not path.endswith(":countTokens")
         self._reader = UsageReader(provider.id, False, body)
         if provider.id == "gemini" and ":" in path:
             self._reader.model = path.rpartition("/")[2].partition(":")[0]
@@ -47,6 +47,11 @@ class Meter:
     def is_stream(self) -> bool:
         """Whether the answer comes in events."""
         return self._reader.is_stream
+
+    @property
+    def asked_model(self) -> str | None:
+        """The model that was asked."""
+        return self._reader.asked_model
 
     def sent(self) -> None:
         """Note that the request goes to the provider."""
@@ -91,7 +96,7 @@ class Meter:
             self._error = "CLIENT_LEFT"
         code = self._error or reader.error
         await self._book(reader.usage if is_whole else reader.estimated(), OK, code, is_estimated=not is_whole)
-        if self._counts:
+        if self.counts:
             said = Exchange(self._provider.id, self._session, self._request, bytes(self._said), self.is_stream)
             await asyncio.shield(asyncio.ensure_future(self._workbench.transcribe(self._caller, said)))
 
@@ -103,7 +108,7 @@ class Meter:
     async def _book(
         self, usage: ModelUsage, status: int | None, code: str | None, *, is_estimated: bool = False
     ) -> None:
-        if not self._counts:
+        if not self.counts:
             return
         spent = ModelSpending(
             at=self._at,

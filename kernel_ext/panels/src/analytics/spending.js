@@ -19,6 +19,11 @@ const BY = {
 const NAMELESS = { model: "unknown model", plan: "in no plan", task: "for no task", definition: "no definition" };
 const DAYS = { 1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 365: "Last year" };
 const STEP = 50;
+const AMOUNTS = {
+  tokens: (value) => plural(value, "token"),
+  usd: (value) => `$${value.toFixed(2)}`,
+  attempts: (value) => plural(value, "attempt"),
+};
 
 /** @param {{desk: any}} props */
 export function Spending({ desk }) {
@@ -28,8 +33,9 @@ export function Spending({ desk }) {
   const [read, setRead] = useState(null);
   const work = async () => {
     const { costs } = await requests.send("list_costs", { by, days: Number(days) });
+    const { budgets } = await requests.send("list_budgets", {});
     requests.clearError();
-    setRead({ by, days, costs });
+    setRead({ by, days, costs, budgets });
   };
   const { ref, runNow } = usePolling(POLL_MS, work, (error) => requests.showError(error));
   useLayoutEffect(runNow, [by, days]);
@@ -40,6 +46,7 @@ export function Spending({ desk }) {
       <${Choice} name="Of which time" options=${Object.entries(DAYS)} value=${days} onChoose=${chooseDays} />
       <span class="wb-muted wb-grow">${read && sentence(read.costs)}</span>
     </div>
+    ${read?.budgets.map((budget) => html`<p key=${budget.scope} class="wb-muted">${budgetText(budget)}</p>`)}
     ${rows?.length > 0 && html`<${DataTable} class="wb-by-need wb-spending" ...${{ rows, step: STEP, filters: read.by }} columns=${columnsOf(read.by)} name=${({ name }) => name ?? NAMELESS[read.by] ?? "unknown"} />`}
     <${Embedded} element=${requests.errorBox} />
   <//>`;
@@ -52,6 +59,14 @@ function sentence(costs) {
   const price = costText(sum);
   const cost = price === "–" ? "" : price === "unknown" ? ", at an unknown cost" : `, for ${price}`;
   return `${plural(sum.requests, "request")}, ${tokensText(sum)}${cost}. ${costNote(sum)}`;
+}
+
+/** "Budget of plan:night: $1.20 of $20.00, used up." */
+function budgetText(budget) {
+  const limits = Object.keys(AMOUNTS).filter((name) => budget[name] !== null);
+  const spent = limits.map((name) => `${AMOUNTS[name](budget[`spent_${name}`])} of ${AMOUNTS[name](budget[name])}`);
+  const state = budget.used_up.length ? ", used up" : budget.nearly.length ? ", nearly used up" : "";
+  return `Budget of ${budget.scope}: ${spent.join("; ")}${state}.`;
 }
 
 function columnsOf(by) {

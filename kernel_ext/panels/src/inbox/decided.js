@@ -23,6 +23,7 @@ const KINDS = {
   question: "Questions of servers",
   agent_question: "Questions of agents",
   failure: "Repeated failures",
+  budget: "Budgets",
 };
 
 export class Decided {

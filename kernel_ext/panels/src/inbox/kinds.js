@@ -1,6 +1,7 @@
 /** The kinds of approvals: how each looks on its card, and what happens when it is approved. */
 
 import { integration } from "../integration/approval.js";
+import { budget } from "./budget.js";
 import { failure } from "./failure.js";
 import { agentQuestion, question } from "./question.js";
 import { peerCall, toolCall } from "./tool_call.js";
@@ -72,6 +73,7 @@ const KINDS = {
   question,
   agent_question: agentQuestion,
   failure,
+  budget,
 };
 
 /** @param {any} approval @returns {Kind} */

@@ -71,7 +71,7 @@ def parse(
 
 def write(plan: Plan, format: Format, *, completed: Collection[str] = ()) -> str:
     """Write a plan as text that parses to the same plan; in Markdown, `completed` tasks are ticked."""
-    written = Plan(plan=plan.plan, tasks=open_tasks(plan), workplace=plan.workplace)
+    written = Plan(plan=plan.plan, tasks=open_tasks(plan), budget=plan.budget, workplace=plan.workplace)
     return markdown.write(written, completed) if format == "markdown" else yaml.write(written)
 
 

@@ -15,7 +15,19 @@ from workbench.rules.tasks.plan.yaml import load
 from workbench.rules.wire import json_safety
 
 _NULLABLE = frozenset(
-    {"worktree", "run", "check", "done_when", "max_retries", "lease_seconds", "context_ref", "session", "parent", "due"}
+    {
+        "worktree",
+        "run",
+        "check",
+        "done_when",
+        "budget",
+        "max_retries",
+        "lease_seconds",
+        "context_ref",
+        "session",
+        "parent",
+        "due",
+    }
 )
 
 _QUOTES = ("'", '"')
@@ -105,13 +117,13 @@ def _value(key: str, raw: str) -> Any:
         return _data(raw)
     if key in LISTS:
         return _data(raw) if raw.startswith("[") else [word for part in raw.split(",") if (word := part.strip())]
-    if key in ("run", "check") and raw.startswith(("[", "{")):
-        return _command(raw)
+    if key in ("run", "check", "budget") and raw.startswith(("[", "{")):
+        return _structured(raw)
     return raw
 
 
-def _command(raw: str) -> Any:
-    """A list of words, a check with more than its command, or a line for the shell, which may also begin so."""
+def _structured(raw: str) -> Any:
+    """A list of words, a check with more than its command, a budget, or a line for the shell that begins so."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

@@ -117,7 +117,7 @@ class PlanDraft:
     entries: list[TaskEntry]
     line: int = 1
     name: dict[str, Any] = field(default_factory=dict)
-    """``{"plan": …}``, unchecked; empty if the text gives no name."""
+    """``{"plan": …, "budget": …}``, unchecked; without what the text does not give."""
     workplace: dict[str, Any] | None = None
     """The keys of a workplace, checked; None if the text cannot state them."""
 

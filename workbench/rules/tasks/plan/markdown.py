@@ -26,6 +26,7 @@ indented, and comments are ignored. `attributes` describes the attributes of an 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from textwrap import dedent
@@ -64,6 +65,7 @@ def read(text: str, problems: Problems) -> PlanDraft:
     above = {key: defaults[key] for key in INHERITED if key in defaults}
     entries = [entry for item in reader.top for entry in _entries(item, None, above, problems)]
     named = {"plan": defaults["plan"]} if "plan" in defaults else _named(reader.title, problems)
+    named |= {"budget": defaults["budget"]} if "budget" in defaults else {}
     return PlanDraft(entries, name=named)
 
 
@@ -79,7 +81,8 @@ def write(plan: Plan, completed: Collection[str] = ()) -> str:
             yield _indented(_written(task, above, box), margin)
             yield from under(task, margin + "  ")
 
-    return f'---\nplan: "{plan.plan}"\n---\n# {plan.plan}\n\n' + "".join(under(None, ""))
+    budget = f"budget: {json.dumps(plan.budget)}\n" if plan.budget else ""
+    return f'---\nplan: "{plan.plan}"\n{budget}---\n# {plan.plan}\n\n' + "".join(under(None, ""))
 
 
 def _front_matter(text: str, problems: Problems) -> dict[str, Any]:
@@ -89,8 +92,10 @@ def _front_matter(text: str, problems: Problems) -> dict[str, Any]:
     if not isinstance(fields, Mapping):
         problems.add(1, "the front matter must be a mapping such as `plan: name`")
         return {}
-    for key in fields.keys() - {"plan", *INHERITED}:
-        problems.add(fields.line, f"unknown key {key!r}; the front matter may have plan, {' and '.join(INHERITED)}")
+    for key in fields.keys() - {"plan", "budget", *INHERITED}:
+        problems.add(
+            fields.line, f"unknown key {key!r}; the front matter may have plan, budget, {' and '.join(INHERITED)}"
+        )
     return fields
 
 

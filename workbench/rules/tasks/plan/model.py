@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from workbench.model import SECOND, Day, OnFailure
+from workbench.rules.budgets import BudgetTerm
 from workbench.rules.secrets.executed import as_given, with_masks
 from workbench.rules.secrets.forms import MASK
 from workbench.rules.tasks.check import CheckTerm, DoneWhen
@@ -42,6 +43,7 @@ class PlannedTask(BaseModel):
     run: str | list[str] | None = Field(None, min_length=1)
     check: CheckTerm = None
     done_when: DoneWhen | None = None
+    budget: BudgetTerm = None
     max_retries: int | None = Field(None, ge=0, le=100)
     no_retry: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field([], max_length=50)
     lease_seconds: float | None = Field(None, gt=0, le=86_400)
@@ -80,6 +82,8 @@ class Plan(BaseModel):
     plan: Name
     tasks: list[PlannedTask]
     ticked: list[Ticked] = []
+    budget: BudgetTerm = None
+    """What all its tasks together may spend."""
     workplace: dict[str, Any] | None = {}
     """The keys of a workplace for the agents of its tasks; None: the text, a checklist, cannot state them."""
 
@@ -99,7 +103,8 @@ TERMS = ("check", "done_when")
 
 def meaning(task: PlannedTask) -> dict[str, Any]:
     """A task's content in normal form: case of the persona, space around the description, order of dependencies."""
-    fields = task.model_dump(mode="json", exclude={"line", *(name for name in TERMS if getattr(task, name) is None)})
+    unsaid = (name for name in (*TERMS, "budget") if getattr(task, name) is None)
+    fields = task.model_dump(mode="json", exclude={"line", *unsaid})
     return fields | {
         "persona": task.persona.lower(),
         "description": task.description.strip(),
@@ -129,6 +134,7 @@ def digest(plan: Plan) -> str:
     """The SHA-256 of a plan's content without its name: equal for texts that differ in form only."""
     content = [meaning(task) for task in sorted(open_tasks(plan), key=lambda task: task.name)]
     stated: Any = [content, plan.workplace] if plan.workplace else content
+    stated = {"budget": plan.budget, "rest": stated} if plan.budget else stated
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
 
 

@@ -14,6 +14,7 @@ tasks:
     run: python clean.py   # a string for /bin/sh -c, or a list
     check: pytest -q       # must pass on what was made; also {run, repeats, seconds, files, hide}
     done_when: changed     # or checked, or said
+    budget: 5usd           # with its subtasks; also 100k tokens, 3 attempts, {usd: 5, tokens: 100000}
     max_retries: 2
     no_retry: [ValueError]
     lease_seconds: 60
@@ -56,15 +57,15 @@ def read(text: str, problems: Problems) -> PlanDraft:
             text = "a plan is a mapping with `plan:` and `tasks:`, or a Markdown checklist of `- [ ] Do it` items"
             problems.add(1, text)
         problems.raise_if_any()
-    for key in document.keys() - {"plan", "tasks", *TERMS, *workplace.KEYS}:
-        known = ", ".join((*TERMS, *workplace.KEYS))
+    for key in document.keys() - {"plan", "tasks", "budget", *TERMS, *workplace.KEYS}:
+        known = ", ".join(("budget", *TERMS, *workplace.KEYS))
         problems.add(document.line, f"unknown key {key!r}; a plan has `plan`, `tasks` and the keys {known}")
     terms = {key: document[key] for key in TERMS if key in document}
     entries = [
         replace(entry, fields={**terms, **entry.fields})
         for entry in _entries(document.get("tasks"), "tasks", document.line, None, problems)
     ]
-    name = {key: document[key] for key in ("plan",) if key in document}
+    name = {key: document[key] for key in ("plan", "budget") if key in document}
     return PlanDraft(entries, document.line, name, _workplace(document, problems))
 
 
@@ -92,9 +93,9 @@ def load(text: str, problems: Problems) -> Any:
 
 def write(plan: Plan) -> str:
     """Write a plan as text that parses to the same plan."""
-    return yaml_text.write(
-        {"plan": plan.plan, **(plan.workplace or {}), "tasks": [_fields(task) for task in plan.tasks]}
-    )
+    budget = {"budget": plan.budget} if plan.budget else {}
+    tasks = [_fields(task) for task in plan.tasks]
+    return yaml_text.write({"plan": plan.plan, **budget, **(plan.workplace or {}), "tasks": tasks})
 
 
 def _fields(task: PlannedTask) -> dict[str, Any]:

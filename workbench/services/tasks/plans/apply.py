@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from workbench.model import SECOND
+from workbench.errors import Refused
+from workbench.model import SECOND, Level
 from workbench.ops import Ctx
 from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.rules.workplace import opening
+from workbench.services.spending import budgets
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.changes import closed_worktree, require_alive, revive
 from workbench.services.tasks.creation import add_task, note_on_missing
@@ -45,6 +47,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool =
     for name in diff.retried:
         require_alive(tx, require_row(tx, ids[name]))
     _cancel_removed(tx, proposal)
+    _state_budgets(tx, ctx, proposal, ids)
     sessions = {task.session for task in plan.tasks}
     session = sessions.pop() if len(sessions) == 1 else None
     touched = {name: ids[name] for name in [*diff.added, *diff.changed, *diff.removed]}
@@ -181,6 +184,24 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
     worktree, session = task.worktree or "", task.session or ""
     tx.run(SQL.set_status, id=task_id, persona=persona, worktree=worktree, session=session, priority=task.priority)
     tx.run(SQL.set_parent, id=task_id, parent=ids[task.parent] if task.parent else None)
+
+
+def _state_budgets(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
+    """State the budgets that are new or changed.
+
+    Raises:
+        Refused: ``FORBIDDEN``: an agent may not change one that there is.
+    """
+    plan, before = proposal.plan, {task.name: task.budget for task in proposal.standing.tasks}
+    stated = {f"plan:{plan.plan}": (plan.budget, proposal.standing.budget)}
+    stated |= {f"task:{ids[task.name]}": (task.budget, before.get(task.name)) for task in plan.tasks}
+    for scope, (budget, old) in stated.items():
+        if budget == old:
+            continue
+        if ctx.caller.level is not Level.OPERATOR and budgets.is_stated(tx, scope):
+            text = f"Only a person may change the budget of {scope.replace(':', ' ')}. Leave it as it is."
+            raise Refused("FORBIDDEN", text)
+        budgets.state(tx, scope, budget, "plan")
 
 
 def _cancel_removed(tx: Tx, proposal: Proposal) -> None:

@@ -165,7 +165,8 @@ async def export_plan(
     if not standing.exists or not standing.visible:
         raise no_plan(plan)
     tasks = [without_defaults(rules.without_secrets(task), ctx.caller, defaults) for task in standing.tasks]
-    exported = rules.Plan(plan=plan, tasks=tasks, workplace=with_masks(dict(standing.workplace)))
+    workplace = with_masks(dict(standing.workplace))
+    exported = rules.Plan(plan=plan, tasks=tasks, budget=standing.budget, workplace=workplace)
     done = {name for name, row in standing.rows.items() if tick and row["status"] == TaskState.COMPLETED}
     text = await asyncio.to_thread(rules.write, exported, format, completed=done)
     return PlanText(plan=plan, version=version_of(standing.sha256), format=format, text=text)

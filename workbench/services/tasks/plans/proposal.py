@@ -53,7 +53,8 @@ class Proposal:
     @property
     def changes(self) -> bool:
         """Whether a plan that exists would change."""
-        return bool(self.diff.text) or self.workplace != self.standing.workplace
+        is_same = (self.workplace, self.plan.budget) == (self.standing.workplace, self.standing.budget)
+        return bool(self.diff.text) or not is_same
 
     def trusted(self, caller: Caller, trust_workplace: bool) -> bool:
         """Whether what its workplace opens is trusted: by the operator, now or when the same was applied."""

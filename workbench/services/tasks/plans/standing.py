@@ -11,6 +11,7 @@ from workbench.model import SECOND, Level
 from workbench.ops import Caller, Ctx
 from workbench.rules.access import free_id
 from workbench.rules.tasks import plan as rules
+from workbench.services.spending import budgets
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -30,6 +31,7 @@ class PlanStanding:
     tasks: list[rules.PlannedTask]
     workplace: Mapping[str, Any]
     workplace_trusted: bool
+    budget: Mapping[str, Any] | None
 
     @property
     def ids(self) -> dict[str, int]:
@@ -55,6 +57,7 @@ def read_standing(tx: Reader, caller: Caller, name: str) -> PlanStanding:
         tasks=[_task_of(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
         workplace=json.loads((plan and plan["workplace"]) or "{}"),
         workplace_trusted=bool(plan and plan["workplace_trusted"]),
+        budget=budgets.stated(tx, f"plan:{name}", "plan"),
     )
 
 
@@ -74,6 +77,7 @@ def _task_of(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTas
         run=json.loads(row["run"]) if row["run"] else None,
         check=json.loads(row["check_stated"]) if row["check_stated"] else None,
         done_when=row["done_when"],
+        budget=json.loads(row["budget"]) if row["budget"] else None,
         max_retries=row["max_retries"],
         no_retry=json.loads(row["no_retry"]),
         lease_seconds=max(row["lease_us"], 1) / SECOND,
