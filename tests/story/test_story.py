@@ -150,7 +150,9 @@ TRANSCRIPT: dict[str, Outcome] = {
     | {"note": "Task 2 has no command (run): only an LLM agent or a person can do it.", "warnings": []}
     | {"id": 2, "title": "Review", "persona_id": "reviewer", "priority": 500, "metadata": {}},
     "claim": {
-        "task": TASK | HELD | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT]},
+        "task": TASK
+        | HELD
+        | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT], "messages": []},
         "worktree_path": None,
     },
     "wrong type": Refusal("INVALID_ARGUMENTS", 400),
