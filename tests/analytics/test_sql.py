@@ -90,11 +90,6 @@ async def test_a_missing_parameter_is_named_and_one_without_an_sql_type_is_refus
         await rows(live, workbench, "SELECT $live", values={"live": live})
 
 
-async def test_the_former_name_of_a_view_is_answered_with_the_present_one(workbench: Workbench) -> None:
-    with pytest.raises(BadInput, match=r"^SQL_FAILED: The view messages is now turns"):
-        await rows(Live(), workbench, "SELECT count(*) FROM messages")
-
-
 async def test_temporary_views_stay_and_follow_the_project_and_dataframes(workbench: Workbench) -> None:
     live = Live()
     assert await rows(live, workbench, "CREATE TEMP VIEW short AS SELECT title FROM tasks WHERE id < 3") is None

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from workbench.analytics.frames import used
 from workbench.errors import BadInput, Interrupted, Refused, Unavailable
-from workbench.rules.naming import FORMER_NAMES
 from workbench.rules.plain import is_frame, native
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ T = TypeVar("T")
 READ_ONLY = "A query cannot change the project. CREATE TEMP TABLE and CREATE TEMP VIEW make what is yours."
 _WRITES = re.compile(r"launched in read-only mode|Can only \w+( from)? base table|is not an? table$")
 """DuckDB's answers to statements that would change a table or view of the project."""
-_MISSING = re.compile(r"Table with name (\w+) does not exist")
 FILES_ADVICE = "To let the query read and write files, use --files, or in Python wb.sql(…, files=True)."
 STOP_SECONDS = 5.0
 """How long an interrupted query may take to end."""
@@ -87,14 +85,7 @@ def answer(db: duckdb.DuckDBPyConnection, question: SqlQuestion) -> duckdb.DuckD
     except duckdb.PermissionException as error:
         raise Refused("FILES_NOT_ALLOWED", f"{error}\n{FILES_ADVICE}") from None
     except duckdb.Error as error:
-        raise BadInput("SQL_FAILED", READ_ONLY if _WRITES.search(str(error)) else _explained(str(error))) from None
-
-
-def _explained(problem: str) -> str:
-    """DuckDB's explanation, and what the view that is missing is called now."""
-    missing = _MISSING.search(problem)
-    now = FORMER_NAMES.get(missing[1]) if missing else None
-    return f"The view {missing[1]} is now {now}.\n{problem}" if missing and now else problem
+        raise BadInput("SQL_FAILED", READ_ONLY if _WRITES.search(str(error)) else str(error)) from None
 
 
 def _run(db: duckdb.DuckDBPyConnection, question: SqlQuestion) -> duckdb.DuckDBPyRelation | None:
@@ -202,9 +193,16 @@ def _interruptible(db: duckdb.DuckDBPyConnection, work: Callable[[], T], seconds
 
 
 def _interrupt(db: duckdb.DuckDBPyConnection, thread: threading.Thread) -> None:
-    """End what a connection does; an interrupt that comes before the query has begun is lost."""
+    """End what a connection does; an interrupt that comes before the query has begun is lost.
+
+    One that comes while the query ends can leave its transaction open, which would refuse the next one.
+    """
+    import duckdb
+
     for _ in range(int(STOP_SECONDS / POLL_SECONDS)):
         db.interrupt()
         thread.join(POLL_SECONDS)
         if not thread.is_alive():
+            with suppress(duckdb.Error):  # mostly there is none
+                db.rollback()
             return

@@ -57,11 +57,9 @@ LONGEST = 60
 
 FORMER_NAMES = {
     "send_message": "ask",
-    "list_messages": "list_turns",
-    "messages": "turns",
     "message_id": "turn_id",
 }
-"""What is now called otherwise: operations, arguments, fields and views."""
+"""What is now called otherwise: operations, arguments and fields."""
 
 
 def similar(word: str, names: Iterable[str]) -> str:

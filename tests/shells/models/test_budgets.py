@@ -20,7 +20,7 @@ from workbench.cli.execution import set_budget
 from workbench.execution.execution import Execution, Verdict
 from workbench.rules.budgets import parse
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 ASKED = {"model": "claude-haiku-4-5", "max_tokens": 10, "messages": []}
 USED = {"input_tokens": 900, "cache_read_input_tokens": 600, "cache_creation_input_tokens": 0, "output_tokens": 500}
@@ -76,7 +76,6 @@ async def works(served: Served, agent: Admitted, model: Upstream) -> None:
         await given.done_by(served.workbench, agent, "finish_attempt", task["id"], **about)
 
 
-@pytest.mark.long
 async def test_a_budget_over_thirty_tasks_is_kept_by_four_workers_and_goes_on_where_it_stood_once_raised(
     served: Served, admit: Admit
 ) -> None:

@@ -78,7 +78,7 @@ async def test_a_waiting_heartbeat_times_out_and_does_not_wait_while_a_task_is_h
     workbench: Workbench, ada: Admitted
 ) -> None:
     found = await beat(workbench, ada, wait_seconds=0.05)
-    assert found == {"holding": [], "available": [], "lease_expires_at": None, "finishing": []}
+    assert found == {"holding": [], "available": [], "lease_expires_at": None, "finishing": [], "messages": []}
     task = await given.task(workbench)
     await given.claim(workbench, ada)
     assert [t["id"] for t in (await beat(workbench, ada, wait_seconds=30))["holding"]] == [task]
