@@ -17,6 +17,7 @@ from tests.shells.models.upstream import Asked, Script, Upstream, head, says, st
 from workbench.analytics.live import Live, refresh
 from workbench.services.models import transcripts
 from workbench.services.spending import ledger
+from workbench.shells.models.metering import Meter
 from workbench.state import user_files
 
 pytestmark = pytest.mark.anyio
@@ -197,6 +198,39 @@ async def test_a_program_that_leaves_when_it_is_told_that_this_is_all_has_cut_no
                     break
         await given.until(lambda: sums(served, "output_tokens")[-1])
     assert sums(served, "output_tokens, is_cut, is_estimated, error_code") == [200, 0, 0, None, 1]
+
+
+async def test_the_last_answer_is_recorded_although_its_program_leaves_while_it_is_booked(
+    served: Served, box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, end, has_left, ends = served.workbench.book, Meter.ended, asyncio.Event(), []
+    is_recorded = asyncio.Event()
+
+    async def slowly(*about: Any) -> None:
+        await has_left.wait()
+        await book(*about)
+
+    async def record(*about: Any) -> None:
+        is_recorded.set()
+
+    async def ended(meter: Meter, *, is_complete: bool) -> None:
+        ends.append(is_complete)
+        await end(meter, is_complete=is_complete)
+
+    monkeypatch.setattr(served.workbench, "book", slowly)
+    monkeypatch.setattr(served.workbench, "transcribe", record)
+    monkeypatch.setattr(Meter, "ended", ended)
+    async with upstream(anthropic(counts(0), stream=True)) as model:
+        client = await box(key_at(model))
+        asked = {"stream": True, "messages": [{"role": "user", "content": "Go on"}]}
+        async with client.stream("POST", "/anthropic/v1/messages", json=asked) as answer:
+            async for line in answer.aiter_lines():
+                if "message_stop" in line and line.startswith("data"):
+                    break
+        await given.until(lambda: ends == [True, False])
+        has_left.set()
+        async with asyncio.timeout(given.SECONDS):
+            await is_recorded.wait()
 
 
 async def test_a_wrong_line_of_the_persons_prices_is_named_and_costs_are_unknown(served: Served, box: Box) -> None:

@@ -8,7 +8,7 @@ ORDER BY n.id DESC LIMIT :limit;
 
 -- name: first
 SELECT at FROM events
-WHERE id > (SELECT event_id FROM notification_cursor) AND kind IN (SELECT value FROM {{rows_of kinds}})
+WHERE id > (SELECT event_id FROM notification_cursor) AND kind IN (SELECT k.value FROM {{rows_of kinds}} AS k)
 ORDER BY id LIMIT 1;
 
 -- name: place
@@ -16,7 +16,7 @@ SELECT event_id AS cursor, (SELECT COALESCE(MAX(id), 0) FROM events) AS newest F
 
 -- name: events
 SELECT id, at, kind, actor, subject, session, data FROM events
-WHERE id > (SELECT event_id FROM notification_cursor) AND kind IN (SELECT value FROM {{rows_of kinds}})
+WHERE id > (SELECT event_id FROM notification_cursor) AND kind IN (SELECT k.value FROM {{rows_of kinds}} AS k)
 ORDER BY id;
 
 -- name: advance

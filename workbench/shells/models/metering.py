@@ -95,10 +95,9 @@ class Meter:
         if not (is_complete or is_whole) and self._error is None:  # programs leave once they are told that it is all
             self._error = "CLIENT_LEFT"
         code = self._error or reader.error
-        await self._book(reader.usage if is_whole else reader.estimated(), OK, code, is_estimated=not is_whole)
-        if self.counts:
-            said = Exchange(self._provider.id, self._session, self._request, bytes(self._said), self.is_stream)
-            await asyncio.shield(asyncio.ensure_future(self._workbench.transcribe(self._caller, said)))
+        said = Exchange(self._provider.id, self._session, self._request, bytes(self._said), self.is_stream)
+        usage = reader.usage if is_whole else reader.estimated()
+        await self._book(usage, OK, code, is_estimated=not is_whole, said=said)
 
     @property
     def _ends_by_itself(self) -> bool:
@@ -106,8 +105,15 @@ class Meter:
         return self._reader.usage.output is not None and self._provider.id != "anthropic"
 
     async def _book(
-        self, usage: ModelUsage, status: int | None, code: str | None, *, is_estimated: bool = False
+        self,
+        usage: ModelUsage,
+        status: int | None,
+        code: str | None,
+        *,
+        is_estimated: bool = False,
+        said: Exchange | None = None,
     ) -> None:
+        """Book the request, and record what was said; both to their end, though the program leaves meanwhile."""
         if not self.counts:
             return
         spent = ModelSpending(
@@ -123,4 +129,10 @@ class Meter:
             is_cut=self._is_cut,
             is_estimated=is_estimated,
         )
-        await asyncio.shield(asyncio.ensure_future(self._workbench.book(self._caller, spent)))
+
+        async def record() -> None:
+            await self._workbench.book(self._caller, spent)
+            if said is not None:
+                await self._workbench.transcribe(self._caller, said)
+
+        await asyncio.shield(asyncio.ensure_future(record()))

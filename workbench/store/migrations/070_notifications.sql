@@ -8,10 +8,10 @@ CREATE TABLE notifications (
     left_out {{big}} NOT NULL
 ) {{strict}};
 CREATE TABLE notification_cursor (
-    only {{big}} PRIMARY KEY CHECK (only = 1),
+    one {{big}} PRIMARY KEY CHECK (one = 1),
     event_id {{big}} NOT NULL
 ) {{strict}};
-INSERT INTO notification_cursor (only, event_id) SELECT 1, COALESCE(MAX(id), 0) FROM events;
+INSERT INTO notification_cursor (one, event_id) SELECT 1, COALESCE(MAX(id), 0) FROM events;
 
 -- How a digest gets to the person's own command or webhook. not_before: when it is tried again.
 CREATE TABLE notification_deliveries (
