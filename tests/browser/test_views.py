@@ -293,6 +293,6 @@ def test_the_empty_inbox_leads_to_the_ways_to_connect_an_agent_and_figures_have_
     task(desk, "Count")
     figures = desk.element.locator(".wb-numbers")
     expect(figures).to_contain_text("1 task")
-    expect(figures).to_contain_text(re.compile(r"[\d.]+ KB\s*database"))
+    expect(figures).to_contain_text(re.compile(r"[\d.]+ [KM]B\s*database"))
     values = figures.locator(".wb-number-value").all_inner_texts()
     assert [value for value in values if not re.fullmatch(r"–|[\d.,]+ \S.*", value)] == []

@@ -177,7 +177,11 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
                 way: await given.reached(served.workbench, task_id, "completed", "failed")
                 for way, task_id in tasks.items()
             }
-            calls = (await call("list_tool_calls"))["calls"]
+
+            async def called() -> Any:
+                calls = (await call("list_tool_calls"))["calls"]
+                ended = {(one["tool_name"], one["task_id"]) for one in calls if one["state"] == "completed"}
+                return calls if {(SHELLS[name], tasks[way]) for way in ("own", "exit")} <= ended else None
 
             async def said() -> Any:  # a program may end before its last answer is recorded
                 said = (await call("get_transcript", task_id=tasks["exit"]))["messages"]
@@ -188,7 +192,7 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
                 asked = sum("count" not in path for path, _ in model.requests)
                 return costs if sum(row["requests"] for row in costs) == asked else None
 
-            transcript, costs = await given.until(said), await given.until(booked)
+            calls, transcript, costs = [await given.until(look) for look in (called, said, booked)]
             messages = [line["message"] for line in (await call("get_task_logs", task_id=tasks["own"]))["lines"]]
             log = "".join(Path(log).read_text() for log in logs)
     result = {"late": "late", "early": "early", "own": "own", "exit": "by its exit", "never": None}

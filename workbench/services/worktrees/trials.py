@@ -189,6 +189,8 @@ async def _run_boxed(
             await asyncio.sleep(POLL_SECONDS)
         if not is_needed:
             return None
+        if output.stat().st_size > MAX_OUTPUT_BYTES:  # it ended between two looks
+            return _result(ctx, trial, result, GateState.FAILED, None, time.monotonic() - began, output)
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
         ended = _result(ctx, trial, result, state, code, time.monotonic() - began, output)
