@@ -84,6 +84,7 @@ def test_without_strace_an_explanation_says_how_to_find_all(
     assert "apt install strace" in explained.err
 
 
+@pytest.mark.long
 def test_a_worktree_is_set_up_before_the_first_command_that_a_person_runs_there(
     run: Type, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

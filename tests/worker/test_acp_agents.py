@@ -92,10 +92,11 @@ async def test_an_agent_that_does_not_exit_is_ended_and_has_done_its_work(
     assert (await asked("stays")(None)).result == {"answer": "Done."}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["hangs", "deaf"])
 async def test_an_agent_that_says_nothing_or_does_not_listen_is_cancelled(asked: Asked, how: str) -> None:
     run = asked(how)
-    run.silence, run.grace = 0.6, 0.3
+    run.silence, run.grace = 3.0, 5.0 if how == "hangs" else 0.3
     outcome = await run(None)
     assert (outcome.failure and outcome.failure.kind) is FailureKind.SILENT
     assert (run.place / "cancelled").exists() == (how == "hangs")

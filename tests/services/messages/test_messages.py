@@ -15,7 +15,7 @@ from workbench.services.messages import questions
 from workbench.state.settings import Settings
 from workbench.worker import previous
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 @pytest.fixture
