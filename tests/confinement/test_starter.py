@@ -41,9 +41,13 @@ sys.exit("its last words")
 """
 STAYS = """
 import os
-if not os.fork():
+child, tells = os.pipe()
+if os.fork():
+    os.read(child, 1)  # what it started ends with it, also before that has said who it is
+else:
     os.setsid()
     print(os.getpid(), flush=True)
+    os.write(tells, b".")
     os.execve("/bin/sh", ["sh", "-c", "exec > /dev/null 2>&1; while :; do sleep 60; done"], {})
 """
 
@@ -75,7 +79,8 @@ class Place:
     @property
     def servers(self) -> list[psutil.Process]:
         """The fork servers of this process."""
-        return [child for child in psutil.Process().children() if "fork_server" in " ".join(child.cmdline())]
+        alive = (child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE)
+        return [child for child in alive if "fork_server" in " ".join(child.cmdline())]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from tests.conftest import Admit, Served, git
 from tests.services.worktrees.lab import commit
 from tests.worker.working import done, output_of, working
 from workbench.confinement import Box, abilities
+from workbench.services.worktrees import checkouts
 from workbench.worker import supervisor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -46,7 +47,10 @@ async def test_a_task_without_a_worktree_reads_the_target_as_it_is_now_and_chang
     assert git("worktree", "list", cwd=repository).count("\n") == 0
 
 
-async def test_few_checkouts_are_kept(served: Served, admit: Admit, repository: Path) -> None:
+async def test_few_checkouts_are_kept(
+    served: Served, admit: Admit, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkouts, "_BEHIND_SECONDS", 0.05)  # the tasks come one soon after the other
     ada, kept = await admit("ada"), served.workbench.settings.max_checkouts
     async with working(served, ada.token, None):
         for number in range(kept + 2):
