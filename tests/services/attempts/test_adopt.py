@@ -14,7 +14,7 @@ from tests.worker.working import working
 from workbench.errors import Conflict, NotFound, Refused
 from workbench.worker import supervisor
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.services.worktrees.lab import ask, finished
 from tests.worker.working import directory_of, ran, working
 from workbench.worker import supervisor
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
 UNBORN = "git init -q sub; echo precious > sub/f.txt; echo done > done.txt"
 COMMITTED = f"{UNBORN}; git -C sub add -A; git -C sub commit -qm x"
