@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
 
 from IPython.display import DisplayHandle
 
@@ -65,10 +64,10 @@ class _Latest:
 
     def show(self) -> None:
         """Show it in place of the one before, if there is a place."""
-        if self._standing is self._shown or not has_frontend():
+        standing = self._standing
+        if standing is None or standing is self._shown or not has_frontend():
             return
-        self._shown = self._standing
-        bar = _Bar(self._standing)
+        self._shown, bar = standing, _Bar(standing)
         if self._handle is None:
             self._handle = DisplayHandle()
             self._handle.display(bar)
@@ -79,8 +78,7 @@ class _Latest:
 class _Bar:
     """How far a plan is: a bar, and a line of words."""
 
-    def __init__(self, standing: Standing | None) -> None:
-        assert standing is not None
+    def __init__(self, standing: Standing) -> None:
         self._line = standing.line
         self._done, self._total = standing.counts.get("completed", 0), sum(standing.counts.values())
 
@@ -89,6 +87,3 @@ class _Bar:
 
     def _repr_html_(self) -> str:
         return f'<progress value="{self._done}" max="{max(self._total, 1)}"></progress> {as_html(self._line)}'
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}

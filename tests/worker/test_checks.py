@@ -11,6 +11,8 @@ import pytest
 from tests import given
 from tests.conftest import Admit, Served, git
 from tests.worker.working import done, ran, working
+from workbench.services.attempts import checks
+from workbench.services.worktrees.trials import Trial
 from workbench.state.settings import Settings
 from workbench.worker import supervised, supervisor
 
@@ -109,6 +111,22 @@ async def test_what_changed_nothing_is_marked_and_fails_only_where_that_was_dema
         failed = await ran(served, "true", done_when="changed", max_retries=0)
         assert (failed["status"], failed["attempts"][0]["error_class"]) == ("failed", "unchanged")
         assert (await done(served, "echo 1 > new.txt", done_when="changed"))["evidence"] == "changed"
+
+
+async def test_a_check_that_was_cut_off_by_a_fault_is_run_again(
+    served: Served, settle: Admit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, metrics, faults = await settle("ada", "lab"), checks._metrics, [RuntimeError("a fault of the server")]
+
+    def once(trial: Trial) -> dict[str, float] | None:
+        if faults:
+            raise faults.pop()
+        return metrics(trial)
+
+    monkeypatch.setattr(checks, "_metrics", once)
+    async with working(served, ada.token):
+        assert (await done(served, "echo 1 > new.txt", check="true"))["evidence"] == "checked"
+    assert faults == []
 
 
 async def test_an_agent_without_a_supervisor_is_checked_too(served: Served, settle: Admit) -> None:

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.ops.duties import duty, recovers
+from workbench.ops.duties import duty
 from workbench.ops.parameters import TaskId
 from workbench.rules.integration import GateState
 from workbench.rules.tasks.check import Check, CheckState, DoneWhen, Evidence, check_of, metrics_of
@@ -134,15 +134,14 @@ async def _commit_of(ctx: Ctx, worktree: str | None) -> str | None:
 # Running them.
 
 
-@recovers
-async def recover(ctx: Ctx) -> None:
-    """Run those checks again that an earlier server was running."""
-    await ctx.write(lambda tx: tx.run(SQL.again))
-
-
 @duty("running checks", 5.0, wakes=True)
 async def run_asked(ctx: Ctx) -> None:
-    """Run the checks that are asked for, oldest first, `max_checks` at a time, until there are none."""
+    """Run the checks that are asked for, oldest first, `max_checks` at a time, until there are none.
+
+    Those that were cut off, by the end of a server or by a fault in another one, are run again.
+    """
+    if any(row["state"] == CheckState.RUNNING for row in await ctx.read(lambda tx: tx.all(SQL.open))):
+        await ctx.write(lambda tx: tx.run(SQL.again))
     running: dict[tuple[int, int], asyncio.Task[None]] = {}
     try:
         while True:
@@ -188,9 +187,8 @@ async def _run(ctx: Ctx, row: Row) -> None:
         commit, files = subject.commit, subject.check.files
         async with trials.on_commit(ctx, name, commit, files=files, of=subject.target) as trial:
             state, result, metrics = await _tries(ctx, row, subject, trial)
-    except WorkbenchError as error:
-        state, metrics = CheckState.FAILED, None
-        result = TrialResult("", GateState.FAILED, output=f"{error.code}: {error.message}")
+    except (WorkbenchError, OSError) as error:
+        state, metrics, result = CheckState.FAILED, None, TrialResult("", GateState.FAILED, output=str(error))
     await ctx.write(lambda tx: _end(tx, ctx, row, state, result, metrics))
 
 
@@ -219,7 +217,7 @@ async def _tries(
     if ctx.settings.setup:
         ready = await trials.run(ctx, trial, TrialResult(ctx.settings.setup), progress_of)
         if ready is None or ready.state is not GateState.PASSED:
-            return CheckState.FAILED, ready or TrialResult(""), None
+            return CheckState.FAILED, _of_setup(ready), None
     variables = {"WORKBENCH_RESULT": str(home / RESULT), "WORKBENCH_TASK_ID": str(row["task_id"])}
     while True:
         await to_thread((home / RESULT).unlink, missing_ok=True)
@@ -242,9 +240,14 @@ async def _tries(
             except (OSError, ValueError, RecursionError) as error:
                 state, ended = CheckState.FAILED, _explained(ended, error)
         if state is CheckState.PASSED or tries > subject.check.repeats:
-            await progress_of(ended)
             return CheckState.FLAKY if state is CheckState.PASSED and tries > 1 else state, ended, metrics
         tries += 1
+
+
+def _of_setup(ready: TrialResult | None) -> TrialResult:
+    """What is said of a check whose set-up has failed; it was not run itself."""
+    said = ready.output if ready else ""
+    return TrialResult("", GateState.FAILED, output=f"The set-up that it needs has failed.\n{said}".rstrip())
 
 
 def _metrics(trial: Trial) -> dict[str, float] | None:

@@ -2,7 +2,7 @@
 UPDATE attempt_checks SET state = 'waiting', tries = 0, output = '' WHERE state = 'running';
 
 -- name: open
-SELECT task_id, attempt FROM attempt_checks WHERE state IN ('waiting', 'running');
+SELECT task_id, attempt, state FROM attempt_checks WHERE state IN ('waiting', 'running');
 
 -- name: waiting
 SELECT c.*, s.worktree FROM attempt_checks c

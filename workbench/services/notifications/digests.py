@@ -132,7 +132,7 @@ def _items(tx: Reader, settings: Settings, events: Iterable[FeedEvent]) -> list[
 
 
 def _sentence(items: list[NotificationItem]) -> str:
-    """Digest in one sentence, such as "2 questions wait for you, 1 plan is completed."."""
+    """A digest in one sentence, such as "2 questions wait for you, 1 plan is completed."."""
     counts: dict[str, int] = {}
     for item in items:
         counts[item.what] = counts.get(item.what, 0) + 1

@@ -86,7 +86,8 @@ def find(tx: Reader, task_id: int, attempt: int) -> Row | None:
 def failure(found: Row) -> AttemptEnding:
     """How an attempt ends whose check has failed: the next one is told the end of its output."""
     code = found["exit_code"]
-    how = "was ended: it took too long, or wrote too much" if code is None else f"failed with status {code}"
+    unended = "has no exit status: it took too long, wrote too much, or could not be run"
+    how = unended if code is None else f"failed with status {code}"
     tries = f" {found['tries']} times" if found["tries"] > 1 else ""
     reason = f"The check {how}{tries}.\n{found['output'][-TOLD:]}".rstrip()
     return AttemptEnding(outcome="failed", reason=reason, error_class=ERROR_CLASS)
