@@ -74,6 +74,7 @@ WORDS = {
     "saved_views": "_views?$",
     "models": "_model_keys$|transcript$",
     "spending": "usage$|costs$|budgets?$",
+    "resources": "resources$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|unattended|workplace",

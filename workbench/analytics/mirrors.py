@@ -93,6 +93,7 @@ MIRRORS = (
             "artifacts": "VARCHAR",
             "error": "VARCHAR",
             "evidence": "VARCHAR",
+            "needs": "VARCHAR",
         },
         SQL.tasks,
         "task",
@@ -120,6 +121,7 @@ MIRRORS = (
             "input_tokens": "BIGINT",
             "output_tokens": "BIGINT",
             "cost_usd": "DOUBLE",
+            "leased": "VARCHAR",
         },
         SQL.attempts,
         "task",
@@ -140,6 +142,17 @@ MIRRORS = (
         SQL.checks,
         "task",
         "task_id",
+    ),
+    Mirror(
+        "raw_resources",
+        {
+            **dict.fromkeys(("name", "device"), "VARCHAR"),
+            **dict.fromkeys(("amount", "vram"), "BIGINT"),
+            "problem": "VARCHAR",
+        },
+        SQL.resources,
+        "resource",
+        "name",
     ),
     Mirror(
         "raw_messages",

@@ -84,6 +84,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
             "terminate",
             "holds",
             "budgets",
+            "resources",
             "personas",
             "define",
             "profiles",

@@ -21,7 +21,7 @@ Place = tuple[str, str | None]
 PAGE = 500
 MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work."""
-KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
+KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*", "resource.*")
 """The events after which there may be something to do."""
 
 
@@ -137,17 +137,23 @@ class Execution:
         return {name: approval for name, approval in self._asked.items() if approval}
 
     def _tasks(self) -> list[dict[str, Any]]:
-        """The tasks of the plan; those that wait for a budget are blocked."""
+        """The tasks of the plan; those that wait for a budget, or for what is not there, are blocked."""
         budgets = self.call("list_budgets")["budgets"]
-        unaffordable = {task for budget in budgets for task in budget["waiting"]}
+        waiting = self.call("list_resources")["waiting"]
+        absent = {task["task_id"]: task["waits_for"] for task in waiting if not task["is_there"]}
+        held_up = {task for budget in budgets for task in budget["waiting"]} | absent.keys()
         tasks: list[dict[str, Any]] = []
         cursor = None
         while True:
             page = self.call("list_tasks", plan=self.plan, limit=PAGE, **({"cursor": cursor} if cursor else {}))
-            tasks += [task | {"blocked": task["blocked"] or task["id"] in unaffordable} for task in page["tasks"]]
+            tasks += [task | {"blocked": task["blocked"] or task["id"] in held_up} for task in page["tasks"]]
             cursor = page["next_cursor"]
             if cursor is None:
-                return tasks
+                break
+        for task in tasks:
+            if task["id"] in absent:
+                self._note(f"Task {task['id']} waits for what is not there: {absent[task['id']]}.")
+        return tasks
 
     def _runs(self, task: Mapping[str, Any]) -> bool:
         """Whether a task has a command."""

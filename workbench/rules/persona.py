@@ -1,4 +1,4 @@
-"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, keys of a workplace.
+"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, `needs`, a workplace.
 
 Other keys are ignored.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules import front_matter, workplace
+from workbench.rules import front_matter, needs, workplace
 from workbench.rules.naming import NOTHING
-from workbench.rules.tasks.check import in_short
+from workbench.rules.tasks import check
 from workbench.rules.wire import json_safety
 from workbench.rules.yaml_text import InvalidYaml
 
@@ -39,6 +39,8 @@ class PersonaText:
     """The keys of a workplace that it states; see `workbench.rules.workplace.parse`."""
     check: Any = None
     """The check of its tasks that have none of their own; see `workbench.rules.tasks.check`."""
+    needs: Mapping[str, Any] | None = None
+    """What its tasks need that do not say it; see `workbench.rules.needs`."""
 
 
 def check_id(persona_id: str) -> str:
@@ -84,7 +86,8 @@ def parse(persona_id: str, text: str) -> PersonaText:
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         lease_seconds=_lease(persona_id, meta.get("lease_seconds")),
         workplace=_workplace(persona_id, meta),
-        check=_check(persona_id, meta.get("check")),
+        check=_term(persona_id, meta, "check", check.in_short),
+        needs=_term(persona_id, meta, "needs", needs.in_short),
     )
 
 
@@ -107,11 +110,11 @@ def _workplace(persona_id: str, meta: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput("PERSONA_INVALID", error.message, persona_id=persona_id) from None
 
 
-def _check(persona_id: str, stated: Any) -> Any:
+def _term(persona_id: str, meta: Mapping[str, Any], key: str, in_short: Callable[[Any], Any]) -> Any:
     try:
-        return in_short(stated)
+        return in_short(meta.get(key))
     except ValueError as error:
-        text = f"Persona {persona_id}: `check`: {error}."
+        text = f"Persona {persona_id}: `{key}`: {error}."
         raise BadInput("PERSONA_INVALID", text, persona_id=persona_id) from None
 
 

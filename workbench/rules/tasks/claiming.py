@@ -25,6 +25,7 @@ class ClaimReason(StrEnum):
     SESSION = "session"
     HOLD = "hold"
     BUDGET = "budget"
+    RESOURCES = "resources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ClaimCandidate:
     """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
 
     `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
-    `unaffordable` says which budget is used up.
+    `unaffordable` says which budget is used up, `lacks` what it waits for that it needs.
     """
 
     status: TaskState
@@ -59,6 +60,7 @@ class ClaimCandidate:
     not_before: int | None
     has_command: bool = True
     unaffordable: str | None = None
+    lacks: str | None = None
 
 
 def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
@@ -110,6 +112,8 @@ def _not_ready(task: ClaimCandidate) -> dict[ClaimReason, str]:
         found[ClaimReason.DEPENDENCY] = f"it waits for {_listed(open_)}"
     if task.unaffordable is not None:
         found[ClaimReason.BUDGET] = task.unaffordable
+    if task.lacks is not None:
+        found[ClaimReason.RESOURCES] = f"it waits for {task.lacks}"
     if task.not_before is not None:
         found[ClaimReason.BACKOFF] = f"its next attempt may begin at {iso(task.not_before)}"
     return found

@@ -22,6 +22,7 @@ from workbench.ops.parameters import TaskId
 from workbench.rules.integration import GateState
 from workbench.rules.tasks.check import Check, CheckState, DoneWhen, Evidence, check_of, metrics_of
 from workbench.services.attempts.work import AttemptNumber
+from workbench.services.resources import leases, machine
 from workbench.services.tasks import attempts, checks, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key
 from workbench.services.tasks.rows import require_line
@@ -185,7 +186,9 @@ async def _run(ctx: Ctx, row: Row) -> None:
         subject = await ctx.repositories.shielded(_subject(ctx, row))
         name = f"check-{row['task_id']}-{row['attempt']}"
         commit, files = subject.commit, subject.check.files
-        async with trials.on_commit(ctx, name, commit, files=files, of=subject.target) as trial:
+        leased = await ctx.read(lambda tx: leases.leased_to(tx, row["task_id"], row["attempt"]))
+        lent = await to_thread(machine.lent, ctx.settings, leased)
+        async with trials.on_commit(ctx, name, commit, files=files, of=subject.target, lent=lent) as trial:
             state, result, metrics = await _tries(ctx, row, subject, trial)
     except (WorkbenchError, OSError) as error:
         state, metrics, result = CheckState.FAILED, None, TrialResult("", GateState.FAILED, output=str(error))

@@ -10,9 +10,11 @@ from pydantic_core import to_json
 from workbench.errors import BadInput
 from workbench.model import Day, Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
+from workbench.rules.needs import NeedsTerm
 from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenData, GivenText, warnings_about
 from workbench.rules.tasks.check import CheckState, CheckTerm, DoneWhen, Evidence
 from workbench.services.messages.inbox import Message
+from workbench.services.resources.leases import Leased
 from workbench.state.settings import Settings
 
 Run = Annotated[
@@ -55,6 +57,10 @@ Check = Annotated[
     Field(description="Command that must pass on what was made; or {run, repeats, seconds, files, hide}."),
 ]
 Done = Annotated[DoneWhen | None, Field(description="What makes it done.")]
+Needed = Annotated[
+    NeedsTerm,
+    Field(description="What it needs: {gpu, vram, exclusive, cpu, memory, license}, or gpu=1,vram=12G,exclusive."),
+]
 
 
 class NewTask(Wire):
@@ -71,6 +77,7 @@ class NewTask(Wire):
     run: Run = None
     check: Check = None
     done_when: Done = None
+    needs: Needed = None
     max_retries: Retries = None
     lease_seconds: LeaseSeconds = None
     context_ref: ContextRef = None
@@ -179,7 +186,8 @@ class Attempt(Wire):
     `finishing` how its command has ended it, while the command still runs. `kept` is its work, if it did not complete
     the task; `problem` says why that could not be kept. `definition_hash` is the version of the agent's definition,
     `prompt_hash` that of the system prompt it was given, with the rules and references in `include`. `profile` is what
-    the agent worked with, and `input_tokens`, `output_tokens` and `cost_usd` are what its program says that it used.
+    the agent worked with, `leased` what it holds or held of what the task needs, and `input_tokens`, `output_tokens`
+    and `cost_usd` are what its program says that it used.
     """
 
     attempt: int
@@ -205,15 +213,18 @@ class Attempt(Wire):
     output_tokens: int | None
     cost_usd: float | None
     check: AttemptCheck | None
+    leased: Leased | None
 
 
 class TaskInfo(TaskSummary):
-    """A task in full."""
+    """A task in full. `needs` are its own, null: those of its persona; `waits_for` says what of them is not free."""
 
     description: GivenText
     run: GivenCommand
     check: GivenCheck
     done_when: DoneWhen | None
+    needs: dict[str, Any] | None
+    waits_for: str | None
     context_ref: str | None
     metadata: GivenData
     dependencies: list[int]
@@ -249,7 +260,8 @@ class Assignment(TaskInfo):
 
 
 class NewlyCreated(TaskInfo):
-    """A task that was just created. `note` says who can do it, if it has no command, and that its parent has ended.
+    """A task that was just created. `note` says who can do it, if it has no command, that its parent has ended, and
+    what it needs that is not there.
 
     `warnings` are about secrets in it, which stay in it.
     """
