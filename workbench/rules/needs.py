@@ -122,7 +122,7 @@ def _of_gpus(needs: Needs, n: int, devices: Sequence[Device], what: str) -> str:
     wanted += f" with {_size(needs.vram)}" if needs.vram else ""
     unknown = sum(device.vram is None for device in devices) if needs.vram else 0
     note = f"; the memory of {unknown} is not known, say it in [resources]" if unknown else ""
-    return f"{wanted} ({n} of {len(devices)} {what}{note})"
+    return f"{wanted} ({f'{n} of {len(devices)}' if devices else 'none'} {what}{note})"
 
 
 def in_words(name: str, amount: int) -> str:
@@ -136,7 +136,9 @@ def in_words(name: str, amount: int) -> str:
 
 def amount_of(name: str, amount: int) -> str:
     """A number of a resource as it is written."""
-    return _size(amount) if name == MEMORY else str(amount)
+    if name != MEMORY:
+        return str(amount)
+    return _size(amount) if amount % (1 << 20) == 0 or amount < 1 << 30 else f"{amount / (1 << 30):.1f}G"
 
 
 def _size(n: int) -> str:
@@ -206,9 +208,9 @@ def in_short(value: Any) -> dict[str, Any] | None:
 NeedsTerm = Annotated[
     Any,
     BeforeValidator(in_short),
-    WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "object", "null")]}),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]}),
 ]
-"""Needs in plans and operations, as `in_short` returns them."""
+"""Needs in plans and operations, as `in_short` returns them. A schema says the shortest form: models read it."""
 
 
 def _pairs(text: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ async def taken(workbench: Workbench, agent: Admitted, task_id: int | None = Non
     return task and task["attempts"][-1]["leased"]["devices"]
 
 
-async def holders(workbench: Workbench) -> dict[str, list[str]]:
+async def holders(workbench: Workbench) -> dict[str, str]:
     """Who holds what."""
     there = (await workbench.call("list_resources"))["resources"]
     return {row["device"] or row["name"]: row["held_by"] for row in there if row["held_by"]}
@@ -60,7 +60,7 @@ async def test_a_device_has_one_holder_and_the_next_task_says_what_it_waits_for(
     error = await given.refuses("TASK_NOT_CLAIMABLE", given.claim(workbench, eve, three))
     assert error.message.endswith("it waits for a GPU (0 of 2 free).")
     assert error.details["reasons"] == ["resources"]
-    assert await holders(workbench) == {"gpu0": [f"task {one} (ada)"], "gpu1": [f"task {two} (ben)"]}
+    assert await holders(workbench) == {"gpu0": f"task {one} (ada)", "gpu1": f"task {two} (ben)"}
     await do(workbench, ada, "complete_task", one)
     assert await taken(workbench, eve) == ["gpu0"]
 
@@ -239,7 +239,7 @@ async def test_what_shrinks_while_it_is_held_stays_with_its_holder_and_nothing_n
     devices[1].unlink()
     look = workbench.duties["looking for resources"].perform
     await look(workbench._ctx)
-    assert await holders(workbench) == {"gpu1": [f"task {task} (ada)"]}
+    assert await holders(workbench) == {"gpu1": f"task {task} (ada)"}
     (row,) = [row for row in (await workbench.call("list_resources"))["resources"] if row["device"] == "gpu1"]
     assert row["problem"] == f"{devices[1]} is not there"
     other = await needing(workbench, {"gpu": 2})

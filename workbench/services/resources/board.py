@@ -30,9 +30,8 @@ class ResourceHolder(Wire):
 
 
 class ResourceInfo(Wire):
-    """Something scarce. `there` and `held` are amounts in words; `amount` is the first as a number, memory in bytes.
-
-    `problem` says why it cannot be lent. `waiting` are the tasks that are ready and need more of it than is free.
+    """Something scarce. `there`, `held`, `held_by` and `awaited_by` say in words what `amount`, in bytes, `holders` and
+    `waiting` are: the tasks that are ready and need more of it than is free. `problem`: why it cannot be lent.
     """
 
     name: str
@@ -43,8 +42,9 @@ class ResourceInfo(Wire):
     held: str
     problem: str | None
     holders: list[ResourceHolder]
-    held_by: list[str]
+    held_by: str
     waiting: list[int]
+    awaited_by: str
 
 
 class WaitingTask(Wire):
@@ -60,9 +60,7 @@ class WaitingTask(Wire):
 class Resources(Wire):
     """What there is, and the tasks that wait for it, those of the highest priority first."""
 
-    SHOWN: ClassVar = Columns(
-        "resources", "name device there held held_by=held_by waiting=waiting_tasks problem", "There is nothing."
-    )
+    SHOWN: ClassVar = Columns("resources", "name device there held held_by awaited_by problem", "There is nothing.")
 
     resources: list[ResourceInfo]
     waiting: list[WaitingTask]
@@ -123,6 +121,7 @@ def _resources(tx: Reader, there: Stock, waiting: dict[int, Needs]) -> Iterator[
 
 def _resource(row: Row, holders: list[ResourceHolder], there: Stock, waiting: dict[int, Needs]) -> ResourceInfo:
     name, held = row["name"], sum(one.amount for one in holders)
+    waits = [task_id for task_id, needs in waiting.items() if there.is_short_of(name, needs)]
     return ResourceInfo(
         name=name,
         device=row["device"] or None,
@@ -132,6 +131,7 @@ def _resource(row: Row, holders: list[ResourceHolder], there: Stock, waiting: di
         held=amount_of(name, held),
         problem=row["problem"],
         holders=holders,
-        held_by=[f"task {one.task_id} ({one.agent_id})" if one.task_id else one.agent_id for one in holders],
-        waiting=[task_id for task_id, needs in waiting.items() if there.is_short_of(name, needs)],
+        held_by=", ".join(f"task {one.task_id} ({one.agent_id})" if one.task_id else one.agent_id for one in holders),
+        waiting=waits,
+        awaited_by=", ".join(f"task {task_id}" for task_id in waits),
     )

@@ -31,7 +31,7 @@ Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")
 Retries = Annotated[int | None, Field(ge=0, le=100, description="Retries after failures; null: the default.")]
 LeaseSeconds = Annotated[
     float | None,
-    Field(gt=0, le=86_400, description="How long a claim lasts without a heartbeat; null: the persona's default."),
+    Field(gt=0, le=86_400, description="How long a claim lasts without a heartbeat."),
 ]
 ContextRef = Annotated[
     str | None, Field(max_length=1_000, description="Where to find more: a context's id, or a path.")
@@ -41,7 +41,7 @@ Place = Annotated[str | None, Field(description="The worktree to do it in; see c
 Metadata = Annotated[dict[str, Any], Field(description="Free-form, for you and the agent.")]
 SessionRef = Annotated[
     str | None,
-    Field(description="Only agents of this session (id or name) may claim it. Null: yours; for the operator, any."),
+    Field(description="Only agents of this session (id or name) may claim it; null: yours."),
 ]
 Policy = Annotated[
     OnFailure, Field(description="When a dependency fails or is cancelled: stay blocked, be cancelled, or ignore it.")
@@ -59,7 +59,7 @@ Check = Annotated[
 Done = Annotated[DoneWhen | None, Field(description="What makes it done.")]
 Needed = Annotated[
     NeedsTerm,
-    Field(description="What it needs: {gpu, vram, exclusive, cpu, memory, license}, or gpu=1,vram=12G,exclusive."),
+    Field(description="What it needs: gpu=1,vram=12G,exclusive,cpu=4,memory=8G,license=NAME."),
 ]
 
 
