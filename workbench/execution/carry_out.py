@@ -12,7 +12,9 @@ from workbench.state.settings import Settings
 from workbench.system import file_lock
 
 WAIT_SECONDS = 2.0
-"""How long it waits for an event before it looks again, and for its caller's `is_over`."""
+"""How long it waits for an event before it asks its caller's `is_over`."""
+LOOK_SECONDS = 30.0
+"""How long it waits for an event before it looks again although there was none."""
 SPACING_SECONDS = 0.2
 
 
@@ -59,8 +61,10 @@ def carry_out(
             show(standing)
             if is_over() or (standing.verdict is not None and not goes_on(standing)):
                 return standing
-            time.sleep(SPACING_SECONDS)
-            page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
-            last = page["next_after"]
+            looks_at, events = time.monotonic() + LOOK_SECONDS, []
+            while not (events or is_over() or time.monotonic() >= looks_at):
+                time.sleep(SPACING_SECONDS)
+                page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
+                last, events = page["next_after"], page["events"]
     finally:
         execution.end()
