@@ -39,9 +39,18 @@ _ERASE = "\r\x1b[K"
     help="Ask for each merge, or merge at once what is checked.",
 )
 @click.option("--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens.")
+@click.option("--partly", is_flag=True, help="Leave what nobody is there to do, instead of refusing to begin.")
 @click.option("--until", metavar="HH:MM", default=None, help="Stop then; run it again to go on.")
 @pass_client
-def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: str | None, until: str | None) -> Shown:
+def run(
+    client: OperatorClient,
+    plan: str,
+    staff: str,
+    integrate: str,
+    budget: str | None,
+    partly: bool,
+    until: str | None,
+) -> Shown:
     """Carry out a plan: make its worktrees, start agents, wait, ask for the merges, and say what came of it.
 
     PLAN is a file, or the name of a plan that there is. Run again, it goes on with what is left. Without --staff, one
@@ -49,12 +58,12 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: s
 
     Its exit status is 0 if all tasks are completed, 1 if one has failed, 3 if nothing can go on.
     """
-    from workbench.cli.sweeps.running import connected
     from workbench.execution import staff as staffing
     from workbench.execution.account import account_of
     from workbench.execution.carry_out import carry_out, only_one
     from workbench.execution.execution import Execution, Integrate
     from workbench.rules.budgets import parse
+    from workbench.shells.meanwhile import connected
 
     client.require_operator("run")
     limits = None if budget is None else parse(budget)
@@ -64,7 +73,7 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: s
         name = _made(call, plan)
         if limits is not None:
             set_budget(call, name, limits)
-        execution = Execution(call, name, crew, Integrate(integrate))
+        execution = Execution(call, name, crew, Integrate(integrate), partly)
         with only_one(client.settings, name), _showing() as show:
             standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
         account = account_of(call, name)
