@@ -54,6 +54,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "init",
         "demo",
         "run",
+        "schedules",
         "start",
         "serve",
         "status",
