@@ -14,13 +14,13 @@ from kernel_ext.panels import has_frontend
 from kernel_ext.wording import worded
 from workbench.cli.account import account_table
 from workbench.cli.execution import set_budget
-from workbench.execution import staff as staffing
 from workbench.execution.account import account_of
 from workbench.execution.carry_out import carry_out, only_one
-from workbench.execution.execution import Execution, Integrate, Standing
+from workbench.execution.execution import Execution, Standing
 from workbench.present.inert import as_html
 from workbench.present.tables import Table
 from workbench.rules.budgets import parse
+from workbench.rules.execution import Integrate, parse_staff
 
 
 async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str, budget: str, partly: bool) -> Table:
@@ -29,7 +29,7 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     Raises:
         WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
     """
-    execution = Execution(host.call, plan, staffing.parse(staff) if staff else (), Integrate(integrate), partly)
+    execution = Execution(host.call, plan, parse_staff(staff) if staff else (), Integrate(integrate), partly)
     limits = parse(budget) if budget else None
     stop, latest = threading.Event(), _Latest()
 

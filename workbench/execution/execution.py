@@ -10,8 +10,8 @@ from typing import Any
 
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.execution.account import Call
-from workbench.execution.staff import ANY, SCRIPT, Staff
 from workbench.model import TaskState
+from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.check import Evidence
 
@@ -23,13 +23,6 @@ MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work."""
 KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
 """The events after which there may be something to do."""
-
-
-class Integrate(StrEnum):
-    """Who merges finished worktrees: a person is asked, or those whose tasks are all checked are merged at once."""
-
-    ASK = "ask"
-    AUTO_IF_CHECKED = "auto-if-checked"
 
 
 class Verdict(StrEnum):
