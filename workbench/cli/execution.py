@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,6 @@ from workbench.present.tables import Table
 if TYPE_CHECKING:
     from workbench.execution.account import Account, Call
     from workbench.execution.execution import Execution, Standing
-    from workbench.rules.budgets import Budget
 
 COLUMNS = ["task", "title", "state", "worktree", "took", "cost", "outcome"]
 STATUS = {"completed": 0, "failed": 1, "questions": 3, "stuck": 3}
@@ -48,7 +47,9 @@ _ERASE = "\r\x1b[K"
     show_default=True,
     help="Ask for each merge, or merge at once what is checked.",
 )
-@click.option("--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens.")
+@click.option(
+    "--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens,8h."
+)
 @click.option("--until", metavar="HH:MM", default=None, help="Stop then; run it again to go on.")
 @pass_client
 def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: str | None, until: str | None) -> Shown:
@@ -97,9 +98,9 @@ def _made(call: Call, plan: str) -> str:
     return str(call("create_plan", text=text, update=True)["plan"])
 
 
-def set_budget(call: Call, plan: str, budget: Budget) -> None:
+def set_budget(call: Call, plan: str, limits: Mapping[str, Any]) -> None:
     """Set what a plan may spend, unless the same was said before: it may have been raised since."""
-    limits, scope = budget.model_dump(exclude_none=True), f"plan:{plan}"
+    scope = f"plan:{plan}"
     if not any(one["scope"] == scope and one["stated"] == limits for one in call("list_budgets")["budgets"]):
         call("set_budget", scope=scope, **limits)
 
@@ -199,4 +200,4 @@ def _cost(usd: float | None) -> str:
 
 @root.group(cls=NounGroup)
 def budgets() -> None:
-    """What the project, plans and tasks may spend."""
+    """What the project, plans, sessions, personas, runs and tasks may spend."""
