@@ -164,7 +164,7 @@ def approve(
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     chosen |= {"remember": "always"} if always else {"remember": remember} if remember else {}
     chosen |= {"arguments": _patterns(patterns)} if patterns else {}
-    chosen |= parse(budget).model_dump(exclude_none=True) if budget is not None else {}
+    chosen |= parse(budget) if budget is not None else {}
     if len(approval_ids) == 1:
         outcome = client.call("approve", approval_id=approval_ids[0], choices=chosen)["outcome"]
         decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": outcome}]
