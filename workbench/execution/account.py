@@ -176,6 +176,8 @@ def _outcome(task: Mapping[str, Any], merged: Mapping[str, str]) -> str:
         case TaskState.FAILED:
             return _reason(task["error_message"] or "it gave no reason")
         case TaskState.PENDING:
+            if task["approval_id"]:
+                return f"waits for your approval {task['approval_id']}"
             if task["blocked"]:
                 return f"waits for {', '.join(map(str, task['blocked_by']))}"
             return "" if task["run"] else f"{NO_COMMAND}, so an agent of the persona {task['persona_id']} has to do it"
