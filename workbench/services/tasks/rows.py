@@ -210,6 +210,7 @@ def task_of(tx: Reader, row: Row) -> TaskInfo:
         "result_data": from_json(row["result_data"]) if row["result_data"] else None,
         "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
         "attempts": _attempts(tx, row),
+        "approval_id": row["approval_id"] if row["status"] in lifecycle.OPEN else None,
     }
     return TaskInfo.model_validate(fields)
 
