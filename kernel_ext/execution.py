@@ -10,7 +10,9 @@ from IPython.display import DisplayHandle
 from kernel_ext.decisions import WAKE_SECONDS, WaitInterrupted
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import has_frontend
-from workbench.cli.execution import account_table, set_budget
+from kernel_ext.wording import worded
+from workbench.cli.account import account_table
+from workbench.cli.execution import set_budget
 from workbench.execution import staff as staffing
 from workbench.execution.account import account_of
 from workbench.execution.carry_out import carry_out, only_one
@@ -48,7 +50,8 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
             f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
         ) from None
     standing = working.result()
-    return account_table(await asyncio.to_thread(account_of, host.call, plan), standing)
+    table: Table = worded(account_table(await asyncio.to_thread(account_of, host.call, plan), standing))
+    return table
 
 
 class _Latest:
