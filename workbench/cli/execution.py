@@ -8,32 +8,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.account import account_table
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import NounGroup, PartialFailure, Shown, counted, pass_client
+from workbench.cli.output import NounGroup, Shown, pass_client
 from workbench.errors import BadInput
 from workbench.present.inert import inert_line
-from workbench.present.tables import Table
 
 if TYPE_CHECKING:
-    from workbench.execution.account import Account, Call
+    from workbench.execution.account import Call
     from workbench.execution.execution import Execution, Standing
 
-COLUMNS = ["task", "title", "state", "worktree", "took", "cost", "outcome"]
-STATUS = {"completed": 0, "failed": 1, "questions": 3, "stuck": 3}
-"""Exit statuses by verdict."""
-ENDINGS = {
-    "completed": "All tasks are completed.",
-    "failed": "Tasks have failed, or were cancelled.",
-    "questions": "Only your decisions are waited for.",
-    "stuck": "Nobody is left to do what is open.",
-    None: "The time is over.",
-}
 _ERASE = "\r\x1b[K"
 
 
@@ -50,9 +40,18 @@ _ERASE = "\r\x1b[K"
 @click.option(
     "--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens,8h."
 )
+@click.option("--partly", is_flag=True, help="Leave what nobody is there to do, instead of refusing to begin.")
 @click.option("--until", metavar="HH:MM", default=None, help="Stop then; run it again to go on.")
 @pass_client
-def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: str | None, until: str | None) -> Shown:
+def run(
+    client: OperatorClient,
+    plan: str,
+    staff: str,
+    integrate: str,
+    budget: str | None,
+    partly: bool,
+    until: str | None,
+) -> Shown:
     """Carry out a plan: make its worktrees, start agents, wait, ask for the merges, and say what came of it.
 
     PLAN is a file, or the name of a plan that there is. Run again, it goes on with what is left. Without --staff, one
@@ -60,12 +59,12 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: s
 
     Its exit status is 0 if all tasks are completed, 1 if one has failed, 3 if nothing can go on.
     """
-    from workbench.cli.sweeps.running import connected
     from workbench.execution import staff as staffing
     from workbench.execution.account import account_of
     from workbench.execution.carry_out import carry_out, only_one
     from workbench.execution.execution import Execution, Integrate
     from workbench.rules.budgets import parse
+    from workbench.shells.meanwhile import connected
 
     client.require_operator("run")
     limits = None if budget is None else parse(budget)
@@ -75,7 +74,7 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: s
         name = _made(call, plan)
         if limits is not None:
             set_budget(call, name, limits)
-        execution = Execution(call, name, crew, Integrate(integrate))
+        execution = Execution(call, name, crew, Integrate(integrate), partly)
         with only_one(client.settings, name), _showing() as show:
             standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
         account = account_of(call, name)
@@ -157,45 +156,6 @@ def _ask(execution: Execution, standing: Standing) -> bool:
             execution.call("approve", approval_id=number)
             return True
     return False
-
-
-def account_table(account: Account, standing: Standing) -> Table:
-    """What has become of a plan, task by task, and what to do now."""
-    rows = [
-        [task.id, task.title, task.state, task.worktree, _took(task.seconds), _cost(task.cost_usd), task.outcome]
-        for task in account.tasks
-    ]
-    verdict = None if standing.verdict is None else str(standing.verdict)
-    notes = [ENDINGS[verdict], *standing.notes, *account.notes, *_next(account, standing)]
-    if account.cost_usd is not None:
-        notes.append(f"It has cost {_cost(account.cost_usd)}, as far as that is known.")
-    data = {"plan": account.plan, "verdict": verdict, **account.as_data()}
-    common: dict[str, Any] = {"data": data, "note": "\n".join(notes), "lead": account.headline}
-    status = 3 if verdict is None else STATUS[verdict]
-    if status == 0:
-        return Table(COLUMNS, rows, "It has no tasks.", **common)
-    return PartialFailure(COLUMNS, rows, "It has no tasks.", **common, status=status)
-
-
-def _next(account: Account, standing: Standing) -> list[str]:
-    """What to do now: a sentence and a command each."""
-    steps = [f"`workbench approve {number}` merges it." for number in account.waiting[:3]]
-    others = [number for number in standing.questions if number not in account.waiting]
-    if others:
-        steps.append(f"{counted(len(others), 'other question')} for you: `workbench approvals`.")
-    if account.failed:
-        steps.append(f"`workbench task {account.failed[0]}` shows why it failed; then run this again.")
-    return steps
-
-
-def _took(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _cost(usd: float | None) -> str:
-    return "" if usd is None else f"${usd:.2f}" if usd >= 0.01 else f"${usd:.4f}"
 
 
 @root.group(cls=NounGroup)

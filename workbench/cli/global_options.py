@@ -54,6 +54,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "init",
         "demo",
         "run",
+        "account",
         "start",
         "serve",
         "status",

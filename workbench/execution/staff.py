@@ -10,12 +10,14 @@ from workbench.errors import BadInput
 
 SCRIPT = "script"
 """The profile that runs the commands of tasks."""
-_ONE = re.compile(r"([A-Za-z0-9_-]+)(?:=(\d{1,3}))?(?::([A-Za-z0-9._-]+))?")
+ANY = "*"
+"""In place of a persona: whoever else there is work for."""
+_ONE = re.compile(r"(\*|[A-Za-z0-9_-]+)(?:=(\d{1,3}))?(?::([A-Za-z0-9._-]+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Staff:
-    """At most `count` agents of a persona at a time, which work with a profile."""
+    """At most `count` agents of a persona (`ANY`: of those that are not named) at a time, which work with a profile."""
 
     persona: str
     count: int = 1
@@ -35,6 +37,6 @@ def parse(text: str) -> Sequence[Staff]:
         raise BadInput(
             "BAD_STAFF",
             f"{text!r} names no staff. Write persona=number:profile, such as implementer=2:claude,reviewer=1, and each "
-            "persona once.",
+            f"persona once; {ANY} stands for all others.",
         )
     return staff
