@@ -11,7 +11,9 @@ from IPython.display import DisplayHandle
 from kernel_ext.decisions import WAKE_SECONDS, WaitInterrupted
 from kernel_ext.hosting.host import KernelHost
 from kernel_ext.panels import has_frontend
-from workbench.cli.execution import account_table, set_budget
+from kernel_ext.wording import worded
+from workbench.cli.account import account_table
+from workbench.cli.execution import set_budget
 from workbench.execution.account import account_of
 from workbench.execution.carry_out import carry_out, only_one
 from workbench.execution.execution import Execution, Standing
@@ -50,7 +52,8 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
             raise WaitInterrupted(
                 f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
             ) from None
-        return working.result()
+        table: Table = worded(working.result())
+        return table
 
 
 class _Latest:

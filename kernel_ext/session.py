@@ -426,6 +426,24 @@ class WorkbenchSession(Suggests, Querying, Recording):
         except WorkbenchError as error:
             raise in_objects(error) from None
 
+    def account(self, plan: str | Plan) -> TablePage:
+        """What has become of a plan: its tasks, what waits for what, and what happened when; `wb.account("tidy")`.
+
+        Args:
+            plan: its name, or one of `wb.plans`.
+
+        Raises:
+            NotFound: ``PLAN_NOT_FOUND``.
+        """
+        from workbench.cli.account import account_page
+        from workbench.execution.account import account_of
+
+        try:
+            page: TablePage = worded(account_page(account_of(self.call, plan if isinstance(plan, str) else plan.plan)))
+        except WorkbenchError as error:
+            raise in_objects(error) from None
+        return page
+
     def as_agent(self, token: str) -> NotebookAgent:
         """An agent that is code in the notebook, and makes its calls with this token."""
         return NotebookAgent(self.host, token)

@@ -67,7 +67,7 @@ WORDS = {
     "sharing": "context|event|_agent_history|export$|^import_",
     "tasks": "task|dependency|heartbeat|plan|priority",
     "processes": "managed_agents|process|profile|confinement|^(terminate|revoke|deregister|delete)_agent$",
-    "insight": "read|write|performance|activity",
+    "insight": "read|write|performance|hours|activity",
     "worktrees": "worktree|conflicts|disk",
     "integration": "integrat",
     "reviews": "request(ed)?_changes",

@@ -76,6 +76,16 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert "The command ended with status 3" in ran.out
     assert "one waits for your approval" in ran.out
     assert not (repository / "first.txt").exists(), "a merge is asked for"
+    morning = run("account", "tidy")
+    assert "`workbench approve 3`" in morning.out, "each task has its next command"
+    assert "`workbench retry 2`" in morning.out
+    account = json.loads(run("account", "tidy", "--json").out)
+    assert [account["tasks"][number]["check"] for number in ("1", "2", "3")] == ["passed", "", ""]
+    [hour, *_] = account["hours"]
+    assert hour["tasks"][:1] == [1]
+    assert "completed: 1" in hour["happened"]
+    assert any("failed for good: 2" in one["happened"] for one in account["hours"])
+    assert code(run("account", "none")) == "PLAN_NOT_FOUND"
     plan.write_text(PLAN.format(second="echo 2 > second.txt"))
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]

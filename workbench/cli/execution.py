@@ -13,30 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from workbench.cli.account import account_table
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
-from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, counted, pass_client
+from workbench.cli.output import Note, NounGroup, PartialFailure, Shown, pass_client
 from workbench.errors import BadInput, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.present.tables import Table, plain
 from workbench.rules.schedules import MOMENT, coming
 
 if TYPE_CHECKING:
-    from workbench.execution.account import Account, Call
+    from workbench.execution.account import Call
     from workbench.execution.execution import Execution, Standing
     from workbench.rules.budgets import Budget
 
-COLUMNS = ["task", "title", "state", "worktree", "took", "cost", "outcome"]
-STATUS = {"completed": 0, "failed": 1, "questions": 3, "stuck": 3}
-"""Exit statuses by verdict."""
-ENDINGS = {
-    "completed": "All tasks are completed.",
-    "failed": "Tasks have failed, or were cancelled.",
-    "questions": "Only your decisions are waited for.",
-    "stuck": "Nobody is left to do what is open.",
-    None: "The time is over.",
-}
 OUTCOME_LENGTH = 500
 """Characters of an error that is noted."""
 _ERASE = "\r\x1b[K"
@@ -225,45 +216,6 @@ def _ask(execution: Execution, standing: Standing) -> bool:
             execution.call("approve", approval_id=number)
             return True
     return False
-
-
-def account_table(account: Account, standing: Standing) -> Table:
-    """What has become of a plan, task by task, and what to do now."""
-    rows = [
-        [task.id, task.title, task.state, task.worktree, _took(task.seconds), _cost(task.cost_usd), task.outcome]
-        for task in account.tasks
-    ]
-    verdict = None if standing.verdict is None else str(standing.verdict)
-    notes = [ENDINGS[verdict], *standing.notes, *account.notes, *_next(account, standing)]
-    if account.cost_usd is not None:
-        notes.append(f"It has cost {_cost(account.cost_usd)}, as far as that is known.")
-    data = {"plan": account.plan, "verdict": verdict, **account.as_data()}
-    common: dict[str, Any] = {"data": data, "note": "\n".join(notes), "lead": account.headline}
-    status = 3 if verdict is None else STATUS[verdict]
-    if status == 0:
-        return Table(COLUMNS, rows, "It has no tasks.", **common)
-    return PartialFailure(COLUMNS, rows, "It has no tasks.", **common, status=status)
-
-
-def _next(account: Account, standing: Standing) -> list[str]:
-    """What to do now: a sentence and a command each."""
-    steps = [f"`workbench approve {number}` merges it." for number in account.waiting[:3]]
-    others = [number for number in standing.questions if number not in account.waiting]
-    if others:
-        steps.append(f"{counted(len(others), 'other question')} for you: `workbench approvals`.")
-    if account.failed:
-        steps.append(f"`workbench task {account.failed[0]}` shows why it failed; then run this again.")
-    return steps
-
-
-def _took(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _cost(usd: float | None) -> str:
-    return "" if usd is None else f"${usd:.2f}" if usd >= 0.01 else f"${usd:.4f}"
 
 
 @root.group(cls=NounGroup)

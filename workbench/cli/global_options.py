@@ -55,6 +55,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "demo",
         "run",
         "schedules",
+        "account",
         "start",
         "serve",
         "status",
