@@ -56,6 +56,8 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "run",
         "account",
         "schedules",
+        "schedules",
+        "account",
         "start",
         "serve",
         "status",
