@@ -56,8 +56,6 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "run",
         "account",
         "schedules",
-        "schedules",
-        "account",
         "start",
         "serve",
         "status",
