@@ -10,8 +10,8 @@ from typing import Any
 
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.execution.account import Call
-from workbench.execution.staff import SCRIPT, Staff
 from workbench.model import TaskState
+from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.check import Evidence
 
@@ -23,13 +23,6 @@ MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work."""
 KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
 """The events after which there may be something to do."""
-
-
-class Integrate(StrEnum):
-    """Who merges finished worktrees: a person is asked, or those whose tasks are all checked are merged at once."""
-
-    ASK = "ask"
-    AUTO_IF_CHECKED = "auto-if-checked"
 
 
 class Verdict(StrEnum):
@@ -72,12 +65,17 @@ class Standing:
 
 @dataclass
 class Execution:
-    """A plan that is carried out. `begin`, then `step` whenever something has happened, then `end`."""
+    """A plan that is carried out. `begin`, then `step` whenever something has happened, then `end`.
+
+    Args:
+        partly: leave what nobody is there to do, instead of refusing to begin.
+    """
 
     call: Call
     plan: str
     staff: Sequence[Staff] = ()
     integrate: Integrate = Integrate.ASK
+    partly: bool = False
     _crew: dict[Place, str] = field(default_factory=dict)
     _own: set[str] = field(default_factory=set)
     """The agents that it has started itself, which it ends."""
@@ -95,7 +93,8 @@ class Execution:
         """
         tasks = self._tasks()
         to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        self._require_staff(to_do)
+        if not self.partly:
+            self._require_staff(to_do)
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -156,7 +155,7 @@ class Execution:
         return self._has_command[task["id"]]
 
     def _staff_of(self, persona: str) -> Staff | None:
-        return next((one for one in self.staff if one.persona == persona), None)
+        return next((one for name in (persona, ANY) for one in self.staff if one.persona == name), None)
 
     def _profile(self, task: Mapping[str, Any]) -> str | None:
         """The profile that a task needs here; None: it is left to other agents."""
@@ -216,12 +215,14 @@ class Execution:
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
-        return staff is None or sum(place[0] == persona for place in self._crew) < staff.count
+        return staff is None or sum(self._staff_of(place[0]) is staff for place in self._crew) < staff.count
 
     def _is_short(self, place: Place, wanted: Mapping[Place, bool]) -> bool:
         """Whether an agent that waits takes the room of one that could work elsewhere."""
-        others = (one for one, has_work in wanted.items() if has_work and one[0] == place[0] and one not in self._crew)
-        return not self._has_room(place[0]) and next(others, None) is not None
+        staff, others = self._staff_of(place[0]), (one for one, has_work in wanted.items() if has_work)
+        return not self._has_room(place[0]) and any(
+            self._staff_of(one[0]) is staff and one not in self._crew for one in others
+        )
 
     def _existing(self, running: Mapping[str, Mapping[str, Any]], place: Place) -> str | None:
         """An agent that an earlier execution, or a person, has started there."""
