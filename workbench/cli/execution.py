@@ -26,7 +26,6 @@ from workbench.rules.schedules import MOMENT, coming
 if TYPE_CHECKING:
     from workbench.execution.account import Call
     from workbench.execution.execution import Execution, Standing
-    from workbench.rules.budgets import Budget
 
 OUTCOME_LENGTH = 500
 """Characters of an error that is noted."""
@@ -43,7 +42,9 @@ _ERASE = "\r\x1b[K"
     show_default=True,
     help="Ask for each merge, or merge at once what is checked.",
 )
-@click.option("--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens.")
+@click.option(
+    "--budget", metavar="AMOUNTS", default=None, help="What the plan may spend, such as 20usd,500k tokens,8h."
+)
 @click.option("--partly", is_flag=True, help="Leave what nobody is there to do, instead of refusing to begin.")
 @click.option("--until", metavar="HH:MM", default=None, help="Stop then; run it again to go on.")
 @click.option("--at", metavar="HH:MM", default=None, help="Have the server begin it then, local time.")
@@ -159,9 +160,9 @@ def _made(call: Call, plan: str) -> str:
     return str(call("create_plan", text=text, update=True)["plan"])
 
 
-def set_budget(call: Call, plan: str, budget: Budget) -> None:
+def set_budget(call: Call, plan: str, limits: Mapping[str, Any]) -> None:
     """Set what a plan may spend, unless the same was said before: it may have been raised since."""
-    limits, scope = budget.model_dump(exclude_none=True), f"plan:{plan}"
+    scope = f"plan:{plan}"
     if not any(one["scope"] == scope and one["stated"] == limits for one in call("list_budgets")["budgets"]):
         call("set_budget", scope=scope, **limits)
 
@@ -220,7 +221,7 @@ def _ask(execution: Execution, standing: Standing) -> bool:
 
 @root.group(cls=NounGroup)
 def budgets() -> None:
-    """What the project, plans and tasks may spend."""
+    """What the project, plans, sessions, personas, runs and tasks may spend."""
 
 
 @root.group(cls=NounGroup)

@@ -164,7 +164,7 @@ def _silent(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
 
 
 def _budget(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
-    return happened.subject, f"80 % of a budget is used: {happened.subject.removeprefix('budget:')}."
+    return happened.subject, f"80 % of the budget of {happened.data['what']} is used."
 
 
 def _done(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
