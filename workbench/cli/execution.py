@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -52,7 +54,7 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: s
     from workbench.cli.sweeps.running import connected
     from workbench.execution import staff as staffing
     from workbench.execution.account import account_of
-    from workbench.execution.carry_out import carry_out, only_one
+    from workbench.execution.carry_out import carry_out, only_one, record_of
     from workbench.execution.execution import Execution, Integrate
     from workbench.rules.budgets import parse
 
@@ -60,31 +62,49 @@ def run(client: OperatorClient, plan: str, staff: str, integrate: str, budget: s
     limits = None if budget is None else parse(budget)
     crew, is_over = staffing.parse(staff) if staff else (), _when(until)
     client.create_project()
-    with connected(client.settings) as call:
-        name = _made(call, plan)
-        if limits is not None:
-            set_budget(call, name, limits)
-        execution = Execution(call, name, crew, Integrate(integrate))
+    with connected(client.settings) as call, _ended_by_signals():
+        name, text = _named(call, plan)
         with only_one(client.settings, name), _showing() as show:
+            if text is not None:
+                call("create_plan", text=text, update=True)
+            if limits is not None:
+                set_budget(call, name, limits)
+            execution = Execution(call, name, crew, Integrate(integrate), record_of(client.settings, name))
             standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
         account = account_of(call, name)
     return account_table(account, standing)
 
 
-def _made(call: Call, plan: str) -> str:
-    """The name of the plan, which is made or changed if it is a file.
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have SIGTERM, and SIGHUP unless it is ignored, end the command as Ctrl-C does: with the agents it has started."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ending = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ending:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in ending:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _named(call: Call, plan: str) -> tuple[str, str | None]:
+    """The name of the plan, and its text if it is a file.
 
     Raises:
         NotFound: ``PLAN_NOT_FOUND``. BadInput: ``PLAN_INVALID``.
     """
     if not Path(plan).is_file():
         call("export_plan", plan=plan)
-        return plan
+        return plan, None
     try:
         text = Path(plan).read_text("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{plan} is not UTF-8 text: {error.reason}.") from None
-    return str(call("create_plan", text=text, update=True)["plan"])
+    return str(call("create_plan", text=text, update=True, dry_run=True)["plan"]), text
 
 
 def set_budget(call: Call, plan: str, budget: Budget) -> None:

@@ -109,7 +109,7 @@ class ProjectPlaces:
 
     @property
     def executions(self) -> Path:
-        """Locks of the plans that are being carried out."""
+        """Locks of the plans that are being carried out, and the agents that these have started."""
         return self.home / "executions"
 
     @property
