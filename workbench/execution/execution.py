@@ -12,8 +12,8 @@ from typing import Any
 
 from workbench.errors import BadInput, Conflict, WorkbenchError
 from workbench.execution.account import Call
-from workbench.execution.staff import SCRIPT, Staff
 from workbench.model import TaskState
+from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.check import Evidence
 
@@ -25,13 +25,6 @@ MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work."""
 KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
 """The events after which there may be something to do."""
-
-
-class Integrate(StrEnum):
-    """Who merges finished worktrees: a person is asked, or those whose tasks are all checked are merged at once."""
-
-    ASK = "ask"
-    AUTO_IF_CHECKED = "auto-if-checked"
 
 
 class Verdict(StrEnum):
@@ -74,12 +67,17 @@ class Standing:
 
 @dataclass
 class Execution:
-    """A plan that is carried out. `begin`, then `step` whenever something has happened, then `end`."""
+    """A plan that is carried out. `begin`, then `step` whenever something has happened, then `end`.
+
+    Args:
+        partly: leave what nobody is there to do, instead of refusing to begin.
+    """
 
     call: Call
     plan: str
     staff: Sequence[Staff] = ()
     integrate: Integrate = Integrate.ASK
+    partly: bool = False
     record: Path | None = None
     """Where it notes the agents that it starts, so that the next execution ends them if this one is killed."""
     _crew: dict[Place, str] = field(default_factory=dict)
@@ -105,7 +103,8 @@ class Execution:
         self._require_personas(tasks)
         self._own |= self._recorded()
         to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        self._require_staff(to_do)
+        if not self.partly:
+            self._require_staff(to_do)
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -141,7 +140,7 @@ class Execution:
                 return int(name) in tasks
             case "budget":
                 return not tasks.isdisjoint(self._held_up.get(name, ()))
-        return question["kind"] != "integration"
+        return str(question["kind"]) != "integration"
 
     def end(self) -> None:
         """End the agents that this execution has started; what they hold can be claimed again."""
@@ -186,7 +185,7 @@ class Execution:
         return self._has_command[task["id"]]
 
     def _staff_of(self, persona: str) -> Staff | None:
-        return next((one for one in self.staff if one.persona == persona), None)
+        return next((one for name in (persona, ANY) for one in self.staff if one.persona == name), None)
 
     def _profile(self, task: Mapping[str, Any]) -> str | None:
         """The profile that a task needs here; None: it is left to other agents."""
@@ -196,7 +195,7 @@ class Execution:
 
     def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         personas = {task["persona_id"] for task in tasks}
-        if strange := [one.persona for one in self.staff if one.persona not in personas]:
+        if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
             raise BadInput(
                 "BAD_STAFF",
                 f"The plan {self.plan} has no task for {', '.join(strange)}, only for {', '.join(sorted(personas))}. "
@@ -265,12 +264,14 @@ class Execution:
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
-        return staff is None or sum(place[0] == persona for place in self._crew) < staff.count
+        return staff is None or sum(self._staff_of(place[0]) is staff for place in self._crew) < staff.count
 
     def _is_short(self, place: Place, wanted: Mapping[Place, bool]) -> bool:
         """Whether an agent that waits takes the room of one that could work elsewhere."""
-        others = (one for one, has_work in wanted.items() if has_work and one[0] == place[0] and one not in self._crew)
-        return not self._has_room(place[0]) and next(others, None) is not None
+        staff, others = self._staff_of(place[0]), (one for one, has_work in wanted.items() if has_work)
+        return not self._has_room(place[0]) and any(
+            self._staff_of(one[0]) is staff and one not in self._crew for one in others
+        )
 
     def _existing(self, running: Mapping[str, Mapping[str, Any]], place: Place, profile: str) -> str | None:
         """An agent that an earlier execution, or a person, has started there; any runs commands."""

@@ -15,7 +15,7 @@ from workbench.model import LARGEST_INT, SECOND, Int64, Level, Micros, Wire
 from workbench.ops import Caller, Columns, Command, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules import access
-from workbench.services.agents.rows import no_agent, require_agent, session_of
+from workbench.services.agents.rows import agent_by_uid, no_agent, require_agent, session_of
 from workbench.services.approvals import person_of
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
@@ -211,6 +211,12 @@ def of_assignment(tx: Tx, agent: str, task_id: int) -> list[Message]:
     return [message_of(row) for row in reversed(rows)]
 
 
+def reaches(tx: Reader, agent: str) -> bool:
+    """Whether an agent (`agents.id`) has not ended, and can be told something."""
+    row = agent_by_uid(tx, agent)
+    return row["registration_status"] not in access.TURNED_AWAY and not tx.one(SQL.has_ended, agent=agent)
+
+
 def note_completion(tx: Tx, agent: str) -> None:
     """Record that an agent acted on what it had seen: it has completed an attempt in which it was told of it."""
     _emit_acted(tx, agent, [row["id"] for row in tx.all(SQL.act_on_seen, agent=agent, now=tx.now)])
@@ -272,8 +278,7 @@ def _reachable(tx: Reader, caller: Caller, agent_id: str) -> Row:
     spawned = caller.level >= Level.PLANNER and agent["parent_agent_id"] == caller.agent
     if caller.level is not Level.OPERATOR and not (in_session or spawned):
         raise no_agent(agent_id)
-    gone = agent["registration_status"] in access.TURNED_AWAY or tx.one(SQL.has_ended, agent=agent["id"])
-    if gone:
+    if not reaches(tx, agent["id"]):
         raise Conflict("AGENT_ENDED", f"{agent_id} has ended: nothing reaches it.", Hint("list_agents"))
     return agent
 

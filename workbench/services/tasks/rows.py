@@ -15,6 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
+from workbench.services.spending import spent
 from workbench.services.tasks.task import Attempt, AttemptCheck, KeptWork, TaskInfo, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
@@ -138,6 +139,7 @@ def end_attempt(tx: Tx, task_id: int, outcome: str, error: str | None, error_cla
     """Record the outcome of the current attempt, if there is one; the token of its command ends with it."""
     if command := tx.one(SQL.attempt_with_token, task_id=task_id):
         tx.emit("agent.token_ended", f"agent:{command['agent_id']}", task_id=task_id, attempt=command["attempt"])
+    spent.end(tx, task_id)
     values = {"task_id": task_id, "outcome": outcome, "error": error, "error_class": error_class}
     tx.run(SQL.end_attempt, values, now=tx.now)
 
@@ -208,6 +210,7 @@ def task_of(tx: Reader, row: Row) -> TaskInfo:
         "result_data": from_json(row["result_data"]) if row["result_data"] else None,
         "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
         "attempts": _attempts(tx, row),
+        "approval_id": row["approval_id"] if row["status"] in lifecycle.OPEN else None,
     }
     return TaskInfo.model_validate(fields)
 
