@@ -264,6 +264,8 @@ def _outcome(task: Mapping[str, Any], merged: Mapping[str, str]) -> str:
             return merged.get(task["worktree"], "not merged" if task["worktree"] else "")
         case TaskState.FAILED:
             return error or "it gave no reason"
+        case TaskState.PENDING if task["approval_id"]:
+            return f"waits for your approval {task['approval_id']}"
         case TaskState.PENDING if task["blocked"]:
             return f"waits for {', '.join(map(str, task['blocked_by']))}"
         case TaskState.PENDING if task["run"] is None and not task["attempts"]:

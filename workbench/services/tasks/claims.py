@@ -119,6 +119,7 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         not_before=row["not_before"],
         has_command=row["run"] is not None,
         unaffordable=budgets.obstacle(tx, row["id"], me),
+        approval=row["approval_id"],
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)

@@ -210,14 +210,15 @@ def task_of(tx: Reader, row: Row) -> TaskInfo:
         "result_data": from_json(row["result_data"]) if row["result_data"] else None,
         "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
         "attempts": _attempts(tx, row),
+        "approval_id": row["approval_id"] if row["status"] in lifecycle.OPEN else None,
     }
     return TaskInfo.model_validate(fields)
 
 
 def _attempts(tx: Reader, row: Row) -> list[Attempt]:
-    """The attempts of a task. While the first one runs, unsupervised and by an agent without a definition, its data
-    comes from the row, without a query."""
-    is_plain = not row["supervised"] and row["holder_definition"] is None
+    """The attempts of a task. While the first one runs, unsupervised, unchecked and by an agent without a definition,
+    its data comes from the row, without a query."""
+    is_plain = not row["supervised"] and not row["has_checks"] and row["holder_definition"] is None
     if row["attempt"] > 1 or not is_plain or row["status"] not in lifecycle.HELD:
         return [_attempt(row["id"], attempt) for attempt in tx.all(SQL.attempts, task_id=row["id"])]
     columns = ("attempt", "claimed_at", "started_at")

@@ -1,10 +1,11 @@
-"""Who works on a plan: so many agents of a persona, each with a profile."""
+"""How a plan is carried out: who works on it, and who merges."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from workbench.errors import BadInput
 
@@ -24,7 +25,14 @@ class Staff:
     profile: str = SCRIPT
 
 
-def parse(text: str) -> Sequence[Staff]:
+class Integrate(StrEnum):
+    """Who merges finished worktrees: a person is asked, or those whose tasks are all checked are merged at once."""
+
+    ASK = "ask"
+    AUTO_IF_CHECKED = "auto-if-checked"
+
+
+def parse_staff(text: str) -> Sequence[Staff]:
     """The staff that a text names, such as ``implementer=2:claude,reviewer=1``.
 
     Raises:
