@@ -211,6 +211,14 @@ def state(tx: Tx, scope: str, budget: Mapping[str, Any] | None, by: StatedBy) ->
     tx.emit("budget.set", f"budget:{scope}", limits=budget)
 
 
+def forget(tx: Tx, scope: str) -> None:
+    """Remove the budget of what is no more, if it has one."""
+    if question := approvals.open_question(tx, KIND, f"budget:{scope}"):
+        approvals.withdraw(tx, question, "What it is of is no more.")
+    if tx.run(SQL.remove, scope=scope):
+        tx.emit("budget.set", f"budget:{scope}", limits=None)
+
+
 @prepares
 async def state_of_settings(ctx: Ctx) -> None:
     """Set the budget of the project that the settings state, if they state another than before."""

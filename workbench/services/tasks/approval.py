@@ -383,9 +383,8 @@ def _leave_out(tx: Tx, question: ApprovalInfo, ids: Sequence[int], reason: str) 
     tx.many(SQL.detach, [{"task_id": task_id} for task_id in ids])
     graph.cancel(tx, [(task_id, reason) for task_id in ids])
     if plan := question.payload["plan"]:
-        scope = f"plan:{plan}"
-        if tx.run(SQL.forget_plan, plan=plan) and budgets.is_stated(tx, scope):
-            budgets.state(tx, scope, None, "plan")
+        if tx.run(SQL.forget_plan, plan=plan):
+            budgets.forget(tx, f"plan:{plan}")
 
 
 def _tell(
