@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
 from workbench.execution.account import Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
@@ -85,16 +85,36 @@ class Execution:
     """The approvals of its worktrees' merges, by worktree."""
     _notes: dict[str, None] = field(default_factory=dict)
 
+    def require_staff(self) -> None:
+        """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
+
+        Raises:
+            BadInput: ``NO_STAFF``, with the `personas` in its details. NotFound: ``PROFILE_NOT_FOUND``. Unavailable:
+                ``PROFILE_UNAVAILABLE``.
+        """
+        to_do = self._to_do()
+        if not self.partly:
+            self._require_somebody(to_do)
+        profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
+        for name in dict.fromkeys(filter(None, map(self._profile, to_do))):
+            if name not in profiles:
+                known = ", ".join(sorted(profiles))
+                raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {known}.")
+            if not profiles[name]["available"]:
+                needs = ", ".join(profiles[name]["needs"])
+                raise Unavailable(
+                    "PROFILE_UNAVAILABLE",
+                    f"The profile {name} needs {needs}, which is not installed or set here. `workbench profiles` lists "
+                    "the others.",
+                )
+
     def begin(self) -> None:
         """Make the worktrees that are missing, and retry what has failed before.
 
         Raises:
-            BadInput: ``NO_STAFF``. WorkbenchError: of ``create_worktree``, ….
+            WorkbenchError: of ``create_worktree``, ….
         """
-        tasks = self._tasks()
-        to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        if not self.partly:
-            self._require_staff(to_do)
+        to_do = self._to_do()
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -163,7 +183,13 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
-    def _require_staff(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+    def _to_do(self) -> list[dict[str, Any]]:
+        """The tasks that are open or have failed."""
+        return [
+            task for task in self._tasks() if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED
+        ]
+
+    def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
         if not alone:
             return
@@ -177,6 +203,7 @@ class Execution:
                 f"Nobody is there to do {_tasks_named(ids)}, which {'has' if len(ids) == 1 else 'have'} no command. "
                 f"Say who does: --staff {named}, or with another profile of `workbench profiles`.",
                 tasks=ids,
+                personas=missing,
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
