@@ -102,6 +102,7 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(run("run", "talk", "--staff", "reviewer=0")) == "BAD_STAFF"
     assert "only for reviewer. Name" in run("run", "talk", "--staff", "reviwer=1:claude").err
     assert code(run("run", "none")) == "PLAN_NOT_FOUND"
+    assert code(run("run", "talk", "--staff", "reviewer=1:nobody")) == "PROFILE_NOT_FOUND"
     assert code(run("run", "talk", "--until", "25:00")) == "BAD_SCHEDULE"
     partly = run("run", "talk", "--staff", "*=2", "--partly")
     assert (partly.status, "Nobody is left to do what is open." in partly.out) == (3, True)

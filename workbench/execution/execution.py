@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.execution.account import Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
@@ -97,18 +97,38 @@ class Execution:
     """The worktrees that are there, or were made."""
     _notes: dict[str, None] = field(default_factory=dict)
 
+    def require_staff(self) -> None:
+        """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
+
+        Raises:
+            BadInput: ``BAD_STAFF``, ``NO_STAFF`` with the `personas` in its details. NotFound:
+                ``PROFILE_NOT_FOUND``. Unavailable: ``PROFILE_UNAVAILABLE``.
+        """
+        self._require_personas()
+        to_do = self._to_do()
+        if not self.partly:
+            self._require_somebody(to_do)
+        profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
+        for name in dict.fromkeys(filter(None, map(self._profile, to_do))):
+            if name not in profiles:
+                known = ", ".join(sorted(profiles))
+                raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {known}.")
+            if not profiles[name]["available"]:
+                needs = ", ".join(profiles[name]["needs"])
+                raise Unavailable(
+                    "PROFILE_UNAVAILABLE",
+                    f"The profile {name} needs {needs}, which is not installed or set here. `workbench profiles` lists "
+                    "the others.",
+                )
+
     def begin(self) -> None:
         """Make the worktrees that are missing, and retry what has failed before.
 
         Raises:
-            BadInput: ``NO_STAFF``. WorkbenchError: of ``create_worktree``, ….
+            WorkbenchError: of ``create_worktree``, ….
         """
-        tasks = self._tasks()
-        self._require_personas(tasks)
         self._own |= self._recorded()
-        to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        if not self.partly:
-            self._require_staff(to_do)
+        to_do = self._to_do()
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -197,8 +217,8 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
-    def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        personas = {task["persona_id"] for task in tasks}
+    def _require_personas(self) -> None:
+        personas = {task["persona_id"] for task in self._tasks()}
         if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
             raise BadInput(
                 "BAD_STAFF",
@@ -213,7 +233,13 @@ class Execution:
         except (OSError, ValueError):
             return set()
 
-    def _require_staff(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+    def _to_do(self) -> list[dict[str, Any]]:
+        """The tasks that are open or have failed."""
+        return [
+            task for task in self._tasks() if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED
+        ]
+
+    def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
         if not alone:
             return
@@ -227,6 +253,7 @@ class Execution:
                 f"Nobody is there to do {_tasks_named(ids)}, which {'has' if len(ids) == 1 else 'have'} no command. "
                 f"Say who does: --staff {named}, or with another profile of `workbench profiles`.",
                 tasks=ids,
+                personas=missing,
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
@@ -248,7 +275,9 @@ class Execution:
         }
         self._crew = {place: agent for place, agent in self._crew.items() if agent in running}
         self._own &= running.keys()
-        completed = Counter((one["persona_id"], one["worktree"]) for one in tasks if one["status"] == TaskState.COMPLETED)
+        completed = Counter(
+            (one["persona_id"], one["worktree"]) for one in tasks if one["status"] == TaskState.COMPLETED
+        )
         for place in [place for place in self._starts if completed[place] > self._completed[place]]:
             del self._starts[place]
         self._completed = completed

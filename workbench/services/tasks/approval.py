@@ -382,9 +382,8 @@ def _leave_out(tx: Tx, question: ApprovalInfo, ids: Sequence[int], reason: str) 
     """Cancel tasks and take them out of their plan; a plan of which nothing is left is no more."""
     tx.many(SQL.detach, [{"task_id": task_id} for task_id in ids])
     graph.cancel(tx, [(task_id, reason) for task_id in ids])
-    if plan := question.payload["plan"]:
-        if tx.run(SQL.forget_plan, plan=plan):
-            budgets.forget(tx, f"plan:{plan}")
+    if (plan := question.payload["plan"]) and tx.run(SQL.forget_plan, plan=plan):
+        budgets.forget(tx, f"plan:{plan}")
 
 
 def _tell(
