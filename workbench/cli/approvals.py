@@ -384,12 +384,8 @@ def plan_name(payload: Mapping[str, Any]) -> str:
 
 
 def plan_text(payload: Mapping[str, Any]) -> str:
-    """What an agent proposes, what it may spend, and why it is asked about."""
-    limits, unlimited = in_words(payload["limits"]), payload["unlimited"]
-    without = f"{counted(unlimited, 'task')} without a limit" if unlimited else ""
-    spends = ", ".join(filter(None, [f"at most {limits}" if limits else "", without]))
-    work = ", ".join(f"{number} for {persona}" for persona, number in payload["personas"].items())
-    return f"{plan_name(payload)}: {counted(payload['tasks'], 'task')} ({work}); {spends}; {' '.join(payload['why'])}"
+    """What an agent proposes, why it is asked about, and what it may spend."""
+    return f"{plan_name(payload)}: {counted(payload['tasks'], 'task')}. {' '.join(payload['decides'])}"
 
 
 def question_text(payload: Mapping[str, Any]) -> str:
