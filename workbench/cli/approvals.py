@@ -183,7 +183,7 @@ def approve(
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     chosen |= {"remember": "always"} if always else {"remember": remember} if remember else {}
     chosen |= {"arguments": _patterns(patterns)} if patterns else {}
-    chosen |= parse(budget).model_dump(exclude_none=True) if budget is not None else {}
+    chosen |= parse(budget) if budget is not None else {}
     chosen |= {"without": [name.strip() for name in without.split(",") if name.strip()]} if without is not None else {}
     chosen |= {"comment": comment} if comment is not None else {}
     chosen |= {"comments": dict(comments)} if comments else {}

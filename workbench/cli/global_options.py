@@ -55,6 +55,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "demo",
         "run",
         "account",
+        "schedules",
         "start",
         "serve",
         "status",

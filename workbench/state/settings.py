@@ -223,6 +223,9 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings):
         None, ge=0, allow_inf_nan=False, description="US dollars that the whole project may spend; unset: any."
     )
     budget_attempts: int | None = Field(None, ge=0, description="Attempts of the whole project; unset: any.")
+    budget_seconds: float | None = Field(
+        None, ge=0, le=1e9, description="How long attempts of the project may be under way, in sum; unset: for ever."
+    )
     budget_ends_running: bool = Field(
         False, description="End the agents at work when a budget is used up; otherwise what runs may finish."
     )

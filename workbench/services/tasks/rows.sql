@@ -33,7 +33,8 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.check
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message, s.evidence, s.approval_id,
     a.assigned_agent_id AS holder, a.definition_id AS holder_definition, r.assigned_agent_id AS reserved_name,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits,
-    EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised
+    EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised,
+    EXISTS (SELECT 1 FROM attempt_checks c WHERE c.task_id = t.id) AS has_checks
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id

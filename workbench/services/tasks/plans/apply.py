@@ -12,7 +12,7 @@ from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.approval import SpendingLimit, limit_of
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.rules.workplace import opening
-from workbench.services.spending import budgets
+from workbench.services.spending import budgets, spent
 from workbench.services.tasks import approval
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.changes import closed_worktree, require_alive, revive
@@ -192,7 +192,10 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
     )
     worktree, session = task.worktree or "", task.session or ""
     tx.run(SQL.set_status, id=task_id, persona=persona, worktree=worktree, session=session, priority=task.priority)
-    tx.run(SQL.set_parent, id=task_id, parent=ids[task.parent] if task.parent else None)
+    parent, before = ids[task.parent] if task.parent else None, require_row(tx, task_id)["parent_id"]
+    if parent != before:
+        tx.run(SQL.set_parent, id=task_id, parent=parent)
+        budgets.follow(tx, spent.move(tx, [before, parent]))
 
 
 def _state_budgets(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
