@@ -133,7 +133,7 @@ async def test_a_part_of_a_planners_plan_is_approved_by_name(served: Served, com
     pam = await admit("pam", role="planner")
     await served.workbench.dispatch(pam.caller, "create_plan", {"text": PLANNED})
     assert (
-        "the plan zoo: 3 tasks. It may spend $30.00, more than $20.00. 3 for implementer;"
+        "the plan zoo: 3 tasks. It may spend $30.00, more than $20.00. 3 for implementer. At"
         in (await command("approvals")).out
     )
     tree = (await command("proposed", "2")).out

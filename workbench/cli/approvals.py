@@ -439,6 +439,33 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
     return f"{outcome['worktree']} is {outcome['state']}"
 
 
+def how_to_decide(approval: Mapping[str, Any]) -> str:
+    """The command that decides a pending approval, and what it does, in a sentence."""
+    number, payload, about = approval["id"], approval["payload"], _brief(_subject(approval))
+    approves = f"`workbench approve {number}`"
+    match approval["kind"]:
+        case "integration":
+            return f"{approves} merges {about}."
+        case "registration":
+            return f"{approves} admits {about}."
+        case "plan":
+            return f"{approves} lets {about} begin; `workbench proposed {number}` lists its tasks."
+        case "budget":
+            return f"{approves} goes on although the budget of {about} is used up, with as much again."
+        case "failure":
+            return f"{approves} goes on with {about}, which fails again and again."
+        case "agent_question":
+            return f"`workbench answer {number} TEXT` answers {payload['agent']}: {about}"
+        case "question":
+            return f"`workbench answer {number}` answers {about}."
+    return f"{approves} allows {about}."
+
+
+def _brief(text: str) -> str:
+    line = inert_line(text)
+    return line if len(line) <= ARGUMENTS else f"{line[: ARGUMENTS - 1]}…"
+
+
 def _begun(outcome: Mapping[str, Any]) -> str:
     left_out = [*map(str, outcome["left_out"])]
     also = [f"{name} (needs or is part of one of these)" for name in outcome["left_out_with"]]

@@ -88,7 +88,7 @@ async def list_proposed_tasks(
     ctx: Ctx,
     approval_id: ApprovalId,
     offset: Annotated[Int64, Field(ge=0, description="How many to leave out at the beginning.")] = 0,
-    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 200,
+    limit: Annotated[int, Field(ge=1, le=10_000, description="At most this many.")] = 200,
 ) -> ProposedTasks:
     """List the tasks that an agent proposes, as a tree: what waits for your approval."""
 
