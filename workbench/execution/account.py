@@ -49,6 +49,7 @@ class Account:
     Args:
         merged: the worktrees of the plan that are merged, and how, in words.
         waiting: the ids of approvals about its worktrees that wait for a decision.
+        pending: all approvals that wait for a decision, by id.
         notes: why they wait, in a sentence each.
         hours: the rows of `get_plan_hours`.
     """
@@ -57,6 +58,7 @@ class Account:
     tasks: Sequence[TaskAccount]
     merged: Mapping[str, str]
     waiting: Sequence[int]
+    pending: Mapping[int, Mapping[str, Any]]
     notes: Sequence[str]
     hours: Sequence[Mapping[str, Any]]
 
@@ -153,6 +155,7 @@ def account_of(call: Call, plan: str) -> Account:
         tasks=[_task(task, merged, costs, questions) for task in tasks],
         merged=merged,
         waiting=[approval["id"] for approval in waiting],
+        pending={approval["id"]: approval for approval in pending},
         notes=[_waits(approval) for approval in waiting],
         hours=hours,
     )
@@ -201,6 +204,8 @@ class _Questions:
             case TaskState.COMPLETED:
                 asked = self._asked("integration", lambda payload: payload["worktree"] == task["worktree"])
                 return f"workbench approve {asked}" if asked else f"workbench integrate {task['worktree']}"
+            case TaskState.PENDING if task["approval_id"]:
+                return f"workbench approve {task['approval_id']}"
             case TaskState.PENDING:
                 return "" if task["blocked"] else self._of_pending(task)
         asked = self._asked("agent_question", lambda payload: payload.get("task_id") == task["id"])

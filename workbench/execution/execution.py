@@ -257,7 +257,9 @@ class Execution:
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        names = [name for name in dict.fromkeys(task["worktree"] for task in tasks) if name and name not in self._made]
+        to_make = [task for task in tasks if task["worktree"] and task["worktree"] not in self._made]
+        proposed = self._proposed() if to_make else set()
+        names = dict.fromkeys(task["worktree"] for task in to_make if task["id"] not in proposed)
         there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]} if names else set()
         for name in names:
             if name not in there:
@@ -265,6 +267,12 @@ class Execution:
                 branch = closed[0]["branch_name"] if closed and closed[0]["branch_kept"] else None
                 self.call("create_worktree", name=name, branch_name=branch)
         self._made |= {*names}
+
+    def _proposed(self) -> set[int]:
+        """The tasks of the plan about which a person has not decided yet."""
+        asked = self.call("list_approvals", kind="plan", subject=f"plan:{self.plan}")["approvals"]
+        pages = [self.call("list_proposed_tasks", approval_id=one["id"], limit=10_000) for one in asked]
+        return {task["id"] for page in pages for task in page["tasks"]}
 
     def _keep_crew(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Have an agent in each place with work, as far as the staff allows."""

@@ -6,114 +6,114 @@ o===1&&(f||(r=r.replace(/^\s*\n\s*|\s*\n\s*$/g,"")))?c.push(0,f,r):o===3&&(f||r)
 r):o>=5&&((r||!f&&o===5)&&(c.push(o,0,r,i),o=6),f&&(c.push(o,f,0,i),o=6)),r=""},d=0;d<e.length;d++){d&&(o===1&&h(),h(d));for(var u=0;u<e[d].length;u++)s=e[d][u],
 o===1?s==="<"?(h(),c=[c],o=3):r+=s:o===4?r==="--"&&s===">"?(o=1,r=""):r=s+r[0]:l?s===l?l="":r+=s:s==='"'||s==="'"?l=s:s===">"?(h(),o=1):o&&(s==="="?(o=5,i=r,r=""):
 s==="/"&&(o<5||e[d][u+1]===">")?(h(),o===3&&(c=c[0]),o=c,(c=c[0]).push(2,0,o),o=0):s===" "||s==="	"||s===`
-`||s==="\r"?(h(),o=2):r+=s),o===3&&r==="!--"&&(o=4,c=c[0])}return h(),c})(n)),t),arguments,[])).length>1?t:t[0]}var Q,El,Wu,le,br,pn,Tl,hn,Ol,yr,gr,Ku,Rs=Symbol.for("pv"),mn={},fn=[],Uu=/^m(i|n|o|s|text|space)$/,$r=Array.isArray,vr=fn.slice,Ce=Object.assign;function Oe(n){
-n&&n.parentNode&&n.remove()}function kr(n,t,e){var s,i,o,r={},l=arguments.length;for(o in t)o=="key"?s=t[o]:o=="ref"&&typeof n!="function"?i=t[o]:r[o]=t[o];return l>
-2&&(r.children=l>3?vr.call(arguments,2):e),qs(n,r,s,i,null)}function qs(n,t,e,s,i){var o={type:n,props:t,key:e,ref:s,__k:null,__:null,__b:0,__e:null,__c:null,constructor:Rs,__v:i||++El,__i:-1,__u:0};return!i&&Q.vnode&&Q.
-vnode(o),o}function wn(n){return n.children}function dn(n,t){this.props=n,this.context=t,this.__g=0}function ce(n,t){if(t==null)return n.__&&ce(n.__,n.__i+1);for(var e;t<n.
-__k.length;t++)if((e=n.__k[t])&&e.__e)return e.__e;return typeof n.type!="function"||n.props.__P?null:ce(n)}function Hu(n){var t,e=n.__v,s=e.__e,i=[],o=[],r=n.__P;
-r&&((t=Ce({constructor:Rs},e)).__v=e.__v+1,Q.vnode&&Q.vnode(t),_r(r,t,e,n.__n,r.namespaceURI,32&e.__u?[s]:null,i,s||ce(e),32&e.__u,o),t.__v=e.__v,t.__.__k[t.__i]=
+`||s==="\r"?(h(),o=2):r+=s),o===3&&r==="!--"&&(o=4,c=c[0])}return h(),c})(n)),t),arguments,[])).length>1?t:t[0]}var Z,El,Wu,ae,pr,un,Tl,cn,Ol,wr,fr,Ku,Bs=Symbol.for("pv"),mn={},pn=[],Uu=/^m(i|n|o|s|text|space)$/,br=Array.isArray,gr=pn.slice,Ce=Object.assign;function Oe(n){
+n&&n.parentNode&&n.remove()}function yr(n,t,e){var s,i,o,r={},l=arguments.length;for(o in t)o=="key"?s=t[o]:o=="ref"&&typeof n!="function"?i=t[o]:r[o]=t[o];return l>
+2&&(r.children=l>3?gr.call(arguments,2):e),Rs(n,r,s,i,null)}function Rs(n,t,e,s,i){var o={type:n,props:t,key:e,ref:s,__k:null,__:null,__b:0,__e:null,__c:null,constructor:Bs,__v:i||++El,__i:-1,__u:0};return!i&&Z.vnode&&Z.
+vnode(o),o}function fn(n){return n.children}function hn(n,t){this.props=n,this.context=t,this.__g=0}function le(n,t){if(t==null)return n.__&&le(n.__,n.__i+1);for(var e;t<n.
+__k.length;t++)if((e=n.__k[t])&&e.__e)return e.__e;return typeof n.type!="function"||n.props.__P?null:le(n)}function Hu(n){var t,e=n.__v,s=e.__e,i=[],o=[],r=n.__P;
+r&&((t=Ce({constructor:Bs},e)).__v=e.__v+1,Z.vnode&&Z.vnode(t),$r(r,t,e,n.__n,r.namespaceURI,32&e.__u?[s]:null,i,s||le(e),32&e.__u,o),t.__v=e.__v,t.__.__k[t.__i]=
 t,Bl(i,t,o),e.__=e.__e=null,t.__e!=s&&Cl(t))}function Cl(n){if((n=n.__)&&n.__c&&!n.props.__P)return n.__e=null,n.__k.some(function(t){return t&&(n.__e=t.__e)}),
-Cl(n)}function xl(n){(8&n.__g||(n.__g|=8,le.push(n),pn++))&&br==Q.debounceRendering||((br=Q.debounceRendering)||queueMicrotask)(Al)}function Al(){try{for(var n,
-t=1;le.length;)le.length>t&&le.sort(Tl),n=le.shift(),t=le.length,8&n.__g&&Hu(n)}finally{(pn=le.length)&&(br||queueMicrotask)(Al)}}function Nl(n,t,e,s,i,o,r,l,c,h,d){
-var u,f,m,y,$,k,_=s.__k||fn,S=t.length;for(c=Gu(e,t,_,c,S),u=0;u<S;u++)(m=e.__k[u])!=null&&(f=~m.__i&&_[m.__i]||mn,m.__i=u,k=_r(n,m,f,i,o,r,l,c,h,d),y=m.__e,(f.
-ref!=m.ref||8&f.__u)&&(f.ref&&xr(f.ref,null,m,f),m.ref&&d.push(m.ref,m.__c||y,m)),$=$||y,4&m.__u?(c=ql(m,c,n,!f.__v),f.__e&&(f.__e=null)):typeof m.type=="functi\
-on"&&k!==void 0?c=k:y&&(c=y.nextSibling),m.__u&=-21);return e.__e=$,c}function Gu(n,t,e,s,i){var o,r,l,c,h,d,u,f,m,y=e.length,$=y,k=0,_=0,S=n.__k=Array(i);for(o=
-0;o<i;o++)(r=t[o])!=null&&typeof r!="boolean"&&typeof r!="function"?(typeof r!="object"||r.constructor===String?r=S[o]=qs(null,r):$r(r)?r=S[o]=qs(wn,{children:r}):
-r.constructor===Rs&&r.__b?r=S[o]=qs(r.type,r.props,r.key,r.ref,r.__v):S[o]=r,c=o+k,r.__=n,r.__b=n.__b+1,l=null,~(h=r.__i=Vu(r,e,c,$))&&($--,(l=e[h])&&(l.__u|=2)),
-l&&l.__v?(r.__u|=16,h==c-1?k--:h==c+1?k++:h!=c&&(h>c?k--:k++,_=1)):(~h||(i>y?k--:i<y&&k++),typeof r.type!="function"&&(r.__u|=4))):S[o]=null;if(_){for(d=[],u=[],
-o=0;o<i;o++)if((r=S[o])&&16&r.__u){for(k=0,f=d.length;k<f;)d[m=k+f>>1]<r.__i?k=m+1:f=m;d[k]=r.__i,u[o]=k+1}for(k=d.length;o--;)u[o]&&(u[o]==k?k--:S[o].__u|=4)}if($)
-for(o=0;o<y;o++)!(l=e[o])||2&l.__u||(l.__e==s&&(s=ce(l)),Sr(l,l));return s}function ql(n,t,e,s){var i,o,r,l;if(typeof n.type=="function"){if(n.props.__P)return t;
-if(i=n.__k)for(o=0;o<i.length;o++)i[o]&&(i[o].__=n,t=ql(i[o],t,e,!1));return t}for(t&&!t.parentNode&&(t=ce(n))&&!t.parentNode&&(t=null),r=n.__e,l=t;l&&l.nodeType==
+Cl(n)}function xl(n){(8&n.__g||(n.__g|=8,ae.push(n),un++))&&pr==Z.debounceRendering||((pr=Z.debounceRendering)||queueMicrotask)(Al)}function Al(){try{for(var n,
+t=1;ae.length;)ae.length>t&&ae.sort(Tl),n=ae.shift(),t=ae.length,8&n.__g&&Hu(n)}finally{(un=ae.length)&&(pr||queueMicrotask)(Al)}}function Nl(n,t,e,s,i,o,r,l,c,h,d){
+var u,f,p,y,$,_,k=s.__k||pn,S=t.length;for(c=Gu(e,t,k,c,S),u=0;u<S;u++)(p=e.__k[u])!=null&&(f=~p.__i&&k[p.__i]||mn,p.__i=u,_=$r(n,p,f,i,o,r,l,c,h,d),y=p.__e,(f.
+ref!=p.ref||8&f.__u)&&(f.ref&&vr(f.ref,null,p,f),p.ref&&d.push(p.ref,p.__c||y,p)),$=$||y,4&p.__u?(c=ql(p,c,n,!f.__v),f.__e&&(f.__e=null)):typeof p.type=="functi\
+on"&&_!==void 0?c=_:y&&(c=y.nextSibling),p.__u&=-21);return e.__e=$,c}function Gu(n,t,e,s,i){var o,r,l,c,h,d,u,f,p,y=e.length,$=y,_=0,k=0,S=n.__k=Array(i);for(o=
+0;o<i;o++)(r=t[o])!=null&&typeof r!="boolean"&&typeof r!="function"?(typeof r!="object"||r.constructor===String?r=S[o]=Rs(null,r):br(r)?r=S[o]=Rs(fn,{children:r}):
+r.constructor===Bs&&r.__b?r=S[o]=Rs(r.type,r.props,r.key,r.ref,r.__v):S[o]=r,c=o+_,r.__=n,r.__b=n.__b+1,l=null,~(h=r.__i=Vu(r,e,c,$))&&($--,(l=e[h])&&(l.__u|=2)),
+l&&l.__v?(r.__u|=16,h==c-1?_--:h==c+1?_++:h!=c&&(h>c?_--:_++,k=1)):(~h||(i>y?_--:i<y&&_++),typeof r.type!="function"&&(r.__u|=4))):S[o]=null;if(k){for(d=[],u=[],
+o=0;o<i;o++)if((r=S[o])&&16&r.__u){for(_=0,f=d.length;_<f;)d[p=_+f>>1]<r.__i?_=p+1:f=p;d[_]=r.__i,u[o]=_+1}for(_=d.length;o--;)u[o]&&(u[o]==_?_--:S[o].__u|=4)}if($)
+for(o=0;o<y;o++)!(l=e[o])||2&l.__u||(l.__e==s&&(s=le(l)),kr(l,l));return s}function ql(n,t,e,s){var i,o,r,l;if(typeof n.type=="function"){if(n.props.__P)return t;
+if(i=n.__k)for(o=0;o<i.length;o++)i[o]&&(i[o].__=n,t=ql(i[o],t,e,!1));return t}for(t&&!t.parentNode&&(t=le(n))&&!t.parentNode&&(t=null),r=n.__e,l=t;l&&l.nodeType==
 8;)l=l.nextSibling;for(r!=l&&(!s&&e.moveBefore&&r.parentNode?e.moveBefore(r,t):e.insertBefore(r,t||null)),t=r;(t=t&&t.nextSibling)&&t.nodeType==8&&!t.data.startsWith(
 "$s"););return t}function Vu(n,t,e,s){var i,o=n.key,r=n.type,l=t[e],c=l&&!(2&l.__u);if(l===null&&o==null||c&&o==l.key&&r==l.type)return e;if(s>(c?1:0)){for(i=e-1;i>=0;i--)if((l=
 t[i])&&!(2&l.__u)&&o==l.key&&r==l.type)return i;for(i=e+1;i<t.length;i++)if((l=t[i])&&!(2&l.__u)&&o==l.key&&r==l.type)return i}return-1}function Sl(n,t,e){e==null&&
-(e=""),t[0]=="-"?n.setProperty(t,e):n[t]=e}function cn(n,t,e,s,i){var o,r;if(t=="style")if(typeof e=="string")n.style.cssText=e;else{if(typeof s=="string"&&(n.style.
+(e=""),t[0]=="-"?n.setProperty(t,e):n[t]=e}function ln(n,t,e,s,i){var o,r;if(t=="style")if(typeof e=="string")n.style.cssText=e;else{if(typeof s=="string"&&(n.style.
 cssText=s=""),s)for(t in s)e&&t in e||Sl(n.style,t);if(e)for(t in e)s&&e[t]==s[t]||Sl(n.style,t,e[t])}else if(t[0]=="o"&&t[1]=="n")typeof e!="function"&&(e=null),
-typeof s!="function"&&(s=null),(n.__e||(n.__e={}))[t]=e,e&&s||(r=gr[t]||(gr[t]=Ju(t)),(n.__a||(n.__a={}))[t]=yr,o=t!=(t=t.replace(Ol,"$1")),(t=t.slice(2))[0]<"a"&&
+typeof s!="function"&&(s=null),(n.__e||(n.__e={}))[t]=e,e&&s||(r=fr[t]||(fr[t]=Ju(t)),(n.__a||(n.__a={}))[t]=wr,o=t!=(t=t.replace(Ol,"$1")),(t=t.slice(2))[0]<"a"&&
 (t=t.toLowerCase()),e?n.addEventListener(t,r,o):n.removeEventListener(t,r,o));else{if(i=="http://www.w3.org/2000/svg")t=t.replace(/xlink(H|:h)/,"h").replace(/sName$/,
 "s");else if(t!="width"&&t!="height"&&t!="href"&&t!="list"&&t!="form"&&t!="tabIndex"&&t!="download"&&t!="rowSpan"&&t!="colSpan"&&t!="role"&&t!="popover"&&t in n)
 try{return void(n[t]=e??"")}catch{}if(typeof e=="function")return;e==null||e===!1&&t[4]!="-"?n.removeAttribute(t):n.setAttribute(t,t=="popover"&&e==1?"":e)}}function Ju(n){
-return function(t){var e=this.__e;if(e){if(e=e[n],t[hn]==null)t[hn]=yr++;else if(t[hn]<this.__a[n])return;return e(Q.event?Q.event(t):t)}}}function _r(n,t,e,s,i,o,r,l,c,h){
-var d,u,f,m,y,$,k,_,S,A,L,mt,Qt,He,Zt,Ns,Pt,te,Bt=t.type;if(t.constructor!==Rs)return null;128&e.__u&&(c=32&e.__u,d=e.__c.__z)&&(t.__u|=c,u=o=[],d.nodeType==8?l=
-un(d,o):o.push(d),l=o[0]||l),(d=Q.__b)&&d(t);t:if(typeof Bt=="function"){f=r.length;try{if(_=t.props,S=(d=Bt.prototype)&&d.render,A=(d=Bt.contextType)&&s[d.__c],
-L=d?A?A.props.value:d.__:s,(m=e.__c)?(t.__c=m,2&m.__g&&(m.__g|=1)):(S?t.__c=m=new Bt(_,L):(t.__c=m=new dn(_,L),m.constructor=Bt,m.render=Yu),A&&A.sub(m),m.state||
-(m.state={}),m.__n=s,m.__g|=8,m.__h=[],m.__k=[]),S&&(m.__s||(m.__s=m.state),Bt.getDerivedStateFromProps&&(m.__s==m.state&&(m.__s=Ce({},m.__s)),Ce(m.__s,Bt.getDerivedStateFromProps(
-_,m.__s)))),y=m.props,$=m.state,m.__v=t,e.__c){if(_!==y&&S&&!Bt.getDerivedStateFromProps&&m.componentWillReceiveProps&&m.componentWillReceiveProps(_,L),t.__v==e.
-__v&&!(8&m.__g)||!(4&m.__g)&&m.shouldComponentUpdate&&m.shouldComponentUpdate(_,m.__s,L)===!1){t.__v!=e.__v&&(m.props=_,m.state=m.__s,m.__g&=-9),t.__e=e.__e,t.__k=
-e.__k,t.__k.some(function(z){z&&(z.__=t)}),fn.push.apply(m.__h,m.__k),m.__k=[],m.__h.length&&r.push(m),l=ce(e);break t}m.componentWillUpdate&&m.componentWillUpdate(
-_,m.__s,L),S&&m.componentDidUpdate&&m.__h.push(function(){m.componentDidUpdate(y,$,k)})}else S&&!Bt.getDerivedStateFromProps&&m.componentWillMount&&m.componentWillMount(),
-S&&m.componentDidMount&&m.__h.push(m.componentDidMount);m.context=L,m.props=_,m.__P=n,m.__g&=-5,mt=Q.__r,Qt=S?25:0;do m.__g&=-9,mt&&mt(t),d=m.render(m.props,m.state=
-m.__s,m.context);while(8&m.__g&&++Qt<25);S&&(fn.push.apply(m.__h,m.__k),m.__k=[]),m.state=m.__s,m.getChildContext&&(s=Ce({},s,m.getChildContext())),S&&e.__c&&m.
-getSnapshotBeforeUpdate&&(k=m.getSnapshotBeforeUpdate(y,$)),He=d&&d.type===wn&&d.key==null?d.props.children:d,_.__P&&(d=l,i=(n=_.__P).namespaceURI,c=o=null,e.props&&
-e.props.__P!=n&&(e.__k.some(function(z){z&&Sr(z,z)}),e.__k=null),l=e.__k?ce(e,0):null),l=Nl(n,$r(He)?He:[He],t,e,s,i,o,r,l,c,h),_.__P&&(t.__e=null,l=d),t.__u&=-161,
-u&&u.some(Oe),m.__h.length&&r.push(m),1&m.__g&&(m.__g&=-4)}catch(z){if(r.length=f,t.__v=null,c||o)if(z&&z.then){if(t.__u|=128|c,o){for(~(Pt=o.indexOf(l||void 0))||
-(Pt=o.length);(te=o[Pt-1])&&te.nodeType==8;)Pt--;for(;Pt<o.length;Pt++)if(te=o[Pt])if(o[Pt]=null,Zt){if(te==Ns)break}else{if(te.nodeType!=8)break;te.data.startsWith(
-"$s")&&(Ns=un(Zt=te))}}if(!Zt){for(;l&&l.nodeType==8&&l.nextSibling;)l=l.nextSibling;Zt=l}(d=un(Zt=t.__c.__z||(t.__c.__z=Zt)))?(t.__e=Zt,l=d):t.__e=l,l=l&&l.nextSibling}else
-o&&o.some(Oe);else t.__e=e.__e;t.__k||(t.__k=e.__k||[]),z&&z.then||Rl(t),Q.__e(z,t,e)}}else l=t.__e=zu(e.__e,t,e,s,i,o,r,c,h,n);return(d=Q.diffed)&&d(t),l}function un(n,t){
+return function(t){var e=this.__e;if(e){if(e=e[n],t[cn]==null)t[cn]=wr++;else if(t[cn]<this.__a[n])return;return e(Z.event?Z.event(t):t)}}}function $r(n,t,e,s,i,o,r,l,c,h){
+var d,u,f,p,y,$,_,k,S,j,L,bt,Qt,Ge,Zt,qs,Ft,te,Bt=t.type;if(t.constructor!==Bs)return null;128&e.__u&&(c=32&e.__u,d=e.__c.__z)&&(t.__u|=c,u=o=[],d.nodeType==8?l=
+dn(d,o):o.push(d),l=o[0]||l),(d=Z.__b)&&d(t);t:if(typeof Bt=="function"){f=r.length;try{if(k=t.props,S=(d=Bt.prototype)&&d.render,j=(d=Bt.contextType)&&s[d.__c],
+L=d?j?j.props.value:d.__:s,(p=e.__c)?(t.__c=p,2&p.__g&&(p.__g|=1)):(S?t.__c=p=new Bt(k,L):(t.__c=p=new hn(k,L),p.constructor=Bt,p.render=Yu),j&&j.sub(p),p.state||
+(p.state={}),p.__n=s,p.__g|=8,p.__h=[],p.__k=[]),S&&(p.__s||(p.__s=p.state),Bt.getDerivedStateFromProps&&(p.__s==p.state&&(p.__s=Ce({},p.__s)),Ce(p.__s,Bt.getDerivedStateFromProps(
+k,p.__s)))),y=p.props,$=p.state,p.__v=t,e.__c){if(k!==y&&S&&!Bt.getDerivedStateFromProps&&p.componentWillReceiveProps&&p.componentWillReceiveProps(k,L),t.__v==e.
+__v&&!(8&p.__g)||!(4&p.__g)&&p.shouldComponentUpdate&&p.shouldComponentUpdate(k,p.__s,L)===!1){t.__v!=e.__v&&(p.props=k,p.state=p.__s,p.__g&=-9),t.__e=e.__e,t.__k=
+e.__k,t.__k.some(function(z){z&&(z.__=t)}),pn.push.apply(p.__h,p.__k),p.__k=[],p.__h.length&&r.push(p),l=le(e);break t}p.componentWillUpdate&&p.componentWillUpdate(
+k,p.__s,L),S&&p.componentDidUpdate&&p.__h.push(function(){p.componentDidUpdate(y,$,_)})}else S&&!Bt.getDerivedStateFromProps&&p.componentWillMount&&p.componentWillMount(),
+S&&p.componentDidMount&&p.__h.push(p.componentDidMount);p.context=L,p.props=k,p.__P=n,p.__g&=-5,bt=Z.__r,Qt=S?25:0;do p.__g&=-9,bt&&bt(t),d=p.render(p.props,p.state=
+p.__s,p.context);while(8&p.__g&&++Qt<25);S&&(pn.push.apply(p.__h,p.__k),p.__k=[]),p.state=p.__s,p.getChildContext&&(s=Ce({},s,p.getChildContext())),S&&e.__c&&p.
+getSnapshotBeforeUpdate&&(_=p.getSnapshotBeforeUpdate(y,$)),Ge=d&&d.type===fn&&d.key==null?d.props.children:d,k.__P&&(d=l,i=(n=k.__P).namespaceURI,c=o=null,e.props&&
+e.props.__P!=n&&(e.__k.some(function(z){z&&kr(z,z)}),e.__k=null),l=e.__k?le(e,0):null),l=Nl(n,br(Ge)?Ge:[Ge],t,e,s,i,o,r,l,c,h),k.__P&&(t.__e=null,l=d),t.__u&=-161,
+u&&u.some(Oe),p.__h.length&&r.push(p),1&p.__g&&(p.__g&=-4)}catch(z){if(r.length=f,t.__v=null,c||o)if(z&&z.then){if(t.__u|=128|c,o){for(~(Ft=o.indexOf(l||void 0))||
+(Ft=o.length);(te=o[Ft-1])&&te.nodeType==8;)Ft--;for(;Ft<o.length;Ft++)if(te=o[Ft])if(o[Ft]=null,Zt){if(te==qs)break}else{if(te.nodeType!=8)break;te.data.startsWith(
+"$s")&&(qs=dn(Zt=te))}}if(!Zt){for(;l&&l.nodeType==8&&l.nextSibling;)l=l.nextSibling;Zt=l}(d=dn(Zt=t.__c.__z||(t.__c.__z=Zt)))?(t.__e=Zt,l=d):t.__e=l,l=l&&l.nextSibling}else
+o&&o.some(Oe);else t.__e=e.__e;t.__k||(t.__k=e.__k||[]),z&&z.then||Rl(t),Z.__e(z,t,e)}}else l=t.__e=zu(e.__e,t,e,s,i,o,r,c,h,n);return(d=Z.diffed)&&d(t),l}function dn(n,t){
 if(n&&n.nodeType==8&&n.data.startsWith("$s"))for(var e=1;n=n.nextSibling;){if(n.nodeType==8){if(n.data.startsWith("$s"))e++;else if(n.data.startsWith("/$s")&&!--e)
-return n}t&&t.push(n)}}function Rl(n){n&&(n.__c&&(n.__c.__g|=4),n.__k&&n.__k.some(Rl))}function Bl(n,t,e){for(var s=0;s<e.length;)xr(e[s++],e[s++],e[s++]);Q.__c&&
-Q.__c(t,n),n.some(function(i){try{n=i.__h,i.__h=[],n.some(function(o){o.call(i)})}catch(o){Q.__e(o,i.__v)}})}function zu(n,t,e,s,i,o,r,l,c,h){var d,u,f,m,y,$,k,
-_,S=e.props||mn,A=t.props,L=t.type;if(L=="svg"?i="http://www.w3.org/2000/svg":L=="math"?i="http://www.w3.org/1998/Math/MathML":i||(i="http://www.w3.org/1999/xht\
-ml"),o){for(d=0;d<o.length;d++)if((y=o[d])&&(L?y.localName==L:y.nodeType==3)){n=y,o[d]=null;break}}if(!n){if(_=h.ownerDocument||document,!L)return _.createTextNode(
-A);n=_.createElementNS(i,L,A.is?A:h),l&&(Q.__m&&Q.__m(t,o),l=!1),o=null}if(L){if(h=L=="template"&&n.content||n,o=L=="textarea"&&A.defaultValue!=null?null:o&&vr.
+return n}t&&t.push(n)}}function Rl(n){n&&(n.__c&&(n.__c.__g|=4),n.__k&&n.__k.some(Rl))}function Bl(n,t,e){for(var s=0;s<e.length;)vr(e[s++],e[s++],e[s++]);Z.__c&&
+Z.__c(t,n),n.some(function(i){try{n=i.__h,i.__h=[],n.some(function(o){o.call(i)})}catch(o){Z.__e(o,i.__v)}})}function zu(n,t,e,s,i,o,r,l,c,h){var d,u,f,p,y,$,_,
+k,S=e.props||mn,j=t.props,L=t.type;if(L=="svg"?i="http://www.w3.org/2000/svg":L=="math"?i="http://www.w3.org/1998/Math/MathML":i||(i="http://www.w3.org/1999/xht\
+ml"),o){for(d=0;d<o.length;d++)if((y=o[d])&&(L?y.localName==L:y.nodeType==3)){n=y,o[d]=null;break}}if(!n){if(k=h.ownerDocument||document,!L)return k.createTextNode(
+j);n=k.createElementNS(i,L,j.is?j:h),l&&(Z.__m&&Z.__m(t,o),l=!1),o=null}if(L){if(h=L=="template"&&n.content||n,o=L=="textarea"&&j.defaultValue!=null?null:o&&gr.
 call(h.childNodes),!l&&o)for(S={},d=0;d<n.attributes.length;d++)S[(y=n.attributes[d]).name]=y.value;for(d in S)y=S[d],d=="dangerouslySetInnerHTML"?f=y:d=="child\
-ren"||d in A||d=="value"&&"defaultValue"in A||d=="checked"&&"defaultChecked"in A||cn(n,d,null,y,i);for(d in A)y=A[d],d=="children"?m=y:d=="dangerouslySetInnerHT\
-ML"?u=y:d=="value"?$=y:d=="checked"?k=y:l&&typeof y!="function"||S[d]===y||cn(n,d,y,S[d],i);u?(l||f&&(u.__html==f.__html||u.__html==n.innerHTML)||(n.innerHTML=u.
-__html),t.__k=[]):(f&&(n.textContent=""),(L=="foreignObject"||i=="http://www.w3.org/1998/Math/MathML"&&Uu.test(L))&&(i="http://www.w3.org/1999/xhtml"),Nl(h,$r(m)?
-m:[m],t,e,s,i,o,r,o?o[0]:e.__k&&ce(e,0),l,c),o&&o.some(Oe)),l&&L!="textarea"||(d="value",L=="progress"&&$==null?n.removeAttribute(d):$==null||$===n[d]&&(L!="pro\
-gress"||$)||cn(n,d,$,S[d],i),d="checked",k!=null&&k!=n[d]&&cn(n,d,k,S[d],i))}else S===A||l&&n.data==A||(n.data=A);return n}function xr(n,t,e,s){try{typeof n=="f\
-unction"?t?t.__x=n(t)||1:s&&(s=s.__c||s.__e)&&(t=s.__x)&&(s.__x=null,typeof t=="function"?t():n(null)):n.current=t}catch(i){Q.__e(i,e)}}function Sr(n,t,e){var s,
-i,o,r;if(Q.unmount&&Q.unmount(n),!(s=n.ref)||s.current&&s.current!=n.__e||xr(s,null,t,n),s=n.__c){if(s.componentWillUnmount)try{s.componentWillUnmount()}catch(l){
-Q.__e(l,t)}s.__P=s.__n=null}if(s=n.__k)for(r=0;r<s.length;r++)s[r]&&Sr(s[r],t,typeof n.type!="function"||e&&!n.props.__P);!e&&(s=n.__c)&&(s=s.__z)&&(i=un(s,o=[]))&&
-(s==n.__e&&o.some(Oe),Oe(i),Oe(s)),e||Oe(n.__e),n.__e=n.__c=n.__=null}function Yu(n,t,e){return this.constructor(n,e)}function et(n,t){var e,s,i,o;Q.__&&Q.__(n,
-t),t.nodeType==9&&(t=t.documentElement),s=(e=n&&32&n.__u)?null:t.__k,t.__k=qs(wn,{children:[n]}),i=[],o=[],_r(t,t.__k,s||mn,mn,t.namespaceURI,s?null:t.firstChild?
-vr.call(t.childNodes):null,i,s?s.__e:t.firstChild,e,o),Bl(i,t.__k,o),t.__k.props.children=null}Q={__e:function(n,t,e,s){for(var i,o,r;t=t.__;)if((i=t.__c)&&!(1&i.__g)){i.__g|=4;try{if((r=(o=i.constructor)&&o.getDerivedStateFromError)&&i.setState(o.getDerivedStateFromError(
-n)),i.componentDidCatch&&(i.componentDidCatch(n,s||{}),r=1),r&&8&i.__g)return void(i.__g|=2)}catch(l){n=l}}throw pn=0,n}},El=0,Wu=function(n){return n!=null&&n.
-constructor===Rs},dn.prototype.setState=function(n,t){var e=this.__s;e&&e!=this.state||(e=this.__s=Ce({},this.state)),typeof n=="function"&&(n=n(Ce({},e),this.props)),
-n&&(Ce(e,n),this.__v&&(t&&this.__k.push(t),xl(this)))},dn.prototype.forceUpdate=function(n){this.__v&&(this.__g|=4,n&&this.__h.push(n),xl(this))},dn.prototype.render=
-wn,le=[],pn=0,Tl=function(n,t){return n.__v.__b-t.__v.__b},hn=Symbol(),Ol=/(PointerCapture)$|Capture$/i,yr=0,gr={},Ku=0;var js,ot,Er,jl,Tr=Object.is,bn=0,Ul=[],Or=[],it=Q,Ll=it.__b,Ml=it.__r,Dl=it.diffed,Il=it.__c,Pl=it.unmount,Fl=it.__;function Ar(n,t){it.__h&&it.__h(ot,n,bn||t),
-bn=0;var e=ot.__H||(ot.__H={__:[],__h:[]});return n>=e.__.length&&e.__.push({}),e.__[n]}function q(n){return bn=1,Xu(Gl,n)}function Xu(n,t,e){var s=Ar(js++,2);if(s.
-t=n,!s.__c&&(s.__=[e?e(t):Gl(void 0,t),function(o){var r=(s.__N||s.__)[0],l=s.t(r,o);Tr(r,l)||(s.__N=[l,s.__[1]],s.__c.setState({}))}],s.__c=ot,!ot.__f)){ot.__f=
+ren"||d in j||d=="value"&&"defaultValue"in j||d=="checked"&&"defaultChecked"in j||ln(n,d,null,y,i);for(d in j)y=j[d],d=="children"?p=y:d=="dangerouslySetInnerHT\
+ML"?u=y:d=="value"?$=y:d=="checked"?_=y:l&&typeof y!="function"||S[d]===y||ln(n,d,y,S[d],i);u?(l||f&&(u.__html==f.__html||u.__html==n.innerHTML)||(n.innerHTML=u.
+__html),t.__k=[]):(f&&(n.textContent=""),(L=="foreignObject"||i=="http://www.w3.org/1998/Math/MathML"&&Uu.test(L))&&(i="http://www.w3.org/1999/xhtml"),Nl(h,br(p)?
+p:[p],t,e,s,i,o,r,o?o[0]:e.__k&&le(e,0),l,c),o&&o.some(Oe)),l&&L!="textarea"||(d="value",L=="progress"&&$==null?n.removeAttribute(d):$==null||$===n[d]&&(L!="pro\
+gress"||$)||ln(n,d,$,S[d],i),d="checked",_!=null&&_!=n[d]&&ln(n,d,_,S[d],i))}else S===j||l&&n.data==j||(n.data=j);return n}function vr(n,t,e,s){try{typeof n=="f\
+unction"?t?t.__x=n(t)||1:s&&(s=s.__c||s.__e)&&(t=s.__x)&&(s.__x=null,typeof t=="function"?t():n(null)):n.current=t}catch(i){Z.__e(i,e)}}function kr(n,t,e){var s,
+i,o,r;if(Z.unmount&&Z.unmount(n),!(s=n.ref)||s.current&&s.current!=n.__e||vr(s,null,t,n),s=n.__c){if(s.componentWillUnmount)try{s.componentWillUnmount()}catch(l){
+Z.__e(l,t)}s.__P=s.__n=null}if(s=n.__k)for(r=0;r<s.length;r++)s[r]&&kr(s[r],t,typeof n.type!="function"||e&&!n.props.__P);!e&&(s=n.__c)&&(s=s.__z)&&(i=dn(s,o=[]))&&
+(s==n.__e&&o.some(Oe),Oe(i),Oe(s)),e||Oe(n.__e),n.__e=n.__c=n.__=null}function Yu(n,t,e){return this.constructor(n,e)}function Q(n,t){var e,s,i,o;Z.__&&Z.__(n,t),
+t.nodeType==9&&(t=t.documentElement),s=(e=n&&32&n.__u)?null:t.__k,t.__k=Rs(fn,{children:[n]}),i=[],o=[],$r(t,t.__k,s||mn,mn,t.namespaceURI,s?null:t.firstChild?gr.
+call(t.childNodes):null,i,s?s.__e:t.firstChild,e,o),Bl(i,t.__k,o),t.__k.props.children=null}Z={__e:function(n,t,e,s){for(var i,o,r;t=t.__;)if((i=t.__c)&&!(1&i.__g)){i.__g|=4;try{if((r=(o=i.constructor)&&o.getDerivedStateFromError)&&i.setState(o.getDerivedStateFromError(
+n)),i.componentDidCatch&&(i.componentDidCatch(n,s||{}),r=1),r&&8&i.__g)return void(i.__g|=2)}catch(l){n=l}}throw un=0,n}},El=0,Wu=function(n){return n!=null&&n.
+constructor===Bs},hn.prototype.setState=function(n,t){var e=this.__s;e&&e!=this.state||(e=this.__s=Ce({},this.state)),typeof n=="function"&&(n=n(Ce({},e),this.props)),
+n&&(Ce(e,n),this.__v&&(t&&this.__k.push(t),xl(this)))},hn.prototype.forceUpdate=function(n){this.__v&&(this.__g|=4,n&&this.__h.push(n),xl(this))},hn.prototype.render=
+fn,ae=[],un=0,Tl=function(n,t){return n.__v.__b-t.__v.__b},cn=Symbol(),Ol=/(PointerCapture)$|Capture$/i,wr=0,fr={},Ku=0;var Ls,ot,_r,jl,xr=Object.is,wn=0,Ul=[],Sr=[],it=Z,Ll=it.__b,Ml=it.__r,Dl=it.diffed,Il=it.__c,Pl=it.unmount,Fl=it.__;function Tr(n,t){it.__h&&it.__h(ot,n,wn||t),
+wn=0;var e=ot.__H||(ot.__H={__:[],__h:[]});return n>=e.__.length&&e.__.push({}),e.__[n]}function q(n){return wn=1,Xu(Gl,n)}function Xu(n,t,e){var s=Tr(Ls++,2);if(s.
+t=n,!s.__c&&(s.__=[e?e(t):Gl(void 0,t),function(o){var r=(s.__N||s.__)[0],l=s.t(r,o);xr(r,l)||(s.__N=[l,s.__[1]],s.__c.setState({}))}],s.__c=ot,!ot.__f)){ot.__f=
 !0;var i=ot.shouldComponentUpdate;ot.shouldComponentUpdate=function(o,r,l){var c=this.__H;if(!c)return!0;var h=!1,d=this.props!=o;if(c.__.some(function(f){f.__N&&
-(h=!0,Tr(f.__[0],f.__N[0])||(d=!0))}),i){var u=i.call(this,o,r,l);return h?u||d:u}return!h||d}}return s.__}function M(n,t){var e=Ar(js++,4);!it.__s&&Hl(e.__H,t)&&(e.__P=!1,e.__=n,e.u=t,ot.__h.push(e))}function G(n){return bn=5,he(function(){return{current:n}},[])}function he(n,t){var e=Ar(js++,7);return Hl(e.__H,t)&&(e.__=n(),e.__H=t),e.__}function Qu(){var n;do{for(;n=Or.shift();)try{Bs(n)}catch(e){it.__e(e,{__:(n=n.__P)&&n.__v})}for(;n=Ul.shift();){var t=n.__H;if(n.__P&&t)try{t.__h.some(Bs),t.__h.
-some(Cr),t.__h=[]}catch(e){t.__h=[],it.__e(e,n.__v)}}}while(Or.length)}it.__b=function(n){ot=null,Ll&&Ll(n)},it.__=function(n,t){n&&t.__k&&t.__k.__m&&(n.__m=t.__k.
-__m),Fl&&Fl(n,t)},it.__r=function(n){Ml&&Ml(n),js=0;var t=(ot=n.__c).__H;t&&(Er==ot?ot.__h=[]:(t.__h.some(Bs),t.__h.some(Cr),js=0),t.__h=[],t.__.some(function(e){
-e.__N&&(e.__=e.__N),e.u=e.__N=void 0})),Er=ot},it.diffed=function(n){Dl&&Dl(n);var t=n.__c;t&&t.__H&&(t.__H.__h.length&&Kl(Ul.push(t)),t.__H.__.some(function(e){
-e.u&&(e.__H=e.u)})),Er=ot=null},it.__c=function(n,t){t.some(function(e){try{e.__h.some(Bs),e.__h=e.__h.filter(function(s){return!s.__||Cr(s)})}catch(s){e.__h=[function(){
+(h=!0,xr(f.__[0],f.__N[0])||(d=!0))}),i){var u=i.call(this,o,r,l);return h?u||d:u}return!h||d}}return s.__}function M(n,t){var e=Tr(Ls++,4);!it.__s&&Hl(e.__H,t)&&(e.__P=!1,e.__=n,e.u=t,ot.__h.push(e))}function V(n){return wn=5,ce(function(){return{current:n}},[])}function ce(n,t){var e=Tr(Ls++,7);return Hl(e.__H,t)&&(e.__=n(),e.__H=t),e.__}function Qu(){var n;do{for(;n=Sr.shift();)try{js(n)}catch(e){it.__e(e,{__:(n=n.__P)&&n.__v})}for(;n=Ul.shift();){var t=n.__H;if(n.__P&&t)try{t.__h.some(js),t.__h.
+some(Er),t.__h=[]}catch(e){t.__h=[],it.__e(e,n.__v)}}}while(Sr.length)}it.__b=function(n){ot=null,Ll&&Ll(n)},it.__=function(n,t){n&&t.__k&&t.__k.__m&&(n.__m=t.__k.
+__m),Fl&&Fl(n,t)},it.__r=function(n){Ml&&Ml(n),Ls=0;var t=(ot=n.__c).__H;t&&(_r==ot?ot.__h=[]:(t.__h.some(js),t.__h.some(Er),Ls=0),t.__h=[],t.__.some(function(e){
+e.__N&&(e.__=e.__N),e.u=e.__N=void 0})),_r=ot},it.diffed=function(n){Dl&&Dl(n);var t=n.__c;t&&t.__H&&(t.__H.__h.length&&Kl(Ul.push(t)),t.__H.__.some(function(e){
+e.u&&(e.__H=e.u)})),_r=ot=null},it.__c=function(n,t){t.some(function(e){try{e.__h.some(js),e.__h=e.__h.filter(function(s){return!s.__||Er(s)})}catch(s){e.__h=[function(){
 throw s}]}}),Il&&Il(n,t)},it.unmount=function(n){Pl&&Pl(n);var t,e,s=n.__c;s&&s.__H&&(s.__H.__.some(function(i){try{if(i.__P&&i.__c){if(e===void 0){for(e=n.__;e&&
-(!e.__c||!e.__c.__P);)e=e.__;e=e&&e.__c}i.__P=e,Kl(Or.push(i))}else Bs(i)}catch(o){t=o}}),s.__H=void 0,t&&it.__e(t,s.__v))};var Wl=typeof requestAnimationFrame==
+(!e.__c||!e.__c.__P);)e=e.__;e=e&&e.__c}i.__P=e,Kl(Sr.push(i))}else js(i)}catch(o){t=o}}),s.__H=void 0,t&&it.__e(t,s.__v))};var Wl=typeof requestAnimationFrame==
 "function";function Zu(n){var t,e=function(){clearTimeout(s),Wl&&cancelAnimationFrame(t),setTimeout(n)},s=setTimeout(e,35);Wl&&(t=requestAnimationFrame(e))}function Kl(n){
-n!=1&&jl==it.requestAnimationFrame||((jl=it.requestAnimationFrame)||Zu)(Qu)}function Bs(n){var t=ot,e=n.__c;typeof e=="function"&&(n.__c=void 0,e()),ot=t}function Cr(n){
-var t=ot;n.__c=n.__(),ot=t}function Hl(n,t){return!n||n.length!=t.length||t.some(function(e,s){return!Tr(e,n[s])})}function Gl(n,t){return typeof t=="function"?
-t(n):t}var tp=/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
-function Ge(n){return n.replace(tp,ep)}function ep(n){let t=JSON.stringify(n).slice(1,-1);return t!==n?t:Array.from({length:n.length},(s,i)=>n.charCodeAt(i)).map(
-s=>`\\u${s.toString(16).padStart(4,"0")}`).join("")}var sp="http://www.w3.org/2000/svg",qr=new Set(["title","aria-label","placeholder"]),Rr=new Set(["button","input","select","textarea"]),Vl=0;function E(n){return Vl+=
-1,`wb-${n}-${Vl}`}function a(n,t={},...e){let s=document.createElement(n);(Rr.has(n)||"tabindex"in t)&&(s.dataset.lmSuppressShortcuts="true");for(let[i,o]of Object.
-entries(t))o!=null&&(i==="on"?np(s,o):typeof o=="boolean"||i==="value"?s[i]=o:s.setAttribute(i,Nr(i,o)));return s.append(...e.filter(i=>i!=null&&i!==!1).map(Yl)),
-s}function At(n){return document.createTextNode(Ge(n))}function b(n,t){let e=Ge(String(t));n.textContent!==e&&(n.textContent=e)}function x(n,t,e){e==null?n.removeAttribute(
-t):n.getAttribute(t)!==Nr(t,e)&&n.setAttribute(t,Nr(t,e))}function Ls(n,...t){let e=n.childNodes.length===t.length&&t.every((s,i)=>Jl(n.childNodes[i],s));return e?
+n!=1&&jl==it.requestAnimationFrame||((jl=it.requestAnimationFrame)||Zu)(Qu)}function js(n){var t=ot,e=n.__c;typeof e=="function"&&(n.__c=void 0,e()),ot=t}function Er(n){
+var t=ot;n.__c=n.__(),ot=t}function Hl(n,t){return!n||n.length!=t.length||t.some(function(e,s){return!xr(e,n[s])})}function Gl(n,t){return typeof t=="function"?
+t(n):t}var tm=/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
+function Ve(n){return n.replace(tm,em)}function em(n){let t=JSON.stringify(n).slice(1,-1);return t!==n?t:Array.from({length:n.length},(s,i)=>n.charCodeAt(i)).map(
+s=>`\\u${s.toString(16).padStart(4,"0")}`).join("")}var sm="http://www.w3.org/2000/svg",Cr=new Set(["title","aria-label","placeholder"]),Ar=new Set(["button","input","select","textarea"]),Vl=0;function E(n){return Vl+=
+1,`wb-${n}-${Vl}`}function a(n,t={},...e){let s=document.createElement(n);(Ar.has(n)||"tabindex"in t)&&(s.dataset.lmSuppressShortcuts="true");for(let[i,o]of Object.
+entries(t))o!=null&&(i==="on"?nm(s,o):typeof o=="boolean"||i==="value"?s[i]=o:s.setAttribute(i,Or(i,o)));return s.append(...e.filter(i=>i!=null&&i!==!1).map(Yl)),
+s}function At(n){return document.createTextNode(Ve(n))}function b(n,t){let e=Ve(String(t));n.textContent!==e&&(n.textContent=e)}function x(n,t,e){e==null?n.removeAttribute(
+t):n.getAttribute(t)!==Or(t,e)&&n.setAttribute(t,Or(t,e))}function Ms(n,...t){let e=n.childNodes.length===t.length&&t.every((s,i)=>Jl(n.childNodes[i],s));return e?
 t.forEach((s,i)=>zl(n.childNodes[i],s)):n.replaceChildren(...t),e}function Jl(n,t){return n.nodeName!==t.nodeName||n.childNodes.length!==t.childNodes.length?!1:
 [...n.childNodes].every((e,s)=>Jl(e,t.childNodes[s]))}function zl(n,t){if(n instanceof Text){n.data!==t.data&&(n.data=t.data);return}for(let{name:e}of[...n.attributes].
 filter(({name:s})=>!t.hasAttribute(s)&&s!=="tabindex"))n.removeAttribute(e);for(let{name:e,value:s}of t.attributes)x(n,e,s);n.childNodes.forEach((e,s)=>zl(e,t.childNodes[s]))}
-function ct(n){return n.split("`").map((t,e)=>e%2?a("code",{},t):Yl(t))}function P(n,t={},...e){let s=document.createElementNS(sp,n);for(let[i,o]of Object.entries(
-t))s.setAttribute(i,String(o));return s.append(...e),s}function np(n,t){for(let[e,s]of Object.entries(t))n.addEventListener(e,s)}function Nr(n,t){return qr.has(
-n)?Ge(String(t)):String(t)}function Yl(n){return n instanceof Node?n:At(String(n))}var Xl=2e3;function w(n,t,e,s){return a("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
+function ct(n){return n.split("`").map((t,e)=>e%2?a("code",{},t):Yl(t))}function P(n,t={},...e){let s=document.createElementNS(sm,n);for(let[i,o]of Object.entries(
+t))s.setAttribute(i,String(o));return s.append(...e),s}function nm(n,t){for(let[e,s]of Object.entries(t))n.addEventListener(e,s)}function Or(n,t){return Cr.has(
+n)?Ve(String(t)):String(t)}function Yl(n){return n instanceof Node?n:At(String(n))}var Xl=2e3;function w(n,t,e,s){return a("button",{class:t,type:"button","aria-label":s,on:{click:o=>o.currentTarget.getAttribute("aria-disabled")!=="true"&&e(o)}},
 n)}function F(n,...t){for(let e of t)e?.setAttribute("aria-disabled",String(!n))}function T(n,t={}){return a("input",{class:"wb-input",type:"text",value:n,spellcheck:"\
 false",autocomplete:"off",...t})}function st(n,t,e={}){return a("textarea",{...{class:"wb-input wb-area",value:n,rows:t,spellcheck:"false",autocomplete:"off"},...e})}
 function ht(n,t,e){return a("input",{class:"wb-input wb-search",type:"search",placeholder:n,"aria-label":t,on:e})}function O(n,t,e={}){let s=a("select",{class:"\
 wb-input",...e});return W(s,[["",n]],t),s}function W(n,t,e=n.value){let s=t.map(([o,r])=>[o,[...r]]),i=JSON.stringify(s);n.dataset.options!==i&&(n.dataset.options=
-i,n.replaceChildren(...s.flatMap(([o,r])=>ip(o,r)))),n.value=e,n.selectedIndex<0&&(n.selectedIndex=0)}function ip(n,t){let e=t.map(([s,i])=>a("option",{value:s},
+i,n.replaceChildren(...s.flatMap(([o,r])=>im(o,r)))),n.value=e,n.selectedIndex<0&&(n.selectedIndex=0)}function im(n,t){let e=t.map(([s,i])=>a("option",{value:s},
 i));return n?[a("optgroup",{label:n},...e)]:e}function R(n,t){return t.id=E("field"),a("div",{class:"wb-field"},a("label",{for:t.id},n),t)}function D(n,{submit:t,
 escape:e},...s){return a("form",{...n,on:{submit:r=>{r.preventDefault(),t()},keydown:r=>{r.key==="Escape"&&e?(r.stopPropagation(),e()):r.key==="Enter"&&r.target.
-matches("input:not([type=checkbox])")&&(r.preventDefault(),r.currentTarget.requestSubmit())}}},...s)}function tt(n,t,...e){return a("div",{class:"wb-line"},...e,
+matches("input:not([type=checkbox])")&&(r.preventDefault(),r.currentTarget.requestSubmit())}}},...s)}function et(n,t,...e){return a("div",{class:"wb-line"},...e,
 n,w("Cancel","wb-button",t))}function rt(n,t,e=!0){let s=a("input",{class:"wb-check",type:"checkbox","aria-label":e?null:n,on:{change:()=>t(s.checked)}}),i=e?a(
-"label",{class:"wb-check-label"},s,a("span",{},n)):s;return{box:s,element:i}}function de(n,t,e){let s=w("Copy","wb-button",i,t);async function i(){let o=await op(
+"label",{class:"wb-check-label"},s,a("span",{},n)):s;return{box:s,element:i}}function he(n,t,e){let s=w("Copy","wb-button",i,t);async function i(){let o=await om(
 n());b(s,o?"Copied":"Select it and press Ctrl+C"),e(o?"Copied.":"The browser did not allow copying. Select the text and press Ctrl+C."),setTimeout(()=>b(s,"Copy"),
-Xl)}return s}async function op(n){try{return await navigator.clipboard.writeText(n),!0}catch{return!1}}function gn(n,t,e){let s=URL.createObjectURL(new Blob([e],
-{type:t}));a("a",{href:s,download:n}).click(),setTimeout(()=>URL.revokeObjectURL(s),Xl)}function yn(n,t){if(n.ctrlKey||n.altKey||n.metaKey||!n.target.matches(".\
+Xl)}return s}async function om(n){try{return await navigator.clipboard.writeText(n),!0}catch{return!1}}function bn(n,t,e){let s=URL.createObjectURL(new Blob([e],
+{type:t}));a("a",{href:s,download:n}).click(),setTimeout(()=>URL.revokeObjectURL(s),Xl)}function gn(n,t){if(n.ctrlKey||n.altKey||n.metaKey||!n.target.matches(".\
 wb-opener"))return;let e=[...t.querySelectorAll(".wb-opener")],s=e.indexOf(n.target),i={ArrowDown:s+1,ArrowUp:s-1,Home:0,End:e.length-1}[n.key];i!==void 0&&(n.preventDefault(),
-e[i]?.focus())}var Z=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,w(o,"wb-segment",()=>s(i))])),this.element=a("di\
-v",{class:"wb-segments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))x(s,"aria-pressed",e===
+e[i]?.focus())}var tt=class{constructor(t,e,s){this.buttons=Object.fromEntries(Object.entries(t).map(([i,o])=>[i,w(o,"wb-segment",()=>s(i))])),this.element=a("d\
+iv",{class:"wb-segments",role:"group","aria-label":e},...Object.values(this.buttons))}show(t){for(let[e,s]of Object.entries(this.buttons))x(s,"aria-pressed",e===
 t)}setLabel(t,e){b(this.buttons[t],e)}};var Ae="M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Z",Ql="M8 1.25a6.75 6.75 0 1 1 0 13.5 6.75 6.75 0 0 1 0-13.5Z",Zl={tool:[{d:"M9.5 6.5 3.25 12.75M9 2.5a3.5 3.5 0 1 0 4.\
 5 4.5L11 7.5 8.5 5Z"}],pending:[{d:Ae}],blocked:[{d:Ae},{d:"M6.5 5.75v4.5M9.5 5.75v4.5"}],claimed:[{d:Ae},{d:"M8 6a2 2 0 1 1 0 4 2 2 0 0 1 0-4Z",fill:!0}],in_progress:[
 {d:Ae},{d:"M8 4a4 4 0 0 1 0 8Z",fill:!0}],completed:[{d:Ql,fill:!0},{d:"M5 8.25 7.25 10.5 11.25 6"}],failed:[{d:Ql,fill:!0},{d:"M5.75 5.75l4.5 4.5M10.25 5.75l-4\
@@ -123,8 +123,8 @@ a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M4.5 5.5C4.5 7.5 6
 {d:"M4.5 10.5a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M11.5 2a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Z"},{d:"M4.5 5.5v5M11.5 5.5c0 3-3.5 2.5-6.5 \
 4.5"}],shield:[{d:"M8 1.75 13 3.5v4c0 3.25-2 5.5-5 6.75-3-1.25-5-3.5-5-6.75v-4Z"},{d:"M5.75 8 7.5 9.75 10.5 6.5"}],question:[{d:Ae},{d:"M6.25 6.25C6.25 5 7 4.5 \
 8 4.5s1.75.5 1.75 1.5C9.75 7.25 8 7.5 8 9M8 10.75v.75"}],hint:[{d:Ae},{d:"M8 7.5v3.5M8 5v.75"}],twisty:[{d:"M6 4l4 4-4 4"}],warning:[{d:"M8 2.25 14.25 13.5H1.75\
-Z"},{d:"M8 6.5v3M8 11v.75"}]};function N(n){let{shape:t,paths:e}=Br(n),s=e.map(({d:i,fill:o})=>P("path",{d:i,class:o?"wb-fill":"wb-stroke"}));return P("svg",{viewBox:"\
-0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...s)}function Br(n){let t=Zl[n]?n:"question";return{shape:t,paths:Zl[t]}}function tc(n,t){return Math.min(n*2**t,Math.max(n,3e4))}var dt=class{constructor(t,e,s,i,o){this.ms=e,this.work=s,this.onError=i,this.failures=0,this.onScreen=
+Z"},{d:"M8 6.5v3M8 11v.75"}]};function A(n){let{shape:t,paths:e}=Nr(n),s=e.map(({d:i,fill:o})=>P("path",{d:i,class:o?"wb-fill":"wb-stroke"}));return P("svg",{viewBox:"\
+0 0 16 16","aria-hidden":"true",class:`wb-icon wb-icon-${t}`},...s)}function Nr(n){let t=Zl[n]?n:"question";return{shape:t,paths:Zl[t]}}function tc(n,t){return Math.min(n*2**t,Math.max(n,3e4))}var dt=class{constructor(t,e,s,i,o){this.ms=e,this.work=s,this.onError=i,this.failures=0,this.onScreen=
 !1,this.observer=new IntersectionObserver(r=>{this.onScreen=r.at(-1).isIntersecting,this.resume()}),this.observer.observe(t),document.addEventListener("visibili\
 tychange",()=>this.resume(),{signal:o}),o.addEventListener("abort",()=>{this.observer.disconnect(),this.onScreen=!1,clearTimeout(this.timer)})}get visible(){return this.
 onScreen&&document.visibilityState==="visible"}resume(){this.visible&&!this.timer&&this.runNow()}async runNow(){if(clearTimeout(this.timer),this.timer=0,!(!this.
@@ -132,103 +132,103 @@ visible||this.running)){this.running=!0;try{await this.work(),this.failures=0}ca
 timer=setTimeout(()=>this.runNow(),tc(this.ms,this.failures)))}}}},U=class{constructor(t,e){this.read=t,this.onError=e,this.failures=0}now(){return this.isDue=!0,
 this.running??=this.run().finally(()=>this.running=null),this.running}async run(){for(clearTimeout(this.timer);this.isDue&&!this.stopped;)this.isDue=!1,await this.
 once()}async once(){try{await this.read(),this.failures=0}catch(t){if(this.stopped)return;this.timer=setTimeout(()=>this.now(),tc(1e3,this.failures)),this.failures+=
-1,this.onError(t)}}stop(){this.stopped=!0,clearTimeout(this.timer)}};var rp={one:"st",two:"nd",few:"rd",other:"th"},ec=["B","KB","MB","GB","TB"],jr={hour:"2-digit",minute:"2-digit",hourCycle:"h23"},ap=new Intl.PluralRules("en",{type:"\
-ordinal"});function g(n,t,e=`${t}s`){return`${n.toLocaleString("en")} ${n===1?t:e}`}function Ve(n){return`${n}${rp[ap.select(n)]}`}function V(n,t=3,e=n.length){
-let s=n.slice(0,t).join(", ");return e>t?`${s} and ${(e-t).toLocaleString("en")} more`:s}function ue(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.
-abs(n)<100?3:15})}function Ft(n){return`$${n.toFixed(n&&n<.1?4:2)}`}function X(n,t=160){let e=typeof n=="string"?n:JSON.stringify(n);return e.length>t?`${e.slice(
-0,t-1)}…`:e}function _t(n){let[t,e]=[n,0];for(;t>=1e3&&e<ec.length-1;)[t,e]=[t/1024,e+1];return`${t<10&&e?t.toFixed(1):Math.round(t)} ${ec[e]}`}function jt(n,t){
+1,this.onError(t)}}stop(){this.stopped=!0,clearTimeout(this.timer)}};var rm={one:"st",two:"nd",few:"rd",other:"th"},ec=["B","KB","MB","GB","TB"],qr={hour:"2-digit",minute:"2-digit",hourCycle:"h23"},am=new Intl.PluralRules("en",{type:"\
+ordinal"});function g(n,t,e=`${t}s`){return`${n.toLocaleString("en")} ${n===1?t:e}`}function Je(n){return`${n}${rm[am.select(n)]}`}function H(n,t=3,e=n.length){
+let s=n.slice(0,t).join(", ");return e>t?`${s} and ${(e-t).toLocaleString("en")} more`:s}function de(n){return n.toLocaleString("en",{maximumSignificantDigits:Math.
+abs(n)<100?3:15})}function jt(n){return`$${n.toFixed(n&&n<.1?4:2)}`}function X(n,t=160){let e=typeof n=="string"?n:JSON.stringify(n);return e.length>t?`${e.slice(
+0,t-1)}…`:e}function _t(n){let[t,e]=[n,0];for(;t>=1e3&&e<ec.length-1;)[t,e]=[t/1024,e+1];return`${t<10&&e?t.toFixed(1):Math.round(t)} ${ec[e]}`}function Lt(n,t){
 let e=Math.max(0,Math.floor((t-Date.parse(n))/1e3));return e<5?"just now":e<60?`${e} s`:e<3600?`${Math.floor(e/60)} min`:e<86400?`${Math.floor(e/3600)} h`:`${Math.
-floor(e/86400)} d`}function xt(n,t){let e=jt(n,t);return e==="just now"?e:`${e} ago`}function j(n,t=Date.now()){let e=new Date(n),s=e.getFullYear()===new Date(t).
-getFullYear();return e.toLocaleString("en",{...s?{}:{year:"numeric"},month:"short",day:"numeric",...jr})}function Lt(n){return new Date(n).toLocaleTimeString("e\
-n",{...jr,second:"2-digit"})}function $n(n){return new Date(n).toLocaleTimeString("en",jr)}function K(n){let t=Math.max(0,n/1e3);if(t<.9995)return`${Math.round(
+floor(e/86400)} d`}function xt(n,t){let e=Lt(n,t);return e==="just now"?e:`${e} ago`}function B(n,t=Date.now()){let e=new Date(n),s=e.getFullYear()===new Date(t).
+getFullYear();return e.toLocaleString("en",{...s?{}:{year:"numeric"},month:"short",day:"numeric",...qr})}function Mt(n){return new Date(n).toLocaleTimeString("e\
+n",{...qr,second:"2-digit"})}function yn(n){return new Date(n).toLocaleTimeString("en",qr)}function K(n){let t=Math.max(0,n/1e3);if(t<.9995)return`${Math.round(
 1e3*t)} ms`;if(t<10)return`${t.toFixed(1)} s`;if(t<60)return`${Math.floor(t)} s`;let e=Math.floor(t/60);return e<60?`${e} min`:`${Math.floor(e/60)} h ${e%60} mi\
-n`}function vn(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce((t,e)=>t+(e.removed??0),0)}}function kn(n){let t=n.indexOf("/.aiswarm/");return t<
-0?n:n.slice(t+1)}function I(n,...t){return a("div",{},a("div",{class:"wb-label"},n),...t)}function wt(n,...t){return a("div",{class:"wb-message"},N(n),a("span",{},...t))}var sc=5;
-function Je(n){let[t,...e]=n.trimEnd().split(`
+n`}function $n(n){return{added:n.reduce((t,e)=>t+(e.added??0),0),removed:n.reduce((t,e)=>t+(e.removed??0),0)}}function vn(n){let t=n.indexOf("/.aiswarm/");return t<
+0?n:n.slice(t+1)}function I(n,...t){return a("div",{},a("div",{class:"wb-label"},n),...t)}function ft(n,...t){return a("div",{class:"wb-message"},A(n),a("span",{},...t))}var sc=5;
+function ze(n){let[t,...e]=n.trimEnd().split(`
 `),[s,i]=[e.slice(0,sc),e.slice(sc)],o=l=>a("pre",{class:"wb-pre wb-wrap",tabindex:0},l.join(`
 `)),r=()=>a("details",{},a("summary",{},g(i.length,"more line")),o(i));return a("div",{class:"wb-output"},a("span",{},...ct(t)),s.length?o(s):null,i.length?r():
-null)}function Wt({code:n,message:t}){return[N("warning"),a("span",{},a("code",{},n??"ERROR")," ",...ct(t))]}function gt(n,t,e,s=[]){let i=a("pre",{class:"wb-pr\
-e",tabindex:0},n),o=[...s,de(()=>n,t,e)];return a("div",{class:"wb-code"},i,a("div",{class:"wb-code-buttons"},...o))}function nc(n){return n.flatMap((t,e)=>[...e?
+null)}function Wt({code:n,message:t}){return[A("warning"),a("span",{},a("code",{},n??"ERROR")," ",...ct(t))]}function gt(n,t,e,s=[]){let i=a("pre",{class:"wb-pr\
+e",tabindex:0},n),o=[...s,he(()=>n,t,e)];return a("div",{class:"wb-code"},i,a("div",{class:"wb-code-buttons"},...o))}function nc(n){return n.flatMap((t,e)=>[...e?
 [At(`
-`)]:[],...Lr(t)])}function Lr(n=[]){return n.map(({text:t,style:e})=>e?a("span",{class:e},t):At(t))}function ze(n,t){let e=a("tr",{},...n.map(o=>a("th",{scope:"\
+`)]:[],...Rr(t)])}function Rr(n=[]){return n.map(({text:t,style:e})=>e?a("span",{class:e},t):At(t))}function Ye(n,t){let e=a("tr",{},...n.map(o=>a("th",{scope:"\
 col"},o))),s=o=>o instanceof Node?o:a("td",{},o),i=t.map(o=>a("tr",{},...o.map(s)));return a("table",{class:"wb-table wb-plain-table"},a("thead",{},e),a("tbody",
 {},...i))}var ut=class{constructor(){this.element=a("ul",{class:"wb-facts"}),this.shown=""}update(t){let e=t.filter(([,i])=>i),s=JSON.stringify(e.map(([i,o])=>[
-i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>lp(i,o))))}};function lp(n,t){return a("li",
-{},a("span",{class:"wb-muted"},n),t instanceof Node?t:a("span",{},t))}var cp=[1e3,3e3,9e3],hp=new TextDecoder,pe=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},ic={code:"KER\
-NEL_GONE",message:"The kernel was restarted or shut down. Start Workbench again, then run the panel's cell again."},dp={code:"NOT_STARTED",message:"Workbench is\
- not running in this kernel. Run `%workbench start`, then reconnect."},up={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can tr\
-y again: the action is done only once."},_n=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(l,c)=>this.
-receive(l,c),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o);let r=cp.map(l=>setTimeout(()=>this.link.state==="connecting"&&this.resync(),l));
+i,o instanceof Node?o.textContent:o]));s!==this.shown&&(this.shown=s,this.element.replaceChildren(...e.map(([i,o])=>lm(i,o))))}};function lm(n,t){return a("li",
+{},a("span",{class:"wb-muted"},n),t instanceof Node?t:a("span",{},t))}var cm=[1e3,3e3,9e3],hm=new TextDecoder,ue=class extends Error{constructor({code:t,message:e,details:s}){super(e),this.code=t,this.details=s??{}}},ic={code:"KER\
+NEL_GONE",message:"The kernel was restarted or shut down. Start Workbench again, then run the panel's cell again."},dm={code:"NOT_STARTED",message:"Workbench is\
+ not running in this kernel. Run `%workbench start`, then reconnect."},um={code:"NO_ANSWER",message:"The kernel has not answered yet; it may be busy. You can tr\
+y again: the action is done only once."},kn=class{constructor(t,e,s){this.model=t,this.store=e,this.link={state:"connecting",error:null},this.waiting=new Map;let i=(l,c)=>this.
+receive(l,c),o=()=>this.resync();t.on("msg:custom",i),t.on("comm_live_update",o);let r=cm.map(l=>setTimeout(()=>this.link.state==="connecting"&&this.resync(),l));
 s.addEventListener("abort",()=>{r.forEach(clearTimeout),t.off("msg:custom",i),t.off("comm_live_update",o)}),this.resync()}resync(){this.link.state==="stopped"&&
-this.setLink("connecting"),this.post({kind:"resync",shared:pp(this.model)})}look(){this.link.state==="live"&&this.post({kind:"look"})}request(t,e,s){let i=mp(oc(
+this.setLink("connecting"),this.post({kind:"resync",shared:mm(this.model)})}look(){this.link.state==="live"&&this.post({kind:"look"})}request(t,e,s){let i=pm(oc(
 this.model)?.sharedModel?.awareness?.getLocalState()?.user),o=i?{person:i}:{};return this.send(t,{kind:"action",request:t,op:e,arguments:s,...o})}async asset(t){
 let e=me();return this.send(e,{kind:"asset",request:e,name:t})}send(t,e){let s=this.waiting.get(t);if(s)return s.promise;let i={message:e};return i.promise=new Promise(
 (o,r)=>Object.assign(i,{resolve:o,reject:r})),this.waiting.set(t,i),this.ask(t),i.promise}ask(t){let e=this.waiting.get(t);e.accepted=!1,e.timer=setTimeout(()=>this.
-onSilence(t),3e4),this.post(e.message)||this.settle(t,({reject:s})=>s(new pe(ic)))}onSilence(t){this.waiting.get(t).accepted?this.ask(t):this.settle(t,({reject:e})=>e(
-new pe(up)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(Mr(e))),this.setLink("live");case"diff":this.store.takeDiff(
-t.base,t.ver,JSON.parse(Mr(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&(this.waiting.get(t.request).accepted=!0);return;case"\
-answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?Mr(e):t.outcome):i(new pe(t.error))});case"retrying":return this.setLink("retryin\
-g",t.error);case"stopped":return this.setLink("stopped",t.error??dp);default:return}}post(t){try{return this.model.send(t),!0}catch{return this.setLink("disconn\
+onSilence(t),3e4),this.post(e.message)||this.settle(t,({reject:s})=>s(new ue(ic)))}onSilence(t){this.waiting.get(t).accepted?this.ask(t):this.settle(t,({reject:e})=>e(
+new ue(um)))}receive(t,e){switch(t.kind){case"snapshot":return this.store.takeSnapshot(t.ver,JSON.parse(Br(e))),this.setLink("live");case"diff":this.store.takeDiff(
+t.base,t.ver,JSON.parse(Br(e)),t.touched)||this.resync();return;case"accepted":this.waiting.has(t.request)&&(this.waiting.get(t.request).accepted=!0);return;case"\
+answer":return this.settle(t.request,({resolve:s,reject:i})=>{t.ok?s(e?.length?Br(e):t.outcome):i(new ue(t.error))});case"retrying":return this.setLink("retryin\
+g",t.error);case"stopped":return this.setLink("stopped",t.error??dm);default:return}}post(t){try{return this.model.send(t),!0}catch{return this.setLink("disconn\
 ected",ic),!1}}setLink(t,e=null){if(!(this.link.state==="disconnected"||this.link.state===t&&!e&&!this.link.error)){if(this.link={state:t,error:e},t==="disconne\
-cted"||t==="stopped")for(let s of[...this.waiting.keys()])this.settle(s,({reject:i})=>i(new pe(e)));this.store.notify()}}settle(t,e){let s=this.waiting.get(t);s&&
-(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function pp(n){return oc(n)?.collaborative===!0}function oc(n){return n.widget_manager?.context?.model}function mp(n){
+cted"||t==="stopped")for(let s of[...this.waiting.keys()])this.settle(s,({reject:i})=>i(new ue(e)));this.store.notify()}}settle(t,e){let s=this.waiting.get(t);s&&
+(clearTimeout(s.timer),this.waiting.delete(t),e(s))}};function mm(n){return oc(n)?.collaborative===!0}function oc(n){return n.widget_manager?.context?.model}function pm(n){
 return!n?.username||/^[0-9a-f]{32}$/.test(n.username)||n.name?.startsWith("Anonymous ")?null:n.username}function me(){return[...crypto.getRandomValues(new Uint8Array(
-16))].map(t=>t.toString(16).padStart(2,"0")).join("")}function Mr(n){return hp.decode(n[0])}var v=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=a("div",{class:"wb-message wb-error",id:E("error"),hidden:!0})}async send(t,e){
+16))].map(t=>t.toString(16).padStart(2,"0")).join("")}function Br(n){return hm.decode(n[0])}var v=class{constructor(t){this.desk=t,this.busy=!1,this.unanswered=null,this.error=null,this.errorBox=a("div",{class:"wb-message wb-error",id:E("error"),hidden:!0})}async send(t,e){
 let s=JSON.stringify([t,e]);this.unanswered?.key!==s&&(this.unanswered={key:s,id:me()});let i=this.unanswered;try{let o=await this.desk.channel.request(i.id,t,e);
 return this.forget(i),o}catch(o){throw o.code!=="NO_ANSWER"&&this.forget(i),o}}forget(t){this.unanswered===t&&(this.unanswered=null)}async run(t,e,s=null,i="Wor\
 king…"){if(this.busy)return null;this.busy=!0,this.clearError();let o=s?.textContent;s&&(s.textContent=i),F(!1,s);try{return await this.send(t,e)}catch(r){return this.
 showError(r),null}finally{this.busy=!1,s&&(s.textContent=o),F(!0,s)}}showError(t){let e=this.error?.message===t.message;this.error=t,this.errorBox.hidden=!1,!e&&
-(this.errorBox.replaceChildren(...Wt(t)),this.desk.announce(t.message))}clearError(){this.error=null,this.errorBox.hidden=!0}};var p=_l.bind(fp);function fp(n,t,...e){if(typeof n!="string")return kr(n,t,...e);let s={...t};for(let i of qr)i in s&&(s[i]=Dr(s[i]));return(Rr.has(n)||"tabind\
-ex"in s)&&(s["data-lm-suppress-shortcuts"]="true"),kr(n,s,...e.map(Dr))}function Dr(n){return Array.isArray(n)?n.map(Dr):typeof n=="string"?Ge(n):n}function at(n,t){
-return t.addEventListener("abort",()=>et(null,n),{once:!0}),e=>t.aborted||et(e,n)}function Nt({title:n,about:t,heading:e,section:s,children:i}){let o=Y(()=>E("s\
-ection"));return p`<section ref=${s} class="wb-section wb-stack" aria-labelledby=${o}>
+(this.errorBox.replaceChildren(...Wt(t)),this.desk.announce(t.message))}clearError(){this.error=null,this.errorBox.hidden=!0}};var m=_l.bind(fm);function fm(n,t,...e){if(typeof n!="string")return yr(n,t,...e);let s={...t};for(let i of Cr)i in s&&(s[i]=jr(s[i]));return(Ar.has(n)||"tabind\
+ex"in s)&&(s["data-lm-suppress-shortcuts"]="true"),yr(n,s,...e.map(jr))}function jr(n){return Array.isArray(n)?n.map(jr):typeof n=="string"?Ve(n):n}function at(n,t){
+return t.addEventListener("abort",()=>Q(null,n),{once:!0}),e=>t.aborted||Q(e,n)}function Nt({title:n,about:t,heading:e,section:s,children:i}){let o=Y(()=>E("sec\
+tion"));return m`<section ref=${s} class="wb-section wb-stack" aria-labelledby=${o}>
     <div>
       <h3 class="wb-heading" id=${o} ...${e&&{ref:e,tabindex:-1}}>${n}</h3>
-      ${t&&p`<p class="wb-muted">${t}</p>`}
+      ${t&&m`<p class="wb-muted">${t}</p>`}
     </div>
     ${i}
-  </section>`}function B({label:n,name:t,disabled:e=!1,onClick:s,type:i="button",...o}){let r=c=>e?c.preventDefault():s?.(c),l={class:"wb-button",...o,"aria-lab\
-el":t,"aria-disabled":e||void 0};return p`<button ...${l} type=${i} onClick=${r}>${n}</button>`}function J({name:n}){let{shape:t,paths:e}=Br(n),s=({d:i,fill:o})=>p`<path d=${i} class=${o?
-"wb-fill":"wb-stroke"} />`;return p`<svg viewBox="0 0 16 16" aria-hidden="true" class="wb-icon wb-icon-${t}">${e.map(s)}</svg>`}function fe({state:n}){return p`<span class="wb-dot" data-state=${n} aria-hidden="true" />`}
-function C({element:n}){let t=G(null);return M(()=>t.current.replaceChildren(n),[n]),p`<div ref=${t} style="display: contents" />`}function Y(n){return q(n)[0]}
-function H(n){return Y(()=>new v(n))}function Ne(n,t){let e=n.current?.contains(document.activeElement)?document.activeElement:null;M(()=>{!e||document.activeElement!==
-document.body||(e.isConnected?e.focus():t())})}function Ye({onGone:n=()=>{},children:t,...e}){let s=G(null);return Ne(s,()=>n(s.current)),p`<ul ref=${s} ...${e} onKeyDown=${o=>yn(
+  </section>`}function N({label:n,name:t,disabled:e=!1,onClick:s,type:i="button",...o}){let r=c=>e?c.preventDefault():s?.(c),l={class:"wb-button",...o,"aria-lab\
+el":t,"aria-disabled":e||void 0};return m`<button ...${l} type=${i} onClick=${r}>${n}</button>`}function J({name:n}){let{shape:t,paths:e}=Nr(n),s=({d:i,fill:o})=>m`<path d=${i} class=${o?
+"wb-fill":"wb-stroke"} />`;return m`<svg viewBox="0 0 16 16" aria-hidden="true" class="wb-icon wb-icon-${t}">${e.map(s)}</svg>`}function pe({state:n}){return m`<span class="wb-dot" data-state=${n} aria-hidden="true" />`}
+function C({element:n}){let t=V(null);return M(()=>t.current.replaceChildren(n),[n]),m`<div ref=${t} style="display: contents" />`}function Y(n){return q(n)[0]}
+function G(n){return Y(()=>new v(n))}function Ne(n,t){let e=n.current?.contains(document.activeElement)?document.activeElement:null;M(()=>{!e||document.activeElement!==
+document.body||(e.isConnected?e.focus():t())})}function Xe({onGone:n=()=>{},children:t,...e}){let s=V(null);return Ne(s,()=>n(s.current)),m`<ul ref=${s} ...${e} onKeyDown=${o=>gn(
 o,s.current)}>
     ${t}
-  </ul>`}function Ms({name:n,onChange:t,...e}){return p`<input class="wb-check" type="checkbox" aria-label=${n} ...${e} onChange=${i=>t(i.target.checked)} />`}function St(n,t,e){
-let s=G(null),i=G(t),o=G(null);return i.current=t,M(()=>{let r=new AbortController;return o.current=new dt(s.current,n,()=>i.current(),e,r.signal),()=>r.abort()},
-[]),{ref:s,runNow:()=>o.current?.runNow()}}var wp={type:"text",spellcheck:!1,autocomplete:"off"};function Ir({name:n,label:t=n,value:e="",...s}){return p`<input
-    ...${wp}
+  </ul>`}function qe({name:n,onChange:t,...e}){return m`<input class="wb-check" type="checkbox" aria-label=${n} ...${e} onChange=${i=>t(i.target.checked)} />`}function St(n,t,e){
+let s=V(null),i=V(t),o=V(null);return i.current=t,M(()=>{let r=new AbortController;return o.current=new dt(s.current,n,()=>i.current(),e,r.signal),()=>r.abort()},
+[]),{ref:s,runNow:()=>o.current?.runNow()}}var wm={type:"text",spellcheck:!1,autocomplete:"off"};function Lr({name:n,label:t=n,value:e="",...s}){return m`<input
+    ...${wm}
     class="wb-input wb-grow"
     aria-label=${n}
     placeholder=${t}
     defaultValue=${e}
     ...${s}
-  />`}function bp({label:n,working:t="Working…",consequence:e,reason:s,control:i,note:o,danger:r=!i,...l}){let{act:c,onDone:h,onCancel:d}=l,u=G(null),f=()=>u.
-current.querySelector("input, select"),m=()=>i&&f().focus(),[y,$]=xn(()=>c(f()?.value.trim()??""),h,m);M(()=>{(f()??u.current.querySelector("button")).focus(),f()?.
-select?.()},[]);let k=L=>{L.preventDefault(),$()},_=L=>{L.key==="Escape"?(L.stopPropagation(),d()):L.key==="Enter"&&L.target.matches("input")&&(L.preventDefault(),
-u.current.requestSubmit())},A={type:"submit",class:`wb-button ${r?"wb-danger":"wb-primary"}`,label:y?t:n,disabled:y};return p`<form ref=${u} class=${e?"wb-confi\
-rm wb-stack":"wb-stack"} ...${{onSubmit:k,onKeyDown:_}}>
-    ${e&&p`<p class="wb-muted">${e}</p>`}
+  />`}function bm({label:n,working:t="Working…",consequence:e,reason:s,control:i,note:o,danger:r=!i,...l}){let{act:c,onDone:h,onCancel:d}=l,u=V(null),f=()=>u.
+current.querySelector("input, select"),p=()=>i&&f().focus(),[y,$]=_n(()=>c(f()?.value.trim()??""),h,p);M(()=>{(f()??u.current.querySelector("button")).focus(),f()?.
+select?.()},[]);let _=L=>{L.preventDefault(),$()},k=L=>{L.key==="Escape"?(L.stopPropagation(),d()):L.key==="Enter"&&L.target.matches("input")&&(L.preventDefault(),
+u.current.requestSubmit())},j={type:"submit",class:`wb-button ${r?"wb-danger":"wb-primary"}`,label:y?t:n,disabled:y};return m`<form ref=${u} class=${e?"wb-confi\
+rm wb-stack":"wb-stack"} ...${{onSubmit:_,onKeyDown:k}}>
+    ${e&&m`<p class="wb-muted">${e}</p>`}
     <div class="wb-line">
-      ${i} ${s&&p`<${Ir} name="Reason" label=${s} maxlength="1000" />`}
-      <${B} ...${A} />
-      <${B} label="Cancel" onClick=${d} />
+      ${i} ${s&&m`<${Lr} name="Reason" label=${s} maxlength="1000" />`}
+      <${N} ...${j} />
+      <${N} label="Cancel" onClick=${d} />
     </div>
-    ${o&&p`<p class="wb-muted">${o}</p>`}
-  </form>`}function we(){let[n,t]=q(null),e=(d,u)=>t({words:u,opener:d.currentTarget}),s=()=>{t(null),n.opener.focus()},{form:i=bp,where:o=null,onDone:r=s,...l}=n?.
-words??{},c={...l,onCancel:s,onDone:d=>r(d,s)};return{question:n&&p`<${i} key=${`${o} ${l.label}`} ...${c} />`,where:o,ask:e}}function pt({label:n,working:t="Wo\
-rking…",act:e,onDone:s,disabled:i=!1,...o}){let[r,l]=xn(e,s);return p`<${B} ...${o} label=${r?t:n} disabled=${r||i} onClick=${l} />`}function xn(n,t,e=()=>{}){
-let[s,i]=q(!1);return[s,async()=>{if(s)return;i(!0);let r=await n();i(!1),r?t(r):e()}]}var be=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=a("div",{class:"wb-chi\
+    ${o&&m`<p class="wb-muted">${o}</p>`}
+  </form>`}function fe(){let[n,t]=q(null),e=(d,u)=>t({words:u,opener:d.currentTarget}),s=()=>{t(null),n.opener.focus()},{form:i=bm,where:o=null,onDone:r=s,...l}=n?.
+words??{},c={...l,onCancel:s,onDone:d=>r(d,s)};return{question:n&&m`<${i} key=${`${o} ${l.label}`} ...${c} />`,where:o,ask:e}}function mt({label:n,working:t="Wo\
+rking…",act:e,onDone:s,disabled:i=!1,...o}){let[r,l]=_n(e,s);return m`<${N} ...${o} label=${r?t:n} disabled=${r||i} onClick=${l} />`}function _n(n,t,e=()=>{}){
+let[s,i]=q(!1);return[s,async()=>{if(s)return;i(!0);let r=await n();i(!1),r?t(r):e()}]}var we=class{constructor(t,e){this.onChoose=e,this.chosen=null,this.made=new Map,this.chips=[];let s=()=>this.showMatching();this.element=a("div",{class:"wb-chi\
 ps",role:"group","aria-label":t,on:{pointerleave:s}})}update(t,e){this.chosen=e,this.chips=t;for(let s of t)this.draw(s);this.element.matches(":hover")||this.showMatching()}draw({
 key:t,label:e,count:s,mark:i}){this.made.has(t)||this.add(t,e,i);let{element:o,number:r}=this.made.get(t);b(r,s.toLocaleString("en")),x(o,"aria-pressed",this.chosen===
 t)}showMatching(){for(let{key:t,count:e}of this.chips)this.made.get(t).element.hidden=t!==null&&!e&&this.chosen!==t}add(t,e,s){let i=a("span",{class:"wb-chip-co\
 unt"}),l=a("button",{class:"wb-chip",type:"button",on:{click:()=>this.onChoose(this.chosen===t?null:t)}},s?.(),a("span",{},e),i);this.made.set(t,{element:l,number:i}),
-this.element.append(l)}};function Xe({name:n,chips:t,chosen:e,onChoose:s}){let i=G(s);i.current=s;let o=Y(()=>new be(n,r=>i.current(r)));return M(()=>o.update(t,e)),p`<${C} element=${o.
-element} />`}function Mt({name:n,options:t,value:e,onChoose:s}){let i=t.some(([r])=>r===e)?e:t[0][0];return p`<select class="wb-input wb-narrow" aria-label=${n} value=${i} onChange=${r=>s(
+this.element.append(l)}};function Qe({name:n,chips:t,chosen:e,onChoose:s}){let i=V(s);i.current=s;let o=Y(()=>new we(n,r=>i.current(r)));return M(()=>o.update(t,e)),m`<${C} element=${o.
+element} />`}function Dt({name:n,options:t,value:e,onChoose:s}){let i=t.some(([r])=>r===e)?e:t[0][0];return m`<select class="wb-input wb-narrow" aria-label=${n} value=${i} onChange=${r=>s(
 r.target.value)}>
-    ${t.map(([r,l])=>p`<option key=${r} value=${r}>${l}</option>`)}
-  </select>`}function Sn({name:n,placeholder:t,value:e,onChoose:s}){let[i,o]=q(e);return M(()=>o(e),[e]),p`<input
+    ${t.map(([r,l])=>m`<option key=${r} value=${r}>${l}</option>`)}
+  </select>`}function xn({name:n,placeholder:t,value:e,onChoose:s}){let[i,o]=q(e);return M(()=>o(e),[e]),m`<input
     class="wb-input wb-narrow"
     type="text"
     maxlength="200"
@@ -239,247 +239,247 @@ r.target.value)}>
     value=${i}
     onInput=${r=>o(r.target.value)}
     onChange=${r=>s(r.target.value.trim())}
-  />`}var gp={none:["none","No key"],untried:["none","Not tried yet"],accepted:["idle","Answers"],refused:["rejected","Refuses the key"],unreadable:["rejected","Key u\
-nreadable"],unreachable:["rejected","Not reachable"],unclear:["rejected","Unclear"]},yp="Agents ask these by way of the server, which adds the key. No agent get\
-s it.";function rc({desk:n}){let t=H(n),[e,s]=q([]);M(()=>{let r=async()=>{let{keys:c}=await t.send("list_model_keys",{});t.clearError(),s(c)},l=new U(r,c=>t.showError(
+  />`}var gm={none:["none","No key"],untried:["none","Not tried yet"],accepted:["idle","Answers"],refused:["rejected","Refuses the key"],unreadable:["rejected","Key u\
+nreadable"],unreachable:["rejected","Not reachable"],unclear:["rejected","Unclear"]},ym="Agents ask these by way of the server, which adds the key. No agent get\
+s it.";function rc({desk:n}){let t=G(n),[e,s]=q([]);M(()=>{let r=async()=>{let{keys:c}=await t.send("list_model_keys",{});t.clearError(),s(c)},l=new U(r,c=>t.showError(
 c));return l.now(),()=>l.stop()},[]);let i=()=>t.run("check_model_keys",{}),o=({keys:r})=>{s(r);let l=r.filter(({state:c})=>c==="accepted").map(({provider:c})=>c);
-n.announce(l.length?`${l.join(", ")}: the key is accepted.`:"No key was accepted.")};return p`<${Nt} title="Providers of models" about=${yp}>
+n.announce(l.length?`${l.join(", ")}: the key is accepted.`:"No key was accepted.")};return m`<${Nt} title="Providers of models" about=${ym}>
     <ul class="wb-entries">
-      ${e.map(r=>p`<${$p} key=${r.provider} ...${r} />`)}
+      ${e.map(r=>m`<${$m} key=${r.provider} ...${r} />`)}
     </ul>
-    <div><${pt} label="Try the keys" working="Trying…" ...${{act:i,onDone:o}} /></div>
+    <div><${mt} label="Try the keys" working="Trying…" ...${{act:i,onDone:o}} /></div>
     <${C} element=${t.errorBox} />
-  <//>`}function $p({provider:n,source:t,address:e,state:s,detail:i}){let[o,r]=gp[s],c=[[e,t&&`key from ${t}`].filter(Boolean).join(" · "),i].filter(Boolean).join(
-" · "),h=he(()=>a("span",{class:"wb-muted wb-grow wb-wrap"},...ct(c)),[c]);return p`<li class="wb-entry wb-provider">
+  <//>`}function $m({provider:n,source:t,address:e,state:s,detail:i}){let[o,r]=gm[s],c=[[e,t&&`key from ${t}`].filter(Boolean).join(" · "),i].filter(Boolean).join(
+" · "),h=ce(()=>a("span",{class:"wb-muted wb-grow wb-wrap"},...ct(c)),[c]);return m`<li class="wb-entry wb-provider">
     <span class="wb-entry-name">${n}</span>
-    <span class="wb-state"><${fe} state=${o} /><span>${r}</span></span>
+    <span class="wb-state"><${pe} state=${o} /><span>${r}</span></span>
     <${C} element=${h} />
-  </li>`}var ac=new Intl.Collator("en",{numeric:!0}),ee=(n,t)=>ac.compare(n,t),Ds={none:"ascending",ascending:"descending",descending:"none"},En=class{constructor(t,e){this.
+  </li>`}var ac=new Intl.Collator("en",{numeric:!0}),ee=(n,t)=>ac.compare(n,t),Ds={none:"ascending",ascending:"descending",descending:"none"},Sn=class{constructor(t,e){this.
 onChange=e,this.by=null,this.direction="none",this.buttons=Object.fromEntries(Object.entries(t).map(([s,i])=>[s,w(i,"wb-sort",()=>this.press(s))]))}heading(t,e,s){
 return a(e,{...s,"aria-sort":"none"},this.buttons[t])}press(t){let e=Ds[this.by===t?this.direction:"none"];this.set(e==="none"?null:{by:t,direction:e}),this.onChange()}state(){
 return this.by===null?null:{by:this.by,direction:this.direction}}set(t){let e=t&&t.by in this.buttons&&t.direction in Ds;this.by=e?t.by:null,this.direction=e?t.
 direction:"none";for(let[s,i]of Object.entries(this.buttons))x(i.parentElement,"aria-sort",s===this.by?this.direction:"none")}sorted(t,e){return this.by===null?
-t:Pr(t,s=>e(s,this.by),this.direction)}};function Pr(n,t,e){let s=e==="descending"?-1:1,i=n.map(o=>({item:o,value:t(o)??""}));return i.sort((o,r)=>+(o.value==="")-
-+(r.value==="")||s*vp(o.value,r.value)),i.map(({item:o})=>o)}function vp(n,t){return typeof n=="number"&&typeof t=="number"?n-t:ac.compare(String(n),String(t))}function Et(n,t=null,e=s=>s){let s=[...n.personas.values()].map(({id:i,name:o})=>[i,o]);return t&&!n.personas.has(t)?[...s,[t,e(t)]]:s}function Tn(n){return[...n.
-worktrees.keys()].filter(e=>e!=="").sort(ee).map(e=>[e,e])}function lc(n){return[...n.agents.values()].map(({agent_id:e})=>e).sort(ee).map(e=>[e,e])}var kp=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Is(n){return[...n.values()].sort(kp)}function Kt(n,t){let e=n.sessions.get(t);return e?`${e.
-project} / ${e.name}`:null}function ge(n){return Is(n.projects).map(t=>[t.name,Fr(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function Fr(n,t){
-return Is(n.sessions).filter(({project_id:e})=>e===t)}function se(n,t){return Is(n.teams).filter(({session_id:e})=>(e??null)===t)}var _p={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},Cn={write:"Read and write",read:"Read only"},Qe={self_only:"Its own data",team_level:"\
-Its team's data",session_level:"Its session's data"},xp={off:"No access",read:"May read it",write:"May change it"},Sp={off:"which it cannot read",read:"which it\
- can read",write:"which it can change"},Ep={"":"No",true:"Yes"},Tp={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},
-Op={agent_id:"Agent id",name:"Name",persona_id:"Persona",role:"Role",session_id:"Session",team_id:"Team",tool:"Permission",access_level:"Sees work of",expires:"\
-Expires",definition:"Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},Cp="None; or github, notebook, *",
-Ap=new Set(["persona_id","session_id","team_id","definition"]),Np={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"\
-session_id",TEAM_NOT_FOUND:"team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},qp="MCP servers, tools, notebook for the functions of notebooks\
-, or * for all, with commas between them",On="=",Ut="";function cc({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...r}){let{worktree:l,expires_at:c,
-definition:h,self_tools:d,definitions:u,tools:f}=r;return[n==="planner"?"Planner":"Worker",t??"no persona",Cn[e].toLowerCase(),`sees work of ${Qe[s].toLowerCase()}`,
-i?`in ${i.project} / ${i.name}`:"in no session",o&&`team ${o}`,l&&`worktree ${l}`,h&&`definition ${h} (${Sp[d]})`,u&&"manages definitions",f?.length&&`tools ${f.
-join(", ")}`,c&&`until ${j(c)}`].filter(Boolean).join(", ")}var Ht=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[On,s]],this.
+t:Mr(t,s=>e(s,this.by),this.direction)}};function Mr(n,t,e){let s=e==="descending"?-1:1,i=n.map(o=>({item:o,value:t(o)??""}));return i.sort((o,r)=>+(o.value==="")-
++(r.value==="")||s*vm(o.value,r.value)),i.map(({item:o})=>o)}function vm(n,t){return typeof n=="number"&&typeof t=="number"?n-t:ac.compare(String(n),String(t))}function Et(n,t=null,e=s=>s){let s=[...n.personas.values()].map(({id:i,name:o})=>[i,o]);return t&&!n.personas.has(t)?[...s,[t,e(t)]]:s}function En(n){return[...n.
+worktrees.keys()].filter(e=>e!=="").sort(ee).map(e=>[e,e])}function lc(n){return[...n.agents.values()].map(({agent_id:e})=>e).sort(ee).map(e=>[e,e])}var km=(n,t)=>n.name.localeCompare(t.name,void 0,{numeric:!0});function Is(n){return[...n.values()].sort(km)}function Kt(n,t){let e=n.sessions.get(t);return e?`${e.
+project} / ${e.name}`:null}function be(n){return Is(n.projects).map(t=>[t.name,Dr(n,t.id).map(({id:e,name:s})=>[e,s])]).filter(([,t])=>t.length)}function Dr(n,t){
+return Is(n.sessions).filter(({project_id:e})=>e===t)}function se(n,t){return Is(n.teams).filter(({session_id:e})=>(e??null)===t)}var _m={worker:"Worker: takes tasks",planner:"Planner: also creates tasks"},On={write:"Read and write",read:"Read only"},Ze={self_only:"Its own data",team_level:"\
+Its team's data",session_level:"Its session's data"},xm={off:"No access",read:"May read it",write:"May change it"},Sm={off:"which it cannot read",read:"which it\
+ can read",write:"which it can change"},Em={"":"No",true:"Yes"},Tm={3600:"In an hour",28800:"In 8 hours",86400:"In a day",604800:"In a week",2592e3:"In 30 days"},
+Om={agent_id:"Agent id",name:"Name",persona_id:"Persona",role:"Role",session_id:"Session",team_id:"Team",tool:"Permission",access_level:"Sees work of",expires:"\
+Expires",definition:"Definition",self_tools:"Its own definition",definitions:"Manages definitions",tools:"Tools it may call"},Cm="None; or github, notebook, *",
+Am=new Set(["persona_id","session_id","team_id","definition"]),Nm={AGENT_ID_TAKEN:"agent_id",BAD_AGENT_ID:"agent_id",PERSONA_NOT_FOUND:"persona_id",SESSION_NOT_FOUND:"\
+session_id",TEAM_NOT_FOUND:"team_id",TEAM_ELSEWHERE:"team_id",DEFINITION_NOT_FOUND:"definition"},qm="MCP servers, tools, notebook for the functions of notebooks\
+, or * for all, with commas between them",Tn="=",Ut="";function cc({role:n,persona_id:t,tool:e,access_level:s,session:i,team:o,...r}){let{worktree:l,expires_at:c,
+definition:h,self_tools:d,definitions:u,tools:f}=r;return[n==="planner"?"Planner":"Worker",t??"no persona",On[e].toLowerCase(),`sees work of ${Ze[s].toLowerCase()}`,
+i?`in ${i.project} / ${i.name}`:"in no session",o&&`team ${o}`,l&&`worktree ${l}`,h&&`definition ${h} (${Sm[d]})`,u&&"manages definitions",f?.length&&`tools ${f.
+join(", ")}`,c&&`until ${B(c)}`].filter(Boolean).join(", ")}var Ht=class{constructor(t,e,s=null){this.tables=t,this.grant=e,this.keep=s===null?[]:[[Tn,s]],this.
 roleChosen=!1,this.controls=this.make(),this.first=Object.values(this.controls)[0],this.fields=Object.fromEntries(Object.entries(this.controls).map(([i,o])=>[i,
-R(Op[i],o)])),this.element=a("div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),
+R(Om[i],o)])),this.element=a("div",{class:"wb-fields"},...Object.values(this.fields)),this.controls.persona_id.addEventListener("change",()=>this.followPersona()),
 this.controls.role.addEventListener("change",()=>this.roleChosen=!0),this.controls.session_id.addEventListener("change",()=>this.followSession()),this.element.addEventListener(
 "change",()=>this.showRelevant()),this.showRelevant(),this.initial=this.values()}make(){let{grant:t,keep:e}=this,s=[Ut,"None"],i={};t.agent_id!==void 0&&(i.agent_id=
 T(t.agent_id,{maxlength:64})),t.name!==void 0&&(i.name=T(t.name,{maxlength:100})),i.persona_id=O([...e,s,...Et(this.tables,t.persona_id)],this.value(t.persona_id)),
-i.role=O([...e,...Object.entries(_p)],this.value(t.role??"worker")),i.session_id=O([],Ut),i.team_id=O([],Ut),i.tool=O([...e,...Object.entries(Cn)],this.value(t.
-tool??"write")),i.access_level=O([...e,...Object.entries(Qe)],this.value(t.access_level??"self_only")),i.expires=O([...e,[Ut,"Never"],...this.expiries()],this.value(
-t.expires_at)),i.definition=O([...e,s,...this.definitions()],this.value(t.definition)),i.self_tools=O([...e,...Object.entries(xp)],this.value(t.self_tools??"off")),
-i.definitions=O([...e,...Object.entries(Ep)],this.value(t.definitions?"true":""));let o=e.length?e[0][1]:Cp;return i.tools=T((t.tools??[]).join(", "),{maxlength:2e3,
-placeholder:o,title:qp}),this.fillSessions(i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,this.value(t.team_id)),i}showRelevant(){
+i.role=O([...e,...Object.entries(_m)],this.value(t.role??"worker")),i.session_id=O([],Ut),i.team_id=O([],Ut),i.tool=O([...e,...Object.entries(On)],this.value(t.
+tool??"write")),i.access_level=O([...e,...Object.entries(Ze)],this.value(t.access_level??"self_only")),i.expires=O([...e,[Ut,"Never"],...this.expiries()],this.value(
+t.expires_at)),i.definition=O([...e,s,...this.definitions()],this.value(t.definition)),i.self_tools=O([...e,...Object.entries(xm)],this.value(t.self_tools??"off")),
+i.definitions=O([...e,...Object.entries(Em)],this.value(t.definitions?"true":""));let o=e.length?e[0][1]:Cm;return i.tools=T((t.tools??[]).join(", "),{maxlength:2e3,
+placeholder:o,title:qm}),this.fillSessions(i.session_id,this.value(t.session_id)),this.fillTeams(i.team_id,i.session_id.value,this.value(t.team_id)),i}showRelevant(){
 let{definition:t,self_tools:e,definitions:s,role:i}=this.controls;this.fields.definition.hidden=t.options.length<=this.keep.length+1,this.fields.self_tools.hidden=
 this.fields.definition.hidden||t.value===Ut&&e.value==="off",this.fields.definitions.hidden=i.value==="worker"&&s.value===Ut}refresh(){let{session_id:t,team_id:e,
 definition:s}=this.controls;W(s,[["",[...this.keep,[Ut,"None"],...this.definitions()]]]),this.showRelevant(),this.fillSessions(t,t.value),this.fillTeams(e,t.value,
-e.value)}choices(){let t=this.values(),e=Object.entries(t).filter(([i,o])=>o!==On&&o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(
-o)}:{expires_at:null}):i==="definitions"?s.definitions=o==="true":i==="tools"?s.tools=Rp(o):(o||Ap.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){
-let[s]=(e?.problems?.[0]?.field??"").split(".");return this.controls[Np[t]??s]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[
-t,e.value.trim()]))}value(t){return this.keep.length?On:t??Ut}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,
+e.value)}choices(){let t=this.values(),e=Object.entries(t).filter(([i,o])=>o!==Tn&&o!==this.initial[i]),s={};for(let[i,o]of e)i==="expires"?Object.assign(s,o?{expires_in_seconds:Number(
+o)}:{expires_at:null}):i==="definitions"?s.definitions=o==="true":i==="tools"?s.tools=Rm(o):(o||Am.has(i))&&(s[i]=o||null);return s}fieldOf({code:t,details:e}){
+let[s]=(e?.problems?.[0]?.field??"").split(".");return this.controls[Nm[t]??s]??null}values(){return Object.fromEntries(Object.entries(this.controls).map(([t,e])=>[
+t,e.value.trim()]))}value(t){return this.keep.length?Tn:t??Ut}definitions(){let e=[...this.tables.definitions.values()].filter(({definition_id:i})=>i).map(({definition_id:i,
 name:o})=>[i,o]).sort(([,i],[,o])=>ee(i,o)),{definition:s}=this.grant;return s&&!e.some(([i])=>i===s)?[[s,s],...e]:e}expiries(){let{expires_at:t}=this.grant;return[
-...t?[[t,j(t)]]:[],...Object.entries(Tp)]}fillSessions(t,e){W(t,[["",[...this.keep,[Ut,"None"]]],...ge(this.tables)],e)}fillTeams(t,e,s){let i=e===On,o=i?[...this.
+...t?[[t,B(t)]]:[],...Object.entries(Tm)]}fillSessions(t,e){W(t,[["",[...this.keep,[Ut,"None"]]],...be(this.tables)],e)}fillTeams(t,e,s){let i=e===Tn,o=i?[...this.
 tables.teams.values()]:e?se(this.tables,e):[],r=i?[]:se(this.tables,null),l=({name:h,session:d})=>i&&d?`${d} / ${h}`:h,c=[...o,...r].map(h=>[h.id,l(h)]);W(t,[["",
 [...this.keep,[Ut,"None"],...c]]],s)}followPersona(){let t=this.tables.personas.get(this.controls.persona_id.value)?.role;t&&!this.roleChosen&&!this.keep.length&&
 (this.controls.role.value=t),this.showRelevant()}followSession(){this.fillTeams(this.controls.team_id,this.controls.session_id.value,this.controls.team_id.value)}};
-function Rp(n){return n.split(",").map(e=>e.trim()).filter(Boolean)}var Bp={here:"You, on this machine only",anywhere:"Anywhere"},jp=[["d",86400],["h",3600],["min",60]];function hc({desk:n}){let t=H(n),[e,s]=q(null),i=G(null),o=G(
+function Rm(n){return n.split(",").map(e=>e.trim()).filter(Boolean)}var Bm={here:"You, on this machine only",anywhere:"Anywhere"},jm=[["d",86400],["h",3600],["min",60]];function hc({desk:n}){let t=G(n),[e,s]=q(null),i=V(null),o=V(
 null);M(()=>{e?e.name.focus():i.current&&o.current.firstChild.focus(),i.current=e},[e]);let r=()=>{t.clearError(),s(null)};e?.fields.refresh();let{tables:l}=n.store,
-c=[...l.rules.values()],h=u=>p`<${Lp} key=${u.name} ...${{rule:u,tables:l,requests:t,desk:n}} />`,d=()=>s(new Wr(n,t,r));return p`<${Nt}
+c=[...l.rules.values()],h=u=>m`<${Lm} key=${u.name} ...${{rule:u,tables:l,requests:t,desk:n}} />`,d=()=>s(new Ir(n,t,r));return m`<${Nt}
     title="Admission rules"
     about="An agent that matches a rule is admitted without asking you. Its history names the rule."
   >
     <ul class="wb-entries" hidden=${!c.length}>
       ${c.map(h)}
     </ul>
-    ${e&&p`<${C} element=${e.element} />`}
+    ${e&&m`<${C} element=${e.element} />`}
     <${C} element=${t.errorBox} />
     <div ref=${o} style="display: contents">
-      <${B} label="New rule…" onClick=${d} hidden=${e!==null} />
+      <${N} label="New rule…" onClick=${d} hidden=${e!==null} />
     </div>
-  <//>`}function Lp({rule:{name:n,pattern:t,loopback_only:e,grants:s},tables:i,requests:o,desk:r}){let l=()=>o.run("remove_admission_rule",{name:n}),c=()=>r.announce(
+  <//>`}function Lm({rule:{name:n,pattern:t,loopback_only:e,grants:s},tables:i,requests:o,desk:r}){let l=()=>o.run("remove_admission_rule",{name:n}),c=()=>r.announce(
 `The rule ${n} was removed.`),h={label:"Remove",working:"Removing…",name:`Remove the rule ${n}`,act:l,onDone:c},d=` ${e?"that run as you on this machine":"fro\
-m anywhere"}, ${Mp(s,i)}`;return p`<li class="wb-entry">
+m anywhere"}, ${Mm(s,i)}`;return m`<li class="wb-entry">
     <span class="wb-entry-name wb-cut">${n}</span>
     <span class="wb-grow wb-wrap">${"admits "}<code>${t}</code>${d}</span>
-    <${pt} class="wb-link wb-quiet" ...${h} />
-  </li>`}function Mp(n,t){let e=n.team_id&&(t.teams.get(n.team_id)?.name??n.team_id),s=[n.persona_id,n.role].filter(Boolean);return[s.length?`as ${s.join(", ")}`:
-null,n.tool&&Cn[n.tool].toLowerCase(),n.access_level&&`sees the work of ${Qe[n.access_level].toLowerCase()}`,n.session_id&&`in ${Kt(t,n.session_id)??n.session_id}`,
-e&&`team ${e}`,n.definition&&`definition ${Dp(n.definition,t)}`,n.definitions&&"manages definitions",n.expires_in_seconds&&`for ${Ip(n.expires_in_seconds)}`].filter(
-Boolean).join(", ")||"as requested"}function Dp(n,t){return[...t.definitions.values()].find(e=>e.definition_id===n)?.name??n}function Ip(n){let[t,e]=jp.find(([,
-s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var Wr=class{constructor(t,e,s){this.name=T("",{maxlength:64,required:!0,placeholder:"ni\
-ght shift"});let i=T("",{maxlength:200,required:!0,placeholder:"worker-*"}),o=O(Object.entries(Bp),"here");this.fields=new Ht(t.store.tables,{},"As requested");
+    <${mt} class="wb-link wb-quiet" ...${h} />
+  </li>`}function Mm(n,t){let e=n.team_id&&(t.teams.get(n.team_id)?.name??n.team_id),s=[n.persona_id,n.role].filter(Boolean);return[s.length?`as ${s.join(", ")}`:
+null,n.tool&&On[n.tool].toLowerCase(),n.access_level&&`sees the work of ${Ze[n.access_level].toLowerCase()}`,n.session_id&&`in ${Kt(t,n.session_id)??n.session_id}`,
+e&&`team ${e}`,n.definition&&`definition ${Dm(n.definition,t)}`,n.definitions&&"manages definitions",n.expires_in_seconds&&`for ${Im(n.expires_in_seconds)}`].filter(
+Boolean).join(", ")||"as requested"}function Dm(n,t){return[...t.definitions.values()].find(e=>e.definition_id===n)?.name??n}function Im(n){let[t,e]=jm.find(([,
+s])=>n>=s&&n%s===0)??["s",1];return`${(n/e).toLocaleString("en")} ${t}`}var Ir=class{constructor(t,e,s){this.name=T("",{maxlength:64,required:!0,placeholder:"ni\
+ght shift"});let i=T("",{maxlength:200,required:!0,placeholder:"worker-*"}),o=O(Object.entries(Bm),"here");this.fields=new Ht(t.store.tables,{},"As requested");
 let r=a("button",{class:"wb-button wb-primary",type:"submit"},"Add rule"),l=async()=>{let h={name:this.name.value.trim(),pattern:i.value.trim(),loopback_only:o.
 value==="here",grants:this.fields.choices()};await e.run("add_admission_rule",h,r,"Adding…")&&(t.announce(`The rule ${h.name} was added.`),s())},c=[R("Name of\
  the rule",this.name),R("Names of agents, with * and ?",i),R("From",o)];this.element=D({class:"wb-box wb-stack wb-roomy"},{submit:l,escape:s},a("div",{class:"wb\
--fields"},...c),this.fields.element,tt(r,s))}};function dc({desk:n}){let t=H(n),e=Y(()=>Pp(t)),s=[...n.store.tables.allowlist.values()],i="Empty: every admitted\
+-fields"},...c),this.fields.element,et(r,s))}};function dc({desk:n}){let t=G(n),e=Y(()=>Pm(t)),s=[...n.store.tables.allowlist.values()],i="Empty: every admitted\
  agent may act. Adding an id restricts access to the listed agents.",o=({id:r,fixed:l})=>{let c=()=>t.run("disallow_agent",{agent_id:r}),h={label:"×",working:"\
-…",name:`Remove ${r} from the allowlist`,act:c,onDone:()=>{}};return p`<li key=${r} class="wb-pill" title=${l?"Set by the setting allowed_agents":null}>
-      <code>${r}</code>${!l&&p`<${pt} class="wb-quiet" ...${h} />`}
-    </li>`};return p`<${Nt} title="Allowlist" about=${s.length?"Only the listed agents may act.":i}>
+…",name:`Remove ${r} from the allowlist`,act:c,onDone:()=>{}};return m`<li key=${r} class="wb-pill" title=${l?"Set by the setting allowed_agents":null}>
+      <code>${r}</code>${!l&&m`<${mt} class="wb-quiet" ...${h} />`}
+    </li>`};return m`<${Nt} title="Allowlist" about=${s.length?"Only the listed agents may act.":i}>
     <ul class="wb-pills" hidden=${!s.length}>
       ${s.map(o)}
     </ul>
     <${C} element=${e} />
     <${C} element=${t.errorBox} />
-  <//>`}function Pp(n){let e=T("",{class:"wb-input wb-narrow",maxlength:64,required:!0,...{placeholder:"Agent id","aria-label":"Agent id to allow"}}),s=a("butto\
+  <//>`}function Pm(n){let e=T("",{class:"wb-input wb-narrow",maxlength:64,required:!0,...{placeholder:"Agent id","aria-label":"Agent id to allow"}}),s=a("butto\
 n",{class:"wb-button",type:"submit"},"Allow");return D({class:"wb-line"},{submit:async()=>{await n.run("allow_agent",{agent_id:e.value.trim()},s,"…")&&(e.value=
-"")}},e,s)}var Fp=2e3,Wp=["agents","teams","contexts","sessions","projects","events"],Kp=n=>`${ue(n)} /s`,Kr=n=>`${ue(n)} ms`,qe=n=>t=>g(t,n),Up=[["queue length",n=>n.queue_length,
-qe("change")],["written",n=>n.writes_per_second,n=>`${g(n,"change")}/s`],["committed",n=>n.commits_per_second,Kp],["in one commit",n=>n.writes_per_commit,qe("ch\
-ange")],["time of a commit, median",({commit_ms:n})=>n.p50,Kr],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,Kr],["time of a commit, longest",({commit_ms:n})=>n.
-max,Kr],["connected",n=>n.connections,qe("connection")],["waiting for admission",n=>n.pending_agents,qe("agent")],["reading the feed",n=>n.feed_readers,qe("read\
-er")],["read from memory",n=>n.cache_hits,n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,qe("event")],["stored",n=>n.tasks,qe("task")],["database",n=>n.database_bytes,
-_t]],An=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.element=a("div",{}),this.draw=at(this.element,i),this.connect={current:null}}update(){
-let{desk:t}=this;this.draw(p`<${hc} desk=${t} /><${dc} desk=${t} /><${Hp} desk=${t} />
-        <${rc} desk=${t} /><${Jp} desk=${t} heading=${this.connect} /><${Yp}
+"")}},e,s)}var Fm=2e3,Wm=["agents","teams","contexts","sessions","projects","events"],Km=n=>`${de(n)} /s`,Pr=n=>`${de(n)} ms`,Re=n=>t=>g(t,n),Um=[["queue length",n=>n.queue_length,
+Re("change")],["written",n=>n.writes_per_second,n=>`${g(n,"change")}/s`],["committed",n=>n.commits_per_second,Km],["in one commit",n=>n.writes_per_commit,Re("ch\
+ange")],["time of a commit, median",({commit_ms:n})=>n.p50,Pr],["time of a commit, 95th percentile",({commit_ms:n})=>n.p95,Pr],["time of a commit, longest",({commit_ms:n})=>n.
+max,Pr],["connected",n=>n.connections,Re("connection")],["waiting for admission",n=>n.pending_agents,Re("agent")],["reading the feed",n=>n.feed_readers,Re("read\
+er")],["read from memory",n=>n.cache_hits,n=>`${Math.round(n*100)} %`],["recorded",n=>n.events,Re("event")],["stored",n=>n.tasks,Re("task")],["database",n=>n.database_bytes,
+_t]],Cn=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.element=a("div",{}),this.draw=at(this.element,i),this.connect={current:null}}update(){
+let{desk:t}=this;this.draw(m`<${hc} desk=${t} /><${dc} desk=${t} /><${Hm} desk=${t} />
+        <${rc} desk=${t} /><${Jm} desk=${t} heading=${this.connect} /><${Ym}
           desk=${t}
-        /><${Xp} desk=${t} />`)}focusConnect(){this.connect.current.focus(),this.connect.current.closest("section").scrollIntoView({block:"nearest"})}};function Hp({
-desk:n}){let t=H(n),e=[...n.store.tables.tools.values()];return p`<${Nt} title="Tools" about="No agent can use a tool that is switched off, whatever it was granted.">
+        /><${Xm} desk=${t} />`)}focusConnect(){this.connect.current.focus(),this.connect.current.closest("section").scrollIntoView({block:"nearest"})}};function Hm({
+desk:n}){let t=G(n),e=[...n.store.tables.tools.values()];return m`<${Nt} title="Tools" about="No agent can use a tool that is switched off, whatever it was granted.">
     <ul class="wb-entries">
-      ${e.map(s=>p`<${Gp} key=${s.id} ...${{tool:s,requests:t,desk:n}} />`)}
+      ${e.map(s=>m`<${Gm} key=${s.id} ...${{tool:s,requests:t,desk:n}} />`)}
     </ul>
     <${C} element=${t.errorBox} />
-  <//>`}function Gp({tool:{id:n,name:t,description:e,permissions:s,enabled:i},requests:o,desk:r}){let[l,c]=q(null);M(()=>c(null),[i]);let h=async({target:{checked:f}})=>{
-c(f),await o.run("update_agent_tool",{tool_id:n,enabled:f})?r.announce(`${t} is switched ${f?"on":"off"}.`):c(null)},d=Vp(s),u={type:"checkbox","aria-label":`${t}\
- enabled`,checked:l??!!i,onChange:h};return p`<li class="wb-entry">
+  <//>`}function Gm({tool:{id:n,name:t,description:e,permissions:s,enabled:i},requests:o,desk:r}){let[l,c]=q(null);M(()=>c(null),[i]);let h=async({target:{checked:f}})=>{
+c(f),await o.run("update_agent_tool",{tool_id:n,enabled:f})?r.announce(`${t} is switched ${f?"on":"off"}.`):c(null)},d=Vm(s),u={type:"checkbox","aria-label":`${t}\
+ enabled`,checked:l??!!i,onChange:h};return m`<li class="wb-entry">
     <span class="wb-entry-name wb-cut">${t}</span>
     <span class="wb-muted wb-grow wb-cut" title=${d}>${e} · ${d}</span>
     <label class="wb-check-label"><input class="wb-check" ...${u} /><span>Enabled</span></label>
-  </li>`}function Vp({read:n=[],write:t=[]}={}){let e=n.filter(o=>t.includes(o)),s=o=>o.filter(r=>!e.includes(r));return[["reads and writes",e],["reads",s(n)],[
-"writes",s(t)]].flatMap(([o,r])=>r.length?`${o} ${r.join(", ")}`:[]).join("; ")}function Jp({desk:n,heading:t}){let e=H(n),[s,i]=q([]);return M(()=>{let r=async()=>{
-let c=await e.send("connection_instructions",{});e.clearError(),i(c.instructions)},l=new U(r,c=>e.showError(c));return l.now(),()=>l.stop()},[]),p`<${Nt} title="Connect an agent" about=${"\
+  </li>`}function Vm({read:n=[],write:t=[]}={}){let e=n.filter(o=>t.includes(o)),s=o=>o.filter(r=>!e.includes(r));return[["reads and writes",e],["reads",s(n)],[
+"writes",s(t)]].flatMap(([o,r])=>r.length?`${o} ${r.join(", ")}`:[]).join("; ")}function Jm({desk:n,heading:t}){let e=G(n),[s,i]=q([]);return M(()=>{let r=async()=>{
+let c=await e.send("connection_instructions",{});e.clearError(),i(c.instructions)},l=new U(r,c=>e.showError(c));return l.now(),()=>l.stop()},[]),m`<${Nt} title="Connect an agent" about=${"\
 Give one of these to the agent. It registers, waits, and appears in the inbox."} heading=${t}>
     <div>
-      ${s.map(r=>p`<${zp} key=${r.title} ...${r} announce=${n.announce} />`)}
+      ${s.map(r=>m`<${zm} key=${r.title} ...${r} announce=${n.announce} />`)}
     </div>
     <${C} element=${e.errorBox} />
-  <//>`}function zp({title:n,text:t,announce:e}){let s=Y(()=>gt(t,`Copy: ${n}`,e));return p`<details class="wb-instructions">
+  <//>`}function zm({title:n,text:t,announce:e}){let s=Y(()=>gt(t,`Copy: ${n}`,e));return m`<details class="wb-instructions">
     <summary tabindex="0">${n}</summary>
     <${C} element=${s} />
-  </details>`}function Yp({desk:n}){let t=H(n),[e,s]=q(null),i=async()=>{s(await t.send("get_performance",{})),t.clearError()},{ref:o}=St(Fp,i,l=>t.showError(l)),
-r=([l,c,h])=>{let d=c(e),u=d===null?"–":h(d);return p`<li><span class="wb-number-value">${u}</span><span class="wb-number-name">${l}</span></li>`};return p`<${Nt} title="Performance" section=${o}>
-    ${e&&p`<ul class="wb-numbers">
-        ${Up.map(r)}
+  </details>`}function Ym({desk:n}){let t=G(n),[e,s]=q(null),i=async()=>{s(await t.send("get_performance",{})),t.clearError()},{ref:o}=St(Fm,i,l=>t.showError(l)),
+r=([l,c,h])=>{let d=c(e),u=d===null?"–":h(d);return m`<li><span class="wb-number-value">${u}</span><span class="wb-number-name">${l}</span></li>`};return m`<${Nt} title="Performance" section=${o}>
+    ${e&&m`<ul class="wb-numbers">
+        ${Um.map(r)}
       </ul>`}
     <${C} element=${t.errorBox} />
-  <//>`}function Xp({desk:n}){let t=H(n),[e,s]=q("agents"),i=Wp.map(l=>[l,l[0].toUpperCase()+l.slice(1)]),o=l=>{gn(l.filename,l.content_type,l.content),n.announce(
-`${l.filename} was downloaded.`)},r=l=>{let c=l.toUpperCase();return p`<${pt} working="…" name="Download as ${c}" ...${{label:c,act:()=>t.run("export",{resource:e,
-format:l}),onDone:o}} />`};return p`<${Nt} title="Export">
+  <//>`}function Xm({desk:n}){let t=G(n),[e,s]=q("agents"),i=Wm.map(l=>[l,l[0].toUpperCase()+l.slice(1)]),o=l=>{bn(l.filename,l.content_type,l.content),n.announce(
+`${l.filename} was downloaded.`)},r=l=>{let c=l.toUpperCase();return m`<${mt} working="…" name="Download as ${c}" ...${{label:c,act:()=>t.run("export",{resource:e,
+format:l}),onDone:o}} />`};return m`<${Nt} title="Export">
     <div class="wb-line">
-      <${Mt} name="What to export" options=${i} value=${e} onChoose=${s} />
+      <${Dt} name="What to export" options=${i} value=${e} onChoose=${s} />
       ${r("csv")} ${r("json")}
     </div>
     <${C} element=${t.errorBox} />
-  <//>`}function bt({rows:n,columns:t,id:e=r=>r.id,name:s=e,opener:i=t[0].key,...o}){let{opened:r=[],onOpen:l,onGone:c,detail:h,rowClass:d=()=>"",step:u=1/0,...f}=o,{filters:m,
-sort:y,onSort:$,...k}=f,[_,S]=q(null),[A,L]=q(u),mt=G(null);tm(mt,r,c),Ne(mt,()=>c?.()),M(()=>L(u),[m,_]);let Qt=y===void 0?Ur(n,t,_):n,He=(y===void 0?_:y)?.by,
-Zt=({key:z,optional:ln})=>!ln||z===He||n.some(ln),Ns=t.filter(Zt),Pt=z=>{S(z),$?.(z)},te=z=>{let ln=r.includes(e(z)),wr={row:z,columns:Ns,isOpen:ln,opener:i,detail:h,
-name:s(z),id:e(z),class:d(z)};return p`<${Zp} key=${wr.id} ...${wr} onOpen=${l&&(()=>l(wr.id))} />`},Bt=z=>yn(z,mt.current);return p`<table ...${k} class="wb-table ${k.
+  <//>`}function wt({rows:n,columns:t,id:e=r=>r.id,name:s=e,opener:i=t[0].key,...o}){let{opened:r=[],onOpen:l,onGone:c,detail:h,rowClass:d=()=>"",step:u=1/0,...f}=o,{filters:p,
+sort:y,onSort:$,..._}=f,[k,S]=q(null),[j,L]=q(u),bt=V(null);tp(bt,r,c),Ne(bt,()=>c?.()),M(()=>L(u),[p,k]);let Qt=y===void 0?Fr(n,t,k):n,Ge=(y===void 0?k:y)?.by,
+Zt=({key:z,optional:an})=>!an||z===Ge||n.some(an),qs=t.filter(Zt),Ft=z=>{S(z),$?.(z)},te=z=>{let an=r.includes(e(z)),mr={row:z,columns:qs,isOpen:an,opener:i,detail:h,
+name:s(z),id:e(z),class:d(z)};return m`<${Zm} key=${mr.id} ...${mr} onOpen=${l&&(()=>l(mr.id))} />`},Bt=z=>gn(z,bt.current);return m`<table ...${_} class="wb-table ${_.
 class}" onKeyDown=${Bt}>
       <thead>
         <tr>
-          ${Ns.map(z=>p`<${Qp} key=${z.key} class=${uc(z,i)} column=${z} sort=${y===void 0?_:y} onSort=${Pt} />`)}
+          ${qs.map(z=>m`<${Qm} key=${z.key} class=${uc(z,i)} column=${z} sort=${y===void 0?k:y} onSort=${Ft} />`)}
         </tr>
       </thead>
-      <tbody ref=${mt}>
-        ${Qt.slice(0,A).map(te)}
+      <tbody ref=${bt}>
+        ${Qt.slice(0,j).map(te)}
       </tbody>
     </table>
-    ${Qt.length>A&&p`<${B} label="Show more" onClick=${()=>L(A+u)} />`}`}function Ur(n,t,e){let s=t.find(({key:i})=>i===e?.by);return s?Pr(n,s.value,e.direction):
-n}function uc({key:n,kind:t=n,wide:e},s){return`wb-col-${t} ${n===s?"wb-col-main":e?"wb-col-wide":""}`}function Qp({column:{key:n,label:t,value:e},class:s,sort:i,
-onSort:o}){if(!e)return p`<th scope="col" class=${s}>${t}</th>`;let r=i?.by===n?i.direction:"none";return p`<th scope="col" class=${s} aria-sort=${r}>
-    <${B} class="wb-sort" label=${t} onClick=${()=>o(Ds[r]==="none"?null:{by:n,direction:Ds[r]})} />
-  </th>`}function Zp({id:n,name:t,row:e,columns:s,opener:i,isOpen:o,onOpen:r,detail:l,class:c}){let h=p`<${B}
+    ${Qt.length>j&&m`<${N} label="Show more" onClick=${()=>L(j+u)} />`}`}function Fr(n,t,e){let s=t.find(({key:i})=>i===e?.by);return s?Mr(n,s.value,e.direction):
+n}function uc({key:n,kind:t=n,wide:e},s){return`wb-col-${t} ${n===s?"wb-col-main":e?"wb-col-wide":""}`}function Qm({column:{key:n,label:t,value:e},class:s,sort:i,
+onSort:o}){if(!e)return m`<th scope="col" class=${s}>${t}</th>`;let r=i?.by===n?i.direction:"none";return m`<th scope="col" class=${s} aria-sort=${r}>
+    <${N} class="wb-sort" label=${t} onClick=${()=>o(Ds[r]==="none"?null:{by:n,direction:Ds[r]})} />
+  </th>`}function Zm({id:n,name:t,row:e,columns:s,opener:i,isOpen:o,onOpen:r,detail:l,class:c}){let h=m`<${N}
     class="wb-opener"
     label=${t}
     data-row=${n}
     aria-expanded=${o}
     onClick=${r}
-  />`,d=({key:k,cell:_,value:S})=>k===i?_?_(e,h):h:(_??S)(e),u=s.map(k=>p`<td class=${uc(k,i)} title=${k.title?.(e)||null}>${d(k)}</td>`),f=k=>r&&!l&&!o&&!k.target.
-closest("button")&&r(),y=p`<tr class="wb-table-details" onKeyDown=${k=>{k.key==="Escape"&&!k.defaultPrevented&&!k.target.matches(".wb-input")&&r()}}>
+  />`,d=({key:_,cell:k,value:S})=>_===i?k?k(e,h):h:(k??S)(e),u=s.map(_=>m`<td class=${uc(_,i)} title=${_.title?.(e)||null}>${d(_)}</td>`),f=_=>r&&!l&&!o&&!_.target.
+closest("button")&&r(),y=m`<tr class="wb-table-details" onKeyDown=${_=>{_.key==="Escape"&&!_.defaultPrevented&&!_.target.matches(".wb-input")&&r()}}>
     <td colspan=${s.length}>${o&&l?.(e)}</td>
-  </tr>`;return p`<tr class="wb-table-row ${o?l?"wb-opened":"wb-active":""} ${c}" onClick=${f}>
+  </tr>`;return m`<tr class="wb-table-row ${o?l?"wb-opened":"wb-active":""} ${c}" onClick=${f}>
       ${u}
     </tr>
-    ${o&&l&&y}`}function tm(n,t,e){let s=G(t);M(()=>{for(let i of s.current.filter(o=>!t.includes(o))){let o=n.current.querySelector(`[data-row="${CSS.escape(i)}\
+    ${o&&l&&y}`}function tp(n,t,e){let s=V(t);M(()=>{for(let i of s.current.filter(o=>!t.includes(o))){let o=n.current.querySelector(`[data-row="${CSS.escape(i)}\
 "]`);o?o.focus():document.activeElement===document.body&&e?.()}s.current=t},[t.join(`
-`)])}function pc({pane:n,onClose:t,children:e}){return p`<div class="wb-split ${n?"wb-open":""}" onKeyDown=${i=>{i.key!=="Escape"||i.defaultPrevented||!n||(i.preventDefault(),
+`)])}function mc({pane:n,onClose:t,children:e}){return m`<div class="wb-split ${n?"wb-open":""}" onKeyDown=${i=>{i.key!=="Escape"||i.defaultPrevented||!n||(i.preventDefault(),
 t())}}>
     <div class="wb-split-list wb-stack">${e}</div>
     ${n}
-  </div>`}function Nn({title:n,noun:t,mark:e,onClose:s,pane:i,class:o="",children:r}){let l=Y(()=>E(t)),c=G(null);return M(()=>c.current.focus(),[]),p`<section ref=${i} class="wb-pane wb-stack wb-roomy ${o}" aria-labelledby=${l}>
+  </div>`}function An({title:n,noun:t,mark:e,onClose:s,pane:i,class:o="",children:r}){let l=Y(()=>E(t)),c=V(null);return M(()=>c.current.focus(),[]),m`<section ref=${i} class="wb-pane wb-stack wb-roomy ${o}" aria-labelledby=${l}>
     <div class="wb-pane-head">
       <span class="wb-mark">${e}</span>
       <h4 ref=${c} class="wb-pane-title" id=${l} tabindex="-1">${n}</h4>
-      <${B} class="wb-close" label="×" name="Close the ${t}" onClick=${s} />
+      <${N} class="wb-close" label="×" name="Close the ${t}" onClick=${s} />
     </div>
     ${r}
-  </section>`}function Gt({facts:n}){let t=([e,s])=>p`<li key=${e}><span class="wb-muted">${e}</span><span>${s}</span></li>`;return p`<ul class="wb-facts">
+  </section>`}function Gt({facts:n}){let t=([e,s])=>m`<li key=${e}><span class="wb-muted">${e}</span><span>${s}</span></li>`;return m`<ul class="wb-facts">
     ${n.filter(([,e])=>e).map(t)}
-  </ul>`}var Ze=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
+  </ul>`}var ts=class{constructor(t,e){this.load=t,this.step=e,this.lines=[],this.complete=!1}async readNew(){if(this.lines.length===0){await this.readEarlier();return}for(let t=500;t===
 500;){let e=this.lines.at(-1).id,s=await this.load({cursor:e,limit:500,newest_first:!1});if(e!==this.lines.at(-1).id)return;this.lines.push(...s),t=s.length}}async readEarlier(){
 let t=this.lines[0]?.id??0,e=await this.load({cursor:t,limit:this.step+1,newest_first:!0});t===(this.lines[0]?.id??0)&&(this.complete=e.length<=this.step,this.lines.
-unshift(...e.slice(0,this.step).reverse()))}};function mc(n,t){for(let e=Math.min(n.length,t.length);e>0;e-=1){let s=n.length-e;if(t.every((i,o)=>o>=e||i===n[s+
-o]))return t.slice(e)}return t}var em=24,sm=2e3,qn=class{constructor(){this.lines=a("ol",{class:"wb-process-log"}),this.empty=a("p",{class:"wb-empty"},"No output yet."),this.box=a("div",{class:"\
+unshift(...e.slice(0,this.step).reverse()))}};function pc(n,t){for(let e=Math.min(n.length,t.length);e>0;e-=1){let s=n.length-e;if(t.every((i,o)=>o>=e||i===n[s+
+o]))return t.slice(e)}return t}var ep=24,sp=2e3,Nn=class{constructor(){this.lines=a("ol",{class:"wb-process-log"}),this.empty=a("p",{class:"wb-empty"},"No output yet."),this.box=a("div",{class:"\
 wb-log",role:"log","aria-label":"Log",tabindex:0,on:{scroll:()=>this.drawFollow()}},this.empty,this.lines),this.follow=w("Follow","wb-link",()=>this.toEnd()),this.
 path=a("span",{class:"wb-muted wb-cut wb-grow"});let t=a("div",{class:"wb-toolbar"},a("span",{class:"wb-label"},"Log"),this.path,this.follow);this.element=a("di\
 v",{},t,this.box),this.clear()}clear(){this.texts=[],this.lines.replaceChildren(),this.empty.hidden=!0,this.follow.hidden=!0}get atEnd(){return this.box.scrollHeight-
-this.box.scrollTop-this.box.clientHeight<em}update(t,e){b(this.path,kn(e)),x(this.path,"title",e);let{atEnd:s}=this,i=mc(this.texts,t);for(i===t&&this.lines.replaceChildren(),
-this.texts=i===t?[...t]:[...this.texts,...i].slice(-sm),this.lines.append(...i.map(o=>a("li",{},o)));this.lines.childElementCount>this.texts.length;)this.lines.
+this.box.scrollTop-this.box.clientHeight<ep}update(t,e){b(this.path,vn(e)),x(this.path,"title",e);let{atEnd:s}=this,i=pc(this.texts,t);for(i===t&&this.lines.replaceChildren(),
+this.texts=i===t?[...t]:[...this.texts,...i].slice(-sp),this.lines.append(...i.map(o=>a("li",{},o)));this.lines.childElementCount>this.texts.length;)this.lines.
 firstElementChild.remove();this.empty.hidden=this.texts.length>0,s&&i.length&&(this.box.scrollTop=this.box.scrollHeight),this.drawFollow()}toEnd(){this.box.scrollTop=
-this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Ps({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${Ve(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function Rn({
-state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"rejected":"inactive"}function ts(n){let t=n?.missing??[];return n?.enforced?t.length?
+this.box.scrollHeight,this.box.focus(),this.drawFollow()}drawFollow(){this.follow.hidden=this.atEnd}};function Ps({state:n,queue_place:t,exit_code:e}){return n==="queued"?t?`Queued, ${Je(t)}`:"Queued":n==="running"?"Running":e==null?"Ended":`Ended with ${e}`}function qn({
+state:n,exit_code:t}){return n==="running"?"active":n==="queued"?"pending":t?"rejected":"inactive"}function es(n){let t=n?.missing??[];return n?.enforced?t.length?
 {label:"Partly confined",missing:t.join(", "),complete:!1}:{label:"Confined",missing:"",complete:!0}:{label:"Not confined",missing:t.join(", ")||"it can do what\
 ever you can do on this computer",complete:!1}}function fc({mode:n,abi:t,enforced:e,missing:s,namespaces:i,unused:o}){let r=n!=="off"&&t>0,l=r&&!s.length,h=r?`B\
 oxes of commands: ${l?"complete":"in part"}, ${i?"with files, memory and a network of their own":"with the machine's files, memory and network"}`:"Commands run \
 without a box",d=[["Holds",r?e.join("; "):null],["Does not hold",n==="off"?null:s.join("; ")||null],["Not used",o.join(" ")||null]];return{label:h,facts:d,complete:l}}
-function Hr({spawned_at:n,ended_at:t},e){return n?(t?Date.parse(t):e)-Date.parse(n):null}function Bn(n,t){let e=n.state==="queued"?null:Hr(n,t);return e===null?
+function Wr({spawned_at:n,ended_at:t},e){return n?(t?Date.parse(t):e)-Date.parse(n):null}function Rn(n,t){let e=n.state==="queued"?null:Wr(n,t);return e===null?
 "":K(e)}function wc(n,t){let e=n?t.readAt-n.readAt:0;return e<=0||t.cpu_seconds<n.cpu_seconds?t.cpu_percent:1e5*(t.cpu_seconds-n.cpu_seconds)/e}function bc(n){let{
 cpu_seconds:t,memory_bytes:e,wall_seconds:s,tasks:i}=n??{};return[t&&`${K(t*1e3)} of CPU`,e&&`${_t(e)} of memory`,s&&`${K(s*1e3)} in total`,i&&g(i,"task")].filter(
-Boolean).join(", ")}var nm=750,im=200;function gc({desk:n,row:t,usage:e,task:s,now:i,onClose:o}){let r=H(n),l=Y(()=>new qn),[c,h]=q(null),d=async()=>{if(c?.state==="ended"&&t.state===
-"ended")return;let S=await r.send("get_agent_process_info",{agent_id:t.id,log_lines:im});r.clearError(),h(S),l.update(S.log_tail,S.log)},{ref:u,runNow:f}=St(nm,
-d,S=>r.showError(S));M(f,[t,c===null]);let{label:m,missing:y,complete:$}=ts(t.confinement),k=p`<${fe} state=${Rn(t)} />`,_=()=>{h(null),u.current.querySelector(
-"h4").focus()};return p`<${Nn} ...${{title:t.id,noun:"process",mark:k,onClose:o,pane:u,class:"wb-process"}}>
+Boolean).join(", ")}var np=750,ip=200;function gc({desk:n,row:t,usage:e,task:s,now:i,onClose:o}){let r=G(n),l=Y(()=>new Nn),[c,h]=q(null),d=async()=>{if(c?.state==="ended"&&t.state===
+"ended")return;let S=await r.send("get_agent_process_info",{agent_id:t.id,log_lines:ip});r.clearError(),h(S),l.update(S.log_tail,S.log)},{ref:u,runNow:f}=St(np,
+d,S=>r.showError(S));M(f,[t,c===null]);let{label:p,missing:y,complete:$}=es(t.confinement),_=m`<${pe} state=${qn(t)} />`,k=()=>{h(null),u.current.querySelector(
+"h4").focus()};return m`<${An} ...${{title:t.id,noun:"process",mark:_,onClose:o,pane:u,class:"wb-process"}}>
     <div>
       <div class="wb-muted wb-indented">
-        ${[Ps(t),t.reason,Bn(t,i)].filter(Boolean).join(" · ")}
+        ${[Ps(t),t.reason,Rn(t,i)].filter(Boolean).join(" · ")}
       </div>
       <div class="wb-message wb-indented">
-        <${J} name=${$?"shield":"warning"} /><span>${y?`${m}: ${y}`:m}</span>
+        <${J} name=${$?"shield":"warning"} /><span>${y?`${p}: ${y}`:p}</span>
       </div>
     </div>
-    <${om} desk=${n} row=${t} onDone=${_} />
+    <${op} desk=${n} row=${t} onDone=${k} />
     <div><${C} element=${l.element} /></div>
     <${C} element=${r.errorBox} />
-    <${Gt} facts=${rm(t,c,t.state==="running"&&e,s)} />
-    <${am} processes=${c?.children??[]} />
-  <//>`}function om({desk:n,row:t,onDone:e}){let{id:s,state:i}=t,o=H(n),{question:r,ask:l}=we(),c=m=>(y,$)=>{$(),n.announce(`${s}: ${m}.`),e()},h={label:`Termin\
+    <${Gt} facts=${rp(t,c,t.state==="running"&&e,s)} />
+    <${ap} processes=${c?.children??[]} />
+  <//>`}function op({desk:n,row:t,onDone:e}){let{id:s,state:i}=t,o=G(n),{question:r,ask:l}=fe(),c=p=>(y,$)=>{$(),n.announce(`${s}: ${p}.`),e()},h={label:`Termin\
 ate ${s}`,working:"Terminating…",consequence:"The process and everything it started are ended. Its tasks can be claimed by other agents.",reason:"Reason (opti\
-onal; kept in the history)",act:m=>o.run("terminate_agent",{agent_id:s,reason:m}),onDone:c("terminated")},d=i==="running"?"Its process is ended first. ":"",u={label:`\
+onal; kept in the history)",act:p=>o.run("terminate_agent",{agent_id:s,reason:p}),onDone:c("terminated")},d=i==="running"?"Its process is ended first. ":"",u={label:`\
 Restart ${s}`,working:"Restarting…",consequence:`${d}It is started again with the same settings.`,danger:!1,act:()=>o.run("restart_agent",{agent_id:s}),onDone:c(
-"restarted")},f=(m,y)=>p`<${B} label=${m} name="${m} ${s}" onClick=${k=>{o.clearError(),l(k,y)}} />`;return p`<div class="wb-line wb-indented">
+"restarted")},f=(p,y)=>m`<${N} label=${p} name="${p} ${s}" onClick=${_=>{o.clearError(),l(_,y)}} />`;return m`<div class="wb-line wb-indented">
       ${i!=="queued"&&f("Restart…",u)} ${i!=="ended"&&f("Terminate…",h)}
     </div>
     ${r}
-    <${C} element=${o.errorBox} />`}function rm(n,t,e,s){let i={...n,...t},o=i.mode==="task"?"for one task":"claims tasks as they come",r=e&&`${Math.round(e.percent)}\
+    <${C} element=${o.errorBox} />`}function rp(n,t,e,s){let i={...n,...t},o=i.mode==="task"?"for one task":"claims tasks as they come",r=e&&`${Math.round(e.percent)}\
  % of a processor, ${K(e.cpu_seconds*1e3)} in total`;return[["Works on",s&&`${s.title} #${s.id}`],["Persona",n.persona_id],["Profile",i.profile&&`${i.profile}, ${o}`],
-["Worktree",i.worktree],["Process",i.pid],["CPU",r],["Memory",e&&_t(e.memory_bytes)],["Limits",bc(i.limits)||"none"],["Started",i.spawned_at&&j(i.spawned_at)],[
-"Ended",i.ended_at&&j(i.ended_at)]]}function am({processes:n}){let t=["Child process","Process","CPU","Memory"].map(s=>p`<th scope="col">${s}</th>`),e=({pid:s,name:i,
-cpu_seconds:o,memory_bytes:r})=>{let l=[i,String(s),K(o*1e3),_t(r)];return p`<tr key=${s}>
-      ${l.map(c=>p`<td>${c}</td>`)}
-    </tr>`};return n.length?p`<table class="wb-table wb-children">
+["Worktree",i.worktree],["Process",i.pid],["CPU",r],["Memory",e&&_t(e.memory_bytes)],["Limits",bc(i.limits)||"none"],["Started",i.spawned_at&&B(i.spawned_at)],[
+"Ended",i.ended_at&&B(i.ended_at)]]}function ap({processes:n}){let t=["Child process","Process","CPU","Memory"].map(s=>m`<th scope="col">${s}</th>`),e=({pid:s,name:i,
+cpu_seconds:o,memory_bytes:r})=>{let l=[i,String(s),K(o*1e3),_t(r)];return m`<tr key=${s}>
+      ${l.map(c=>m`<td>${c}</td>`)}
+    </tr>`};return n.length?m`<table class="wb-table wb-children">
     <thead>
       <tr>
         ${t}
@@ -488,22 +488,22 @@ cpu_seconds:o,memory_bytes:r})=>{let l=[i,String(s),K(o*1e3),_t(r)];return p`<tr
     <tbody>
       ${n.map(e)}
     </tbody>
-  </table>`:null}var lm=2e3,cm=3e4,yc=20,Gr={running:0,queued:1,ended:2},hm=new Set(["claimed","in_progress"]),dm=p`<p class="wb-empty">
+  </table>`:null}var lp=2e3,cp=3e4,yc=20,Kr={running:0,queued:1,ended:2},hp=new Set(["claimed","in_progress"]),dp=m`<p class="wb-empty">
   Workbench has not started any agent yet.${" "}
   <code>wb.call("spawn_agent", persona_id="implementer", new_worktree=True)</code> starts one in a worktree of its own.
   Agents that connect by themselves are listed under Agents.
-</p>`,jn=class{constructor(t,e){this.desk=t,this.usage=new Map,this.requests=new v(t),this.reader=new v(t),this.element=a("div",{class:"wb-stack"}),this.draw=at(
-this.element,e);let s=i=>this.reader.showError(i);this.polling=new dt(this.element,lm,()=>this.poll(),s,e)}get processes(){return[...this.desk.store.tables.processes.
+</p>`,Bn=class{constructor(t,e){this.desk=t,this.usage=new Map,this.requests=new v(t),this.reader=new v(t),this.element=a("div",{class:"wb-stack"}),this.draw=at(
+this.element,e);let s=i=>this.reader.showError(i);this.polling=new dt(this.element,lp,()=>this.poll(),s,e)}get processes(){return[...this.desk.store.tables.processes.
 values()].filter(({id:t})=>t!=="")}count(){return this.processes.filter(({state:t})=>t==="running").length}async poll(){if(!this.count())return;let{agents:t}=await this.
 reader.send("get_managed_agents",{});this.reader.clearError();let e=t.filter(({process:s})=>s);this.usage=new Map(e.map(({agent_id:s,process:i})=>[s,this.usageOf(
 s,i)])),this.update(Date.now())}usageOf(t,e){let s={...e,readAt:Date.now()};return{...s,percent:wc(this.usage.get(t),s)}}update(t){let{tables:e,loaded:s}=this.desk.
-store,i=e.processes.get("")?.error;i?this.requests.showError(i):this.requests.clearError();let o=this.processes.sort(ym),r=o.length?p`<${pm} ...${{desk:this.desk,
-all:o,usage:this.usage,now:t}} />`:s.has("processes")&&dm,l=[this.requests,this.reader].map(({errorBox:c})=>p`<${C} element=${c} />`);this.draw(p`${l}<${um} desk=${this.
+store,i=e.processes.get("")?.error;i?this.requests.showError(i):this.requests.clearError();let o=this.processes.sort(yp),r=o.length?m`<${mp} ...${{desk:this.desk,
+all:o,usage:this.usage,now:t}} />`:s.has("processes")&&dp,l=[this.requests,this.reader].map(({errorBox:c})=>m`<${C} element=${c} />`);this.draw(m`${l}<${up} desk=${this.
 desk} />${r}`)}summary(){let t=this.processes;if(!t.length)return"";let e=l=>t.filter(c=>c.state===l).length,s=l=>`${e(l).toLocaleString("en")} ${l}`,i=t.filter(
-l=>l.state==="running"&&!ts(l.confinement).complete).length,o=["queued","ended"].filter(e).map(s),r=i?[`${g(i,"process","processes")} not fully confined`]:[];return[
-s("running"),...o,...r].join(" · ")}};function um({desk:n}){let t=H(n),[e,s]=q(null),i=async()=>{s(await t.send("get_confinement",{})),t.clearError()},{ref:o}=St(
-cm,i,h=>t.showError(h)),{label:r,facts:l,complete:c}=e?fc(e):{};return p`<div ref=${o}>
-    ${e&&p`<details class="wb-walls">
+l=>l.state==="running"&&!es(l.confinement).complete).length,o=["queued","ended"].filter(e).map(s),r=i?[`${g(i,"process","processes")} not fully confined`]:[];return[
+s("running"),...o,...r].join(" · ")}};function up({desk:n}){let t=G(n),[e,s]=q(null),i=async()=>{s(await t.send("get_confinement",{})),t.clearError()},{ref:o}=St(
+cp,i,h=>t.showError(h)),{label:r,facts:l,complete:c}=e?fc(e):{};return m`<div ref=${o}>
+    ${e&&m`<details class="wb-walls">
         <summary tabindex="0"><${J} name=${c?"shield":"warning"} /><span>${r}</span></summary>
         <div class="wb-indented">
           <p>${e.summary}</p>
@@ -511,39 +511,39 @@ cm,i,h=>t.showError(h)),{label:r,facts:l,complete:c}=e?fc(e):{};return p`<div re
         </div>
       </details>`}
     <${C} element=${t.errorBox} />
-  </div>`}function pm({desk:n,all:t,usage:e,now:s}){let[i,o]=q(null),[r,l]=q(!1),c=t.filter(({state:_})=>_==="ended"),h=new Set(r?[]:c.slice(yc).filter(({id:_})=>_!==
-i)),d=t.find(({id:_})=>_===i)??null,u=_=>_.assigned_agent_id===i&&hm.has(_.status),f=[...n.store.tables.tasks.values()].find(u),m=()=>o(null),y={desk:n,row:d,usage:e.
-get(i),task:f,now:s,onClose:m},$=mm(_=>_.state==="running"?e.get(_.id):null,s),k=r?"Show fewer ended":`Show all ${c.length.toLocaleString("en")} ended`;return p`<${pc} pane=${d&&
-p`<${gc} key=${i} ...${y} />`} onClose=${m}>
-    <${bt}
+  </div>`}function mp({desk:n,all:t,usage:e,now:s}){let[i,o]=q(null),[r,l]=q(!1),c=t.filter(({state:k})=>k==="ended"),h=new Set(r?[]:c.slice(yc).filter(({id:k})=>k!==
+i)),d=t.find(({id:k})=>k===i)??null,u=k=>k.assigned_agent_id===i&&hp.has(k.status),f=[...n.store.tables.tasks.values()].find(u),p=()=>o(null),y={desk:n,row:d,usage:e.
+get(i),task:f,now:s,onClose:p},$=pp(k=>k.state==="running"?e.get(k.id):null,s),_=r?"Show fewer ended":`Show all ${c.length.toLocaleString("en")} ended`;return m`<${mc} pane=${d&&
+m`<${gc} key=${i} ...${y} />`} onClose=${p}>
+    <${wt}
       class="wb-processes wb-by-need"
       aria-label="Processes"
-      rows=${t.filter(_=>!h.has(_))}
+      rows=${t.filter(k=>!h.has(k))}
       columns=${$}
       opened=${d?[i]:[]}
       onOpen=${o}
     />
-    ${c.length>yc&&p`<${B} label=${k} onClick=${()=>l(!r)} />`}
-  <//>`}function mm(n,t){let e=s=>i=>n(i)?s(n(i)):"–";return[{key:"agent",label:"Agent",value:({id:s})=>s,cell:fm},{key:"state",label:"State",value:({state:s})=>Gr[s],
-cell:bm,title:wm},{key:"profile",label:"Profile",value:({profile:s})=>s},{key:"worktree",label:"Worktree",wide:!0,optional:({worktree:s})=>s,value:({worktree:s})=>s,
+    ${c.length>yc&&m`<${N} label=${_} onClick=${()=>l(!r)} />`}
+  <//>`}function pp(n,t){let e=s=>i=>n(i)?s(n(i)):"–";return[{key:"agent",label:"Agent",value:({id:s})=>s,cell:fp},{key:"state",label:"State",value:({state:s})=>Kr[s],
+cell:bp,title:wp},{key:"profile",label:"Profile",value:({profile:s})=>s},{key:"worktree",label:"Worktree",wide:!0,optional:({worktree:s})=>s,value:({worktree:s})=>s,
 cell:({worktree:s})=>s??"–"},{key:"cpu",label:"CPU",value:s=>n(s)?.percent,cell:e(s=>`${Math.round(s.percent)} %`)},{key:"memory",label:"Memory",value:s=>n(s)?.
 memory_bytes,cell:e(s=>_t(s.memory_bytes))},{key:"children",label:"Children",value:s=>n(s)?.children.length,cell:e(s=>s.children.length)},{key:"uptime",label:"U\
-ptime",value:s=>Hr(s,t),cell:s=>Bn(s,t)||"–"},{key:"confinement",label:"Confinement",value:s=>s.state==="queued"?null:ts(s.confinement).label,cell:gm}]}var fm=({
-persona_id:n},t)=>[t,p`<span class="wb-alias">${n}</span>`],wm=n=>[Ps(n),n.reason].filter(Boolean).join(": ");function bm(n){return p`<span class="wb-state"
-    ><${fe} state=${Rn(n)} /><span class="wb-cut">${Ps(n)}</span></span
-  >`}function gm({state:n,confinement:t}){if(n==="queued")return"–";let{label:e,missing:s,complete:i}=ts(t),o=p`<${J} name=${i?"shield":"warning"} />`;return p`<span class="wb-state" title=${s||
-null}>${o}<span>${e}</span></span>`}function ym(n,t){let e=n.state==="ended"?(t.ended_at??"").localeCompare(n.ended_at??""):0;return Gr[n.state]-Gr[t.state]||e||
+ptime",value:s=>Wr(s,t),cell:s=>Rn(s,t)||"–"},{key:"confinement",label:"Confinement",value:s=>s.state==="queued"?null:es(s.confinement).label,cell:gp}]}var fp=({
+persona_id:n},t)=>[t,m`<span class="wb-alias">${n}</span>`],wp=n=>[Ps(n),n.reason].filter(Boolean).join(": ");function bp(n){return m`<span class="wb-state"
+    ><${pe} state=${qn(n)} /><span class="wb-cut">${Ps(n)}</span></span
+  >`}function gp({state:n,confinement:t}){if(n==="queued")return"–";let{label:e,missing:s,complete:i}=es(t),o=m`<${J} name=${i?"shield":"warning"} />`;return m`<span class="wb-state" title=${s||
+null}>${o}<span>${e}</span></span>`}function yp(n,t){let e=n.state==="ended"?(t.ended_at??"").localeCompare(n.ended_at??""):0;return Kr[n.state]-Kr[t.state]||e||
 n.id.localeCompare(t.id,void 0,{numeric:!0})}var qt=class{constructor(t,e,{onRemove:s=()=>{}}={}){this.parent=t,this.make=e,this.onRemove=s,this.items=new Map}show(t,e){let s=new Set(t);for(let[r,l]of this.
 items)s.has(r)||this.remove(r,l);let i=this.items;this.items=new Map;let o=null;for(let r of t){let l=i.get(r)??this.make(r);this.items.set(r,l),this.place(l,o),
 o=l.elements.at(-1)}for(let r of t)e(this.items.get(r),r)}place({elements:t},e){let[s]=t;s.parentNode&&s.previousElementSibling===e||(e?e.after(...t):this.parent.
 prepend(...t))}remove(t,e){let s=e.elements.some(i=>i.contains(document.activeElement));this.items.delete(t);for(let i of e.elements)i.remove();this.onRemove(e,
-s)}};var $c=1e4,$m=4e3,vc="wb-undo";function ye(n,{text:t,changes:e}){n.dispatchEvent(new CustomEvent(vc,{bubbles:!0,detail:{text:t,changes:e}}))}var Ln=class{constructor(t,e){
+s)}};var $c=1e4,$p=4e3,vc="wb-undo";function ge(n,{text:t,changes:e}){n.dispatchEvent(new CustomEvent(vc,{bubbles:!0,detail:{text:t,changes:e}}))}var jn=class{constructor(t,e){
 this.desk=t,this.requests=new v(t),this.text=a("span",{class:"wb-grow"}),this.button=w("Undo","wb-button",()=>this.undo());let s=()=>this.isOver&&!this.isHeld&&
 this.hide(),i={pointerleave:s,focusout:()=>requestAnimationFrame(s)};this.element=a("div",{class:"wb-undo",role:"group","aria-label":"Undo",hidden:!0,on:i}),this.
 element.append(this.text,this.button),e.addEventListener("abort",()=>clearTimeout(this.timer),{once:!0})}listenTo(t){t.addEventListener(vc,({detail:e})=>this.offer(
 e)),t.addEventListener("keydown",e=>this.onKey(e))}offer(t){this.done=t,b(this.text,t.text),this.button.hidden=!1,this.show($c),this.desk.announce(`${t.text} Yo\
 u can undo it for ten seconds.`)}show(t){clearTimeout(this.timer),this.isOver=!1,this.element.hidden=!1,this.timer=setTimeout(()=>this.end(),t)}get isHeld(){return this.
-element.matches(".wb-undo:hover, .wb-undo:focus-within")}end(){if(!this.isHeld)return this.hide();this.isOver=!0,this.timer=setTimeout(()=>this.hide(),$m)}hide(){
+element.matches(".wb-undo:hover, .wb-undo:focus-within")}end(){if(!this.isHeld)return this.hide();this.isOver=!0,this.timer=setTimeout(()=>this.hide(),$p)}hide(){
 clearTimeout(this.timer),this.done=null,this.isOver=!1;let t=this.element.contains(document.activeElement);this.element.hidden=!0,t&&this.element.closest(".wb-d\
 esk")?.querySelector("[role=tab][aria-selected=true]")?.focus()}async undo(){let{done:t}=this;if(!t||this.requests.busy)return;clearTimeout(this.timer);let e=await this.
 undoAll(t.changes);if(this.done!==t)return;if(!e.length){this.hide(),this.desk.announce("Undone.");return}this.done=null,this.button.hidden=!0;let s=t.changes.length,
@@ -552,7 +552,7 @@ await this.requests.run("undo",s,this.button,"Undoing…")||e.push(this.requests
 altKey)||!this.done||t.target.matches("input, textarea, select")||(t.preventDefault(),t.stopPropagation(),this.undo())}};var vt=class{constructor(t,e,{read:s,apply:i}){this.desk=t,this.area=e,this.read=s,this.apply=i,this.requests=new v(t),this.label=a("span",{},"Views"),this.opener=
 w("","wb-button wb-views-opener",()=>this.toggle()),this.opener.append(this.label),this.box=this.makeBox();let o={class:"wb-views",on:{keydown:l=>this.onKey(l)}};
 this.element=a("div",o,this.opener,this.box);let r=({relatedTarget:l})=>l&&!this.element.contains(l)&&this.toggle(!1);this.element.addEventListener("focusout",r)}makeBox(){
-let t=a("ul",{class:"wb-views-list","aria-label":"Saved views"});this.rows=new qt(t,i=>new Vr(i,this),{onRemove:(i,o)=>o&&this.name.focus()}),this.empty=a("p",{
+let t=a("ul",{class:"wb-views-list","aria-label":"Saved views"});this.rows=new qt(t,i=>new Ur(i,this),{onRemove:(i,o)=>o&&this.name.focus()}),this.empty=a("p",{
 class:"wb-muted"},"Save the search, filters and order of this table under a name."),this.name=T("",{class:"wb-input wb-grow",maxlength:100,placeholder:"Name of \
 this view","aria-label":"Name under which the present view is saved",on:{input:()=>this.drawSave()}}),this.submit=a("button",{class:"wb-button",type:"submit"},"\
 Save");let e=D({},{submit:()=>this.save()},a("div",{class:"wb-line"},this.name,this.submit)),s=a("div",{class:"wb-views-box wb-stack",id:E("views"),role:"group",
@@ -565,216 +565,201 @@ this.requests.clearError(),this.update(),t&&(this.box.querySelector(".wb-views-l
 this.name.value.trim());this.requests.busy||b(this.submit,t?"Replace":"Save"),F(this.name.value.trim()!=="",this.submit)}pick(t){this.apply(t.state),this.toggle(
 !1),this.update(),this.opener.focus(),this.desk.announce(`View ${t.name}.`)}async save(){let t=this.name.value.trim();if(!t)return;let e=this.views.some(i=>i.name===
 t),s={area:this.area,name:t,state:this.read(),replace:e};await this.requests.run("save_view",s,this.submit,"Saving…")&&(this.name.value="",this.drawSave(),this.
-desk.announce(`View ${t} is saved.`))}async remove({id:t,name:e}){await this.requests.run("delete_saved_view",{view_id:t})&&ye(this.element,{text:`View ${e} del\
+desk.announce(`View ${t} is saved.`))}async remove({id:t,name:e}){await this.requests.run("delete_saved_view",{view_id:t})&&ge(this.element,{text:`View ${e} del\
 eted.`,changes:[{subject:`saved_view:${t}`,kind:"saved_view.deleted"}]})}onKey(t){t.key!=="Escape"||this.box.hidden||t.defaultPrevented||(t.preventDefault(),t.stopPropagation(),
-this.toggle(!1),this.opener.focus())}},Vr=class{constructor(t,e){this.of=e,this.pick=w("","wb-views-name wb-cut wb-grow",()=>e.pick(this.view)),this.rename=w("R\
+this.toggle(!1),this.opener.focus())}},Ur=class{constructor(t,e){this.of=e,this.pick=w("","wb-views-name wb-cut wb-grow",()=>e.pick(this.view)),this.rename=w("R\
 ename","wb-link wb-quiet",()=>this.edit(!0)),this.remove=w("Delete","wb-link wb-quiet",()=>e.remove(this.view)),this.line=a("div",{class:"wb-line"},this.pick,this.
 rename,this.remove),this.name=T("",{class:"wb-input wb-grow",maxlength:100});let s=a("button",{class:"wb-button",type:"submit"},"Rename"),i={submit:()=>this.submit(
 s),escape:()=>this.edit(!1)};this.form=D({hidden:!0},i,a("div",{class:"wb-line"},this.name,s)),this.elements=[a("li",{},this.line,this.form)]}show(t,e){this.view=
 t,b(this.pick,t.name),x(this.pick,"aria-pressed",e),x(this.rename,"aria-label",`Rename ${t.name}`),x(this.remove,"aria-label",`Delete ${t.name}`),x(this.name,"a\
 ria-label",`New name of ${t.name}`)}edit(t){this.form.hidden=!t,this.line.hidden=t,t&&(this.name.value=this.view.name),(t?this.name:this.rename).focus()}async submit(t){
-let e={view_id:this.view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var Re="=",xc="",kc=[[Re,"Session unchanged"],[xc,"No session"]],_c=[[Re,"Team unchanged"],[xc,"No team"]],Mn=class{constructor(t,e){this.desk=t,this.selected=e,
+let e={view_id:this.view.id,name:this.name.value.trim()};e.name&&await this.of.requests.run("rename_saved_view",e,t,"Renaming…")&&this.edit(!1)}};var Be="=",xc="",kc=[[Be,"Session unchanged"],[xc,"No session"]],_c=[[Be,"Team unchanged"],[xc,"No team"]],Ln=class{constructor(t,e){this.desk=t,this.selected=e,
 this.requests=new v(t),this.summary=a("span",{class:"wb-muted wb-grow"}),this.session=this.choice(kc,"Session for the selected agents"),this.team=this.choice(_c,
 "Team for the selected agents"),this.assign=w("Assign","wb-button wb-primary",()=>this.run()),this.element=a("div",{class:"wb-box wb-slim wb-stack",role:"group",
 "aria-label":"Assign the selected agents",hidden:!0},a("div",{class:"wb-line"},this.summary,this.session,this.team,this.assign),this.requests.errorBox)}choice(t,e){
-return O(t,Re,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,b(this.summary,`${g(t,"agent")} se\
-lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;W(this.session,[["",kc],...ge(t)]),W(this.team,[["",[..._c,...this.teams().map(({id:e,name:s})=>[
-e,s])]]]),F(this.session.value!==Re||this.team.value!==Re,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Re?[...t.teams.values()]:
-[...e?se(t,e):[],...se(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,r])=>r!==Re),s=Object.fromEntries(
+return O(t,Be,{class:"wb-input wb-narrow","aria-label":e,on:{change:()=>this.refresh()}})}update(t){this.element.hidden=t===0,b(this.summary,`${g(t,"agent")} se\
+lected`),t&&this.refresh()}refresh(){let{tables:t}=this.desk.store;W(this.session,[["",kc],...be(t)]),W(this.team,[["",[..._c,...this.teams().map(({id:e,name:s})=>[
+e,s])]]]),F(this.session.value!==Be||this.team.value!==Be,this.assign)}teams(){let{tables:t}=this.desk.store,e=this.session.value;return e===Be?[...t.teams.values()]:
+[...e?se(t,e):[],...se(t,null)]}async run(){let t={session_id:this.session.value,team_id:this.team.value},e=Object.entries(t).filter(([,r])=>r!==Be),s=Object.fromEntries(
 e.map(([r,l])=>[r,l||null])),i=this.selected();await this.requests.run("assign_agents",{agent_ids:i,changes:s},this.assign,"Assigning…")&&this.offerUndo(i),this.
-refresh()}offerUndo(t){let e=t.map(s=>({subject:`agent:${s}`,kind:"agent.updated"}));ye(this.element,{text:`${g(t.length,"agent")} assigned.`,changes:e})}};var vm=864e5,km={limit:"because of a limit",overloaded:"because its provider is overloaded"};function In(n){if(!n)return"until you answer";let t=Date.parse(n);return`\
-until ${t-Date.now()<vm/2?$n(t):j(t)}`}function Sc({until:n,reason:t}){return`${In(n)}: ${X(t.split(`
-`)[0],300)}`}var Dn=class{constructor(t,e){this.desk=t,this.element=a("div",{}),this.draw=at(this.element,e)}update(){let{desk:t}=this,e=[...t.store.tables.holds.
-values()].filter(({until:s})=>s);this.draw(e.map(s=>p`<${_m} key=${s.id} ...${{desk:t,hold:s}} />`))}};function _m({desk:n,hold:{scope:t,what:e,failure:s,reason:i,
-until:o,agents:r}}){let l=H(n),c=()=>l.run("end_hold",{scope:t}),h=()=>n.announce(`${e}: its agents go on.`),d=km[s]??`(${s})`,u=r?`${g(r,"agent")} ${r===1?"wai\
-ts":"wait"}`:"Waiting";return p`<div class="wb-banner" role="status">
+refresh()}offerUndo(t){let e=t.map(s=>({subject:`agent:${s}`,kind:"agent.updated"}));ge(this.element,{text:`${g(t.length,"agent")} assigned.`,changes:e})}};var vp=864e5,kp={limit:"because of a limit",overloaded:"because its provider is overloaded"};function Dn(n){if(!n)return"until you answer";let t=Date.parse(n);return`\
+until ${t-Date.now()<vp/2?yn(t):B(t)}`}function Sc({until:n,reason:t}){return`${Dn(n)}: ${X(t.split(`
+`)[0],300)}`}var Mn=class{constructor(t,e){this.desk=t,this.element=a("div",{}),this.draw=at(this.element,e)}update(){let{desk:t}=this,e=[...t.store.tables.holds.
+values()].filter(({until:s})=>s);this.draw(e.map(s=>m`<${_p} key=${s.id} ...${{desk:t,hold:s}} />`))}};function _p({desk:n,hold:{scope:t,what:e,failure:s,reason:i,
+until:o,agents:r}}){let l=G(n),c=()=>l.run("end_hold",{scope:t}),h=()=>n.announce(`${e}: its agents go on.`),d=kp[s]??`(${s})`,u=r?`${g(r,"agent")} ${r===1?"wai\
+ts":"wait"}`:"Waiting";return m`<div class="wb-banner" role="status">
     <${J} name="pending" />
     <span class="wb-grow wb-wrap" title=${i}>
-      ${u} ${In(o)} ${d}, for ${e}. ${X(i.split(`
+      ${u} ${Dn(o)} ${d}, for ${e}. ${X(i.split(`
 `)[0],200)}
     </span>
-    <${pt} label="Go on now" working="Going on…" name="Go on now with ${e}" ...${{act:c,onDone:h}} />
+    <${mt} label="Go on now" working="Going on…" name="Go on now with ${e}" ...${{act:c,onDone:h}} />
     <${C} element=${l.errorBox} />
-  </div>`}var es={active:"Active",silent:"Silent",idle:"Idle",held:"Waits",inactive:"Inactive",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"\
-Rejected"},Ec=new Set(["revoked","rejected"]),xm={agent:"",approval:"approval ",task:"task "};function Dt(n,t){let{registration_status:e,expires_at:s}=n;return e===
-"pending"||Ec.has(e)?e:s&&Date.parse(s)<=t?"expired":n.presence??"inactive"}function Be(n){return n!=="pending"&&!Ec.has(n)}function Tc(n){let[t,e=""]=n.split("\
-.");return`${xm[t]??`${t} `}${e.replaceAll("_"," ")}`}function Oc({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var Sm=12;function Jr(n,t){
-let e=s=>typeof s=="string"?s:JSON.stringify(s);return X(Array.isArray(n)?n.map(e).join(", "):n,t)}function Pn(n){let t=Object.entries(n??{}).slice(0,Sm);if(!t.
-length)return null;let e=([s,i])=>a("li",{},a("span",{class:"wb-muted wb-term"},X(s,60)),a("code",{class:"wb-wrap"},Jr(i)));return I("Capabilities it reports",a(
-"ul",{class:"wb-list"},...t.map(e)))}var Em=Object.keys(es);function Cc(n,t){let e=i=>Dt(i,t),s=i=>Kt(n,i.session_id);return[{key:"agent",label:"Agent",value:({agent_id:i})=>i,cell:Tm},{key:"state",
-label:"State",value:i=>Em.indexOf(e(i)),cell:i=>Om(e(i),i),title:({held_for:i})=>i},{key:"persona",label:"Persona",value:Cm},{key:"permission",label:"Permission",
-value:({tool:i})=>i,cell:Am},{key:"session",label:"Session",wide:!0,optional:s,value:s,cell:i=>Nm(i,n),title:s},{key:"connections",optional:({connections:i})=>i,
+  </div>`}var ss={active:"Active",silent:"Silent",idle:"Idle",held:"Waits",inactive:"Inactive",terminated:"Ended",pending:"Waiting",expired:"Expired",revoked:"Revoked",rejected:"\
+Rejected"},Ec=new Set(["revoked","rejected"]),xp={agent:"",approval:"approval ",task:"task "};function It(n,t){let{registration_status:e,expires_at:s}=n;return e===
+"pending"||Ec.has(e)?e:s&&Date.parse(s)<=t?"expired":n.presence??"inactive"}function je(n){return n!=="pending"&&!Ec.has(n)}function Tc(n){let[t,e=""]=n.split("\
+.");return`${xp[t]??`${t} `}${e.replaceAll("_"," ")}`}function Oc({field:n,old:t,new:e}){return`${n}: ${t??"none"} → ${e??"none"}`}var Sp=12;function Hr(n,t){
+let e=s=>typeof s=="string"?s:JSON.stringify(s);return X(Array.isArray(n)?n.map(e).join(", "):n,t)}function In(n){let t=Object.entries(n??{}).slice(0,Sp);if(!t.
+length)return null;let e=([s,i])=>a("li",{},a("span",{class:"wb-muted wb-term"},X(s,60)),a("code",{class:"wb-wrap"},Hr(i)));return I("Capabilities it reports",a(
+"ul",{class:"wb-list"},...t.map(e)))}var Ep=Object.keys(ss);function Cc(n,t){let e=i=>It(i,t),s=i=>Kt(n,i.session_id);return[{key:"agent",label:"Agent",value:({agent_id:i})=>i,cell:Tp},{key:"state",
+label:"State",value:i=>Ep.indexOf(e(i)),cell:i=>Op(e(i),i),title:({held_for:i})=>i},{key:"persona",label:"Persona",value:Cp},{key:"permission",label:"Permission",
+value:({tool:i})=>i,cell:Ap},{key:"session",label:"Session",wide:!0,optional:s,value:s,cell:i=>Np(i,n),title:s},{key:"connections",optional:({connections:i})=>i,
 label:"Connections",value:({connections:i})=>i,cell:({connections:i})=>i||"–"},{key:"last-active",label:"Last active",value:({last_heartbeat:i})=>i&&-Date.parse(
-i),cell:({last_heartbeat:i})=>i&&jt(i,t)}]}function Tm({agent_id:n,name:t},e){return[e,p`<span class="wb-alias">${t!==n&&t}</span>`]}function Om(n,t){let e=n===
-"held"?`${es.held} ${In(t.held_until)}`:es[n];return p`<span class="wb-state"><${fe} state=${n} /><span>${e}</span></span>`}function Cm({persona_id:n,role:t}){return n?
-n===t||t==="worker"?n:`${n}, ${t}`:t}function Am({tool:n,access_level:t}){return`${n} · ${Qe[t]?.toLowerCase()??t}`}function Nm(n,t){let e=t.sessions.get(n.session_id)?.
+i),cell:({last_heartbeat:i})=>i&&Lt(i,t)}]}function Tp({agent_id:n,name:t},e){return[e,m`<span class="wb-alias">${t!==n&&t}</span>`]}function Op(n,t){let e=n===
+"held"?`${ss.held} ${Dn(t.held_until)}`:ss[n];return m`<span class="wb-state"><${pe} state=${n} /><span>${e}</span></span>`}function Cp({persona_id:n,role:t}){return n?
+n===t||t==="worker"?n:`${n}, ${t}`:t}function Ap({tool:n,access_level:t}){return`${n} · ${Ze[t]?.toLowerCase()??t}`}function Np(n,t){let e=t.sessions.get(n.session_id)?.
 name,s=t.teams.get(n.team_id)?.name;return[e,s].filter(Boolean).join(" · ")||"–"}function yt(n,t,e,s){let i=()=>{n.replaceChildren(),t.focus()},o=new ne(e,s,i);n.replaceChildren(o.element),o.focus()}var ne=class{constructor({label:t,consequence:e,
 reason:s,danger:i=!0,cancel:o="Cancel",control:r=null},l,c){this.control=r,this.reason=s?T("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:s,"aria-label":"\
 Reason"}):null,this.submit=a("button",{class:`wb-button ${i?"wb-danger":"wb-primary"}`,type:"submit"},t),this.element=D({class:"wb-confirm wb-stack"},{submit:()=>l(
 this.reason?.value.trim()??"",this.submit),escape:c},a("p",{class:"wb-muted"},e),a("div",{class:"wb-line"},r,this.reason,this.submit,w(o,"wb-button",c)))}focus(){
-(this.control??this.reason??this.submit).focus()}};var Ac=["tokens","usd","attempts","seconds"],qm=["requests","unpriced","estimated"],Rm=["input_tokens","cached_tokens","cache_write_tokens","output_tokens","rea\
-soning_tokens"];function ie(n){return n===null?"–":n.toLocaleString("en")}function Wn(n,t,e){return`${n==="tokens"||n==="attempts"?ie(t):Fn(n,t)} of ${Fn(n,e)}`}
-function Fn(n,t){return n==="usd"?Ft(t):n==="seconds"?K(1e3*t):g(t,n.slice(0,-1))}function je({cost_usd:n,unpriced:t}){return n===null?t?"unknown":"–":t?`${Ft(
-n)} + unknown`:Ft(n)}function ss({requests:n,unpriced:t,estimated:e}){let s=t&&`No price is known for ${t===n?"":`${ie(t)} of `}`;return[s&&`${s}${g(n,"request")}\
-.`,e&&`${g(e,"answer")} ended early: the tokens are estimated.`].filter(Boolean).join(" ")}function Fs({input_tokens:n,cached_tokens:t,cache_write_tokens:e,...s}){
-let{output_tokens:i,reasoning_tokens:o}=s;return n===null&&i===null?"tokens unknown":[`${ie(n??0)} tokens in`,t&&`${ie(t)} cached`,e&&`${ie(e)} written to the c\
-ache`,`${ie(i??0)} out${o?` (${ie(o)} thinking)`:""}`].filter(Boolean).join(", ")}function Nc({provider:n,model:t}){return[n??"several providers",t??"several mo\
-dels"].join(" · ")}function Kn(n){let t=i=>n.every(o=>o[i]===n[0][i])?n[0][i]:null,e=i=>{let o=n.map(r=>r[i]).filter(r=>r!==null);return o.length?o.reduce((r,l)=>r+
-l):null},s=[...qm,...Rm,"cost_usd"].map(i=>[i,e(i)]);return{name:null,provider:t("provider"),model:t("model"),...Object.fromEntries(s)}}function Ws({budgets:n}){let t=e=>Ac.filter(s=>e[s]!==null);return n.length>0&&p`<ul class="wb-budgets wb-stack" aria-label="Budgets">
-      ${n.map(e=>p`<li key=${e.scope}>
-            <div class="wb-strong wb-wrap">Budget of ${e.what}${e.stopped&&", stopped by you"}</div>
-            ${t(e).map(s=>p`<${Bm} key=${s} ...${{name:s,budget:e}} />`)}
-            ${e.usd!==null&&e.unpriced>0&&p`<div class="wb-muted wb-wrap">${g(e.unpriced,"request")} of unknown cost not counted in dollars</div>`}
-          </li>`)}
-    </ul>`}function Bm({name:n,budget:t}){let{[n]:e,[`spent_${n}`]:s}=t,i=e?Math.floor(100*s/e):100,o=t.used_up.includes(n)?"used up":t.nearly.includes(n)?"near\
-ly used up":"",r=Wn(n,s,e),l={"aria-label":`Spent of ${t.what}`,"aria-valuetext":r,"aria-valuemin":0},c=`width: ${Math.min(i,100)}%`;return p`<div class="wb-budget-limit" data-state=${o}>
-    <span class="wb-meter" role="meter" ...${l} aria-valuemax=${e} aria-valuenow=${Math.min(s,e)}
-      ><span style=${c}></span
-    ></span>
-    <span class="wb-wrap">${r} · ${i} %${o&&p`, <span class="wb-strong">${o}</span>`}</span>
-  </div>`}var qc=8e3,jm=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function kt(n,t,e){if(n.length<=qc)return gt(n,t,e);let s=a("div",{class:"wb-stack"}),
-i=w(`Show all ${g(n.length,"character")}`,"wb-link",()=>s.replaceChildren(gt(n,t,e)));return s.append(gt(`${n.slice(0,qc)}…`,t,e),i),s}function Vt(n,t,e){return kt(
-typeof n=="string"?n:JSON.stringify(n,null,2),t,e)}function Un(n,t){if(n==null)return[];if(zr(n).length)return n.map(r=>Rc(r,t));if(!Array.isArray(n.content))return[
-Vt(n,"Copy the result",t)];let{content:e,structured:s}=n,i=s!=null,o=e.filter(r=>!(i&&Lm(r,s))).map(r=>Rc(r,t));return i?[Vt(s,"Copy the result",t),...o]:o}function Lm({
-type:n,text:t},e){if(n!=="text")return!1;try{return JSON.stringify(JSON.parse(t))===JSON.stringify(e)||t===e?.result}catch{return t===e?.result}}function Rc(n,t){
-if(n.type==="text")return kt(n.text,"Copy the text",t);if(jc(n))return Yr(n);if(n.type==="resource_link")return Bc(`${n.title??n.name??"Resource"}: ${n.uri}`);if(n.
+(this.control??this.reason??this.submit).focus()}};var qp=["requests","unpriced","estimated"],Rp=["input_tokens","cached_tokens","cache_write_tokens","output_tokens","reasoning_tokens"];function ye(n){return n===
+null?"–":n.toLocaleString("en")}function Le({cost_usd:n,unpriced:t}){return n===null?t?"unknown":"–":t?`${jt(n)} + unknown`:jt(n)}function ns({requests:n,unpriced:t,
+estimated:e}){let s=t&&`No price is known for ${t===n?"":`${ye(t)} of `}`;return[s&&`${s}${g(n,"request")}.`,e&&`${g(e,"answer")} ended early: the tokens are es\
+timated.`].filter(Boolean).join(" ")}function Fs({input_tokens:n,cached_tokens:t,cache_write_tokens:e,...s}){let{output_tokens:i,reasoning_tokens:o}=s;return n===
+null&&i===null?"tokens unknown":[`${ye(n??0)} tokens in`,t&&`${ye(t)} cached`,e&&`${ye(e)} written to the cache`,`${ye(i??0)} out${o?` (${ye(o)} thinking)`:""}`].
+filter(Boolean).join(", ")}function Ac({provider:n,model:t}){return[n??"several providers",t??"several models"].join(" · ")}function Pn(n){let t=i=>n.every(o=>o[i]===
+n[0][i])?n[0][i]:null,e=i=>{let o=n.map(r=>r[i]).filter(r=>r!==null);return o.length?o.reduce((r,l)=>r+l):null},s=[...qp,...Rp,"cost_usd"].map(i=>[i,e(i)]);return{
+name:null,provider:t("provider"),model:t("model"),...Object.fromEntries(s)}}var Nc=8e3,Bp=new Set(["image/png","image/jpeg","image/gif","image/webp"]);function kt(n,t,e){if(n.length<=Nc)return gt(n,t,e);let s=a("div",{class:"wb-stack"}),
+i=w(`Show all ${g(n.length,"character")}`,"wb-link",()=>s.replaceChildren(gt(n,t,e)));return s.append(gt(`${n.slice(0,Nc)}…`,t,e),i),s}function Vt(n,t,e){return kt(
+typeof n=="string"?n:JSON.stringify(n,null,2),t,e)}function Fn(n,t){if(n==null)return[];if(Gr(n).length)return n.map(r=>qc(r,t));if(!Array.isArray(n.content))return[
+Vt(n,"Copy the result",t)];let{content:e,structured:s}=n,i=s!=null,o=e.filter(r=>!(i&&jp(r,s))).map(r=>qc(r,t));return i?[Vt(s,"Copy the result",t),...o]:o}function jp({
+type:n,text:t},e){if(n!=="text")return!1;try{return JSON.stringify(JSON.parse(t))===JSON.stringify(e)||t===e?.result}catch{return t===e?.result}}function qc(n,t){
+if(n.type==="text")return kt(n.text,"Copy the text",t);if(Bc(n))return Vr(n);if(n.type==="resource_link")return Rc(`${n.title??n.name??"Resource"}: ${n.uri}`);if(n.
 type==="resource"&&typeof n.resource?.text=="string"){let{uri:s,text:i}=n.resource;return a("div",{},a("div",{class:"wb-label wb-wrap"},s),kt(i,"Copy the resour\
-ce",t))}let e=n.data??n.resource?.blob;return typeof e!="string"?Vt(n,"Copy the result",t):Bc(`${n.mimeType??n.resource?.mimeType??n.type}, ${_t(e.length*3/4)}`)}
-function zr(n){return Array.isArray(n)?n.filter(t=>jc(t)):[]}function jc(n){return n?.type==="image"&&jm.has(n.mimeType)&&typeof n.data=="string"}function Yr({mimeType:n,
+ce",t))}let e=n.data??n.resource?.blob;return typeof e!="string"?Vt(n,"Copy the result",t):Rc(`${n.mimeType??n.resource?.mimeType??n.type}, ${_t(e.length*3/4)}`)}
+function Gr(n){return Array.isArray(n)?n.filter(t=>Bc(t)):[]}function Bc(n){return n?.type==="image"&&Bp.has(n.mimeType)&&typeof n.data=="string"}function Vr({mimeType:n,
 data:t}){let e=Math.floor(t.length*3/4)-(t.endsWith("==")?2:Number(t.endsWith("=")));return a("img",{class:"wb-picture",src:`data:${n};base64,${t}`,alt:`a pictu\
-re of ${e.toLocaleString("en")} bytes, ${n}`})}function Bc(n){return a("p",{class:"wb-muted wb-wrap"},n)}var Mm=1e3,Hn=50,Dm=24,Lc=2e3,Mc={user:"To the model",assistant:"Model",system:"Instructions",tools:"Tools",tool:"To the model"},Im=new Set(["system","tools"]);
-function Dc({desk:n,task:t,attempt:e,underway:s}){let[i,o]=q(""),r=`Search the transcript of attempt ${e}`;return p`<div class="wb-stack wb-said">
-    <${Sn} name=${r} placeholder="Search" value=${i} onChoose=${o} />
-    <${Pm} key=${i} ...${{desk:n,task:t,attempt:e,underway:s,containing:i}} />
-  </div>`}function Pm({desk:n,task:t,attempt:e,underway:s,containing:i}){let o=H(n),r={task_id:t,attempt:e,containing:i},{tail:l,isRead:c,limit:h,readEarlier:d,
-place:u}=Fm(o,r,s),f=Y(()=>new Map),{box:m,stay:y}=Wm(`${l.lines.length} ${h}`),$=l.lines.slice(-h),k=async()=>{await d()&&y()},_=c&&(!l.complete||l.lines.length>
-h),S=(A,L)=>{let mt=i?void 0:$[L-1];return p`<${Hm} key=${A.id} ...${{message:A,before:mt,calls:f,announce:n.announce}} />`};return p`<div ref=${u}>
-    <div class="wb-label">${c?Um(l,i):"Reading the transcript…"}</div>
-    <div ref=${m} class="wb-said-box" role="log" tabindex="0" aria-label="Transcript" hidden=${!$.length}>
-      ${_&&p`<${B} class="wb-link" label="Show earlier" onClick=${k} />`}
+re of ${e.toLocaleString("en")} bytes, ${n}`})}function Rc(n){return a("p",{class:"wb-muted wb-wrap"},n)}var Lp=1e3,Wn=50,Mp=24,jc=2e3,Lc={user:"To the model",assistant:"Model",system:"Instructions",tools:"Tools",tool:"To the model"},Dp=new Set(["system","tools"]);
+function Mc({desk:n,task:t,attempt:e,underway:s}){let[i,o]=q(""),r=`Search the transcript of attempt ${e}`;return m`<div class="wb-stack wb-said">
+    <${xn} name=${r} placeholder="Search" value=${i} onChoose=${o} />
+    <${Ip} key=${i} ...${{desk:n,task:t,attempt:e,underway:s,containing:i}} />
+  </div>`}function Ip({desk:n,task:t,attempt:e,underway:s,containing:i}){let o=G(n),r={task_id:t,attempt:e,containing:i},{tail:l,isRead:c,limit:h,readEarlier:d,
+place:u}=Pp(o,r,s),f=Y(()=>new Map),{box:p,stay:y}=Fp(`${l.lines.length} ${h}`),$=l.lines.slice(-h),_=async()=>{await d()&&y()},k=c&&(!l.complete||l.lines.length>
+h),S=(j,L)=>{let bt=i?void 0:$[L-1];return m`<${Up} key=${j.id} ...${{message:j,before:bt,calls:f,announce:n.announce}} />`};return m`<div ref=${u}>
+    <div class="wb-label">${c?Kp(l,i):"Reading the transcript…"}</div>
+    <div ref=${p} class="wb-said-box" role="log" tabindex="0" aria-label="Transcript" hidden=${!$.length}>
+      ${k&&m`<${N} class="wb-link" label="Show earlier" onClick=${_} />`}
       <ol>
         ${$.map(S)}
       </ol>
     </div>
     <${C} element=${o.errorBox} />
-  </div>`}function Fm(n,t,e){let[,s]=q(-1),[i,o]=q(Hn),r=Y(()=>new Ze(f=>Km(n,t,f),Hn)),l=G({isRead:!1,wasUnderway:!1}),c=f=>n.showError(f),h=async()=>{l.current.
-isRead&&!e&&!l.current.wasUnderway||(await r.readNew(),n.clearError(),l.current={isRead:!0,wasUnderway:e},s(r.lines.length))},{ref:d}=St(Mm,h,c);M(()=>{let f=()=>d.
-current?.scrollIntoView({block:"nearest"});h().then(f,c)},[]);let u=async()=>{try{!r.complete&&r.lines.length<i+Hn&&await r.readEarlier()}catch(f){return c(f),!1}
-return n.clearError(),o(i+Hn),!0};return{tail:r,isRead:l.current.isRead,limit:i,readEarlier:u,place:d}}function Wm(n){let t=G(null),e=G(0),s=G(!0);return M(()=>{
-let{current:o}=t;s.current&&(o.scrollTop=o.scrollHeight);let r=()=>s.current=o.scrollHeight-o.scrollTop-o.clientHeight<Dm;return o.addEventListener("scroll",r),
+  </div>`}function Pp(n,t,e){let[,s]=q(-1),[i,o]=q(Wn),r=Y(()=>new ts(f=>Wp(n,t,f),Wn)),l=V({isRead:!1,wasUnderway:!1}),c=f=>n.showError(f),h=async()=>{l.current.
+isRead&&!e&&!l.current.wasUnderway||(await r.readNew(),n.clearError(),l.current={isRead:!0,wasUnderway:e},s(r.lines.length))},{ref:d}=St(Lp,h,c);M(()=>{let f=()=>d.
+current?.scrollIntoView({block:"nearest"});h().then(f,c)},[]);let u=async()=>{try{!r.complete&&r.lines.length<i+Wn&&await r.readEarlier()}catch(f){return c(f),!1}
+return n.clearError(),o(i+Wn),!0};return{tail:r,isRead:l.current.isRead,limit:i,readEarlier:u,place:d}}function Fp(n){let t=V(null),e=V(0),s=V(!0);return M(()=>{
+let{current:o}=t;s.current&&(o.scrollTop=o.scrollHeight);let r=()=>s.current=o.scrollHeight-o.scrollTop-o.clientHeight<Mp;return o.addEventListener("scroll",r),
 ()=>o.removeEventListener("scroll",r)},[n]),M(()=>{let{current:o}=t;e.current&&(o.scrollTop=o.scrollHeight-e.current),e.current=0},[n]),{box:t,stay:()=>{s.current=
-!1,e.current=t.current.scrollHeight-t.current.scrollTop}}}async function Km(n,t,{cursor:e,limit:s,newest_first:i}){let o=i?{before:e||Number.MAX_SAFE_INTEGER}:{
-after:e},{messages:r}=await n.send("get_transcript",{...t,...o,limit:s});return i?[...r].reverse():r}function Um(n,t){let e=g(n.lines.length,"message");return t?
+!1,e.current=t.current.scrollHeight-t.current.scrollTop}}}async function Wp(n,t,{cursor:e,limit:s,newest_first:i}){let o=i?{before:e||Number.MAX_SAFE_INTEGER}:{
+after:e},{messages:r}=await n.send("get_transcript",{...t,...o,limit:s});return i?[...r].reverse():r}function Kp(n,t){let e=g(n.lines.length,"message");return t?
 n.lines.length?`${n.complete?"":"The last "}${e} with “${X(t,40)}”`:`No message contains “${X(t,40)}”.`:n.lines.length?n.complete?`Transcript · ${e}`:`\
-Transcript · the last ${e}`:"Nothing was said by way of this server."}function Hm({message:n,before:t,calls:e,announce:s}){let{role:i,parts:o,at:r}=n;for(let u of o)
-u.tool_call&&e.set(u.id??u.tool_call,u.tool_call);let l=t&&n.chain!==t.node,c=Im.has(i)&&o.map(({text:u})=>u).join(i==="tools"?", ":`
-`),h=c?p`<${Gn}
-        head=${Mc[i]}
-        line=${Gm(i,o,c)}
+Transcript · the last ${e}`:"Nothing was said by way of this server."}function Up({message:n,before:t,calls:e,announce:s}){let{role:i,parts:o,at:r}=n;for(let u of o)
+u.tool_call&&e.set(u.id??u.tool_call,u.tool_call);let l=t&&n.chain!==t.node,c=Dp.has(i)&&o.map(({text:u})=>u).join(i==="tools"?", ":`
+`),h=c?m`<${Kn}
+        head=${Lc[i]}
+        line=${Hp(i,o,c)}
         text=${c}
         announce=${s}
-      />`:o.map(u=>p`<${Vm} part=${u} calls=${e} announce=${s} />`),d=Mc[i]??(i==="note"?null:i);return p`${l&&p`<li class="wb-said-other wb-muted">Another conversation of this attempt</li>`}
+      />`:o.map(u=>m`<${Gp} part=${u} calls=${e} announce=${s} />`),d=Lc[i]??(i==="note"?null:i);return m`${l&&m`<li class="wb-said-other wb-muted">Another conversation of this attempt</li>`}
     <li data-role=${i}>
-      <time class="wb-muted" datetime=${r} title=${r}>${Lt(r)}</time>
-      <div>${!c&&d&&p`<span class="wb-sr">${d}: </span>`}${h}</div>
-    </li>`}function Gm(n,t,e){return n==="tools"?`${t.length.toLocaleString("en")}: ${e}`:e}function Vm({part:n,calls:t,announce:e}){if("tool_call"in n){let s=typeof n.
-arguments=="string"?n.arguments:JSON.stringify(n.arguments,null,2);return p`<${Gn}
+      <time class="wb-muted" datetime=${r} title=${r}>${Mt(r)}</time>
+      <div>${!c&&d&&m`<span class="wb-sr">${d}: </span>`}${h}</div>
+    </li>`}function Hp(n,t,e){return n==="tools"?`${t.length.toLocaleString("en")}: ${e}`:e}function Gp({part:n,calls:t,announce:e}){if("tool_call"in n){let s=typeof n.
+arguments=="string"?n.arguments:JSON.stringify(n.arguments,null,2);return m`<${Kn}
       head=${n.tool_call}
       line=${X(n.arguments??"")}
       text=${s??""}
       announce=${e}
     />`}if("tool_result"in n){let s=n.content.map(({text:r,other:l})=>r??`<${l}>`).join(`
-`),i=t.get(n.tool_result),o=n.failed?"failed":"completed";return p`<${Gn}
+`),i=t.get(n.tool_result),o=n.failed?"failed":"completed";return m`<${Kn}
       head=${i?`Result of ${i}`:"Result"}
       line=${s||"empty"}
       ...${{text:s,mark:o,announce:e}}
-    />`}return"thinking"in n?p`<${Gn} head="Thinking" line=${n.thinking} text=${n.thinking} announce=${e} />`:"text"in n?p`<${Jm} text=${n.text} />`:p`<p class="wb-muted">${n.
-other}: not kept</p>`}function Jm({text:n}){let[t,e]=q(n.length<=Lc);return p`<p class="wb-prose">${t?n:`${n.slice(0,Lc)}…`}</p>
-    ${!t&&p`<${B} class="wb-link" label="Show all ${g(n.length,"character")}" onClick=${()=>e(!0)} />`}`}function Gn({head:n,line:t,text:e,mark:s,announce:i}){let[
-o,r]=q(!1);return p`<details class="wb-said-folded" onToggle=${c=>r(c.currentTarget.open)}>
+    />`}return"thinking"in n?m`<${Kn} head="Thinking" line=${n.thinking} text=${n.thinking} announce=${e} />`:"text"in n?m`<${Vp} text=${n.text} />`:m`<p class="wb-muted">${n.
+other}: not kept</p>`}function Vp({text:n}){let[t,e]=q(n.length<=jc);return m`<p class="wb-prose">${t?n:`${n.slice(0,jc)}…`}</p>
+    ${!t&&m`<${N} class="wb-link" label="Show all ${g(n.length,"character")}" onClick=${()=>e(!0)} />`}`}function Kn({head:n,line:t,text:e,mark:s,announce:i}){let[
+o,r]=q(!1);return m`<details class="wb-said-folded" onToggle=${c=>r(c.currentTarget.open)}>
     <summary tabindex="0">
-      <${J} name="twisty" />${s&&p`<${J} name=${s} />`} <span class="wb-strong">${n}</span
+      <${J} name="twisty" />${s&&m`<${J} name=${s} />`} <span class="wb-strong">${n}</span
       ><span class="wb-muted wb-cut wb-grow">${X(t)}</span>
     </summary>
-    ${o&&p`<${zm} text=${e} head=${n} announce=${i} />`}
-  </details>`}function zm({text:n,head:t,announce:e}){let s=Y(()=>kt(n,`Copy: ${t}`,e));return p`<${C} element=${s} />`}var Ym=2e3,Xm=1e4,Ic=20,Pc=36500;function Vn({desk:n,of:t,underway:e,version:s}){let i=H(n),[o,r]=q([]),[l,c]=q([]),[h,d]=q(null),[u,f]=q(null),m=async()=>{if(u===
-s&&!e)return;let{costs:A}=await i.send("list_costs",{...t,by:"attempt",days:Pc,limit:Ic});t.task_id&&c(await Wc(i,`task:${t.task_id}`)),i.clearError(),f(s),r(A.
-filter(({name:L})=>L).sort((L,mt)=>mt.last_at.localeCompare(L.last_at)))},{ref:y,runNow:$}=St(Ym,m,A=>i.showError(A));M($,[s]);let k=A=>d(h===A?null:A),_=A=>p`<${Zm}
-      key=${A.name}
-      ...${{desk:n,cost:A,ofTask:"task_id"in t,underway:e,isOpen:h===A.name,toggle:k}}
-    />`,S=o.length>1?` · ${o.length===Ic?"the last ":""}${Qm(o)}`:"";return p`<div ref=${y} class="wb-model-use">
-    <${Ws} budgets=${l} />
-    ${o.length>0&&p`<div class="wb-label">Requests to models${S}</div>`}
+    ${o&&m`<${Jp} text=${e} head=${n} announce=${i} />`}
+  </details>`}function Jp({text:n,head:t,announce:e}){let s=Y(()=>kt(n,`Copy: ${t}`,e));return m`<${C} element=${s} />`}var zp=2e3,Yp=1e4,Dc=20,Ic=36500;function Un({desk:n,of:t,underway:e,version:s}){let i=G(n),[o,r]=q([]),[l,c]=q(null),[h,d]=q(null),u=async()=>{if(h===s&&!e)return;
+let{costs:k}=await i.send("list_costs",{...t,by:"attempt",days:Ic,limit:Dc});i.clearError(),d(s),r(k.filter(({name:S})=>S).sort((S,j)=>j.last_at.localeCompare(S.
+last_at)))},{ref:f,runNow:p}=St(zp,u,k=>i.showError(k));M(p,[s]);let y=k=>c(l===k?null:k),$=k=>m`<${Qp}
+      key=${k.name}
+      ...${{desk:n,cost:k,ofTask:"task_id"in t,underway:e,isOpen:l===k.name,toggle:y}}
+    />`,_=o.length>1?` · ${o.length===Dc?"the last ":""}${Xp(o)}`:"";return m`<div ref=${f} class="wb-model-use">
+    ${o.length>0&&m`<div class="wb-label">Requests to models${_}</div>`}
     <ul class="wb-stack">
-      ${o.map(_)}
+      ${o.map($)}
     </ul>
     <${C} element=${i.errorBox} />
-  </div>`}function Fc({desk:n,plan:t}){let e=H(n),[s,i]=q(null),[o,r]=q([]),l=async()=>{let{costs:d}=await e.send("list_costs",{by:"plan",plan:t,days:Pc});r(await Wc(
-e,`plan:${t}`)),e.clearError(),i(d[0]??null)},{ref:c}=St(Xm,l,d=>e.showError(d)),h=s&&ss(s);return p`<div ref=${c} class="wb-model-use">
-    ${s&&p`<p class="wb-muted wb-wrap">Plan ${t}: ${je(s)} · ${g(s.requests,"request")} to models · ${Fs(s)}${h&&` · ${h}`}</p>`}
-    <${Ws} budgets=${o} />
+  </div>`}function Pc({desk:n,plan:t}){let e=G(n),[s,i]=q(null),o=async()=>{let{costs:c}=await e.send("list_costs",{by:"plan",plan:t,days:Ic});e.clearError(),i(
+c[0]??null)},{ref:r}=St(Yp,o,c=>e.showError(c)),l=s&&ns(s);return m`<div ref=${r} class="wb-model-use">
+    ${s&&m`<p class="wb-muted wb-wrap">Plan ${t}: ${Le(s)} · ${g(s.requests,"request")} to models · ${Fs(s)}${l&&` · ${l}`}</p>`}
     <${C} element=${e.errorBox} />
-  </div>`}async function Wc(n,t){return(await n.send("list_budgets",{})).budgets.filter(e=>e.scope===t)}function Qm(n){return`${g(n.length,"attempt")}, ${je(Kn(
-n))}`}function Zm({desk:n,cost:t,ofTask:e,underway:s,isOpen:i,toggle:o}){let[r,l]=t.name.split(".").map(Number),c=e?`Attempt ${l}`:`Task ${r}, attempt ${l}`,h=i?
-"Hide the transcript":"Show the transcript",d={label:h,name:`${h} of ${c.toLowerCase()}`,"aria-expanded":i},u=ss(t);return p`<li>
+  </div>`}function Xp(n){return`${g(n.length,"attempt")}, ${Le(Pn(n))}`}function Qp({desk:n,cost:t,ofTask:e,underway:s,isOpen:i,toggle:o}){let[r,l]=t.name.split(
+".").map(Number),c=e?`Attempt ${l}`:`Task ${r}, attempt ${l}`,h=i?"Hide the transcript":"Show the transcript",d={label:h,name:`${h} of ${c.toLowerCase()}`,"aria\
+-expanded":i},u=ns(t);return m`<li>
     <div class="wb-line">
-      <span class="wb-strong">${c}</span><span class="wb-grow wb-wrap">${Nc(t)}</span>
-      <span class="wb-number" title=${u||null}>${je(t)}</span>
+      <span class="wb-strong">${c}</span><span class="wb-grow wb-wrap">${Ac(t)}</span>
+      <span class="wb-number" title=${u||null}>${Le(t)}</span>
     </div>
     <div class="wb-muted wb-wrap">${g(t.requests,"request")} · ${Fs(t)}${u&&` · ${u}`}</div>
-    <${B} class="wb-link" ...${d} onClick=${()=>o(t.name)} />
-    ${i&&p`<${Dc} ...${{desk:n,task:r,attempt:l,underway:s}} />`}
-  </li>`}var tf=20,ef=new Set(["revoked","rejected"]),sf={persona_id:null,session_id:null,team_id:null,expires_at:null},nf={label:"Issue new token",consequence:"Its curr\
-ent token stops working, and its connections are closed.",danger:!1},of={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
-on (optional; kept in the history)"},rf={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},Jn=class{constructor(t,e,s){
+    <${N} class="wb-link" ...${d} onClick=${()=>o(t.name)} />
+    ${i&&m`<${Mc} ...${{desk:n,task:r,attempt:l,underway:s}} />`}
+  </li>`}var Zp=20,tf=new Set(["revoked","rejected"]),ef={persona_id:null,session_id:null,team_id:null,expires_at:null},sf={label:"Issue new token",consequence:"Its curr\
+ent token stops working, and its connections are closed.",danger:!1},nf={consequence:"Its token stops working at once, and its tasks are released.",reason:"Reas\
+on (optional; kept in the history)"},of={consequence:"It is removed from all lists; its history is kept. You can restore it in the Projects tab."},Hn=class{constructor(t,e,s){
 this.agent=t,this.desk=e,this.onRename=s,this.requests=new v(e),this.reader=new v(e),this.facts=new ut,this.capabilities=a("div",{}),this.history=a("ul",{class:"\
 wb-list wb-history"}),this.models=a("div",{}),this.form=D({class:"wb-stack wb-roomy"},{submit:()=>this.onSubmit()});for(let i of["input","change"])this.form.addEventListener(
 i,()=>this.drawSave());this.confirmBox=a("div",{}),this.save=a("button",{class:"wb-button wb-primary",type:"submit"},"Save changes"),this.actions=a("div",{class:"\
 wb-line"}),this.element=a("div",{class:"wb-stack wb-roomy"},this.form,this.confirmBox,this.requests.errorBox,this.reader.errorBox,a("div",{class:"wb-agent-colum\
 ns"},a("div",{class:"wb-stack wb-roomy"},this.facts.element,this.capabilities),I("History",this.history)),this.models),this.fill()}get id(){return this.agent.agent_id}fill(){
-let t={...sf,...this.agent,definition:this.agent.definition_id??null};this.fields=new Ht(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-\
+let t={...ef,...this.agent,definition:this.agent.definition_id??null};this.fields=new Ht(this.desk.store.tables,t),this.fields.element.classList.add("wb-fields-\
 3"),this.status=this.agent.registration_status,this.actions.replaceChildren(this.save,a("div",{class:"wb-line wb-push"},...this.buttons())),this.form.replaceChildren(
 this.fields.element,this.actions),this.drawSave()}buttons(){let t=(i,o,r)=>w(i,"wb-button",l=>this.ask(l.currentTarget,o,r),`${i} ${this.id}`),e=t("Delete…",{
-...rf,label:`Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(ef.has(this.status))return[e];let s=t("Revoke…",{...of,label:`Revoke ${this.
-id}`},(i,o)=>this.run("revoke_agent",{reason:i},o,"revoked."));return[t("New token…",nf,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=
+...of,label:`Delete ${this.id}`},(i,o)=>this.run("delete_agent",{},o,"deleted."));if(tf.has(this.status))return[e];let s=t("Revoke…",{...nf,label:`Revoke ${this.
+id}`},(i,o)=>this.run("revoke_agent",{reason:i},o,"revoked."));return[t("New token…",sf,(i,o)=>this.issueToken(o)),s,e]}update(t,e){let s=this.agent;this.agent=
 t,s!==t&&((t.registration_status!==this.status||!this.changed)&&!this.element.contains(document.activeElement)&&this.fill(),this.load()),this.fields.refresh(),this.
-drawFacts(e);let i={desk:this.desk,of:{agent_id:this.id},underway:!!t.running,version:t};et(p`<${Vn} key=${this.id} ...${i} />`,this.models)}get changed(){return Object.
+drawFacts(e);let i={desk:this.desk,of:{agent_id:this.id},underway:!!t.running,version:t};Q(m`<${Un} key=${this.id} ...${i} />`,this.models)}get changed(){return Object.
 keys(this.fields.choices()).length>0}drawSave(){F(this.changed,this.save)}async load(){let t=this.loading={};try{let e=await this.reader.send("get_agent",{agent_id:this.
-id}),s=await this.reader.send("get_agent_history",{agent_id:this.id,limit:tf});if(this.loading!==t)return;this.capabilities.replaceChildren(Pn(e.capabilities)??
+id}),s=await this.reader.send("get_agent_history",{agent_id:this.id,limit:Zp});if(this.loading!==t)return;this.capabilities.replaceChildren(In(e.capabilities)??
 ""),this.drawHistory(s.entries),this.reader.clearError()}catch(e){this.loading===t&&this.reader.showError(e)}}drawFacts(t){let{agent:e}=this;this.facts.update([
-["Waits",e.held_for&&Sc({until:e.held_until,reason:e.held_for})],["Registered",j(e.registered_at)],["Last active",e.last_heartbeat&&af(e.last_heartbeat,t)],["Co\
+["Waits",e.held_for&&Sc({until:e.held_until,reason:e.held_for})],["Registered",B(e.registered_at)],["Last active",e.last_heartbeat&&rf(e.last_heartbeat,t)],["Co\
 nnections",e.connections?String(e.connections):"none"],["Client",e.client],["Address",e.address],["Connection",e.connection_id],["Worktree",e.worktree],["Defini\
 tion",e.definition&&[e.definition,e.definition_hash].filter(Boolean).join(" at ")],["Spawned by",e.parent],["Token",e.id_only&&"none yet; it authenticates with \
-its id alone"]])}drawHistory(t){let e=({at:s,kind:i,actor:o,reason:r,changes:l})=>a("li",{},a("span",{class:"wb-muted"},j(s)),a("span",{class:"wb-grow",title:i},
+its id alone"]])}drawHistory(t){let e=({at:s,kind:i,actor:o,reason:r,changes:l})=>a("li",{},a("span",{class:"wb-muted"},B(s)),a("span",{class:"wb-grow",title:i},
 [Tc(i),...l.map(Oc),r].filter(Boolean).join(" · ")),a("span",{class:"wb-muted"},o));this.history.replaceChildren(...t.map(e))}ask(t,e,s){this.requests.clearError(),
 yt(this.confirmBox,t,e,s)}async run(t,e,s,i){await this.requests.run(t,{agent_id:this.id,...e},s)&&(this.confirmBox.replaceChildren(),this.desk.announce(`${this.
 id}: ${i}`),this.load())}async issueToken(t){let e=await this.requests.run("issue_token",{agent_id:this.id},t,"Issuing…");if(!e)return;let s=`New token of ${this.
-id}`,i=T(e.token,{class:"wb-input wb-mono wb-grow",readonly:"","aria-label":s}),o=w("Done","wb-button",()=>this.confirmBox.replaceChildren()),r=de(()=>i.value,"\
+id}`,i=T(e.token,{class:"wb-input wb-mono wb-grow",readonly:"","aria-label":s}),o=w("Done","wb-button",()=>this.confirmBox.replaceChildren()),r=he(()=>i.value,"\
 Copy the token",this.desk.announce);this.confirmBox.replaceChildren(a("div",{class:"wb-confirm wb-stack"},a("p",{},`This is the new token of ${this.id}. It is s\
 hown only once: copy it to the agent now.`),a("div",{class:"wb-line"},i,r,o))),i.select(),this.load()}async onSubmit(){let t=this.fields.choices();if(!Object.keys(
 t).length)return;let e=await this.requests.run("update_agent",{agent_id:this.id,changes:t},this.save,"Saving…");e?this.onSaved(e):this.fields.fieldOf(this.requests.
 error)?.focus()}onSaved(t){let e=this.id;this.agent=t,this.fill(),this.desk.announce(`${this.id}: saved.`),e!==this.id&&this.onRename(e,this.id),this.fields.first.
-focus()}};function af(n,t){let e=jt(n,t);return e==="just now"?e:`${e} ago`}var Xr=100,Ks="=",Kc="",Qr={state:null,text:"",session:Ks},lf={agents:"Agents",processes:"Processes"},cf=[[Ks,"All sessions"],[Kc,"In no session"]],zn=class{constructor(t,e,s,i,o){
-this.desk={store:t,channel:e,announce:s},this.store=t,this.connect=o,this.filters=Qr,this.sort=null,this.limit=Xr,this.mode="agents",this.opened=new Map,this.selected=
-new Set,this.shown=[],this.assignForm=new Mn(this.desk,()=>[...this.selected]),this.processes=new jn(this.desk,i),this.list=a("div",{class:"wb-stack"}),this.draw=
+focus()}};function rf(n,t){let e=Lt(n,t);return e==="just now"?e:`${e} ago`}var Jr=100,Ws="=",Fc="",zr={state:null,text:"",session:Ws},af={agents:"Agents",processes:"Processes"},lf=[[Ws,"All sessions"],[Fc,"In no session"]],Gn=class{constructor(t,e,s,i,o){
+this.desk={store:t,channel:e,announce:s},this.store=t,this.connect=o,this.filters=zr,this.sort=null,this.limit=Jr,this.mode="agents",this.opened=new Map,this.selected=
+new Set,this.shown=[],this.assignForm=new Ln(this.desk,()=>[...this.selected]),this.processes=new Bn(this.desk,i),this.list=a("div",{class:"wb-stack"}),this.draw=
 at(this.list,i);let r=E("agents");this.element=a("section",{class:"wb-section wb-stack","aria-labelledby":r},this.toolbar(r),this.list,this.processes.element)}toolbar(t){
-this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new Z(lf,"Show",i=>this.change({mode:i})),this.session=O([],Ks,{class:"wb-input wb-narrow","aria-la\
-bel":"Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=ht("Filter agents","Filter agents by id, name, persona, \
-tool or client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new vt(this.desk,"agents",{read:()=>({
+this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(af,"Show",i=>this.change({mode:i})),this.session=O([],Ws,{class:"wb-input wb-narrow","aria-l\
+abel":"Filter agents by session",on:{change:()=>this.filter({session:this.session.value})}}),this.search=ht("Filter agents","Filter agents by id, name, persona,\
+ tool or client",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()}),keydown:i=>this.onSearchKey(i)}),this.views=new vt(this.desk,"agents",{read:()=>({
 ...this.filters,sort:this.sort}),apply:i=>this.apply(i)});let e=a("h3",{class:"wb-heading",id:t},"Agents"),s=[this.modes.element,this.session,this.search,this.views.
-element];return a("div",{class:"wb-toolbar wb-toolbar-full"},e,this.summary,...s)}count(t){return[...this.store.tables.agents.values()].filter(e=>Be(Dt(e,t))).length}update(t){
+element];return a("div",{class:"wb-toolbar wb-toolbar-full"},e,this.summary,...s)}count(t){return[...this.store.tables.agents.values()].filter(e=>je(It(e,t))).length}update(t){
 this.drawMode(),this.mode==="agents"?this.updateAgents(t):(this.processes.update(t),b(this.summary,this.processes.summary()))}drawMode(){let t=this.processes.count(),
 e=this.mode==="agents";this.modes.setLabel("processes",t?`Processes ${t.toLocaleString("en")}`:"Processes"),this.modes.show(this.mode),this.list.hidden=!e,this.
 processes.element.hidden=e,this.search.hidden=this.session.hidden=this.views.element.hidden=!e}updateAgents(t){let{tables:e,version:s}=this.store;this.updateDetails(
-t);let i=[...e.agents.values()],o={};for(let f of i)o[Dt(f,t)]=(o[Dt(f,t)]??0)+1;let r=this.count(t);this.drawToolbar(o,r,!i.length);let l=Cc(e,t),c=i.filter(f=>this.
-matches(f,Dt(f,t))),h=[...this.opened.values()].map(({agent:f})=>f),d=[...new Set([...c,...h])].sort(df),u=Ur(d,l,this.sort);this.shown=u.filter((f,m)=>m<this.limit||
-h.includes(f)),this.selected=new Set(this.shown.map(({id:f})=>f).filter(f=>this.selected.has(f))),this.assignForm.update(this.selected.size),this.draw(p`${i.length>
+t);let i=[...e.agents.values()],o={};for(let f of i)o[It(f,t)]=(o[It(f,t)]??0)+1;let r=this.count(t);this.drawToolbar(o,r,!i.length);let l=Cc(e,t),c=i.filter(f=>this.
+matches(f,It(f,t))),h=[...this.opened.values()].map(({agent:f})=>f),d=[...new Set([...c,...h])].sort(hf),u=Fr(d,l,this.sort);this.shown=u.filter((f,p)=>p<this.limit||
+h.includes(f)),this.selected=new Set(this.shown.map(({id:f})=>f).filter(f=>this.selected.has(f))),this.assignForm.update(this.selected.size),this.draw(m`${i.length>
 0&&this.chips(o,r)}
         <${C} element=${this.assignForm.element} />
         ${!c.length&&s!==null&&this.empty(i.length)} ${this.table(l)}
-        ${u.length>this.limit&&p`<${B} label="Show more" onClick=${()=>this.change({limit:this.limit+Xr})} />`}`)}updateDetails(t){let{agents:e}=this.store.tables;
-for(let[s,i]of this.opened)e.has(s)?i.update(e.get(s),t):i.requests.busy||this.opened.delete(s)}table(t){let e=({id:s})=>p`<div onKeyDown=${o=>{o.key==="Escape"&&
-(o.preventDefault(),this.toggle(s))}}><${C} element=${this.opened.get(s).element} /></div>`;return p`<${bt}
+        ${u.length>this.limit&&m`<${N} label="Show more" onClick=${()=>this.change({limit:this.limit+Jr})} />`}`)}updateDetails(t){let{agents:e}=this.store.tables;
+for(let[s,i]of this.opened)e.has(s)?i.update(e.get(s),t):i.requests.busy||this.opened.delete(s)}table(t){let e=({id:s})=>m`<div onKeyDown=${o=>{o.key==="Escape"&&
+(o.preventDefault(),this.toggle(s))}}><${C} element=${this.opened.get(s).element} /></div>`;return m`<${wt}
       class="wb-agents wb-by-need"
       hidden=${!this.shown.length}
       rows=${this.shown}
@@ -787,30 +772,30 @@ for(let[s,i]of this.opened)e.has(s)?i.update(e.get(s),t):i.requests.busy||this.o
       onOpen=${s=>this.toggle(s)}
       onGone=${()=>this.search.focus()}
     />`}pickColumn(){let[t,e]=[this.shown.length,this.selected.size],s={checked:t>0&&e===t,indeterminate:e>0&&e<t},i=r=>this.change({selected:new Set(r?this.shown.
-map(({id:l})=>l):[])}),o=r=>l=>{this.selected[l?"add":"delete"](r),this.change({})};return{key:"pick",label:p`<${Ms} name="Select all agents in the table" ...${s} onChange=${i} />`,
-cell:({id:r})=>p`<${Ms} name="Select ${r}" checked=${this.selected.has(r)} onChange=${o(r)} />`}}drawToolbar({active:t=0,idle:e=0},s,i){let o=(t+e).toLocaleString(
-"en");b(this.summary,s?`${g(s,"agent")} · ${o} online`:""),W(this.session,[["",cf],...ge(this.store.tables)],this.filters.session),this.search.hidden=this.session.
-hidden=this.views.element.hidden=i,this.views.update()}chips(t,e){let s=Object.entries(es).filter(([r])=>r!=="pending").map(([r,l])=>({key:r,label:l,count:t[r]??
-0,mark:()=>hf(r)})),o={name:"Filter agents by state",chips:[{key:null,label:"Admitted",count:e},...s],chosen:this.filters.state};return p`<${Xe} ...${o} onChoose=${r=>this.
-filter({state:r})} />`}empty(t){let e=(i,o)=>p`<${B} class="wb-link" label=${i} onClick=${o} />`,s=t?["No agent matches the filters. ",e("Show all",()=>this.clear())]:
-["No agents yet. Agents that register wait in the inbox. ",e("Connect an agent",this.connect)];return p`<p class="wb-empty">${s}.</p>`}toggle(t){if(!this.opened.
-delete(t)){let e=(i,o)=>this.rename(i,o),s=new Jn(this.store.tables.agents.get(t),this.desk,e);this.opened.set(t,s),s.load()}this.update(Date.now())}reveal(t){this.
-mode="agents",this.search.value=t,this.filter({...Qr,text:t.toLowerCase()}),this.store.tables.agents.has(t)&&!this.opened.has(t)&&this.toggle(t),this.list.querySelector(
+map(({id:l})=>l):[])}),o=r=>l=>{this.selected[l?"add":"delete"](r),this.change({})};return{key:"pick",label:m`<${qe} name="Select all agents in the table" ...${s} onChange=${i} />`,
+cell:({id:r})=>m`<${qe} name="Select ${r}" checked=${this.selected.has(r)} onChange=${o(r)} />`}}drawToolbar({active:t=0,idle:e=0},s,i){let o=(t+e).toLocaleString(
+"en");b(this.summary,s?`${g(s,"agent")} · ${o} online`:""),W(this.session,[["",lf],...be(this.store.tables)],this.filters.session),this.search.hidden=this.session.
+hidden=this.views.element.hidden=i,this.views.update()}chips(t,e){let s=Object.entries(ss).filter(([r])=>r!=="pending").map(([r,l])=>({key:r,label:l,count:t[r]??
+0,mark:()=>cf(r)})),o={name:"Filter agents by state",chips:[{key:null,label:"Admitted",count:e},...s],chosen:this.filters.state};return m`<${Qe} ...${o} onChoose=${r=>this.
+filter({state:r})} />`}empty(t){let e=(i,o)=>m`<${N} class="wb-link" label=${i} onClick=${o} />`,s=t?["No agent matches the filters. ",e("Show all",()=>this.clear())]:
+["No agents yet. Agents that register wait in the inbox. ",e("Connect an agent",this.connect)];return m`<p class="wb-empty">${s}.</p>`}toggle(t){if(!this.opened.
+delete(t)){let e=(i,o)=>this.rename(i,o),s=new Hn(this.store.tables.agents.get(t),this.desk,e);this.opened.set(t,s),s.load()}this.update(Date.now())}reveal(t){this.
+mode="agents",this.search.value=t,this.filter({...zr,text:t.toLowerCase()}),this.store.tables.agents.has(t)&&!this.opened.has(t)&&this.toggle(t),this.list.querySelector(
 `[data-row="${CSS.escape(t)}"]`)?.focus()}rename(t,e){let{agents:s}=this.store.tables;this.opened=new Map([...this.opened].map(([i,o])=>[i===t?e:i,o])),this.selected.
 delete(t)&&this.selected.add(e),s.has(t)&&(s.set(e,{...s.get(t),id:e,agent_id:e}),s.delete(t)),this.update(Date.now())}matches(t,e){let{state:s,session:i,text:o}=this.
-filters;return(s?e!==s:!Be(e))||i!==Ks&&(t.session_id??Kc)!==i?!1:o.split(/\s+/).every(r=>uf(t).includes(r))}filter(t){this.change({filters:{...this.filters,...t},
-limit:Xr}),this.desk.announce(`${g(this.shown.length,"agent")} shown.`)}change(t){Object.assign(this,t),this.update(Date.now())}apply({state:t=null,text:e="",session:s=Ks,
-sort:i=null}){this.sort=i,this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter(Qr),this.search.focus()}onSearchKey(t){
+filters;return(s?e!==s:!je(e))||i!==Ws&&(t.session_id??Fc)!==i?!1:o.split(/\s+/).every(r=>df(t).includes(r))}filter(t){this.change({filters:{...this.filters,...t},
+limit:Jr}),this.desk.announce(`${g(this.shown.length,"agent")} shown.`)}change(t){Object.assign(this,t),this.update(Date.now())}apply({state:t=null,text:e="",session:s=Ws,
+sort:i=null}){this.sort=i,this.search.value=e,this.filter({state:t,text:e,session:s})}clear(){this.search.value="",this.filter(zr),this.search.focus()}onSearchKey(t){
 t.key==="Escape"&&this.search.value?(t.preventDefault(),this.search.value="",this.filter({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.list.querySelector(
-".wb-opener")?.focus())}};function hf(n){return a("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}function df(n,t){return n.registered_at<t.registered_at?
--1:+(n.registered_at>t.registered_at)}function uf({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:r}){return[n,t,e,s,i,o,r].join(`
-`).toLowerCase()}var Yn=class{constructor(t){this.element=a("ul",{class:"wb-shares","aria-label":t}),this.drawn="",this.names=""}show(t){let e=JSON.stringify(t);if(e===this.drawn)
+".wb-opener")?.focus())}};function cf(n){return a("span",{class:"wb-dot","data-state":n,"aria-hidden":"true"})}function hf(n,t){return n.registered_at<t.registered_at?
+-1:+(n.registered_at>t.registered_at)}function df({agent_id:n,name:t,persona_id:e,role:s,tool:i,client:o,address:r}){return[n,t,e,s,i,o,r].join(`
+`).toLowerCase()}var Vn=class{constructor(t){this.element=a("ul",{class:"wb-shares","aria-label":t}),this.drawn="",this.names=""}show(t){let e=JSON.stringify(t);if(e===this.drawn)
 return;this.drawn=e;let s=[...this.element.children].findIndex(o=>o.contains(document.activeElement)),i=JSON.stringify(t.map(({name:o})=>o));i!==this.names&&this.
-element.replaceChildren(),this.names=i,Ls(this.element,...t.map(pf)),s>=0&&this.element.children[Math.min(s,t.length-1)]?.querySelector("button")?.focus()}};function pf({
+element.replaceChildren(),this.names=i,Ms(this.element,...t.map(uf)),s>=0&&this.element.children[Math.min(s,t.length-1)]?.querySelector("button")?.focus()}};function uf({
 name:n,open:t,share:e,tick:s,state:i="in_progress",text:o,title:r}){let l=t?w(n,"wb-link wb-cut",t):a("span",{class:"wb-cut"},n),c=a("span",{class:"wb-share-fil\
-l","data-state":i,style:`width: ${100*Uc(e)}%`}),h=s===void 0?null:a("span",{class:"wb-share-tick",style:`left: ${100*Uc(s)}%`}),d=a("span",{class:"wb-share","a\
-ria-hidden":"true"},c,h);return a("li",{title:r},a("span",{class:"wb-share-name wb-cut"},l),d,a("span",{class:"wb-share-text"},o))}function Uc(n){return Math.max(
-0,Math.min(1,n))}var Hc={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Jt=class{constructor(t,e,s=""){let i=E("figure");this.name=t,this.marks=[],this.sentence=a("p",{class:"\
+l","data-state":i,style:`width: ${100*Wc(e)}%`}),h=s===void 0?null:a("span",{class:"wb-share-tick",style:`left: ${100*Wc(s)}%`}),d=a("span",{class:"wb-share","a\
+ria-hidden":"true"},c,h);return a("li",{title:r},a("span",{class:"wb-share-name wb-cut"},l),d,a("span",{class:"wb-share-text"},o))}function Wc(n){return Math.max(
+0,Math.min(1,n))}var Kc={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1},Jt=class{constructor(t,e,s=""){let i=E("figure");this.name=t,this.marks=[],this.sentence=a("p",{class:"\
 wb-figure-sentence"}),this.legend=a("ul",{class:"wb-legend"}),this.readout=a("p",{class:"wb-readout","aria-live":"off"}),this.canvas=a("div",{class:"wb-canvas",
 role:"group","aria-labelledby":i}),this.canvas.addEventListener("keydown",c=>this.onKey(c));for(let c of["pointerover","focusin"])this.canvas.addEventListener(c,
 h=>this.point(h));for(let c of["pointerleave","focusout"])this.canvas.addEventListener(c,()=>b(this.readout,""));this.canvas.addEventListener("click",c=>this.markOf(
@@ -821,270 +806,337 @@ wb-figure ${s}`,role:"figure","aria-labelledby":i},...r);let l=new ResizeObserve
 {once:!0})}show(t){this.shown=t,b(this.sentence,t.sentence),this.toggle.hidden=!t.table,this.canvas.hidden=this.below.hidden=!t.draw,this.drawLegend(),this.draw(),
 this.table.hidden||this.drawTable()}onResize(){let t=Math.floor(this.canvas.clientWidth);t&&t!==this.width&&this.draw()}draw(){if(this.width=Math.floor(this.canvas.
 clientWidth),!this.shown?.draw||!this.width)return;let t=this.canvas.contains(document.activeElement)?document.activeElement.dataset.key:null,{picture:e,marks:s}=this.
-shown.draw(this.width),i=s.map(({key:l})=>l).join(" ");i!==this.keys&&this.canvas.replaceChildren(),this.keys=i;let o=Ls(this.canvas,e);this.marks=o?s.map((l,c)=>({
+shown.draw(this.width),i=s.map(({key:l})=>l).join(" ");i!==this.keys&&this.canvas.replaceChildren(),this.keys=i;let o=Ms(this.canvas,e);this.marks=o?s.map((l,c)=>({
 ...l,element:this.marks[c].element})):s;let r=this.marks.find(({key:l})=>l===(t??this.current))??this.marks[0];for(let l of this.marks)l.element.setAttribute("t\
 abindex",l===r?0:-1);t!==null&&r&&r.element.focus(),this.readout.textContent&&r?.key===this.current&&b(this.readout,r.text)}drawLegend(){let t=JSON.stringify(this.
 shown.legend??[]);if(t===this.drawnLegend)return;this.drawnLegend=t;let e=(this.shown.legend??[]).map(([s,i])=>a("li",{},a("span",{class:"wb-swatch","data-state":s}),
 i));this.legend.replaceChildren(...e)}setTable(t){this.table.hidden=!t,x(this.toggle,"aria-pressed",t),t&&this.drawTable()}drawTable(){let{columns:t,rows:e}=this.
-shown.table??{columns:[],rows:[]};this.table.setAttribute("aria-label",this.name),Ls(this.table,ze(t,e))}markOf(t){let e=t.closest?.("[data-key]")?.dataset.key;
+shown.table??{columns:[],rows:[]};this.table.setAttribute("aria-label",this.name),Ms(this.table,Ye(t,e))}markOf(t){let e=t.closest?.("[data-key]")?.dataset.key;
 return this.marks.find(s=>s.key===e)}point({target:t}){let e=this.markOf(t);b(this.readout,e?.text??""),e&&(this.current=e.key)}onKey(t){let e=this.marks.findIndex(
-({element:o})=>o===t.target);if(e<0||t.ctrlKey||t.altKey||t.metaKey)return;let s=this.marks.length-1,i={Home:0,End:s}[t.key]??(t.key in Hc?e+Hc[t.key]:null);if(i!==
+({element:o})=>o===t.target);if(e<0||t.ctrlKey||t.altKey||t.metaKey)return;let s=this.marks.length-1,i={Home:0,End:s}[t.key]??(t.key in Kc?e+Kc[t.key]:null);if(i!==
 null)this.focus(Math.max(0,Math.min(s,i)),e);else if(t.key==="Enter"||t.key===" ")this.marks[e].open?.();else return;t.preventDefault(),t.stopPropagation()}focus(t,e){
-this.marks[e].element.setAttribute("tabindex",-1),this.marks[t].element.setAttribute("tabindex",0),this.marks[t].element.focus()}};function Us({line:n,end_line:t}){return t&&t!==n?`lines ${n} to ${t}`:`line ${n}`}function ns(n){let{line:t,end_line:e,current_line:s}=n,i=(s??t)-t;return{...n,
-line:t+i,end_line:e&&e+i}}function Gc({path:n,line:t,end_line:e}){return e&&e!==t?`${n}:${t}-${e}`:`${n}:${t}`}function Zr(...n){return a("tr",{class:"wb-commen\
-t-row"},a("td",{colspan:3},a("div",{class:"wb-comment"},...n)))}function ta(n,t,{save:e,cancel:s}){let i=`Comment on ${Us(n)} of ${n.path}`,o=st(t,3,{placeholder:"\
+this.marks[e].element.setAttribute("tabindex",-1),this.marks[t].element.setAttribute("tabindex",0),this.marks[t].element.focus()}};function Ks({line:n,end_line:t}){return t&&t!==n?`lines ${n} to ${t}`:`line ${n}`}function is(n){let{line:t,end_line:e,current_line:s}=n,i=(s??t)-t;return{...n,
+line:t+i,end_line:e&&e+i}}function Uc({path:n,line:t,end_line:e}){return e&&e!==t?`${n}:${t}-${e}`:`${n}:${t}`}function Yr(...n){return a("tr",{class:"wb-commen\
+t-row"},a("td",{colspan:3},a("div",{class:"wb-comment"},...n)))}function Xr(n,t,{save:e,cancel:s}){let i=`Comment on ${Ks(n)} of ${n.path}`,o=st(t,3,{placeholder:"\
 What should change, and why?","aria-label":i,maxlength:1e4});o.spellcheck=!0;let r=a("button",{class:"wb-button wb-primary",type:"submit"},t?"Change":"Add comme\
-nt"),l=()=>o.value.trim()&&e(o.value.trim()),c=w("Cancel","wb-button",s),h=a("div",{class:"wb-muted"},Us(n).replace(/^l/,"L")),d=a("div",{class:"wb-line"},r,c,a(
-"span",{class:"wb-muted"},"Ctrl+Enter adds it")),u=m=>{m.key!=="Enter"||!(m.ctrlKey||m.metaKey)||(m.preventDefault(),l())};return o.addEventListener("keydown",u),
-{element:Zr(D({class:"wb-stack"},{submit:l,escape:s},h,o,d)),focus:()=>o.focus()}}function Vc(n,{edit:t,remove:e}){let s=`comment on ${Us(n)} of ${n.path}`,i=a(
-"span",{class:"wb-muted wb-grow"},`Not sent yet · ${Us(n)}`),o=[w("Edit","wb-link wb-quiet",t,`Edit the ${s}`),w("Remove","wb-link wb-quiet",e,`Remove the ${s}`)];
-return Zr(a("div",{class:"wb-line"},i,...o),a("p",{class:"wb-comment-text"},n.text))}function Jc(n,t){let e=a("div",{class:"wb-muted"},`${t} · ${Us(n)}`);return Zr(
-e,a("p",{class:"wb-comment-text"},n.text))}function Hs(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??e);if(o){let r=o;for(;r.nextElementSibling?.matches(".\
-wb-comment-row");)r=r.nextElementSibling;r.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var mf=5;function Le(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function zc({payload:n,changes_requested_at:t},e){
-let[s]=Le(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,r=i.filter(h=>h.outdated).length,
+nt"),l=()=>o.value.trim()&&e(o.value.trim()),c=w("Cancel","wb-button",s),h=a("div",{class:"wb-muted"},Ks(n).replace(/^l/,"L")),d=a("div",{class:"wb-line"},r,c,a(
+"span",{class:"wb-muted"},"Ctrl+Enter adds it")),u=p=>{p.key!=="Enter"||!(p.ctrlKey||p.metaKey)||(p.preventDefault(),l())};return o.addEventListener("keydown",u),
+{element:Yr(D({class:"wb-stack"},{submit:l,escape:s},h,o,d)),focus:()=>o.focus()}}function Hc(n,{edit:t,remove:e}){let s=`comment on ${Ks(n)} of ${n.path}`,i=a(
+"span",{class:"wb-muted wb-grow"},`Not sent yet · ${Ks(n)}`),o=[w("Edit","wb-link wb-quiet",t,`Edit the ${s}`),w("Remove","wb-link wb-quiet",e,`Remove the ${s}`)];
+return Yr(a("div",{class:"wb-line"},i,...o),a("p",{class:"wb-comment-text"},n.text))}function Gc(n,t){let e=a("div",{class:"wb-muted"},`${t} · ${Ks(n)}`);return Yr(
+e,a("p",{class:"wb-comment-text"},n.text))}function Us(n,{side:t,line:e,end_line:s},i){let o=n.rowOf(t,s??e);if(o){let r=o;for(;r.nextElementSibling?.matches(".\
+wb-comment-row");)r=r.nextElementSibling;r.after(i)}else n.body.querySelector(".wb-diff-lines")?.append(i)}var mf=5;function Me(n,t){return[...n.change_requests.values()].filter(s=>s.worktree===t).sort((s,i)=>i.id-s.id)}function Vc({payload:n,changes_requested_at:t},e){
+let[s]=Me(e,n.worktree);if(!s)return t?"Changes were requested. The question stays open.":null;let{comments:i,commits_since:o}=s,r=i.filter(h=>h.outdated).length,
 l=i.length?g(i.length,"comment"):"a note";if(!o)return`Changes were requested, with ${l}; the agents were told. The question stays open.`;let c=r?` ${g(r,"comme\
-nt")} ${r===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${l}. ${g(o,"commit")} came since.${c}`}var Xn=class{constructor(t,e){this.desk=t,this.
-on=e,this.element=a("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Le(this.desk.store.tables,t).slice(0,mf),i=JSON.stringify([t,
+nt")} ${r===1?"is":"are"} outdated.`:"";return`Changes were requested, with ${l}. ${g(o,"commit")} came since.${c}`}var Jn=class{constructor(t,e){this.desk=t,this.
+on=e,this.element=a("ul",{class:"wb-requested","aria-label":"Requested changes"})}update(t,e){let s=Me(this.desk.store.tables,t).slice(0,mf),i=JSON.stringify([t,
 s,Math.floor(e/6e4)]);i!==this.drawn&&(this.drawn=i,this.element.replaceChildren(...s.map(o=>this.request(o,e))))}request(t,e){let{person:s,requested_by:i,requested_at:o,
 commit:r,commits_since:l,task_id:c}=t,h=[xt(o,e),`at ${r.slice(0,7)}`,c&&`task ${c}`].filter(Boolean).join(" · "),d=w(`Show what changed since (${g(l,"commit")}\
 )`,"wb-link",()=>this.on.since(t)),u=[a("span",{class:"wb-strong"},`Changes requested by ${s??i}`),a("span",{class:"wb-muted wb-grow"},h),l?d:null];return a("li",
 {class:"wb-stack"},a("div",{class:"wb-line"},...u),t.note?a("p",{class:"wb-comment-text"},t.note):null,a("ul",{class:"wb-list"},...t.comments.map(f=>this.comment(
-f))))}comment(t){let e=Gc(ns(t)),s=a("span",{class:"wb-state wb-muted"},N("cancelled"),"outdated"),i=w(e,"wb-link wb-mono",()=>this.on.goTo(t)),o=a("span",{class:"\
-wb-grow wb-comment-text"},t.text);return a("li",{},t.outdated?a("code",{},e):i,o,t.outdated?s:null)}};var ff={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},wf=24,Qn=class{constructor(){this.rows=[],this.element=a("u\
+f))))}comment(t){let e=Uc(is(t)),s=a("span",{class:"wb-state wb-muted"},A("cancelled"),"outdated"),i=w(e,"wb-link wb-mono",()=>this.on.goTo(t)),o=a("span",{class:"\
+wb-grow wb-comment-text"},t.text);return a("li",{},t.outdated?a("code",{},e):i,o,t.outdated?s:null)}};var pf={waiting:"pending",running:"in_progress",passed:"completed",failed:"failed",timeout:"failed"},ff=24,zn=class{constructor(){this.rows=[],this.element=a("u\
 l",{class:"wb-gates","aria-label":"Gates"})}update(t=[]){for(this.element.hidden=!t.length;this.rows.length>t.length;)this.rows.pop().element.remove();t.forEach(
-(e,s)=>{this.rows[s]??=new ea(this.element),this.rows[s].show(e)})}},ea=class{constructor(t){this.mark=a("span",{class:"wb-mark"}),this.command=a("code",{class:"\
+(e,s)=>{this.rows[s]??=new Qr(this.element),this.rows[s].show(e)})}},Qr=class{constructor(t){this.mark=a("span",{class:"wb-mark"}),this.command=a("code",{class:"\
 wb-cut wb-grow"}),this.label=a("span",{class:"wb-muted wb-digits"}),this.output=a("pre",{class:"wb-pre",tabindex:0,"aria-label":"Output"});let e=a("summary",{class:"\
 wb-gate",tabindex:0},this.mark,this.command,this.label);this.element=a("li",{},a("details",{on:{toggle:()=>this.toEnd()}},e,this.output)),t.append(this.element)}show(t){
-let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(N(ff[e]??"question")),this.state=e,b(this.command,s),x(this.command,"title",s),b(this.
-label,bf(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<wf;b(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
-this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function bf({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?K(t*1e3):"";return{waiting:"\
+let{state:e,command:s,output:i}=t;this.state!==e&&this.mark.replaceChildren(A(pf[e]??"question")),this.state=e,b(this.command,s),x(this.command,"title",s),b(this.
+label,wf(t));let o=this.output.scrollHeight-this.output.scrollTop-this.output.clientHeight<ff;b(this.output,i||(e==="running"?"No output yet.":"No output.")),o&&
+this.toEnd()}toEnd(){this.output.scrollTop=this.output.scrollHeight}};function wf({state:n,seconds:t,exit_code:e}){let s=typeof t=="number"?K(t*1e3):"";return{waiting:"\
 waiting",running:"running",passed:`passed${s&&` in ${s}`}`,failed:`failed${e==null?"":` with ${e}`}${s&&` after ${s}`}`,timeout:`timed out${s&&` after ${s}`}`}[n]??
-n}var gf=new Set(["waiting","running"]);function is(n){return n.some(({state:t})=>gf.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function $e(n,t){
-let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Gs(n,t){
-return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function sa({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
+n}var bf=new Set(["waiting","running"]);function os(n){return n.some(({state:t})=>bf.has(t))?"checking":n.some(({state:t})=>t!=="passed")?"failing":"passed"}function $e(n,t){
+let e=({kind:s,payload:i})=>s==="integration"&&i.worktree===n.id;return t.approvals.get(n.approval_id)??[...t.approvals.values()].find(e)??null}function Hs(n,t){
+return!!(n?.commit&&t&&n.commit!==t.payload.source_commit)}function Zr({status:n,reason:t,outcome:e,payload:s},i){let{target:o}=s;if(n==="failed")return{text:"S\
 ent back.",done:!0,error:{code:e?.code??"INTEGRATION_REFUSED",message:t??"It was not merged."}};let r=h=>({text:h,done:!1,error:null});if(e?.state==="integrated")
-return{text:`Integrated into ${o}.`,done:!0,error:null};let l=i?.queue_place??0;return l>1?r(`Approved. Queued, ${Ve(l)} for ${o}.`):is(s.gates??[])==="checking"?
-r(`Approved. Running gates; then it is merged into ${o}.`):r(l===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var na=12,Xc={icon:"integration",label:"integration",approve:n=>oa(n)?"Approve despite failed gates…":ia(n.payload).length?"Approve and integrate…":"Approve\
+return{text:`Integrated into ${o}.`,done:!0,error:null};let l=i?.queue_place??0;return l>1?r(`Approved. Queued, ${Je(l)} for ${o}.`):os(s.gates??[])==="checking"?
+r(`Approved. Running gates; then it is merged into ${o}.`):r(l===1?`Approved. Merging into ${o}…`:`Approved. Queued for ${o}.`)}var ta=12,zc={icon:"integration",label:"integration",approve:n=>sa(n)?"Approve despite failed gates…":ea(n.payload).length?"Approve and integrate…":"Approve\
  and integrate",approving:"Approving…",title:({payload:n})=>n.worktree,origin:({asker:n,requester:t})=>`requested by ${n??t}`,summary:({payload:n})=>{let{added:t,
-removed:e}=vn(n.files);return[a("code",{},n.branch)," at ",a("code",{title:n.source_commit},Zc(n.source_commit))," → ",a("code",{},n.target),` · ${g(n.ahead,
+removed:e}=$n(n.files);return[a("code",{},n.branch)," at ",a("code",{title:n.source_commit},Xc(n.source_commit))," → ",a("code",{},n.target),` · ${g(n.ahead,
 "commit")} · ${g(n.files.length,"file")} `,a("span",{class:"wb-added"},`+${t}`)," ",a("span",{class:"wb-removed"},`−${e}`)]},lines:({payload:n})=>n.decides??
-[],warnings:(n,t)=>[zc(n,t),yf(n,t),...$f(n.payload)].filter(Boolean),live:()=>new ra,confirmation:n=>{let{payload:t}=n,e=oa(n),s=[...e?["failed gates"]:[],...ia(
-t)];if(!s.length)return null;let i=e?_f(n):[],o=`${g(i.length,"gate")} did not pass: ${V(i)}. What is integrated stays in ${t.target}.`,r=[e&&o,vf(t),kf(t),Qc(t)];
-return{label:`Integrate despite ${V(s)}`,consequence:r.filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,changed:s,
-makes_conflict:i}=n.payload,o=Gs(t.worktrees.get(n.payload.worktree),n),r=[e,s,i].some(l=>l?.length>0)||ia(n.payload).length>0;return o||r||oa(n)||!!n.changes_requested_at},
-done:(n,t)=>sa({...t,outcome:n},null).text,progress:(n,t)=>sa(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
-payload:n},t)=>$e({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new aa(n)};function yf({payload:n},t){let{worktree:e}=n;return Gs(t.
+[],warnings:(n,t)=>[Vc(n,t),gf(n,t),...yf(n.payload)].filter(Boolean),live:()=>new na,confirmation:n=>{let{payload:t}=n,e=sa(n),s=[...e?["failed gates"]:[],...ea(
+t)];if(!s.length)return null;let i=e?kf(n):[],o=`${g(i.length,"gate")} did not pass: ${H(i)}. What is integrated stays in ${t.target}.`,r=[e&&o,$f(t),vf(t),Yc(t)];
+return{label:`Integrate despite ${H(s)}`,consequence:r.filter(Boolean).join(" "),choices:e?{despite_gates:!0}:{}}},discouraged:(n,t)=>{let{conflicts:e,changed:s,
+makes_conflict:i}=n.payload,o=Hs(t.worktrees.get(n.payload.worktree),n),r=[e,s,i].some(l=>l?.length>0)||ea(n.payload).length>0;return o||r||sa(n)||!!n.changes_requested_at},
+done:(n,t)=>Zr({...t,outcome:n},null).text,progress:(n,t)=>Zr(n,t.worktrees.get(n.payload.worktree)),subjects:({payload:n})=>[`worktree:${n.worktree}`],successor:({
+payload:n},t)=>$e({id:n.worktree},t),review:({payload:n})=>n.worktree,undoable:!0,details:n=>new ia(n)};function gf({payload:n},t){let{worktree:e}=n;return Hs(t.
 worktrees.get(e),{payload:n})?`${e} has new commits since its integration was requested: approving would be refused. Request the integration again in the Worktr\
-ees tab.`:null}function $f(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:r=[]}=n,l=V(r.map(({worktree:h})=>h)),c=V([...new Set(r.flatMap(
-h=>h.files))]);return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${V(i)}. Integrating would be refused; resolve them in \
-the worktree ${t}.`,r.length&&`Approving this will make ${l} conflict with ${e} in ${c}.`,Qc(n),o?.length&&`Protected parts of the repository have changed since\
- the worktree was created: ${V(o)}. Check them before you approve.`]}function ia({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&
-"unused gates",e&&"open tasks"].filter(Boolean)}function vf({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${V(
-e.map(String),5,t)}).`:null}function kf({unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${V(n)}.`:null}
-function Qc({worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=V(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating c\
-loses the worktree, which ends the work on its open tasks.`}var ra=class{constructor(){this.gates=new Qn,this.element=this.gates.element,this.read=null}get isRunning(){
-return is(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(Yc))!==JSON.stringify(this.read?.map(Yc))&&(this.read=null),this.show(
-this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},Yc=({state:n})=>n;function oa({payload:n}){return is(
-n.gates??[])==="failing"}function _f({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function Zc(n){return n.slice(0,7)}var aa=class{constructor({
-payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=I(g(i,"commit"),Zn(e.map(Sf),i)),this.first.tabIndex=-1;let r=s.map(l=>Ef(l,o));this.element=
-a("div",{class:"wb-box wb-stack wb-roomy"},...xf(t),this.first,I(g(s.length,"file"),Zn(r,s.length)))}choices(){return{}}fieldOf(){return null}};function xf({target:n,
+ees tab.`:null}function yf(n){let{worktree:t,target:e,refused:s,conflicts:i,changed:o,makes_conflict:r=[]}=n,l=H(r.map(({worktree:h})=>h)),c=H([...new Set(r.flatMap(
+h=>h.files))]);return[s&&`It was approved and sent back: ${s.message}`,i.length&&`Conflicts with ${e} in ${H(i)}. Integrating would be refused; resolve them in \
+the worktree ${t}.`,r.length&&`Approving this will make ${l} conflict with ${e} in ${c}.`,Yc(n),o?.length&&`Protected parts of the repository have changed since\
+ the worktree was created: ${H(o)}. Check them before you approve.`]}function ea({failed_tasks:n,unused_gates:t,open_tasks:e}){return[n&&"failed tasks",t?.length&&
+"unused gates",e&&"open tasks"].filter(Boolean)}function $f({worktree:n,failed_tasks:t,failed_task_ids:e=[]}){return t?`${g(t,"task")} of ${n} failed for good (${H(
+e.map(String),5,t)}).`:null}function vf({unused_gates:n=[]}){return n.length?`${g(n.length,"gate")} ${n.length===1?"is":"are"} set, but not used: ${H(n)}.`:null}
+function Yc({worktree:n,open_tasks:t,open_task_ids:e=[]}){if(!t)return null;let s=H(e.map(String),5,t);return`${n} has ${g(t,"open task")} (${s}). Integrating c\
+loses the worktree, which ends the work on its open tasks.`}var na=class{constructor(){this.gates=new zn,this.element=this.gates.element,this.read=null}get isRunning(){
+return os(this.shown??[])==="checking"}update({payload:{gates:t=[]}}){JSON.stringify(t.map(Jc))!==JSON.stringify(this.read?.map(Jc))&&(this.read=null),this.show(
+this.read??t)}refresh({payload:{gates:t=[]}}){this.read=t,this.show(t)}show(t){this.shown=t,this.gates.update(t)}},Jc=({state:n})=>n;function sa({payload:n}){return os(
+n.gates??[])==="failing"}function kf({payload:n}){return n.gates.filter(({state:t})=>t!=="passed").map(({command:t})=>t)}function Xc(n){return n.slice(0,7)}var ia=class{constructor({
+payload:t}){let{commits:e,files:s,ahead:i,conflicts:o}=t;this.first=I(g(i,"commit"),Yn(e.map(xf),i)),this.first.tabIndex=-1;let r=s.map(l=>Sf(l,o));this.element=
+a("div",{class:"wb-box wb-stack wb-roomy"},..._f(t),this.first,I(g(s.length,"file"),Yn(r,s.length)))}choices(){return{}}fieldOf(){return null}};function _f({target:n,
 behind:t,fast_forward:e,source_commit:s,merged_commit:i,changed:o=[]}){let r=(h,d)=>a("li",{},a("span",{class:"wb-muted wb-term"},h),a("code",{class:"wb-wrap"},
-d)),l=o.map(h=>a("li",{},N("warning"),a("code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-mute\
-d"},c):null,e?a("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,Zn([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?I("Pro\
-tected parts that have changed",Zn(l)):null].filter(Boolean)}function Zn(n,t=0){let e=(t-na).toLocaleString("en"),s=t>na?a("li",{class:"wb-muted"},`and ${e} mor\
-e`):null;return a("ul",{class:"wb-list"},...n.slice(0,na),s)}function Sf({id:n,author:t,subject:e}){return a("li",{},a("code",{},Zc(n)),a("span",{class:"wb-grow\
- wb-cut",title:e},e),a("span",{class:"wb-muted"},t))}function Ef({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",
+d)),l=o.map(h=>a("li",{},A("warning"),a("code",{class:"wb-wrap"},h))),c=`${n} has ${g(t,"newer commit")}; both sides are merged.`;return[t?a("p",{class:"wb-mute\
+d"},c):null,e?a("p",{class:"wb-muted"},`${n} is moved forward; no merge commit is made.`):null,Yn([r("Commit",s),i&&i!==s&&r("Merge commit",i)]),l.length?I("Pro\
+tected parts that have changed",Yn(l)):null].filter(Boolean)}function Yn(n,t=0){let e=(t-ta).toLocaleString("en"),s=t>ta?a("li",{class:"wb-muted"},`and ${e} mor\
+e`):null;return a("ul",{class:"wb-list"},...n.slice(0,ta),s)}function xf({id:n,author:t,subject:e}){return a("li",{},a("code",{},Xc(n)),a("span",{class:"wb-grow\
+ wb-cut",title:e},e),a("span",{class:"wb-muted"},t))}function Sf({path:n,added:t,removed:e},s){let i=t===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",
 {class:"wb-added"},`+${t}`),a("span",{class:"wb-removed"},`−${e}`)];return a("li",{},a("code",{class:"wb-grow wb-cut",title:n},n),s.includes(n)?a("span",{class:"\
-wb-state"},N("warning"),"conflict"):null,...i)}var th={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on with another ${n.map(e=>Fn(e,t[e]??0)).join(", ")}`,approving:"Going on…",
-reject:"Stop…",rejects:"Stop",rejected:"Nothing more of it begins; its tasks stay open.",title:({payload:n})=>`The budget of ${n.what} is used up`,origin:()=>"\
-asked by Workbench",summary:({payload:{used_up:n,spent:t,limits:e,tasks:s}})=>[`${n.map(i=>Wn(i,t[i],e[i])).join("; ")} spent. ${g(s,"task")} waiting for your a\
-nswer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.what} is raised.`};var Tf={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\
+wb-state"},A("warning"),"conflict"):null,...i)}var oa=(n,t)=>n==="usd"?`$${t.toFixed(2)}`:`${t.toLocaleString("en")} ${n}`,Qc={icon:"warning",label:"budget",approve:({payload:{used_up:n,stated:t}})=>`Go on w\
+ith another ${n.map(e=>oa(e,t[e]??0)).join(", ")}`,approving:"Going on…",reject:"Stop…",rejects:"Stop",rejected:"Nothing more of it begins; its tasks stay o\
+pen.",title:({payload:n})=>`The budget of ${n.what} is used up`,origin:()=>"asked by Workbench",summary:({payload:{used_up:n,spent:t,limits:e,tasks:s}})=>[`${n.
+map(i=>`${oa(i,t[i])} of ${oa(i,e[i])}`).join("; ")} spent. ${g(s,"task")} waiting for your answer.`],discouraged:()=>!0,done:(n,{payload:t})=>`The budget of ${t.
+what} is raised.`};var Ef={auth:"The provider accepts neither key nor login.",refused:"The provider cannot be reached, or refuses what it is asked.",context:"The conversations bec\
 ame too long for the model.",turns:"The program's own limit of turns or of money ended them.",silent:"The program said nothing for too long.",crashed:"The progr\
-am ended without saying how.",failed:"The same failure came again and again."},eh={icon:"warning",label:"repeated failure",approve:()=>"Go on",approving:"Going \
+am ended without saying how.",failed:"The same failure came again and again."},Zc={icon:"warning",label:"repeated failure",approve:()=>"Go on",approving:"Going \
 on…",reject:"Stop the agents…",rejects:"Stop the agents",rejected:"The agents were stopped; their tasks stay open.",title:({payload:n})=>n.what,origin:()=>"\
-asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}})=>[a("div",{},Tf[n]??`They ended as “${n}”.`),t&&Je(t),`${g(e,"agent")} may\
+asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}})=>[a("div",{},Ef[n]??`They ended as “${n}”.`),t&&ze(t),`${g(e,"agent")} may\
  claim no tasks until you answer. Seen in ${s.map(([i,o])=>`task ${i}, attempt ${o}`).join("; ")}.`],discouraged:()=>!0,done:(n,{payload:t})=>`${t.what}: its ag\
-ents go on.`};var Of={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
-t contact","question"],blocked:["Blocked","cancelled"]},Cf=12e4;function os({state:n,last_seen:t},e){let[s,i]=Of[n]??[n,"question"];return n!=="reachable"&&n!==
-"polling"?[s,i]:[`${s} ${xt(t,e)}`,e-Date.parse(t)>Cf?"question":i]}var Af={APPROVED:"approved",PROPOSED:"proposed"},Nf={WEBHOOK:"by webhook",POLL:"by polling"};
-function ti(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.rid<t.rid?-1:1)}function ei(n){return n?`${Af[n.status]}, ${Nf[n.edge_type]}`:"none"}
+ents go on.`};var Tf=500,th=5e3,Of=["Persona","Worktree","Waits for","Limit"],eh={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
+Begin ${s?`${(n-s).toLocaleString("en")} of `:""}${g(n,"task")}`},approving:"Beginning…",rejected:"Its tasks are cancelled, and its agent is told.",opensDetails:!0,
+needsButton:!0,title:({payload:n})=>n.plan??`Tasks of ${n.agent}`,origin:({payload:n})=>`proposed by ${n.agent}`,summary:()=>[],lines:({payload:n})=>n.decides,discouraged:()=>!1,
+details:(n,t,e)=>new ra(n,e),done:({tasks:n,left_out:t,left_out_with:e})=>{let s=[...t,...e];return`${g(n,"task")} may begin.${s.length?` Left out: ${H(s,5)}.`:
+""}`}};function Cf(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(o)&&(e.set(
+o,i),s(o))};return n.forEach(s),e}var ra=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new v(s),this.first=
+this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",this.load()}refresh({
+payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.send("list_proposed\
+_tasks",{approval_id:this.id,limit:Tf});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.tasks.map(({id:t})=>t).
+filter(t=>this.without.has(t))),this.draw()}draw(){this.also=Cf(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),Q(m`<${Af} of=${this} />`,
+this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.comments.set(t,""),this.
+draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[...this.without],comment:this.
+comment,comments:t,...e}}fieldOf(){return null}};function Af({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[l,c??h])),i=l=>c=>n[l]=c.
+target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
+    Limit in US dollars
+    <input class="wb-input" inputmode="decimal" placeholder=${e.limits.usd} onInput=${i("limit")} />
+  </label>`;return m`<${C} element=${n.requests.errorBox} />
+    <div class="wb-plan-tasks">
+      <table class="wb-table wb-by-need" aria-label=${`Tasks of ${e.plan??e.agent}`}>
+        <tr>
+          <th class="wb-col-main">Task</th>
+          ${Of.map(l=>m`<th>${l}</th>`)}
+          <th />
+        </tr>
+        ${t.map(l=>m`<${Nf} key=${l.id} of=${n} task=${l} names=${s} />`)}
+      </table>
+    </div>
+    ${e.tasks>t.length&&m`<p class="wb-muted">
+        These are ${t.length} of them; <code>workbench proposed ${n.id}</code> lists all.
+      </p>`}
+    <div class="wb-line">
+      <input
+        class="wb-input wb-grow"
+        aria-label=${o}
+        placeholder=${o}
+        maxlength=${th}
+        onInput=${i("comment")}
+      />
+      ${e.plan&&r}
+    </div>`}function Nf({of:n,task:t,names:e}){let{id:s,after:i,budget:o}=t,r=e.get(s),l=n.also.get(s),c=n.comments.has(s),h=l?`left out with ${e.get(l)}`:H(i.map(
+y=>e.get(y)??y)),d=Object.entries(o??{}).map(([y,$])=>y==="usd"?jt($):`${$} ${y}`),u=[t.persona_id,t.worktree,h,d.join(", ")],f={name:`Begin ${r}`,checked:!n.out.
+has(s),disabled:!!l},p={label:c?"Remove":"Comment",name:`Comment on ${r}`,onClick:()=>n.note(s)};return m`<tr class=${n.out.has(s)?"wb-plan-out":""}>
+      <td class="wb-col-main" style=${{paddingLeft:`${8+16*Math.min(t.depth,8)}px`}}>
+        <${qf} task=${t}><${qe} ...${f} onChange=${y=>n.toggle(s,y)} /><//>
+      </td>
+      ${u.map(y=>m`<td title=${y}>${y}</td>`)}
+      <td><${N} class="wb-link wb-quiet" ...${p} /></td>
+    </tr>
+    ${c&&m`<${Rf} of=${n} id=${s} name=${r} />`}`}function qf({task:{title:n,run:t,check:e},children:s}){let i=[t,e&&["check:",e.run??e]].filter(Boolean).map(o=>[
+o].flat(2).join(" "));return m`<label class="wb-check-label">
+    ${s}
+    <span title=${n}>${n}</span>
+    ${i.map(o=>m`<code title=${o}>${o}</code>`)}
+  </label>`}function Rf({of:n,id:t,name:e}){return m`<tr>
+    <td colspan="6">
+      <input
+        class="wb-input"
+        aria-label=${`Text of the comment on ${e}`}
+        placeholder=${`For ${n.payload.agent}, and for whoever does it`}
+        maxlength=${th}
+        ref=${s=>n.comments.get(t)||s?.focus()}
+        value=${n.comments.get(t)}
+        onInput=${s=>n.comments.set(t,s.target.value)}
+      />
+    </td>
+  </tr>`}var Bf={reachable:["Answered","completed"],polling:["Fetched what is for it","completed"],unreachable:["Unreachable","warning"],relayed:["Known through the firs\
+t contact","question"],blocked:["Blocked","cancelled"]},jf=12e4;function rs({state:n,last_seen:t},e){let[s,i]=Bf[n]??[n,"question"];return n!=="reachable"&&n!==
+"polling"?[s,i]:[`${s} ${xt(t,e)}`,e-Date.parse(t)>jf?"question":i]}var Lf={APPROVED:"approved",PROPOSED:"proposed"},Mf={WEBHOOK:"by webhook",POLL:"by polling"};
+function Xn(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.rid<t.rid?-1:1)}function Qn(n){return n?`${Lf[n.status]}, ${Mf[n.edge_type]}`:"none"}
 function sh(n){let t=new Map;for(let{source:e,target:s,status:i,edge_type:o}of n){let[r,l]=e<s?[e,s]:[s,e],c=[r,l,i,o].join(" "),h=t.get(c);h?h.both=!0:t.set(c,
-{from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function ft(n){let[,t,e]=/^orn:koi-net\.node:(.+)\+([^+]{0,6})[^+]*$/.exec(n)??[];return t?`${t}\
-·${e}`:n}function $t({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}function oh(n){if(!lh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>qf(e,s,
-n,t.has(e)))}function qf(n,t,e,s){let i=la(t,e),o=Rf(i),r=o.length?"choice":Bf(i);return{name:n,kind:r,required:s,description:Mf(i.description),initial:jf(i,r,o),
-options:o}}function la(n,t,e=0){if(!lh(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...la(t.$defs?.[o],t,e+1),...i};
-let r=n.anyOf??n.oneOf;if(!Array.isArray(r))return n;let l=r.filter(c=>c?.type!=="null");return l.length===1?{...la(l[0],t,e+1),...nh(n)}:nh(n)}function nh({description:n,
-default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function Rf({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
-null):rh(e).join()==="boolean"?[!0,!1]:[]}function Bf({type:n,format:t,writeOnly:e}){let[s,...i]=rh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
-cret":"text":s==="number"||s==="integer"?s:"json"}function rh(n){return[n].flat().filter(t=>t&&t!=="null")}function jf({default:n},t,e){return n==null?"":t==="c\
+{from:e,to:s,both:!1,status:i,edge_type:o})}return[...t.values()]}function pt(n){let[,t,e]=/^orn:koi-net\.node:(.+)\+([^+]{0,6})[^+]*$/.exec(n)??[];return t?`${t}\
+·${e}`:n}function $t({provenance:n}){return n?.freshness==="own"||n?.freshness==="unpublished"}function oh(n){if(!lh(n?.properties))return null;let t=new Set(Array.isArray(n.required)?n.required:[]);return Object.entries(n.properties).map(([e,s])=>Df(e,s,
+n,t.has(e)))}function Df(n,t,e,s){let i=aa(t,e),o=If(i),r=o.length?"choice":Pf(i);return{name:n,kind:r,required:s,description:Kf(i.description),initial:Ff(i,r,o),
+options:o}}function aa(n,t,e=0){if(!lh(n)||e>8)return{};let{$ref:s="",...i}=n,[,o]=/^#\/\$defs\/([^/]+)$/.exec(s)??[];if(o)return{...aa(t.$defs?.[o],t,e+1),...i};
+let r=n.anyOf??n.oneOf;if(!Array.isArray(r))return n;let l=r.filter(c=>c?.type!=="null");return l.length===1?{...aa(l[0],t,e+1),...nh(n)}:nh(n)}function nh({description:n,
+default:t}){return{...n&&{description:n},...t!==void 0&&{default:t}}}function If({enum:n,const:t,type:e}){return t!==void 0?[t]:Array.isArray(n)?n.filter(s=>s!==
+null):rh(e).join()==="boolean"?[!0,!1]:[]}function Pf({type:n,format:t,writeOnly:e}){let[s,...i]=rh(n);return i.length?"json":s==="string"?t==="password"||e?"se\
+cret":"text":s==="number"||s==="integer"?s:"json"}function rh(n){return[n].flat().filter(t=>t&&t!=="null")}function Ff({default:n},t,e){return n==null?"":t==="c\
 hoice"?e.includes(n)?String(e.indexOf(n)):"":t==="json"?JSON.stringify(n,null,2):String(n)}function ah(n,t){let[e,s]=[{},{}];for(let i of n){let o=t[i.name]??"";
-if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Lf[i.kind](o,i)}catch(r){s[i.name]=r.message}}return{
-values:e,problems:s}}var Lf={text:n=>n,secret:n=>n,number:n=>ih(n,Number.isFinite,"Type a number."),integer:n=>ih(n,Number.isSafeInteger,"Type a whole number."),
+if(!o&&!(i.required&&i.kind==="text")){i.required&&(s[i.name]="A value is required.");continue}try{e[i.name]=Wf[i.kind](o,i)}catch(r){s[i.name]=r.message}}return{
+values:e,problems:s}}var Wf={text:n=>n,secret:n=>n,number:n=>ih(n,Number.isFinite,"Type a number."),integer:n=>ih(n,Number.isSafeInteger,"Type a whole number."),
 choice:(n,{options:t})=>t[Number(n)],json:n=>zt(n)};function ih(n,t,e){let s=Number(n.trim()||NaN);if(!t(s))throw new Error(e);return s}function zt(n){try{return JSON.
-parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function lh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Mf(n){
-return typeof n=="string"?n:""}var Df={fields:"Fields",json:"JSON"},If="(not set)",rs=class{constructor(t,e=null){this.parameters=oh(t),this.controls=new Map,this.problems=new Map,this.modes=
-new Z(Df,"Show the arguments as",o=>this.show(o)),this.fields=a("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=st(JSON.
-stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=ch(this.text),this.json=a("div",{},this.text,this.textProblem);let s=this.parameters?.
+parse(n)}catch(t){throw new Error(`This is not JSON: ${t.message}.`,{cause:t})}}function lh(n){return typeof n=="object"&&n!==null&&!Array.isArray(n)}function Kf(n){
+return typeof n=="string"?n:""}var Uf={fields:"Fields",json:"JSON"},Hf="(not set)",as=class{constructor(t,e=null){this.parameters=oh(t),this.controls=new Map,this.problems=new Map,this.modes=
+new tt(Uf,"Show the arguments as",o=>this.show(o)),this.fields=a("div",{class:"wb-stack wb-roomy"},...(this.parameters??[]).map(o=>this.field(o))),this.text=st(
+JSON.stringify(e??{},null,2),6,{"aria-label":"Arguments as JSON"}),this.textProblem=ch(this.text),this.json=a("div",{},this.text,this.textProblem);let s=this.parameters?.
 length===0,i=s?a("p",{class:"wb-muted"},"It takes no arguments."):null;this.modes.element.hidden=s||!this.parameters,this.element=a("div",{class:"wb-stack"},i,this.
 modes.element,this.fields,this.json),this.show(this.parameters&&!e?"fields":"json"),s&&(this.json.hidden=!0)}get first(){return this.mode==="json"?this.text:this.
-controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Pf(t),r=ch(o);this.controls.set(e,o),this.problems.set(e,r);let l=R(i?e:`${e}\
+controls.values().next().value??null}field(t){let{name:e,description:s,required:i}=t,o=Gf(t),r=ch(o);this.controls.set(e,o),this.problems.set(e,r);let l=R(i?e:`${e}\
  (optional)`,o);return l.append(r,...s?[a("p",{class:"wb-label"},s)]:[]),l}show(t){t==="json"&&this.mode==="fields"&&(this.text.value=JSON.stringify(this.read().
 values,null,2)),t==="fields"&&this.mode==="json"&&this.fillFields(),this.mode=t,this.fields.hidden=t!=="fields",this.json.hidden=t!=="json",this.modes.show(t),this.
-mark({})}fillFields(){let t;try{t=zt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Ff(e,t[s]))}}read(){
+mark({})}fillFields(){let t;try{t=zt(this.text.value)}catch{return}for(let e of this.parameters){let{name:s}=e;t&&s in t&&(this.controls.get(s).value=Vf(e,t[s]))}}read(){
 let t=Object.fromEntries([...this.controls].map(([e,s])=>[e,s.value]));return ah(this.parameters,t)}values(){if(this.mode==="json")return this.jsonValues();let{
 values:t,problems:e}=this.read();return this.mark(e),Object.keys(e).length?null:t}jsonValues(){try{let t=zt(this.text.value);return this.mark({}),t}catch(t){return this.
 markOne(this.text,this.textProblem,t.message),this.text.focus(),null}}mark(t){this.markOne(this.text,this.textProblem,null);for(let[s,i]of this.controls)this.markOne(
 i,this.problems.get(s),t[s]??null);let e=[...this.controls.keys()].find(s=>s in t);e&&this.controls.get(e).focus()}markOne(t,e,s){e.hidden=s===null,s===null?t.removeAttribute(
-"aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(N("warning"),a("span",{},s)))}};function ch(n){let t=a("div",{class:"wb-message wb-erro\
-r",id:E("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Pf(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let r=s.
-map((l,c)=>[String(c),String(l)]);return O(i?r:[["",If],...r],e)}return t==="json"?st(e,3,{placeholder:"JSON"}):t==="text"?st(e,1,{class:"wb-input wb-area wb-sh\
-ort-area"}):T(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Ff({kind:n,options:t},e){return n==="choice"?t.includes(e)?
+"aria-invalid"):(t.setAttribute("aria-invalid","true"),e.replaceChildren(A("warning"),a("span",{},s)))}};function ch(n){let t=a("div",{class:"wb-message wb-erro\
+r",id:E("problem"),hidden:!0});return n.setAttribute("aria-describedby",t.id),t}function Gf(n){let{kind:t,initial:e,options:s,required:i}=n;if(t==="choice"){let r=s.
+map((l,c)=>[String(c),String(l)]);return O(i?r:[["",Hf],...r],e)}return t==="json"?st(e,3,{placeholder:"JSON"}):t==="text"?st(e,1,{class:"wb-input wb-area wb-sh\
+ort-area"}):T(e,{type:t==="secret"?"password":"text",inputmode:t==="secret"?null:"decimal"})}function Vf({kind:n,options:t},e){return n==="choice"?t.includes(e)?
 String(t.indexOf(e)):"":n==="json"?JSON.stringify(e,null,2):String(e)}var hh={icon:"question",label:"question of a server",approve:({payload:n})=>n.url?"Done there":"Answer",approving:"Answering…",reject:"Decline…",rejects:"De\
 cline",rejected:"Declined.",also:()=>[{label:"Not now",choices:{action:"cancel"}}],opensDetails:!0,needsButton:!0,title:({payload:n})=>n.tool,origin:({payload:n})=>`\
-asked by the MCP server ${n.server}, ${Wf(n)}`,summary:({payload:n})=>[a("div",{class:"wb-wrap"},`The server asks: “${X(n.message,500).replace(/[“”]/g,'"')}\
-”`),...Kf(n)],warnings:({payload:{sensitive:n,url:t}})=>[...n.length?[`${n.join(", ")} looks like a secret. The server gets what you type.`]:[],...t?["See who\
-se address this is before you open it. Workbench does not open it."]:[]],discouraged:({payload:{sensitive:n,url:t}})=>!!(n.length||t),details:({payload:n})=>new si(
+asked by the MCP server ${n.server}, ${Jf(n)}`,summary:({payload:n})=>[a("div",{class:"wb-wrap"},`The server asks: “${X(n.message,500).replace(/[“”]/g,'"')}\
+”`),...zf(n)],warnings:({payload:{sensitive:n,url:t}})=>[...n.length?[`${n.join(", ")} looks like a secret. The server gets what you type.`]:[],...t?["See who\
+se address this is before you open it. Workbench does not open it."]:[]],discouraged:({payload:{sensitive:n,url:t}})=>!!(n.length||t),details:({payload:n})=>new Zn(
 n),done:n=>n?.action==="cancel"?"The server was told that you have not chosen.":"Answered."},dh={icon:"question",label:"question of an agent",approve:()=>"Answe\
 r",approving:"Answering…",reject:"Decline…",rejects:"Decline",rejected:"The agent was told to decide itself.",opensDetails:!0,needsButton:!0,title:({payload:n})=>n.
 agent,origin:({payload:n})=>n.task_id?`asked while it does task ${n.task_id}`:"asked by the agent",summary:({payload:n})=>[a("div",{class:"wb-wrap"},n.message)],
-discouraged:()=>!1,details:({payload:n})=>new si(n),done:()=>"The agent has the answer."};function Wf({caller:n,node:t,conversation_id:e}){return t?`for a call \
-of the node ${ft(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function Kf({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
-wb-wrap",href:n,target:"_blank",rel:"noopener noreferrer"},n):a("code",{class:"wb-wrap"},n))]:[]}var si=class{constructor({form:t,url:e}){this.fields=new rs(t),
+discouraged:()=>!1,details:({payload:n})=>new Zn(n),done:()=>"The agent has the answer."};function Jf({caller:n,node:t,conversation_id:e}){return t?`for a call \
+of the node ${pt(t)}`:e?`for the model of a conversation (${n})`:`for a call of ${n}`}function zf({url:n,is_link:t}){return n?[a("div",{},"At ",t?a("a",{class:"\
+wb-wrap",href:n,target:"_blank",rel:"noopener noreferrer"},n):a("code",{class:"wb-wrap"},n))]:[]}var Zn=class{constructor({form:t,url:e}){this.fields=new as(t),
 this.first=this.fields.first,this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element),this.isEmpty=!!e||!Object.keys(t.properties).length,this.
 isEmpty&&this.element.replaceChildren(),this.element.classList.toggle("wb-box",!this.isEmpty)}choices(){let t=this.isEmpty?{}:this.fields.values();return t?{content:t}:
-null}fieldOf(t){let e=t.details?.problems??[];return this.fields.mark(Object.fromEntries(e.map(({field:s,reason:i})=>[s.split(".")[0],i]))),null}};var ha={icon:"tool",label:"tool call",approve:(n,t)=>t?"Allow such calls":"Allow once",approving:"Allowing…",also:({payload:n})=>uh(n).map(([t,e])=>({label:e,
-choices:{remember:t}})),details:({payload:n})=>new ca(n),needsButton:!0,ban:{label:"Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.
-tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${Hf(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
-` · it says: “${Gf(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),kt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Vf(
+null}fieldOf(t){let e=t.details?.problems??[];return this.fields.mark(Object.fromEntries(e.map(({field:s,reason:i})=>[s.split(".")[0],i]))),null}};var ca={icon:"tool",label:"tool call",approve:(n,t)=>t?"Allow such calls":"Allow once",approving:"Allowing…",also:({payload:n})=>uh(n).map(([t,e])=>({label:e,
+choices:{remember:t}})),details:({payload:n})=>new la(n),needsButton:!0,ban:{label:"Never allow this tool",request:({payload:n})=>["set_tool_permission",{name:n.
+tool,permission:"never"}]},title:({payload:n})=>n.tool,origin:({payload:n})=>`called by ${Xf(n)}`,summary:({payload:n})=>[a("div",{},n.origin_of_tool,n.description?
+` · it says: “${Qf(n)}”`:null),a("div",{class:"wb-label"},"Arguments"),kt(JSON.stringify(n.arguments,null,2),`Copy the arguments of ${n.tool}`,()=>{}),...Zf(
 n.changes??[])],warnings:({payload:n})=>n.changes?.length?["The tool is not what you allowed: what it says about itself has changed."]:[],discouraged:({payload:n})=>!!n.
-changes?.length,done:n=>Uf[n?.remember]??"Allowed."},Uf={conversation:"Allowed, and in this conversation from now on without asking you.",task:"Allowed, and for\
+changes?.length,done:n=>Yf[n?.remember]??"Allowed."},Yf={conversation:"Allowed, and in this conversation from now on without asking you.",task:"Allowed, and for\
  this task from now on without asking you.",always:"Allowed, and from now on without asking you."};function uh({conversation_id:n,task_id:t}){return[n&&["conver\
-sation","Allow in this conversation"],t&&["task",`Allow for task ${t}`],["always","Always allow"]].filter(Boolean)}var ca=class{constructor(t){this.scope=O(uh(t),
+sation","Allow in this conversation"],t&&["task",`Allow for task ${t}`],["always","Always allow"]].filter(Boolean)}var la=class{constructor(t){this.scope=O(uh(t),
 "always",{class:"wb-input"}),this.first=this.scope;let e=i=>T(typeof i=="string"?i:JSON.stringify(i),{class:"wb-input"});this.patterns=Object.entries(t.arguments).
 map(([i,o])=>[i,e(o)]);let s=this.patterns.map(([i,o])=>R(i,o));this.element=a("div",{class:"wb-box wb-stack wb-roomy"},R("How long",this.scope),a("div",{class:"\
 wb-muted"},"Only calls with these arguments are allowed; * is any text."),...s)}choices(){let t=this.patterns.map(([e,{value:s}])=>[e,s]);return{remember:this.scope.
-value,arguments:Object.fromEntries(t)}}fieldOf({details:t}){let e=this.patterns.find(([s])=>t?.problems?.includes(s));return e?e[1]:null}};function Hf({caller:n,
-conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Gf({description:n}){return X(n,300).replace(/[“”]/g,'"')}function Vf(n){if(!n.length)
-return[];let t=(s,i)=>i===null?null:a("div",{class:`wb-diff-${s} wb-prose`},a("span",{class:"wb-sr"},`${s}: `),Jf(i)),e=({path:s,before:i,after:o})=>a("li",{},a(
-"code",{},s),t("removed",i),t("added",o));return[a("div",{class:"wb-label"},"What has changed"),a("ul",{class:"wb-changes"},...n.map(e))]}function Jf(n){return typeof n==
-"string"?n:JSON.stringify(n)}var ph={...ha,label:"call from another node",approve:()=>"Allow once",also:()=>[{label:"Always allow this node",choices:{remember:"\
+value,arguments:Object.fromEntries(t)}}fieldOf({details:t}){let e=this.patterns.find(([s])=>t?.problems?.includes(s));return e?e[1]:null}};function Xf({caller:n,
+conversation_id:t}){return t?`the model of a conversation (${n})`:n}function Qf({description:n}){return X(n,300).replace(/[“”]/g,'"')}function Zf(n){if(!n.length)
+return[];let t=(s,i)=>i===null?null:a("div",{class:`wb-diff-${s} wb-prose`},a("span",{class:"wb-sr"},`${s}: `),tw(i)),e=({path:s,before:i,after:o})=>a("li",{},a(
+"code",{},s),t("removed",i),t("added",o));return[a("div",{class:"wb-label"},"What has changed"),a("ul",{class:"wb-changes"},...n.map(e))]}function tw(n){return typeof n==
+"string"?n:JSON.stringify(n)}var mh={...ca,label:"call from another node",approve:()=>"Allow once",also:()=>[{label:"Always allow this node",choices:{remember:"\
 always"}}],details:void 0,ban:{label:"Never allow this node to call this tool",request:({payload:n})=>["set_peer_permission",{peer:n.origin.node,trait:n.tool,permission:"\
-never"}]},origin:({payload:{origin:n}})=>`called by the node ${ft(n.node)}, whose caller says it is ${n.says}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember===
-"always"?"Allowed, and for this node from now on without asking you.":"Allowed."};var da=3,zf=new Map([["commands_only","takes only tasks that have a command"]]),mh={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
+never"}]},origin:({payload:{origin:n}})=>`called by the node ${pt(n.node)}, whose caller says it is ${n.says}`,facts:({payload:n})=>n.origin.node,done:n=>n?.remember===
+"always"?"Allowed, and for this node from now on without asking you.":"Allowed."};var ha=3,ew=new Map([["commands_only","takes only tasks that have a command"]]),ph={icon:"registration",label:"registration",approve:()=>"Admit",approving:"Admi\
 tting…",title:({payload:n})=>n.name,origin:({payload:{spawned_by:n,other_user:t}})=>[n?`spawned by ${n}`:"connected by itself",t?`of another user of this mach\
-ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:n},t)=>{let e=Kt(t,pa(n,t));return["as ",a("code",{},n.suggested_id),` · ${n.persona_id??"no pers\
+ine: ${t}`:null].filter(Boolean).join(", "),summary:({payload:n},t)=>{let e=Kt(t,ua(n,t));return["as ",a("code",{},n.suggested_id),` · ${n.persona_id??"no pers\
 ona"}`,n.role===n.persona_id?null:` · ${n.role}`," · read and write",e?` · in ${e}`:" · in no session",n.worktree?` · worktree ${n.worktree}`:null,n.definition?
 ` · definition ${n.definition.name}`:null,n.tools?.length?` · tools ${n.tools.join(", ")}`:null,n.environment?.length?` · sets ${n.environment.join(", ")}`:null,
-n.opens?.length?` · opens ${n.opens.join("; ")}`:null]},facts:({payload:n})=>[...Yf(n),...Xf(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({
-session_id:pa(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${cc(t)}.`,details:(n,t)=>new ua(n,t)},ua=class{constructor({payload:t},e){this.session=pa(
+n.opens?.length?` · opens ${n.opens.join("; ")}`:null]},facts:({payload:n})=>[...sw(n),...nw(n.capabilities)].join(" · "),discouraged:()=>!1,choices:({payload:n},t)=>({
+session_id:ua(n,t)}),done:({agent_id:n,granted:t})=>`Admitted as ${n}. ${cc(t)}.`,details:(n,t)=>new da(n,t)},da=class{constructor({payload:t},e){this.session=ua(
 t,e),this.fields=new Ht(e,{agent_id:t.suggested_id,persona_id:t.persona_id,role:t.role,session_id:this.session,definition:t.definition?.id??null,self_tools:t.definition?.
-self_tools,tools:t.tools}),this.first=this.fields.first;let s=Pn(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){
+self_tools,tools:t.tools}),this.first=this.fields.first;let s=In(t.capabilities);this.element=a("div",{class:"wb-box wb-stack wb-roomy"},this.fields.element,s)}choices(){
 let t={session_id:this.session,...this.fields.choices()};return"persona_id"in t?{...t,role:this.fields.controls.role.value}:t}refresh(){this.fields.refresh()}fieldOf(t){
-return this.fields.fieldOf(t)}};function pa({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function Yf({client:n,address:t,connection_id:e}){
-return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function Xf(n){let t=Object.entries(n??{}),e=([i,o])=>{let r=X(i,40);return typeof o=="boolean"?o?
-zf.get(i)??r:`no ${r}`:`${r}: ${Jr(o,60)}`},s=t.slice(0,da).map(e);return t.length>da?[...s,`${t.length-da} more`]:s}var Qf={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(sw).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
+return this.fields.fieldOf(t)}};function ua({suggested_session:n},t){return n&&t.sessions.has(n.id)?n.id:null}function sw({client:n,address:t,connection_id:e}){
+return[n,t&&`from ${t}`,e&&`connection ${e}`].filter(Boolean)}function nw(n){let t=Object.entries(n??{}),e=([i,o])=>{let r=X(i,40);return typeof o=="boolean"?o?
+ew.get(i)??r:`no ${r}`:`${r}: ${Hr(o,60)}`},s=t.slice(0,ha).map(e);return t.length>ha?[...s,`${t.length-ha} more`]:s}var iw={program:({command:n,arguments:t,environment:e})=>["starts a program",[n,...t].map(lw).join(" "),e],server:({url:n,headers:t})=>["connects to",n,t],provider:({
 provider:n,configuration:t})=>["uses the provider",n,t],permission:({server:n,tools:t})=>["runs tools without asking you",n?`${n}: ${t}`:t],role:({persona:n,role:t})=>[
 `gives its agents the role ${t}, of the persona`,n],prompt:({prompt:n})=>["was written by an agent:",n]},fh={icon:"shield",label:"trust",approve:()=>"Trust",approving:"\
 Trusting…",title:({payload:n})=>n.definition,origin:({asker:n,requester:t})=>`requested by ${n??t}`,summary:({payload:{path:n,needs:t}})=>[a("div",{},a("code",
-{},n),` needs ${g(t.length,"thing")} that you have not trusted:`),a("ul",{class:"wb-needs"},...t.map(Zf))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.
-definition} can be used now.`};function Zf({kind:n,name:t,summary:e,details:s}){let i=Qf[n]?.(s);if(!i)return a("li",{},e);let[o,r,l={}]=i;return a("li",{},a("d\
-iv",{},a("code",{},t),` ${o}`),a("pre",{class:"wb-pre",tabindex:0,"aria-label":t},r),...tw({...l,...ew(s)}))}function tw(n){let t=Object.entries(n).map(([e,s])=>a(
-"li",{class:"wb-wrap"},a("code",{},`${e}=${s}`)));return t.length?[a("ul",{},...t)]:[]}function ew({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[
-s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function sw(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var nw={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({asker:n,requester:t})=>`requested by ${n??
-t}`,summary:({kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},iw={registration:mh,integration:Xc,trust:fh,tool_call:ha,peer_call:ph,question:hh,agent_question:dh,
-failure:eh,budget:th};function as(n){return iw[n.kind]??nw}function wh(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(c=>c*i).find(c=>c>=s*(1-1e-9)),r=Math.max(1,o),l=[];for(let c=0;c<Math.ceil(
-e/r-1e-9)+1;c+=1)l.push(Number((c*r).toPrecision(12)));return l}function Tt([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function ni(n,t,e){return Array.
-from({length:e},(s,i)=>n+(t-n)*i/(e-1))}function Me(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):
-null}var lt={left:36,right:8,top:8,bottom:20};function ve(n,t,e,s={}){return P("text",{x:n,y:t,class:"wb-chart-label",...s},At(e))}function oe(n,t,...e){return P(
-"svg",{viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function ii(n,t,e,s,i=lt.left){return e.flatMap(o=>[P("line",{x1:i,x2:n-lt.right,y1:t(o),
-y2:t(o),class:"wb-chart-grid"}),ve(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function ls(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?
-"end":"middle";return ve(e,n,s,{"text-anchor":o})})}function re(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-ch\
-art-mark"),n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}var oi=132,ow=1;function bh(n,{starts:t,until:e,clock:s,text:i,layers:o}){let r=t.map(($,k)=>o.reduce((_,{values:S})=>_+S[k],0)),l=wh(Math.max(...r,1)),c=lt.left+
-8*Math.max(0,ue(l.at(-1)).length-4),h=Tt([0,t.length],[c,n-lt.right]),d=Tt([0,l.at(-1)],[oi-lt.bottom,lt.top]),u=t.map(($,k)=>rw(k,h,d,o,i)).filter(({at:$})=>r[$]),
-m=ni(0,t.length,n<360?2:4).map($=>({x:h($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:oe(n,oi,...ii(n,d,l,ue,c),...u.map(({made:$})=>$.element),...ls(oi-
-4,m)),marks:u.map(({made:$})=>$)}}function rw(n,t,e,s,i){let o=0,r=s.map(({state:h,values:d})=>{let[u,f]=[e(o),e(o+d[n])];o+=d[n];let m={width:Math.max(1,t(n+1)-
-t(n)-ow),height:Math.max(0,u-f)};return P("rect",{x:t(n),y:f,...m,class:"wb-chart-area","data-state":h})}),l={x:t(n),y:lt.top,width:t(n+1)-t(n),height:oi-lt.bottom-
-lt.top},c=P("g",{},P("rect",{...l,class:"wb-chart-room"}),...r);return{at:n,made:re(c,String(n),i(n))}}var cs=24,gh=14,yh=6.6,aw=3;function $h(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let r=Math.max(...i.map(({name:$})=>$.length)),l=Math.min(n*.3,160,12+r*yh),
-c=Math.max(4,Math.floor((l-12)/yh)),h=i.length*cs+lt.bottom,d=Tt([t,e],[l,n-lt.right]),u=i.flatMap(({name:$},k)=>[P("line",{x1:l,x2:n-lt.right,y1:(k+1)*cs,y2:(k+
-1)*cs,class:"wb-chart-grid"}),ve(0,k*cs+16,$.length>c?`${$.slice(0,c-1)}…`:$)]),f=o.map($=>{let[k,_]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],S={x:k,y:$.lane*
-cs+(cs-gh)/2,width:Math.max(aw,_-k),height:gh},A=P("rect",{...S,rx:2,class:"wb-chart-bar","data-state":$.state});return re(A,$.key,$.text,$.open)}),m=ni(t,e,n<480?
-2:4).map($=>({x:d($),text:s($)})),y=ls(h-4,m);return{picture:oe(n,h,...u,...f.map(({element:$})=>$),...y),marks:f}}var lw=864e5,cw=20,hw={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function kh({since:n,until:t}){return Date.parse(t)-Date.parse(
-n)>lw/2?s=>j(s):$n}function ri(n,t){let{intervals:e,interval_seconds:s}=n,i=kh(n),o=e.map(({start:h})=>Date.parse(h)),r=o.at(-1)+1e3*s,l=h=>t.filter(([d])=>e[h][d]).
+{},n),` needs ${g(t.length,"thing")} that you have not trusted:`),a("ul",{class:"wb-needs"},...t.map(ow))],discouraged:()=>!0,done:(n,{payload:t})=>`Trusted. ${t.
+definition} can be used now.`};function ow({kind:n,name:t,summary:e,details:s}){let i=iw[n]?.(s);if(!i)return a("li",{},e);let[o,r,l={}]=i;return a("li",{},a("d\
+iv",{},a("code",{},t),` ${o}`),a("pre",{class:"wb-pre",tabindex:0,"aria-label":t},r),...rw({...l,...aw(s)}))}function rw(n){let t=Object.entries(n).map(([e,s])=>a(
+"li",{class:"wb-wrap"},a("code",{},`${e}=${s}`)));return t.length?[a("ul",{},...t)]:[]}function aw({directory:n,files:t={}}){let e=Object.entries(t).map(([s,i])=>[
+s,`sha256:${i.slice(0,16)}…`]);return{...n?{directory:n}:{},...Object.fromEntries(e)}}function lw(n){return/^[\w@%+=:,./-]+$/.test(n)?n:JSON.stringify(n)}var cw={icon:"question",label:"approval",approve:()=>"Approve",approving:"Approving…",title:({subject:n})=>n,origin:({asker:n,requester:t})=>`requested by ${n??
+t}`,summary:({kind:n})=>[n],discouraged:()=>!1,done:()=>"Approved."},hw={registration:ph,integration:zc,trust:fh,tool_call:ca,peer_call:mh,question:hh,agent_question:dh,
+failure:Zc,budget:Qc,plan:eh};function ls(n){return hw[n.kind]??cw}function wh(n,t=2){let e=n>0?n:1,s=e/t,i=10**Math.floor(Math.log10(s)),o=[1,2,5,10].map(c=>c*i).find(c=>c>=s*(1-1e-9)),r=Math.max(1,o),l=[];for(let c=0;c<Math.ceil(
+e/r-1e-9)+1;c+=1)l.push(Number((c*r).toPrecision(12)));return l}function Tt([n,t],[e,s]){let i=t-n;return o=>i?e+(o-n)/i*(s-e):(e+s)/2}function ti(n,t,e){return Array.
+from({length:e},(s,i)=>n+(t-n)*i/(e-1))}function De(n){let t=n.filter(Number.isFinite);return t.length?t.reduce(([e,s],i)=>[Math.min(e,i),Math.max(s,i)],[t[0],t[0]]):
+null}var lt={left:36,right:8,top:8,bottom:20};function ve(n,t,e,s={}){return P("text",{x:n,y:t,class:"wb-chart-label",...s},At(e))}function ie(n,t,...e){return P(
+"svg",{viewBox:`0 0 ${n} ${t}`,width:n,height:t,class:"wb-chart"},...e)}function ei(n,t,e,s,i=lt.left){return e.flatMap(o=>[P("line",{x1:i,x2:n-lt.right,y1:t(o),
+y2:t(o),class:"wb-chart-grid"}),ve(i-6,t(o)+4,s(o),{"text-anchor":"end"})])}function cs(n,t){return t.map(({x:e,text:s},i)=>{let o=i===0?"start":i===t.length-1?
+"end":"middle";return ve(e,n,s,{"text-anchor":o})})}function oe(n,t,e,s=null){return n.dataset.key=t,n.dataset.lmSuppressShortcuts="true",n.classList.add("wb-ch\
+art-mark"),n.setAttribute("role",s?"button":"img"),n.setAttribute("aria-label",e),{element:n,key:t,text:n.getAttribute("aria-label"),open:s}}var si=132,dw=1;function bh(n,{starts:t,until:e,clock:s,text:i,layers:o}){let r=t.map(($,_)=>o.reduce((k,{values:S})=>k+S[_],0)),l=wh(Math.max(...r,1)),c=lt.left+
+8*Math.max(0,de(l.at(-1)).length-4),h=Tt([0,t.length],[c,n-lt.right]),d=Tt([0,l.at(-1)],[si-lt.bottom,lt.top]),u=t.map(($,_)=>uw(_,h,d,o,i)).filter(({at:$})=>r[$]),
+p=ti(0,t.length,n<360?2:4).map($=>({x:h($),text:s(t[0]+(e-t[0])*$/t.length)}));return{picture:ie(n,si,...ei(n,d,l,de,c),...u.map(({made:$})=>$.element),...cs(si-
+4,p)),marks:u.map(({made:$})=>$)}}function uw(n,t,e,s,i){let o=0,r=s.map(({state:h,values:d})=>{let[u,f]=[e(o),e(o+d[n])];o+=d[n];let p={width:Math.max(1,t(n+1)-
+t(n)-dw),height:Math.max(0,u-f)};return P("rect",{x:t(n),y:f,...p,class:"wb-chart-area","data-state":h})}),l={x:t(n),y:lt.top,width:t(n+1)-t(n),height:si-lt.bottom-
+lt.top},c=P("g",{},P("rect",{...l,class:"wb-chart-room"}),...r);return{at:n,made:oe(c,String(n),i(n))}}var hs=24,gh=14,yh=6.6,mw=3;function $h(n,{since:t,until:e,clock:s,lanes:i,bars:o}){let r=Math.max(...i.map(({name:$})=>$.length)),l=Math.min(n*.3,160,12+r*yh),
+c=Math.max(4,Math.floor((l-12)/yh)),h=i.length*hs+lt.bottom,d=Tt([t,e],[l,n-lt.right]),u=i.flatMap(({name:$},_)=>[P("line",{x1:l,x2:n-lt.right,y1:(_+1)*hs,y2:(_+
+1)*hs,class:"wb-chart-grid"}),ve(0,_*hs+16,$.length>c?`${$.slice(0,c-1)}…`:$)]),f=o.map($=>{let[_,k]=[d(Math.max(t,$.from)),d(Math.min(e,$.to))],S={x:_,y:$.lane*
+hs+(hs-gh)/2,width:Math.max(mw,k-_),height:gh},j=P("rect",{...S,rx:2,class:"wb-chart-bar","data-state":$.state});return oe(j,$.key,$.text,$.open)}),p=ti(t,e,n<480?
+2:4).map($=>({x:d($),text:s($)})),y=cs(h-4,p);return{picture:ie(n,h,...u,...f.map(({element:$})=>$),...y),marks:f}}var pw=864e5,fw=20,ww={completed:"completed",failed:"failed",expired:"failed",null:"in_progress"};function kh({since:n,until:t}){return Date.parse(t)-Date.parse(
+n)>pw/2?s=>B(s):yn}function ni(n,t){let{intervals:e,interval_seconds:s}=n,i=kh(n),o=e.map(({start:h})=>Date.parse(h)),r=o.at(-1)+1e3*s,l=h=>t.filter(([d])=>e[h][d]).
 map(([d,,u])=>`${e[h][d].toLocaleString("en")} ${u}`).join(", "),c=o.map((h,d)=>[i(h),...t.map(([u])=>e[d][u])]);return{legend:t.map(([,h,d])=>[h,d]),table:{columns:[
 "From",...t.map(([,,h])=>h)],rows:c.filter(h=>h.some(d=>d>0))},draw:h=>bh(h,{starts:o,until:r,clock:i,text:d=>`${i(o[d])}: ${l(d)}`,layers:t.map(([d,u])=>({state:u,
 values:e.map(f=>f[d])}))})}}function _h(n,t){let e=kh(n),[s,i]=[Date.parse(n.since),Date.parse(n.until)],o=[...n.attempts].reverse(),r=[...new Set(o.map(({agent_id:u})=>u))].
-slice(0,cw).sort(),l=r.map(u=>({name:u,open:null})),c=n.attempts.filter(({agent_id:u})=>r.includes(u)),h=u=>{let f=K(Date.parse(u.ended_at??n.until)-Date.parse(
-u.claimed_at));return[u.agent_id,`${u.task_id} ${u.task}`,u.attempt,e(Date.parse(u.claimed_at)),f,u.outcome??"under way"]},d=c.map(u=>{let[f,m,y,,$,k]=h(u);return{
-lane:r.indexOf(f),from:Date.parse(u.claimed_at),to:Date.parse(u.ended_at??n.until),state:hw[u.outcome]??"other",key:`${u.task_id}.${y}`,text:`${m}, attempt ${y}\
- by ${f}: ${k}, ${$}`,open:()=>t.task(u.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
-"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:c.map(h)},draw:u=>$h(u,{since:s,until:i,clock:e,lanes:l,bars:dw(
-d)})}}function dw(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function xh({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
+slice(0,fw).sort(),l=r.map(u=>({name:u,open:null})),c=n.attempts.filter(({agent_id:u})=>r.includes(u)),h=u=>{let f=K(Date.parse(u.ended_at??n.until)-Date.parse(
+u.claimed_at));return[u.agent_id,`${u.task_id} ${u.task}`,u.attempt,e(Date.parse(u.claimed_at)),f,u.outcome??"under way"]},d=c.map(u=>{let[f,p,y,,$,_]=h(u);return{
+lane:r.indexOf(f),from:Date.parse(u.claimed_at),to:Date.parse(u.ended_at??n.until),state:ww[u.outcome]??"other",key:`${u.task_id}.${y}`,text:`${p}, attempt ${y}\
+ by ${f}: ${_}, ${$}`,open:()=>t.task(u.task_id)}});return{legend:[["in_progress","under way"],["completed","completed"],["failed","failed or expired"],["other",
+"released or cancelled"]],table:{columns:["Agent","Task","Attempt","Claimed","Took","Outcome"],rows:c.map(h)},draw:u=>$h(u,{since:s,until:i,clock:e,lanes:l,bars:bw(
+d)})}}function bw(n){return n.sort((t,e)=>t.lane-e.lane||t.from-e.from)}function xh({agents:n},t){return n.map(({agent_id:e,share:s,attempts:i,busy_seconds:o})=>({
 name:e,open:()=>t.agent(e),share:s,text:`${Math.round(100*s)} %`,title:`${g(i,"attempt")}, ${K(1e3*o)}`}))}function Sh({approvals:n},t,e){let s=Math.max(...n.map(
 i=>i.waited_seconds),.001);return n.map(({id:i,kind:o,status:r,requester:l,waited_seconds:c})=>({name:vh(i,o,t.get(i)),title:`${vh(i,o,t.get(i))}
 Question ${i}, asked by ${l}`,open:e.inbox,share:c/s,state:r==="pending"?"pending":r==="approved"?"completed":"failed",text:`${K(1e3*c)}, ${r==="pending"?"waits":
-r}`}))}function vh(n,t,e){let{label:s,title:i}=as({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Eh({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
+r}`}))}function vh(n,t,e){let{label:s,title:i}=ls({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Eh({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
 0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:r,p95_ms:l})=>({name:s,open:t.tools,share:(r??0)/e,tick:l===null?void 0:l/e,state:o?"failed":"in_progr\
-ess",text:r===null?"not ended":K(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${K(l)}`}`}))}var uw=1e4,Th={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition"},Oh={model:"unknow\
-n model",plan:"in no plan",task:"for no task",definition:"no definition"},pw={1:"Last day",7:"Last 7 days",30:"Last 30 days",365:"Last year"},mw=50;function Ch({
-desk:n}){let t=H(n),[e,s]=q("model"),[i,o]=q("30"),[r,l]=q(null),c=async()=>{let{costs:f}=await t.send("list_costs",{by:e,days:Number(i)}),{budgets:m}=await t.send(
-"list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:m})},{ref:h,runNow:d}=St(uw,c,f=>t.showError(f));M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??
-""}));return p`<${Nt} title="Spending" section=${h}>
+ess",text:r===null?"not ended":K(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${K(l)}`}`}))}var gw=1e4,Th={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition"},Oh={model:"unknow\
+n model",plan:"in no plan",task:"for no task",definition:"no definition"},yw={1:"Last day",7:"Last 7 days",30:"Last 30 days",365:"Last year"},$w=50,ma={tokens:n=>g(
+n,"token"),usd:n=>`$${n.toFixed(2)}`,attempts:n=>g(n,"attempt")};function Ch({desk:n}){let t=G(n),[e,s]=q("model"),[i,o]=q("30"),[r,l]=q(null),c=async()=>{let{costs:f}=await t.
+send("list_costs",{by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=St(gw,c,
+f=>t.showError(f));M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??""}));return m`<${Nt} title="Spending" section=${h}>
     <div class="wb-line">
-      <${Mt} name="Sum the costs" options=${Object.entries(Th)} value=${e} onChoose=${s} />
-      <${Mt} name="Of which time" options=${Object.entries(pw)} value=${i} onChoose=${o} />
-      <span class="wb-muted wb-grow">${r&&fw(r.costs)}</span>
+      <${Dt} name="Sum the costs" options=${Object.entries(Th)} value=${e} onChoose=${s} />
+      <${Dt} name="Of which time" options=${Object.entries(yw)} value=${i} onChoose=${o} />
+      <span class="wb-muted wb-grow">${r&&vw(r.costs)}</span>
     </div>
-    <${Ws} budgets=${r?.budgets??[]} />
-    ${u?.length>0&&p`<${bt} class="wb-by-need wb-spending" ...${{rows:u,step:mw,filters:r.by}} columns=${ww(r.by)} name=${({name:f})=>f??Oh[r.by]??"unknown"} />`}
+    ${r?.budgets.map(f=>m`<p key=${f.scope} class="wb-muted">${kw(f)}</p>`)}
+    ${u?.length>0&&m`<${wt} class="wb-by-need wb-spending" ...${{rows:u,step:$w,filters:r.by}} columns=${_w(r.by)} name=${({name:f})=>f??Oh[r.by]??"unknown"} />`}
     <${C} element=${t.errorBox} />
-  <//>`}function fw(n){if(!n.length)return"No request to a model was made.";let t=Kn(n),e=je(t),s=e==="–"?"":e==="unknown"?", at an unknown cost":`, for ${e}`;
-return`${g(t.requests,"request")}, ${Fs(t)}${s}. ${ss(t)}`}function ww(n){let t=(e,s,i="tokens")=>({key:e,kind:i,label:s,optional:o=>o[e],value:o=>o[e],cell:o=>ie(
-o[e])});return[{key:"name",label:Th[n].slice(3).replace(/^./,e=>e.toUpperCase()),value:({name:e})=>e,cell:({name:e})=>p`<span title=${e}>${e??Oh[n]??"unknown"}</span>`},
-...n==="model"?[{key:"provider",label:"Provider",value:({provider:e})=>e??"several"}]:[],t("requests","Requests","number"),t("input_tokens","Tokens in"),t("cach\
-ed_tokens","Cached"),t("cache_write_tokens","Written"),t("output_tokens","Out"),t("reasoning_tokens","Thinking"),{key:"cost_usd",kind:"number",label:"Cost",value:({
-cost_usd:e})=>e,cell:je,title:ss}]}var wa={};Fu(wa,{approvals:()=>vw,queue:()=>gw,stream:()=>$w,throughput:()=>bw,tokens:()=>_w,tools:()=>kw,utilisation:()=>yw});var ma=n=>`${Math.round(100*n)} %`,fa=n=>n===1?"was":"were",ai=(n,t)=>n.reduce((e,s)=>e+s[t],0),Ot=n=>n.toLocaleString("en");function bw({intervals:n},t){let[e,
-s]=[ai(n,"completed"),ai(n,"failed")],i=ai(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${g(s,"attempt")} failed`:"no a\
-ttempt failed";return`${g(e,"task")} ${fa(e)} completed within the last ${t}; ${o}.`}function gw({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
+  <//>`}function vw(n){if(!n.length)return"No request to a model was made.";let t=Pn(n),e=Le(t),s=e==="–"?"":e==="unknown"?", at an unknown cost":`, for ${e}`;
+return`${g(t.requests,"request")}, ${Fs(t)}${s}. ${ns(t)}`}function kw(n){let e=Object.keys(ma).filter(i=>n[i]!==null).map(i=>`${ma[i](n[`spent_${i}`])} of ${ma[i](
+n[i])}`),s=n.used_up.length?", used up":n.nearly.length?", nearly used up":"";return`Budget of ${n.scope}: ${e.join("; ")}${s}.`}function _w(n){let t=(e,s,i="to\
+kens")=>({key:e,kind:i,label:s,optional:o=>o[e],value:o=>o[e],cell:o=>ye(o[e])});return[{key:"name",label:Th[n].slice(3).replace(/^./,e=>e.toUpperCase()),value:({
+name:e})=>e,cell:({name:e})=>m`<span title=${e}>${e??Oh[n]??"unknown"}</span>`},...n==="model"?[{key:"provider",label:"Provider",value:({provider:e})=>e??"sever\
+al"}]:[],t("requests","Requests","number"),t("input_tokens","Tokens in"),t("cached_tokens","Cached"),t("cache_write_tokens","Written"),t("output_tokens","Out"),
+t("reasoning_tokens","Thinking"),{key:"cost_usd",kind:"number",label:"Cost",value:({cost_usd:e})=>e,cell:Le,title:ns}]}var wa={};Fu(wa,{approvals:()=>Ow,queue:()=>Sw,stream:()=>Tw,throughput:()=>xw,tokens:()=>Aw,tools:()=>Cw,utilisation:()=>Ew});var pa=n=>`${Math.round(100*n)} %`,fa=n=>n===1?"was":"were",ii=(n,t)=>n.reduce((e,s)=>e+s[t],0),Ot=n=>n.toLocaleString("en");function xw({intervals:n},t){let[e,
+s]=[ii(n,"completed"),ii(n,"failed")],i=ii(n,"other");if(!e&&!s&&!i)return`No task was completed within the last ${t}.`;let o=s?`${g(s,"attempt")} failed`:"no a\
+ttempt failed";return`${g(e,"task")} ${fa(e)} completed within the last ${t}; ${o}.`}function Sw({intervals:n}){let{running:t,waiting:e}=n.at(-1),s=Math.max(...n.
 map(({waiting:r})=>r));if(!s&&!n.some(({running:r})=>r))return"No task waits.";let i=`${g(t,"task")} ${t===1?"is":"are"} worked on and ${Ot(e)}`,o=s>e?`; at mos\
-t ${Ot(s)} waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function yw({agents:n,totals:{present:t,share:e}},s){if(!n.some(({attempts:h})=>h))return`No age\
-nt held a task within the last ${s}.`;let i=t>n.length?` (the chart has the ${Ot(n.length)} busiest)`:"",o=`${g(t,"agent")}${i} held tasks ${ma(e)} of the time`;
-if(n.length===1)return`${o} (${n[0].agent_id}).`;let r=[...n].sort((h,d)=>d.share-h.share),[l,c]=[r[0],r.at(-1)];return`${o}: ${l.agent_id} most (${ma(l.share)}\
-), ${c.agent_id} least (${ma(c.share)}).`}function $w({attempts:n,totals:t},e){let{attempts:s,tasks:i,agents:o,completed:r,failed:l}=t;if(!s)return`No task was \
+t ${Ot(s)} waited`:"";return`${i} ${e===1?"waits":"wait"}${o}.`}function Ew({agents:n,totals:{present:t,share:e}},s){if(!n.some(({attempts:h})=>h))return`No age\
+nt held a task within the last ${s}.`;let i=t>n.length?` (the chart has the ${Ot(n.length)} busiest)`:"",o=`${g(t,"agent")}${i} held tasks ${pa(e)} of the time`;
+if(n.length===1)return`${o} (${n[0].agent_id}).`;let r=[...n].sort((h,d)=>d.share-h.share),[l,c]=[r[0],r.at(-1)];return`${o}: ${l.agent_id} most (${pa(l.share)}\
+), ${c.agent_id} least (${pa(c.share)}).`}function Tw({attempts:n,totals:t},e){let{attempts:s,tasks:i,agents:o,completed:r,failed:l}=t;if(!s)return`No task was \
 worked on within the last ${e}.`;let c=`${g(s,"attempt")} at ${g(i,"task")} by ${g(o,"agent")}`,h=l?`, ${Ot(l)} failed`:"",d=s>n.length?`; the chart has the new\
-est ${Ot(n.length)}`:"";return`${c} within the last ${e}; ${Ot(r)} completed theirs${h}${d}.`}function vw({approvals:n,pending:t,totals:e},s){let{decided:i,mean_seconds:o,
+est ${Ot(n.length)}`:"";return`${c} within the last ${e}; ${Ot(r)} completed theirs${h}${d}.`}function Ow({approvals:n,pending:t,totals:e},s){let{decided:i,mean_seconds:o,
 longest_seconds:r,decided_otherwise:l}=e,c=t?`${g(t,"question")} still ${t===1?"waits":"wait"}`:"none waits",h=l?`${g(l,"question")} ${fa(l)} decided without on\
 e; `:"",d=t+i+l-n.length,u=d>0?`; the chart leaves out ${Ot(d)}`:"";if(!i)return`No question was decided by a person within the last ${s}; ${h}${c}${u}.`;let f=`\
-after ${K(1e3*o)} on average and ${K(1e3*r)} at most`;return`${g(i,"question")} ${fa(i)} decided by a person ${f}; ${h}${c}${u}.`}function kw({tools:n,totals:{calls:t}},e){
+after ${K(1e3*o)} on average and ${K(1e3*r)} at most`;return`${g(i,"question")} ${fa(i)} decided by a person ${f}; ${h}${c}${u}.`}function Cw({tools:n,totals:{calls:t}},e){
 if(!n.length)return`No tool was called within the last ${e}.`;let s=n.reduce((d,u)=>d+u.calls,0),i=n.reduce((d,u)=>d+u.failed,0),r=n.filter(({median_ms:d})=>d!==
 null).sort((d,u)=>u.median_ms-d.median_ms)[0],l=t>s?` (of ${Ot(t)}; these are the newest, of the tools called most)`:"",c=`${g(s,"call")} of ${g(n.length,"tool")}${l}\
-, ${Ot(i)} failed`,h=r?`; the slowest is ${r.tool} (${K(r.median_ms)} on median)`:"";return`${c}${h}.`}function _w({intervals:n,totals:t,cost_usd:e,unpriced:s},i){
-let[o,r,l]=["answers","input_tokens","output_tokens"].map(u=>ai(n,u));if(!o)return`No model answered within the last ${i}.`;let c=t.answers>o?` (the newest of ${Ot(
+, ${Ot(i)} failed`,h=r?`; the slowest is ${r.tool} (${K(r.median_ms)} on median)`:"";return`${c}${h}.`}function Aw({intervals:n,totals:t,cost_usd:e,unpriced:s},i){
+let[o,r,l]=["answers","input_tokens","output_tokens"].map(u=>ii(n,u));if(!o)return`No model answered within the last ${i}.`;let c=t.answers>o?` (the newest of ${Ot(
 t.answers)})`:"";if(!r&&!l)return`${g(o,"answer")}${c} used an unknown number of tokens: no provider reported them.`;let h=s?` and an unknown cost of ${Ot(s)}`:
-"",d=e===null?"an unknown cost":`${e.toFixed(2)} US dollars${h}`;return`${g(o,"answer")}${c} used ${Ot(r)} tokens of input and ${Ot(l)} of output, for ${d}.`}var xw=500,Sw=1e4,Ew={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Tw={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},Ow=["task","approval","agent","to\
+"",d=e===null?"an unknown cost":`${e.toFixed(2)} US dollars${h}`;return`${g(o,"answer")}${c} used ${Ot(r)} tokens of input and ${Ot(l)} of output, for ${d}.`}var Nw=500,qw=1e4,Rw={15:"15 minutes",60:"hour",360:"6 hours",1440:"24 hours"},Bw={15:"15 min",60:"1 h",360:"6 h",1440:"24 h"},jw=["task","approval","agent","to\
 ol_call","message","conversation"],Ah=[["completed","completed","completed"],["failed","failed","failed or expired"],["other","other","released or cancelled"]],
 Nh=[["running","in_progress","worked on"],["waiting","waiting","waiting"]],qh=[["input_tokens","in_progress","tokens of input"],["output_tokens","output","token\
-s of output"]],li=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new v({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=
-0;let r=E("analytics");this.windows=new Z(Tw,"Show the last",$=>this.choose($)),this.windows.show(this.minutes),this.makeFigures(i);let l=a("h3",{class:"wb-head\
-ing wb-grow",id:r},"Analytics"),c=a("p",{class:"wb-muted"},"Reports on all of the past: ",a("code",{},"%workbench report"),"."),h=a("div",{class:"wb-toolbar"},l,
-c,this.windows.element),d=Object.values(this.figures).map(({element:$})=>$);this.grid=a("div",{class:"wb-figures",hidden:!0},...d);let u=[h,this.requests.errorBox,
-this.grid],f=a("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":r},...u),m=a("div",{});at(m,i)(p`<${Ch} desk=${{channel:e,announce:s}} />`),
-this.element=a("div",{},f,m),t.subscribe(()=>this.onChange(),i);let y=$=>this.requests.showError($);this.polling=new dt(f,xw,()=>this.poll(),y,i)}makeFigures(t){
+s of output"]],oi=class{constructor(t,e,s,i,o){this.store=t,this.open=o,this.requests=new v({channel:e,announce:s}),this.minutes="60",this.isStale=!0,this.readAt=
+0;let r=E("analytics");this.windows=new tt(Bw,"Show the last",$=>this.choose($)),this.windows.show(this.minutes),this.makeFigures(i);let l=a("h3",{class:"wb-hea\
+ding wb-grow",id:r},"Analytics"),c=a("p",{class:"wb-muted"},"Reports on all of the past: ",a("code",{},"%workbench report"),"."),h=a("div",{class:"wb-toolbar"},
+l,c,this.windows.element),d=Object.values(this.figures).map(({element:$})=>$);this.grid=a("div",{class:"wb-figures",hidden:!0},...d);let u=[h,this.requests.errorBox,
+this.grid],f=a("section",{class:"wb-section wb-stack wb-analytics","aria-labelledby":r},...u),p=a("div",{});at(p,i)(m`<${Ch} desk=${{channel:e,announce:s}} />`),
+this.element=a("div",{},f,p),t.subscribe(()=>this.onChange(),i);let y=$=>this.requests.showError($);this.polling=new dt(f,Nw,()=>this.poll(),y,i)}makeFigures(t){
 let e=(s,i)=>new Jt(s,t,i);this.figures={throughput:e("Throughput"),queue:e("Queue"),stream:e("Task stream","wb-figure-wide"),utilisation:e("Utilisation"),approvals:e(
-"Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["utilisation","approvals","tools"])this.bars[s]=new Yn(this.figures[s].name),
+"Approvals"),tools:e("Tools"),tokens:e("Tokens and cost")},this.bars={};for(let s of["utilisation","approvals","tools"])this.bars[s]=new Vn(this.figures[s].name),
 this.figures[s].canvas.after(this.bars[s].element)}choose(t){this.minutes=t,this.windows.show(t),this.isStale=!0,this.polling.runNow()}onChange(){this.store.concernsAny(
-...Ow)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<Sw)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send(
+...jw)&&(this.isStale=!0)}async poll(){if(!this.isStale&&Date.now()-this.readAt<qw)return;let{minutes:t}=this;this.isStale=!1;try{let e=await this.requests.send(
 "get_activity",{minutes:Number(t)});this.requests.clearError(),t===this.minutes?this.draw(e):this.isStale=!0}catch(e){throw this.isStale=!0,e}this.readAt=Date.now()}draw(t){
-this.grid.hidden=!1;let e=Ew[this.minutes],s=o=>t.intervals.some(r=>o.some(([l])=>r[l])),i={throughput:s(Ah)&&ri(t,Ah),queue:s(Nh)&&ri(t,Nh),stream:t.attempts.length>
-0&&_h(t,this.open),tokens:s(qh)&&ri(t,qh)};for(let[o,r]of Object.entries(this.figures))r.show({sentence:wa[o](t,e),...i[o]||{}});this.bars.utilisation.show(xh(t,
-this.open)),this.bars.approvals.show(Sh(t,this.store.tables.approvals,this.open)),this.bars.tools.show(Eh(t,this.open))}};var Cw="application/vnd.jupyter.widget-view+json",ci=class{constructor(t){this.model=t,this.last=null}get notebook(){let t=this.model.widget_manager?.context?.model?.
+this.grid.hidden=!1;let e=Rw[this.minutes],s=o=>t.intervals.some(r=>o.some(([l])=>r[l])),i={throughput:s(Ah)&&ni(t,Ah),queue:s(Nh)&&ni(t,Nh),stream:t.attempts.length>
+0&&_h(t,this.open),tokens:s(qh)&&ni(t,qh)};for(let[o,r]of Object.entries(this.figures))r.show({sentence:wa[o](t,e),...i[o]||{}});this.bars.utilisation.show(xh(t,
+this.open)),this.bars.approvals.show(Sh(t,this.store.tables.approvals,this.open)),this.bars.tools.show(Eh(t,this.open))}};var Lw="application/vnd.jupyter.widget-view+json",ri=class{constructor(t){this.model=t,this.last=null}get notebook(){let t=this.model.widget_manager?.context?.model?.
 sharedModel;return typeof t?.insertCell=="function"?t:null}insert(t){let e=this.placeOf(this.last)??this.panelPlace(),s=e===null?this.notebook.cells.length:e+1,
 i=this.notebook.insertCell(s,{cell_type:"code",source:t,metadata:{},outputs:[]});this.last=i?.id??this.notebook.getCell(s).id}replace(t,e){let s=this.placeOf(e);
 return s===null||s===this.panelPlace()?!1:(this.notebook.getCell(s).setSource(t),!0)}idAt(t,e){let s=this.notebook?.cells[t];return s&&e.every(i=>s.getSource().
-includes(i))?s.id:null}placeOf(t){let e=this.notebook.cells.findIndex(s=>s.id===t);return e<0?null:e}panelPlace(){let t=this.model.get("panel_id"),e=i=>i.data?.[Cw]?.
-model_id===t,s=this.notebook.cells.findIndex(i=>(i.toJSON().outputs??[]).some(e));return s<0?null:s}},hi=class{constructor(t,e){this.cells=t,this.id=null,document.
+includes(i))?s.id:null}placeOf(t){let e=this.notebook.cells.findIndex(s=>s.id===t);return e<0?null:e}panelPlace(){let t=this.model.get("panel_id"),e=i=>i.data?.[Lw]?.
+model_id===t,s=this.notebook.cells.findIndex(i=>(i.toJSON().outputs??[]).some(e));return s<0?null:s}},ai=class{constructor(t,e){this.cells=t,this.id=null,document.
 addEventListener("focusin",s=>this.note(s.target),{signal:e})}note(t){let e=t instanceof Element?t.closest(".jp-Notebook .jp-Cell"):null;if(!e||e.querySelector(
 ".wb-desk"))return;let s=Number(e.dataset.windowedListIndex??[...e.parentElement.children].indexOf(e)),i=[...e.querySelectorAll(".cm-line")].map(({textContent:o})=>o);
-this.id=this.cells.idAt(s,i)??this.id}};var Rh="Enter sends, Shift+Enter starts a new line.",Aw=12,di=class{constructor(t,e){this.onSent=e,this.requests=new v(t),this.stopping=new v(t),this.drafts=new Map,
+this.id=this.cells.idAt(s,i)??this.id}};var Rh="Enter sends, Shift+Enter starts a new line.",Mw=12,li=class{constructor(t,e){this.onSent=e,this.requests=new v(t),this.stopping=new v(t),this.drafts=new Map,
 this.id=null,this.text=st("",2,{class:"wb-input wb-area wb-composer-text","aria-label":"Message",placeholder:"Write a message",maxlength:2e5,spellcheck:"true",on:{
 input:()=>this.onInput(),keydown:r=>this.onKey(r)}}),this.send=a("button",{class:"wb-button wb-primary",type:"submit"},"Send"),this.stop=w("Stop","wb-button",()=>this.
 stopAnswer(),"Stop the answer"),this.hint=a("span",{class:"wb-label wb-grow"},Rh);let s=a("div",{class:"wb-line"},this.hint,this.stop,this.send),i=[this.requests.
@@ -1094,81 +1146,81 @@ t,this.isAnswering=e;let s=!e&&document.activeElement===this.stop;this.stop.hidd
 stop),b(this.hint,e?"The answer is being made. You can write the next message meanwhile.":Rh)}get canSend(){return!!(this.enabled&&!this.isAnswering&&this.text.
 value.trim())}hasDraft(t){return!!this.drafts.get(t)?.trim()}focus(){this.text.focus()}onInput(){this.drafts.set(this.id,this.text.value),this.update(this.enabled,
 this.isAnswering),this.grow()}grow(){let t=this.text.value.split(`
-`).length;this.text.rows=Math.min(Aw,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
+`).length;this.text.rows=Math.min(Mw,Math.max(2,t))}onKey(t){t.key!=="Enter"||t.shiftKey||t.isComposing||(t.preventDefault(),t.stopPropagation(),this.element.requestSubmit())}async submit(){
 if(!this.canSend||this.requests.busy)return;let{id:t}=this,e=this.text.value;await this.requests.run("ask",{conversation_id:t,content:e},this.send,"Sending…")&&
 this.drafts.get(t)===e&&this.clear(t),this.onSent(),this.update(this.enabled,this.isAnswering)}clear(t){this.drafts.delete(t),t===this.id&&(this.text.value=""),
-this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var pi={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
-none:{label:"No tools",names:[]}},ui={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
-onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},Nw={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
-ion"},hs=class{constructor(t,e,s){this.conversation=e,this.tables=t.store.tables,this.onDone=s,this.requests=new v(t),this.models=a("datalist",{id:E("models")}),
+this.grow()}async stopAnswer(){await this.stopping.run("stop_answer",{conversation_id:this.id},this.stop,"Stopping…"),this.onSent()}};var hi={tools:{label:"Functions of notebooks, and MCP servers",names:["*"]},operations:{label:"These, and the operations of Workbench",names:["*","workbench"]},
+none:{label:"No tools",names:[]}},ci={turns:{label:"Answers",step:1},tokens:{label:"Tokens",step:1},cost_usd:{label:"US dollars",step:"any"},seconds:{label:"Sec\
+onds for an answer",step:"any"},steps:{label:"Requests for an answer",step:1}},Dw={MODEL_REQUIRED:"model",PROVIDER_UNKNOWN:"model",DEFINITION_NOT_FOUND:"definit\
+ion"},ds=class{constructor(t,e,s){this.conversation=e,this.tables=t.store.tables,this.onDone=s,this.requests=new v(t),this.models=a("datalist",{id:E("models")}),
 this.offerModels(),this.controls=this.make(this.tables,e);let i=e?"Save":"Begin";this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},i);let o=()=>s(
 null);this.element=D({class:"wb-confirm wb-stack wb-roomy","aria-label":e?"Settings":"New conversation"},{submit:()=>this.run(),escape:o},a("div",{class:"wb-fie\
-lds wb-fields-3"},...this.fields()),this.limitFields(),this.models,tt(this.submit,o),this.requests.errorBox)}async offerModels(){try{let{models:t}=await this.requests.
-send("list_models",{});this.models.replaceChildren(...t.map(({name:e})=>a("option",{value:e})))}catch{}}make(t,e){let s=e?qw(e.tools):"tools",i=s?[]:[["",`Chose\
+lds wb-fields-3"},...this.fields()),this.limitFields(),this.models,et(this.submit,o),this.requests.errorBox)}async offerModels(){try{let{models:t}=await this.requests.
+send("list_models",{});this.models.replaceChildren(...t.map(({name:e})=>a("option",{value:e})))}catch{}}make(t,e){let s=e?Iw(e.tools):"tools",i=s?[]:[["",`Chose\
 n: ${e.tools.join(", ")}`]];return{title:T(e?.title??"",{maxlength:200,placeholder:"The beginning of the first message"}),definition:O(Bh(t),""),model:T(e?.model??
-"",{maxlength:200,list:this.models.id,placeholder:"That of the definition; or provider:model"}),tools:O([...i,...Object.entries(pi).map(([o,{label:r}])=>[o,r])],
-s),...Object.fromEntries(Object.entries(ui).map(([o,{step:r}])=>{let l=e?.limits[o]??"";return[o,T(String(l),{type:"number",min:0,step:r,placeholder:"No limit"})]}))}}fields(){
+"",{maxlength:200,list:this.models.id,placeholder:"That of the definition; or provider:model"}),tools:O([...i,...Object.entries(hi).map(([o,{label:r}])=>[o,r])],
+s),...Object.fromEntries(Object.entries(ci).map(([o,{step:r}])=>{let l=e?.limits[o]??"";return[o,T(String(l),{type:"number",min:0,step:r,placeholder:"No limit"})]}))}}fields(){
 let{title:t,definition:e,model:s,tools:i}=this.controls;return[this.conversation?R("Title",t):R("Definition",e),R("Model",s),R("Tools",i)]}limitFields(){let t=Object.
-entries(ui).map(([o,{label:r}])=>R(r,this.controls[o])),e=a("summary",{class:"wb-muted",tabindex:0},"Limits"),s=Object.keys(ui).some(o=>this.controls[o].value),
+entries(ci).map(([o,{label:r}])=>R(r,this.controls[o])),e=a("summary",{class:"wb-muted",tabindex:0},"Limits"),s=Object.keys(ci).some(o=>this.controls[o].value),
 i=a("div",{class:"wb-fields wb-limits"},...t);return a("details",{open:s},e,i)}refresh(){W(this.controls.definition,[["",Bh(this.tables)]])}focus(){(this.conversation?
-this.controls.title:this.controls.definition).focus()}choices(){let{title:t,definition:e,model:s,tools:i}=this.controls,o=Object.keys(ui).map(r=>[r,this.controls[r].
-value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:pi[i.value].names},limits:Object.fromEntries(
+this.controls.title:this.controls.definition).focus()}choices(){let{title:t,definition:e,model:s,tools:i}=this.controls,o=Object.keys(ci).map(r=>[r,this.controls[r].
+value]);return{...this.conversation?{title:t.value}:{definition:e.value||null},model:s.value.trim()||null,...i.value&&{tools:hi[i.value].names},limits:Object.fromEntries(
 o.filter(([,r])=>r).map(([r,l])=>[r,Number(l)]))}}async run(){let t=this.conversation?.id,[e,s]=t?["update_conversation",{conversation_id:t}]:["create_conversat\
 ion",{}];this.mark(null);let i=await this.requests.run(e,{...s,...this.choices()},this.submit,"Saving…");i?this.onDone(i):this.mark(this.requests.error)}mark(t){
-for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=Nw[t?.code]??e.find(
-i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function qw(n){let t=JSON.stringify([...n].sort());return Object.
-keys(pi).find(e=>JSON.stringify(pi[e].names)===t)??""}function Bh({definitions:n}){let t=[...n.values()].filter(({name:e})=>e).map(({id:e,name:s})=>[e,s]);return[
+for(let i of Object.values(this.controls))i.removeAttribute("aria-invalid");let e=String(t?.details?.problems?.[0]?.field??"").split("."),s=Dw[t?.code]??e.find(
+i=>i in this.controls);s&&(this.controls[s].setAttribute("aria-invalid","true"),this.controls[s].focus())}};function Iw(n){let t=JSON.stringify([...n].sort());return Object.
+keys(hi).find(e=>JSON.stringify(hi[e].names)===t)??""}function Bh({definitions:n}){let t=[...n.values()].filter(({name:e})=>e).map(({id:e,name:s})=>[e,s]);return[
 ["","None: a model alone"],...t.sort(([,e],[,s])=>ee(e,s))]}var jh={token:"text",thinking:"thinking"},Lh={tool_start:()=>"running",tool_waiting:()=>"waiting",tool_progress:()=>"running",tool_complete:({is_error:n})=>n?"f\
-ailed":"completed"},Rw=new Set(["complete","error"]),Vs=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
+ailed":"completed"},Pw=new Set(["complete","error"]),Gs=class{constructor(){this.turns=[],this.after=0,this.before=null}takePage({turns:t,last_frame:e,next_before:s}){
 let i=t[0]?.number??0,o=this.turns.filter(({number:r})=>r<i);o.length||(this.before=s),this.turns=[...o,...t],this.after=e}takeEarlier({turns:t,next_before:e}){
 this.turns=[...t,...this.turns],this.before=e}takeFrames({frames:t,next_after:e,answer_id:s}){let i=s!==null&&!this.turn(s);for(let o of t){let r=this.turn(o.turn_id);
-!r||Rw.has(o.type)?i=!0:Bw(r,o)}return this.after=e,i}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
-function Bw(n,{type:t,data:e}){t in jh?Mh(n,jh[t],e.content):t==="compacted"?Mh(n,"notice",e.message):t in Lh&&jw(n,{...e,state:Lh[t](e)}),n.notice=t==="retry"?
-e.message??"The provider failed, and is asked again.":void 0}function Mh(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function jw(n,t){
-let e=n.parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,Lw(t)):n.parts.push({type:"tool",source:"local",...t})}function Lw(n){return Object.
-fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var Mw=30,Dw=20,Dh=50,mi=class{constructor(t,e,s,i){this.onChange=s,this.requests=new v(t),this.id=null,this.transcript=new Vs;let o=r=>this.requests.showError(
-r);this.polling=new dt(e,Mw,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Vs,
+!r||Pw.has(o.type)?i=!0:Fw(r,o)}return this.after=e,i}turn(t){return this.turns.find(e=>e.id===t)}get running(){return this.turns.find(({state:t})=>t==="running")}};
+function Fw(n,{type:t,data:e}){t in jh?Mh(n,jh[t],e.content):t==="compacted"?Mh(n,"notice",e.message):t in Lh&&Ww(n,{...e,state:Lh[t](e)}),n.notice=t==="retry"?
+e.message??"The provider failed, and is asked again.":void 0}function Mh(n,t,e){let s=n.parts.at(-1);s?.type===t?s.text+=e:n.parts.push({type:t,text:e})}function Ww(n,t){
+let e=n.parts.find(({type:s,call_id:i})=>s==="tool"&&i===t.call_id);e?Object.assign(e,Kw(t)):n.parts.push({type:"tool",source:"local",...t})}function Kw(n){return Object.
+fromEntries(Object.entries(n).filter(([,t])=>t!=null))}var Uw=30,Hw=20,Dh=50,di=class{constructor(t,e,s,i){this.onChange=s,this.requests=new v(t),this.id=null,this.transcript=new Gs;let o=r=>this.requests.showError(
+r);this.polling=new dt(e,Uw,()=>this.follow(),o,i)}begin(t){this.leave?.(),this.left=new Promise(e=>this.leave=e),this.id=t,this.isRead=!1,this.transcript=new Gs,
 this.requests.clearError(),this.now()}now(){this.polling.runNow()}async follow(){let{id:t}=this;if(!t)return;this.isRead||await this.read(t);let{transcript:e}=this,
-s=this.send("read_frames",{after:e.after,wait_seconds:Dw}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
+s=this.send("read_frames",{after:e.after,wait_seconds:Hw}),i=await Promise.race([s,this.left]);t===this.id&&(this.requests.clearError(),e.takeFrames(i)?await this.
 read(t):i.frames.length&&this.onChange())}async read(t){let e=await this.send("list_turns",{limit:Dh});t===this.id&&(this.transcript.takePage(e),this.isRead=!0,
 this.requests.clearError(),this.onChange())}async readEarlier(){let{id:t,transcript:e}=this,s=await this.send("list_turns",{before:e.before,limit:Dh});t===this.
 id&&s.turns.at(-1)?.number<e.turns[0]?.number&&e.takeEarlier(s),this.onChange()}send(t,e){return this.requests.send(t,{conversation_id:this.id,...e})}};var Ih={bash:"sh bash zsh",cpp:"c h cc cpp cxx hh hpp",go:"go",ini:"ini cfg toml conf",javascript:"js mjs cjs jsx",json:"json ipynb geojson",markdown:"md markdo\
 wn",python:"py pyi pyx",r:"r rmd",rust:"rs",sql:"sql",typescript:"ts tsx mts",xml:"xml html htm svg xhtml",yaml:"yaml yml"},Ph=new Map(Object.entries(Ih).flatMap(
-([n,t])=>t.split(" ").map(e=>[e,n]))),Iw=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]),Pw=new Map(
+([n,t])=>t.split(" ").map(e=>[e,n]))),Gw=new Map([["makefile","bash"],["dockerfile","bash"],[".bashrc","bash"],[".gitconfig","ini"],[".editorconfig","ini"]]),Vw=new Map(
 [["c++","cpp"],["html","xml"],["ipython","python"],["python3","python"],["shell","bash"],["console","bash"]]);function Fh(n){let t=n.toLowerCase();return Object.
-hasOwn(Ih,t)?t:Pw.get(t)??Ph.get(t)??null}function Wh(n){let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Iw.get(t)??Ph.get(t.slice(t.lastIndexOf(".")+1))??
-null}var Fw={highlight:"308838d1d8b3",markdown:"81514ee8efe0",math:"4606e6039aa8"};async function ke(n){return(await ba(n,"highlight")).highlight}async function Kh(n){
-return(await ba(n,"markdown")).parse}async function Uh(n){return(await ba(n,"math")).formula}function ba(n,t){let e=Symbol.for(`workbench.${t}.${Fw[t]}`);return globalThis[e]??=
-Ww(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}async function Ww(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/java\
-script"}));try{return await import(s)}finally{URL.revokeObjectURL(s)}}var Kw=/^(https?|mailto):/i,Uw="wb-markdown-heading",Hh="Click into the cell to replace first.",ds=class{constructor(t){this.desk=t,this.text="",this.clear(),this.
+hasOwn(Ih,t)?t:Vw.get(t)??Ph.get(t)??null}function Wh(n){let t=n.slice(n.lastIndexOf("/")+1).toLowerCase();return Gw.get(t)??Ph.get(t.slice(t.lastIndexOf(".")+1))??
+null}var Jw={highlight:"308838d1d8b3",markdown:"81514ee8efe0",math:"4606e6039aa8"};async function ke(n){return(await ba(n,"highlight")).highlight}async function Kh(n){
+return(await ba(n,"markdown")).parse}async function Uh(n){return(await ba(n,"math")).formula}function ba(n,t){let e=Symbol.for(`workbench.${t}.${Jw[t]}`);return globalThis[e]??=
+zw(n,t).catch(s=>{throw delete globalThis[e],s}),globalThis[e]}async function zw(n,t){let e=await n.asset(t),s=URL.createObjectURL(new Blob([e],{type:"text/java\
+script"}));try{return await import(s)}finally{URL.revokeObjectURL(s)}}var Yw=/^(https?|mailto):/i,Xw="wb-markdown-heading",Hh="Click into the cell to replace first.",us=class{constructor(t){this.desk=t,this.text="",this.clear(),this.
 element=a("div",{class:"wb-markdown"}),Kh(t.channel).then(e=>this.takeParser(e),()=>{})}clear(){this.last={offset:0,elements:0}}takeParser(t){this.parse=t;let{text:e}=this;
 this.clear(),this.element.replaceChildren(),this.draw(e)}show(t){t!==this.text&&(t.startsWith(this.text)||this.clear(),this.text=t,this.draw(t))}draw(t){if(!this.
 parse)return this.element.replaceChildren(a("p",{class:"wb-prose"},t));let{offset:e,elements:s}=this.last,{children:i}=this.parse(t.slice(e));for(;this.element.
 childNodes.length>s;)this.element.lastChild.remove();this.element.append(...this.blocks(i.slice(0,-1)));let o=i.at(-1);if(o)return this.last={offset:e+o.position.
-start.offset,elements:this.element.childNodes.length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return Hw[t.
-type]?.(t,this)??a("p",{},...Yt([t],this))}},Hw={paragraph:({children:n},t)=>n.length===1&&n[0].isDouble&&n[0].type==="inlineMath"?ga(n[0].value,!0,t):a("p",{},
-...Yt(n,t)),heading:({children:n,depth:t},e)=>a("p",{class:Uw,role:"heading","aria-level":Math.min(t+3,6)},...Yt(n,e)),blockquote:({children:n},t)=>a("blockquot\
-e",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>a("hr",{class:"wb-markdown-rule"}),code:Jw,math:({value:n},t)=>ga(n,!0,t),html:({value:n})=>a("\
-p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>a(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...Gw(e,s)),table:({children:n,align:t},e)=>Vw(
-n,t??[],e)};function Gw(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((r,l)=>l===0&&r.type==="paragraph"?a(
-"span",{},...Yt(r.children,t)):t.block(r));return a("li",{},i,...o)})}function Vw([n,...t],e,s){let i=({children:o},r)=>o.map((l,c)=>a(r,{"data-align":e[c]??null},
+start.offset,elements:this.element.childNodes.length},this.element.append(...this.blocks([o]))}blocks(t=[]){return t.map(e=>this.block(e))}block(t){return Qw[t.
+type]?.(t,this)??a("p",{},...Yt([t],this))}},Qw={paragraph:({children:n},t)=>n.length===1&&n[0].isDouble&&n[0].type==="inlineMath"?ga(n[0].value,!0,t):a("p",{},
+...Yt(n,t)),heading:({children:n,depth:t},e)=>a("p",{class:Xw,role:"heading","aria-level":Math.min(t+3,6)},...Yt(n,e)),blockquote:({children:n},t)=>a("blockquot\
+e",{class:"wb-markdown-quote"},...t.blocks(n)),thematicBreak:()=>a("hr",{class:"wb-markdown-rule"}),code:eb,math:({value:n},t)=>ga(n,!0,t),html:({value:n})=>a("\
+p",{class:"wb-prose"},n),list:({ordered:n,start:t,children:e},s)=>a(n?"ol":"ul",{class:"wb-bullets",start:n&&t!==1?t:null},...Zw(e,s)),table:({children:n,align:t},e)=>tb(
+n,t??[],e)};function Zw(n,t){return n.map(({checked:e,children:s})=>{let i=typeof e=="boolean"?e?"☑ ":"☐ ":null,o=s.map((r,l)=>l===0&&r.type==="paragraph"?a(
+"span",{},...Yt(r.children,t)):t.block(r));return a("li",{},i,...o)})}function tb([n,...t],e,s){let i=({children:o},r)=>o.map((l,c)=>a(r,{"data-align":e[c]??null},
 ...Yt(l.children,s)));return a("div",{class:"wb-markdown-scroll",tabindex:0,role:"group","aria-label":"Table"},a("table",{class:"wb-markdown-table"},a("thead",{},
-a("tr",{},...i(n,"th"))),a("tbody",{},...t.map(o=>a("tr",{},...i(o,"td"))))))}function Jw({value:n,lang:t},{desk:e}){let s=gt(n,"Copy the code",e.announce,zw(n,
+a("tr",{},...i(n,"th"))),a("tbody",{},...t.map(o=>a("tr",{},...i(o,"td"))))))}function eb({value:n,lang:t},{desk:e}){let s=gt(n,"Copy the code",e.announce,sb(n,
 e)),i=Fh(t??"");return i&&ke(e.channel).then(o=>{let r=o(n.split(`
-`),i);r&&s.querySelector("pre").replaceChildren(...nc(r))},()=>{}),s}function zw(n,{cells:t,lastCell:e,announce:s}){if(!t?.notebook)return[];let i=()=>{t.insert(
+`),i);r&&s.querySelector("pre").replaceChildren(...nc(r))},()=>{}),s}function sb(n,{cells:t,lastCell:e,announce:s}){if(!t?.notebook)return[];let i=()=>{t.insert(
 n),s("The code is in a new cell.")},r=w("Replace cell","wb-button",()=>{let l=t.replace(n,e?.id??null);s(l?"The cell has this code now. Undo in the notebook bri\
 ngs it back.":Hh),l||(r.title=Hh)},"Replace the cell that you were in with the code");return[w("Insert","wb-button",i,"Insert the code as a new cell"),r]}function ga(n,t,{
 desk:e}){let s=a(t?"div":"span",{class:t?"wb-formula":null},a("code",{},n));return Uh(e.channel).then(i=>{let o=i(n,t);o&&s.replaceChildren(o)},()=>{}),s}function Yt(n=[],t){
-return n.map(e=>Yw[e.type]?.(e,t)??Xw(e,t))}var Yw={text:({value:n})=>At(n),inlineCode:({value:n})=>a("code",{},n),inlineMath:({value:n},t)=>ga(n,!1,t),strong:({
+return n.map(e=>nb[e.type]?.(e,t)??ib(e,t))}var nb={text:({value:n})=>At(n),inlineCode:({value:n})=>a("code",{},n),inlineMath:({value:n},t)=>ga(n,!1,t),strong:({
 children:n},t)=>a("strong",{},...Yt(n,t)),emphasis:({children:n},t)=>a("em",{},...Yt(n,t)),delete:({children:n},t)=>a("del",{},...Yt(n,t)),break:()=>a("br"),link:({
-url:n,children:t},e)=>Gh(n,Yt(t,e)),image:({url:n,alt:t})=>Gh(n,[At(t||n)])};function Xw({value:n,children:t,label:e,identifier:s},i){return t?a("span",{},...Yt(
-t,i)):At(n??e??s??"")}function Gh(n,t){return Kw.test(n)?a("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"noopener noreferrer"},...t):a("span",{title:n},
-...t)}var Qw=1e3,us=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=as(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
+url:n,children:t},e)=>Gh(n,Yt(t,e)),image:({url:n,alt:t})=>Gh(n,[At(t||n)])};function ib({value:n,children:t,label:e,identifier:s},i){return t?a("span",{},...Yt(
+t,i)):At(n??e??s??"")}function Gh(n,t){return Yw.test(n)?a("a",{class:"wb-link",href:n,title:n,target:"_blank",rel:"noopener noreferrer"},...t):a("span",{title:n},
+...t)}var ob=1e3,ms=class{constructor(t,e,s){this.approval=t,this.store=e.store,this.on=s,this.kind=ls(t),this.state="waiting",this.details=null;let i=o=>e.announce(`${this.
 name}: ${o}`);this.announce=i,this.requests=new v({channel:e.channel,announce:i}),this.build(),this.pollLive(e.channel)}get name(){return this.kind.title(this.approval)}get tables(){
 return this.store.tables}get detailsOpen(){return!!(this.details&&!this.details.element.hidden)}get inUse(){let t=this.detailsOpen&&!this.kind.opensDetails,e=this.
 element.contains(document.activeElement)&&this.detailsOpen;return this.state==="sending"||!this.form.hidden||this.confirmBox.hasChildNodes()||t||e}build(){let t=E(
 "title"),e=()=>this.on.select?.();this.checkbox=rt(`Select ${this.name}`,e,!1).box,this.checkbox.hidden=!0,this.form=this.rejectForm(),this.confirmBox=a("div",{}),
-this.element=a("li",{class:"wb-card wb-stack","aria-labelledby":t,tabindex:-1},a("div",{class:"wb-card-row"},this.checkbox,N(this.kind.icon),this.body(t),this.buttons()),
+this.element=a("li",{class:"wb-card wb-stack","aria-labelledby":t,tabindex:-1},a("div",{class:"wb-card-row"},this.checkbox,A(this.kind.icon),this.body(t),this.buttons()),
 this.form,this.confirmBox,this.requests.errorBox),this.kind.opensDetails&&this.showDetails(!0),this.draw()}body(t){let{approval:e,kind:s}=this,i=s.facts?.(e);this.
 age=a("span",{}),this.summary=a("div",{class:"wb-card-summary"},...s.summary(e,this.tables)),this.lines=a("ul",{class:"wb-list wb-card-summary","aria-label":"Wh\
 at decides it"}),this.facts=a("div",{class:"wb-card-summary wb-cut",title:i,hidden:!i},i),this.live=s.live?.(),this.warnings=a("div",{}),this.result=a("div",{class:"\
@@ -1182,119 +1234,119 @@ approval)),i=`Review the changes of ${this.name}`;this.reviewButton=this.on.revi
 alsoButtons,this.reviewButton,this.detailsButton,this.rejectButton];return this.actions=a("div",{class:"wb-card-actions"},...o),this.actions}rejectForm(){this.reason=
 T("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional; sent to the requester)","aria-label":`Reason for rejecting ${this.name}`}),this.confirmReject=
 a("button",{class:"wb-button wb-danger",type:"submit"},this.kind.rejects??"Reject");let t=()=>this.toggleReject(!1),e={submit:()=>this.reject(),escape:t},{ban:s}=this.
-kind;return this.ban=s?rt(s.label,()=>{}):null,D({hidden:!0},e,tt(this.confirmReject,t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)
+kind;return this.ban=s?rt(s.label,()=>{}):null,D({hidden:!0},e,et(this.confirmReject,t,this.reason,...s?[this.ban.element]:[]))}pollLive(t){let{live:e}=this;if(!e)
 return;this.pollingEnd=new AbortController;let s=new v({channel:t,announce:()=>{}}),i=async()=>{e.isRunning&&e.refresh(await s.send("get_approval",{approval_id:this.
-approval.id}))};new dt(e.element,Qw,i,()=>{},this.pollingEnd.signal)}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=
-t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t,this.detailsOpen);this.state==="waiting"&&b(this.approveButton,s),x(this.approveButton,"aria-l\
-abel",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.tables)),this.drawLines(e.lines?.(t)??[]);let i=e.warnings?.(
+approval.id}))};new dt(e.element,ob,i,()=>{},this.pollingEnd.signal)}update(t){t===this.approval||this.state==="settled"||this.state==="following"||(this.approval=
+t,this.redraw())}draw(){let{approval:t,kind:e}=this,s=e.approve(t,this.detailsOpen,this.details);this.state==="waiting"&&b(this.approveButton,s),x(this.approveButton,
+"aria-label",`${s}: ${this.name}`),this.approveButton.classList.toggle("wb-primary",!e.discouraged(t,this.tables)),this.drawLines(e.lines?.(t)??[]);let i=e.warnings?.(
 t,this.tables)??[],o=i.join(`
-`),r=()=>i.map(l=>wt("warning",...ct(l)));o!==this.drawnWarnings&&this.warnings.replaceChildren(...r()),this.drawnWarnings=o,this.live?.update(t)}drawLines(t){let e=t.
+`),r=()=>i.map(l=>ft("warning",...ct(l)));o!==this.drawnWarnings&&this.warnings.replaceChildren(...r()),this.drawnWarnings=o,this.live?.update(t)}drawLines(t){let e=t.
 join(`
 `);e!==this.drawnLines&&this.lines.replaceChildren(...t.map(s=>a("li",{},a("span",{},...ct(s))))),this.lines.hidden=!t.length,this.drawnLines=e}redraw(){this.draw();
 let t=a("div",{},...this.kind.summary(this.approval,this.tables));t.textContent!==this.summary.textContent&&this.summary.replaceChildren(...t.childNodes),this.details?.
-refresh?.()}refresh(t){this.enabled=t,this.state==="waiting"&&this.redraw();let e=String(!t||this.state==="sending");for(let s of[this.approveButton,...this.alsoButtons,
-this.rejectButton,this.confirmReject])s.setAttribute("aria-disabled",e)}tick(t){if(this.state==="following"||this.state==="settled")return;let e=jt(this.approval.
-created_at,t);b(this.age,e==="just now"?e:`waiting for ${e}`)}toggleDetails(t=this.detailsButton.getAttribute("aria-expanded")!=="true"){this.showDetails(t),this.
-draw(),t?this.details.first.focus():this.detailsButton.focus()}showDetails(t){t&&!this.details&&(this.details=this.kind.details(this.approval,this.tables),this.
-details.element.addEventListener("keydown",e=>this.onDetailsKey(e)),this.element.insertBefore(this.details.element,this.form)),this.details&&(this.details.element.
-hidden=!t),this.detailsButton?.setAttribute("aria-expanded",String(t))}onDetailsKey(t){t.key==="Escape"&&!this.kind.opensDetails&&this.toggleDetails(!1),t.key===
-"Enter"&&t.target.matches("input")&&!this.kind.needsButton&&this.approve()}toggleReject(t){this.form.hidden=!t,this.rejectButton.setAttribute("aria-expanded",String(
-t)),t?this.reason.focus():this.rejectButton.focus()}approve(){let t=this.kind.confirmation?.(this.approval);if(t)return this.confirm(t);let e=this.detailsOpen?this.
-details.choices():this.kind.choices?.(this.approval,this.tables)??{};if(e)return this.decide("approve",{approval_id:this.approval.id,choices:e},this.approveButton,
-this.kind.approving)}approveAlso(t,e){return this.decide("approve",{approval_id:this.approval.id,choices:t},e,this.kind.approving)}confirm({label:t,consequence:e,
-choices:s}){let i={approval_id:this.approval.id,choices:s},o=(r,l)=>this.decide("approve",i,l,this.kind.approving);yt(this.confirmBox,this.approveButton,{label:t,
-consequence:e},o)}reject(){let t=["reject",{approval_id:this.approval.id,reason:this.reason.value.trim()}],[e,s]=this.ban?.box.checked?this.kind.ban.request(this.
-approval):t;return this.decide(e,s,this.confirmReject,"Rejecting…")}async decide(t,e,s,i){if(this.state!=="waiting")return;let o=s.textContent;s.textContent=i,
-this.begin();try{let{approval:r,outcome:l}=await this.requests.send(t,e);this.onDecided(t==="approve",l,r)}catch(r){this.onRefused(r,t)}finally{s.textContent=o,
-this.state==="waiting"&&this.draw()}}begin(){this.state="sending",this.requests.clearError(),this.refresh(this.enabled)}reset(){this.state="waiting",this.refresh(
-this.enabled)}onDecided(t,e,s=this.approval){t?this.kind.progress&&!this.kind.progress({...s,outcome:e},this.tables).done?this.follow({...s,outcome:e}):this.settle(
-this.kind.done(e,s),!0):this.onRejected()}onRejected(){let{id:t}=this.approval,e=[{subject:`approval:${t}`,kind:"approval.rejected"}];this.settle(this.kind.rejected??
-"Rejected.",!1),this.kind.undoable&&ye(this.element,{text:`${this.name} was rejected.`,changes:e})}onRefused(t,e){if(t.code==="ALREADY_DECIDED"){this.settle("It\
- was decided elsewhere; nothing was changed.",!1);return}this.reset(),this.requests.showError(t),this.markField(t,e)}markField(t,e){for(let i of this.element.querySelectorAll(
-"[aria-invalid]"))i.removeAttribute("aria-invalid"),i.removeAttribute("aria-describedby");let s=e==="approve"&&this.detailsOpen?this.details.fieldOf(t):null;s&&
-(s.setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.requests.errorBox.id),s.focus())}follow(t){let e=this.element.contains(document.activeElement);
-this.state="following",this.hideQuestion(),this.refreshing=new U(()=>this.readProgress(),i=>this.requests.showError(i)),this.ending=new AbortController;let s=()=>this.
-onProgress();this.store.subscribe(s,this.ending.signal),this.showProgress(t),e&&this.result.focus()}onProgress(){let t=[`approval:${this.approval.id}`,...this.kind.
-subjects?.(this.approval)??[]];this.store.concerns(...t)&&this.refreshing.now(),this.showProgress(this.approval)}async readProgress(){let t=await this.requests.
-send("get_approval",{approval_id:this.approval.id});this.state==="following"&&(this.requests.clearError(),this.showProgress(t))}showProgress(t){if(this.state!==
-"following")return;this.approval=t;let{text:e,done:s,error:i}=this.kind.progress(t,this.tables);s?i?this.settleSentBack(i):this.settle(e,!0):(this.showResult("i\
-n_progress",e),this.live?.update(t))}settleSentBack(t){let e=()=>this.kind.successor?.(this.approval,this.tables),s=()=>this.settle(`Sent back: ${t.message}`,!1);
-if(e())return s();this.settleWithError(t),this.ending=new AbortController,this.store.subscribe(()=>e()&&s(),this.ending.signal)}showResult(t,e){let s=`${t} ${e}`;
-this.result.hidden=!1,s!==this.shownResult&&(this.shownResult=s,this.result.replaceChildren(N(t),a("span",{},e)),this.announce(e))}hideQuestion(){this.form.hidden=
-!0,this.confirmBox.replaceChildren(),this.requests.clearError(),this.details&&(this.details.element.hidden=!0),this.actions.hidden=!0,this.facts.hidden=!0,this.
-lines.hidden=!0,this.warnings.hidden=!0,this.checkbox.checked=!1,this.checkbox.hidden=!0}settle(t,e){let s=this.element.contains(document.activeElement);this.stop(),
-this.state="settled",this.hideQuestion(),this.summary.hidden=!0,this.live&&(this.live.element.hidden=!0),this.element.classList.add("wb-settled"),this.showResult(
-e?"completed":"cancelled",t),s&&this.result.focus(),this.on.settle?.(this)}settleWithError(t=this.requests.error){let e=this.element.contains(document.activeElement);
-this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=w("Dismiss","wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.
-actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.focus()}stop(){this.refreshing?.stop(),this.ending?.abort(),this.pollingEnd?.
-abort()}};var _e=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=a("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
-t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&Zw(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
-clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new us(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
-this.card=null,this.element.replaceChildren()}};function Zw(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var De={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},ya={waiting:"Waiting",running:"Running",completed:"Comp\
-leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},tb={waiting:"question",running:"in_progress",interrupted:"cancelled"};function zh(n){return tb[n]??
-n}function $a({kind:n,source:t,server:e}){return e??De[n]??(t==="mcp"?De.mcp:"local")}function fi({progress:n,progress_total:t,progress_message:e}){return va(n,
-t,e)}function va(n,t,e){return typeof n!="number"?null:n===0&&!t&&e?e:[t>0?`${Math.round(100*n/t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function wi(n,t){
-return`${n}__${t}`}function Yh(n,t){let e=({kind:s})=>Object.keys(De).indexOf(s);return e(n)-e(t)||Vh(n.server??"",t.server??"")||Vh(n.name,t.name)}function Vh(n,t){
-return n<t?-1:+(n>t)}var Jh={mcp:"Runs on an MCP server",trait:"Runs on another node of the network"};function bi({of:n}){let t=n.source==="mcp"?Jh[n.kind]??Jh.
-mcp:"Runs here";return p`<span class="wb-source" data-source=${n.source} title=${t}>${$a(n)}</span>`}var eb={running:"running",waiting:"waits for you",completed:"done",failed:"failed",cancelled:"cancelled"},sb={running:"in_progress",waiting:"question"},gi=class{constructor(t){
-this.desk=t,this.twisty=a("span",{class:"wb-twisty"},N("twisty")),this.mark=a("span",{class:"wb-mark"}),this.name=a("span",{class:"wb-strong wb-wrap"}),this.source=
+refresh?.(this.approval)}refresh(t){this.enabled=t,this.state==="waiting"&&this.redraw();let e=String(!t||this.state==="sending");for(let s of[this.approveButton,
+...this.alsoButtons,this.rejectButton,this.confirmReject])s.setAttribute("aria-disabled",e)}tick(t){if(this.state==="following"||this.state==="settled")return;let e=Lt(
+this.approval.created_at,t);b(this.age,e==="just now"?e:`waiting for ${e}`)}toggleDetails(t=this.detailsButton.getAttribute("aria-expanded")!=="true"){this.showDetails(
+t),this.draw(),t?this.details.first.focus():this.detailsButton.focus()}showDetails(t){if(t&&!this.details){let e=()=>this.state==="waiting"&&this.draw(),s={channel:this.
+requests.desk.channel,announce:this.announce,changed:e};this.details=this.kind.details(this.approval,this.tables,s),this.details.element.addEventListener("keydo\
+wn",i=>this.onDetailsKey(i)),this.element.insertBefore(this.details.element,this.form)}this.details&&(this.details.element.hidden=!t),this.detailsButton?.setAttribute(
+"aria-expanded",String(t))}onDetailsKey(t){t.key==="Escape"&&!this.kind.opensDetails&&this.toggleDetails(!1),t.key==="Enter"&&t.target.matches("input")&&!this.kind.
+needsButton&&this.approve()}toggleReject(t){this.form.hidden=!t,this.rejectButton.setAttribute("aria-expanded",String(t)),t?this.reason.focus():this.rejectButton.
+focus()}approve(){let t=this.kind.confirmation?.(this.approval);if(t)return this.confirm(t);let e=this.detailsOpen?this.details.choices():this.kind.choices?.(this.
+approval,this.tables)??{};if(e)return this.decide("approve",{approval_id:this.approval.id,choices:e},this.approveButton,this.kind.approving)}approveAlso(t,e){return this.
+decide("approve",{approval_id:this.approval.id,choices:t},e,this.kind.approving)}confirm({label:t,consequence:e,choices:s}){let i={approval_id:this.approval.id,
+choices:s},o=(r,l)=>this.decide("approve",i,l,this.kind.approving);yt(this.confirmBox,this.approveButton,{label:t,consequence:e},o)}reject(){let t=["reject",{approval_id:this.
+approval.id,reason:this.reason.value.trim()}],[e,s]=this.ban?.box.checked?this.kind.ban.request(this.approval):t;return this.decide(e,s,this.confirmReject,"Reje\
+cting…")}async decide(t,e,s,i){if(this.state!=="waiting")return;let o=s.textContent;s.textContent=i,this.begin();try{let{approval:r,outcome:l}=await this.requests.
+send(t,e);this.onDecided(t==="approve",l,r)}catch(r){this.onRefused(r,t)}finally{s.textContent=o,this.state==="waiting"&&this.draw()}}begin(){this.state="sendin\
+g",this.requests.clearError(),this.refresh(this.enabled)}reset(){this.state="waiting",this.refresh(this.enabled)}onDecided(t,e,s=this.approval){t?this.kind.progress&&
+!this.kind.progress({...s,outcome:e},this.tables).done?this.follow({...s,outcome:e}):this.settle(this.kind.done(e,s),!0):this.onRejected()}onRejected(){let{id:t}=this.
+approval,e=[{subject:`approval:${t}`,kind:"approval.rejected"}];this.settle(this.kind.rejected??"Rejected.",!1),this.kind.undoable&&ge(this.element,{text:`${this.
+name} was rejected.`,changes:e})}onRefused(t,e){if(t.code==="ALREADY_DECIDED"){this.settle("It was decided elsewhere; nothing was changed.",!1);return}this.reset(),
+this.requests.showError(t),this.markField(t,e)}markField(t,e){for(let i of this.element.querySelectorAll("[aria-invalid]"))i.removeAttribute("aria-invalid"),i.removeAttribute(
+"aria-describedby");let s=e==="approve"&&this.detailsOpen?this.details.fieldOf(t):null;s&&(s.setAttribute("aria-invalid","true"),s.setAttribute("aria-describedb\
+y",this.requests.errorBox.id),s.focus())}follow(t){let e=this.element.contains(document.activeElement);this.state="following",this.hideQuestion(),this.refreshing=
+new U(()=>this.readProgress(),i=>this.requests.showError(i)),this.ending=new AbortController;let s=()=>this.onProgress();this.store.subscribe(s,this.ending.signal),
+this.showProgress(t),e&&this.result.focus()}onProgress(){let t=[`approval:${this.approval.id}`,...this.kind.subjects?.(this.approval)??[]];this.store.concerns(...t)&&
+this.refreshing.now(),this.showProgress(this.approval)}async readProgress(){let t=await this.requests.send("get_approval",{approval_id:this.approval.id});this.state===
+"following"&&(this.requests.clearError(),this.showProgress(t))}showProgress(t){if(this.state!=="following")return;this.approval=t;let{text:e,done:s,error:i}=this.
+kind.progress(t,this.tables);s?i?this.settleSentBack(i):this.settle(e,!0):(this.showResult("in_progress",e),this.live?.update(t))}settleSentBack(t){let e=()=>this.
+kind.successor?.(this.approval,this.tables),s=()=>this.settle(`Sent back: ${t.message}`,!1);if(e())return s();this.settleWithError(t),this.ending=new AbortController,
+this.store.subscribe(()=>e()&&s(),this.ending.signal)}showResult(t,e){let s=`${t} ${e}`;this.result.hidden=!1,s!==this.shownResult&&(this.shownResult=s,this.result.
+replaceChildren(A(t),a("span",{},e)),this.announce(e))}hideQuestion(){this.form.hidden=!0,this.confirmBox.replaceChildren(),this.requests.clearError(),this.details&&
+(this.details.element.hidden=!0),this.actions.hidden=!0,this.facts.hidden=!0,this.lines.hidden=!0,this.warnings.hidden=!0,this.checkbox.checked=!1,this.checkbox.
+hidden=!0}settle(t,e){let s=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.summary.hidden=!0,this.live&&
+(this.live.element.hidden=!0),this.element.classList.add("wb-settled"),this.showResult(e?"completed":"cancelled",t),s&&this.result.focus(),this.on.settle?.(this)}settleWithError(t=this.
+requests.error){let e=this.element.contains(document.activeElement);this.stop(),this.state="settled",this.hideQuestion(),this.result.hidden=!0;let s=w("Dismiss",
+"wb-button",()=>this.on.dismiss(this),`Dismiss: ${this.name}`);this.actions.replaceChildren(s),this.actions.hidden=!1,this.requests.showError(t),e&&this.element.
+focus()}stop(){this.refreshing?.stop(),this.ending?.abort(),this.pollingEnd?.abort()}};var _e=class{constructor(t,e){this.desk=t,this.onDismiss=e,this.card=null,this.element=a("ul",{class:"wb-cards wb-frame wb-attention","aria-label":"Approval"})}show(t,e,s,i=!1){
+t&&t.id!==this.card?.approval.id&&this.add(t);let{card:o}=this;o&&(t?o.update(t):o.state==="waiting"&&!i&&rb(o),o.refresh(e(o.approval.id)),o.tick(s))}add(t){this.
+clear();let e=()=>{this.clear(),this.onDismiss()};this.card=new ms(t,this.desk,{dismiss:e}),this.element.replaceChildren(this.card.element)}clear(){this.card?.stop(),
+this.card=null,this.element.replaceChildren()}};function rb(n){n.requests.error?n.settleWithError():n.settle("It was decided elsewhere.",!1)}var Ie={function:"Notebook",mcp:"MCP",trait:"Personality",definition:"Definition",operation:"Workbench"},ya={waiting:"Waiting",running:"Running",completed:"Comp\
+leted",failed:"Failed",cancelled:"Cancelled",interrupted:"Interrupted"},ab={waiting:"question",running:"in_progress",interrupted:"cancelled"};function zh(n){return ab[n]??
+n}function $a({kind:n,source:t,server:e}){return e??Ie[n]??(t==="mcp"?Ie.mcp:"local")}function ui({progress:n,progress_total:t,progress_message:e}){return va(n,
+t,e)}function va(n,t,e){return typeof n!="number"?null:n===0&&!t&&e?e:[t>0?`${Math.round(100*n/t)} %`:n.toLocaleString("en"),e].filter(Boolean).join(", ")}function mi(n,t){
+return`${n}__${t}`}function Yh(n,t){let e=({kind:s})=>Object.keys(Ie).indexOf(s);return e(n)-e(t)||Vh(n.server??"",t.server??"")||Vh(n.name,t.name)}function Vh(n,t){
+return n<t?-1:+(n>t)}var Jh={mcp:"Runs on an MCP server",trait:"Runs on another node of the network"};function pi({of:n}){let t=n.source==="mcp"?Jh[n.kind]??Jh.
+mcp:"Runs here";return m`<span class="wb-source" data-source=${n.source} title=${t}>${$a(n)}</span>`}var lb={running:"running",waiting:"waits for you",completed:"done",failed:"failed",cancelled:"cancelled"},cb={running:"in_progress",waiting:"question"},fi=class{constructor(t){
+this.desk=t,this.twisty=a("span",{class:"wb-twisty"},A("twisty")),this.mark=a("span",{class:"wb-mark"}),this.name=a("span",{class:"wb-strong wb-wrap"}),this.source=
 a("span",{class:"wb-source"}),this.line=a("span",{class:"wb-muted wb-grow wb-cut"}),this.state=a("span",{class:"wb-muted"}),this.body=a("div",{class:"wb-stack w\
 b-tool-body",id:E("call"),hidden:!0}),this.head=w("","wb-tool-head",()=>this.toggle()),this.head.append(this.twisty,this.mark,this.name,this.source,this.line,this.
 state),this.head.setAttribute("aria-expanded","false"),this.head.setAttribute("aria-controls",this.body.id),this.slot=new _e(t,()=>this.head.focus()),this.requests=
 new v(t),this.pictures=a("div",{class:"wb-stack wb-tool-pictures",hidden:!0});let e=[this.pictures,this.requests.errorBox,this.slot.element];this.element=a("div",
 {class:"wb-tool-card"},this.head,this.body,...e)}show(t){let{tool_name:e,tool_input:s,source:i,server:o,duration_ms:r}=t;this.part=t;let l=this.stateOf(t);b(this.
 name,e),b(this.source,o??i);let c=o?`A trait of your agent ${o}`:"A tool of this project";this.source.title=i==="mcp"?`A tool of ${o}, which runs elsewhere`:c,b(
-this.line,X(s));let h=typeof r=="number"?K(r):null,d=l==="running"?va(t.progress,t.total,t.message):null;b(this.state,[eb[l]??l,d,h].filter(Boolean).join(" · ")),
-l!==this.drawnState&&this.mark.replaceChildren(N(sb[l]??l)),this.drawnState=l,this.body.hidden||this.drawBody(),t.pictures?.length&&t.record_id!==this.drawnPictures&&
+this.line,X(s));let h=typeof r=="number"?K(r):null,d=l==="running"?va(t.progress,t.total,t.message):null;b(this.state,[lb[l]??l,d,h].filter(Boolean).join(" · ")),
+l!==this.drawnState&&this.mark.replaceChildren(A(cb[l]??l)),this.drawnState=l,this.body.hidden||this.drawBody(),t.pictures?.length&&t.record_id!==this.drawnPictures&&
 this.drawPictures()}async drawPictures(){let t=this.drawnPictures=this.part.record_id;if(t)try{let{result:e}=await this.requests.send("get_tool_call",{call_id:t});
-this.pictures.replaceChildren(...zr(e).map(Yr)),this.pictures.hidden=!1,this.requests.clearError()}catch(e){this.requests.showError(e)}}stateOf({state:t,approval_id:e}){
+this.pictures.replaceChildren(...Gr(e).map(Vr)),this.pictures.hidden=!1,this.requests.clearError()}catch(e){this.requests.showError(e)}}stateOf({state:t,approval_id:e}){
 let{approvals:s}=this.desk.store.tables;return t==="waiting"&&e&&!s.has(e)&&this.wasAsked?"running":t}update(t,e){let{state:s,approval_id:i}=this.part,o=s==="wa\
 iting"?this.desk.store.tables.approvals.get(i):void 0;o&&(this.wasAsked=!0),this.slot.show(o,()=>t,e),this.show(this.part)}toggle(){let t=this.body.hidden;this.
 body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),t&&this.drawBody()}drawBody(){let{tool_input:t,tool_result:e}=this.
 part,s=JSON.stringify([t,e]);if(s===this.drawnBody)return;this.drawnBody=s;let{announce:i}=this.desk,o=[I("Arguments",kt(Xh(t),"Copy the arguments",i))];e!=null&&
 o.push(I("Result",kt(Xh(e),"Copy the result",i))),this.body.replaceChildren(...o)}stop(){this.slot.clear()}};function Xh(n){try{return JSON.stringify(JSON.parse(
-n),null,2)}catch{return n}}var nb={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},yi=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
+n),null,2)}catch{return n}}var hb={stopped:"You stopped this answer.",interrupted:"Workbench ended before the answer did."},wi=class{constructor(t,e,s){this.desk=t,this.role=e,this.parts=
 [],this.who=a("div",{class:"wb-label"},e==="user"?"You":""),this.content=a("div",{class:"wb-stack"}),this.note=a("div",{class:"wb-message",hidden:!0}),this.usage=
 a("span",{class:"wb-label"}),this.retry=w("Try again","wb-link",()=>s(this.retry)),this.end=a("div",{class:"wb-line wb-turn-end"},this.usage,this.retry);let i=[
 this.who,this.content,this.note,this.end];this.element=a("li",{class:`wb-chat-turn wb-from-${e}`},...i),this.elements=[this.element]}show(t,e){this.turn=t,t.parts.
 forEach((r,l)=>this.showPart(r,l));for(let{element:r}of this.parts.splice(t.parts.length))r.remove();if(this.role==="user"){this.end.hidden=!0;return}let{state:s,
-model:i,definition:o}=t;b(this.who,o??i??"Answer"),this.drawNote(t),b(this.usage,s==="running"?"":ob(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
-retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...ib[t.type==="text"&&this.role===
+model:i,definition:o}=t;b(this.who,o??i??"Answer"),this.drawNote(t),b(this.usage,s==="running"?"":ub(t)),this.retry.hidden=!e||s==="running",this.end.hidden=this.
+retry.hidden&&!this.usage.textContent}showPart(t,e){let s=this.parts[e];if(s?.type===t.type)return s.show(t);let i={type:t.type,...db[t.type==="text"&&this.role===
 "user"?"plain":t.type](this.desk)};return s?s.element.replaceWith(i.element):this.content.append(i.element),this.parts[e]=i,i.show(t)}drawNote({state:t,parts:e,
-notice:s,remark:i,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,i,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let c=s??i??nb[t]??(t==="runni\
+notice:s,remark:i,error_code:o,error:r}){let l=JSON.stringify([t,e.length,s,i,o,r]);if(l===this.drawnNote)return;this.drawnNote=l;let c=s??i??hb[t]??(t==="runni\
 ng"&&!e.length?"Waiting for the model…":null),h=t==="failed";this.note.hidden=!h&&c===null,this.note.classList.toggle("wb-error",h);let u=h?Wt({code:o,message:r??
-"The answer failed."}):[N(t==="running"?"in_progress":"cancelled"),c];this.note.replaceChildren(...u.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.
-update(t,e)}stop(){for(let{card:t}of this.parts)t?.stop()}},ib={plain:()=>{let n=a("p",{class:"wb-prose"});return{element:n,show:({text:t})=>b(n,t)}},text:n=>{let t=new ds(
+"The answer failed."}):[A(t==="running"?"in_progress":"cancelled"),c];this.note.replaceChildren(...u.filter(Boolean))}update(t,e){for(let{card:s}of this.parts)s?.
+update(t,e)}stop(){for(let{card:t}of this.parts)t?.stop()}},db={plain:()=>{let n=a("p",{class:"wb-prose"});return{element:n,show:({text:t})=>b(n,t)}},text:n=>{let t=new us(
 n);return{element:t.element,show:({text:e})=>t.show(e)}},thinking:()=>{let n=a("p",{class:"wb-prose wb-muted"}),t=a("summary",{class:"wb-muted",tabindex:0},"Thi\
-nking");return{element:a("details",{class:"wb-thinking"},t,n),show:e=>b(n,e.text)}},notice:()=>{let n=a("span",{});return{element:a("p",{class:"wb-message"},N("\
-hint"),n),show:e=>b(n,e.text)}},tool:n=>{let t=new gi(n);return{element:t.element,card:t,show:e=>t.show(e)}}};function ob({model:n,cost_usd:t,first_token_seconds:e,
-...s}){let{input_tokens:i,output_tokens:o,cached_tokens:r,thinking_tokens:l}=s,c=m=>m.toLocaleString("en"),h=(m,y)=>m?` (${c(m)} ${y})`:"",d=[i&&`${c(i)} tokens\
- in${h(r,"cached")}`,o&&`${c(o)} out${h(l,"thinking")}`].filter(Boolean).join(", "),u=e>=.1?`first word after ${e.toFixed(1)} s`:null,f=typeof t=="number"?Ft(t):
-null;return[n,d,f,u].filter(Boolean).join(" · ")}var rb=40,ab={markdown:"Markdown",notebook:"Notebook"},lb={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
-ay recorded."},$i=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new v(t);let i=E("conversation");this.title=a("h4",{class:"wb-pane-title wb-cut",
+nking");return{element:a("details",{class:"wb-thinking"},t,n),show:e=>b(n,e.text)}},notice:()=>{let n=a("span",{});return{element:a("p",{class:"wb-message"},A("\
+hint"),n),show:e=>b(n,e.text)}},tool:n=>{let t=new fi(n);return{element:t.element,card:t,show:e=>t.show(e)}}};function ub({model:n,cost_usd:t,first_token_seconds:e,
+...s}){let{input_tokens:i,output_tokens:o,cached_tokens:r,thinking_tokens:l}=s,c=p=>p.toLocaleString("en"),h=(p,y)=>p?` (${c(p)} ${y})`:"",d=[i&&`${c(i)} tokens\
+ in${h(r,"cached")}`,o&&`${c(o)} out${h(l,"thinking")}`].filter(Boolean).join(", "),u=e>=.1?`first word after ${e.toFixed(1)} s`:null,f=typeof t=="number"?jt(t):
+null;return[n,d,f,u].filter(Boolean).join(" · ")}var mb=40,pb={markdown:"Markdown",notebook:"Notebook"},fb={consequence:"Its messages are deleted, and an answer that is being made is stopped. Calls of tools st\
+ay recorded."},bi=class{constructor(t,e,s){this.desk=t,this.on=e,this.requests=new v(t);let i=E("conversation");this.title=a("h4",{class:"wb-pane-title wb-cut",
 id:i,tabindex:-1}),this.facts=a("span",{class:"wb-muted wb-grow wb-cut"}),this.box=a("div",{}),this.earlier=w("Show earlier messages","wb-link",()=>this.showEarlier()),
 this.list=a("ol",{class:"wb-turns"}),this.empty=a("p",{class:"wb-empty",hidden:!0},"Nothing is written yet.");let o={class:"wb-transcript",role:"log",tabindex:0,
-"aria-label":"Messages"};this.scroll=a("div",o,this.earlier,this.empty,this.list),this.composer=new di(t,()=>{this.isAtEnd=!0,this.following.now()}),this.element=
-a("section",{class:"wb-conversation wb-stack","aria-labelledby":i,hidden:!0}),this.following=new mi(t,this.element,()=>this.draw(),s),this.views=new qt(this.list,
+"aria-label":"Messages"};this.scroll=a("div",o,this.earlier,this.empty,this.list),this.composer=new li(t,()=>{this.isAtEnd=!0,this.following.now()}),this.element=
+a("section",{class:"wb-conversation wb-stack","aria-labelledby":i,hidden:!0}),this.following=new di(t,this.element,()=>this.draw(),s),this.views=new qt(this.list,
 l=>this.view(l),{onRemove:l=>l.stop()});let r=[this.requests.errorBox,this.following.requests.errorBox];this.element.append(this.head(),this.box,...r,this.scroll,
 this.composer.element)}head(){let t=(o,r)=>w(o,"wb-link wb-quiet",r);this.settings=t("Settings…",()=>this.openSettings()),this.remove=t("Delete…",()=>this.askDelete());
-let e=Object.entries(ab).map(([o,r])=>w(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=w("×","wb-close",this.on.close,"Close the conversation"),i=a(
+let e=Object.entries(pb).map(([o,r])=>w(r,"wb-link wb-quiet",()=>this.export(o),`Save as ${r}`)),s=w("×","wb-close",this.on.close,"Close the conversation"),i=a(
 "div",{class:"wb-line"},...e,this.settings,this.remove);return a("div",{class:"wb-pane-head"},this.title,this.facts,i,s)}view(t){let{role:e}=this.following.transcript.
-turn(t);return new yi(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.box.
+turn(t);return new wi(this.desk,e,s=>this.retry(t,s))}show(t){let e=t.id!==this.row?.id;this.row=t,this.element.hidden=!1,e&&(this.views.show([],()=>{}),this.box.
 replaceChildren(),this.requests.clearError(),this.isAtEnd=!0,this.following.begin(t.id),this.composer.begin(t.id))}hide(){this.row=null,this.element.hidden=!0,this.
 following.begin(null)}update(t,e,s){let i=t.answer_id&&t.answer_id!==this.row.answer_id;this.row=t,this.enabled=e,b(this.title,t.title||"New conversation"),b(this.
-facts,cb(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
-transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<rb,i=t.turns.at(-1)?.id;this.
+facts,wb(t)),this.updateViews(e,s),i&&this.following.now()}updateViews(t,e){for(let s of this.views.items.values())s.update(t,e);this.composer.update(t,!!this.following.
+transcript.running)}draw(){let{transcript:t}=this.following,{scroll:e}=this,s=this.isAtEnd||e.scrollHeight-e.scrollTop-e.clientHeight<mb,i=t.turns.at(-1)?.id;this.
 views.show(t.turns.map(({id:o})=>o),(o,r)=>o.show({...t.turn(r),definition:this.row?.definition},r===i)),this.earlier.hidden=t.before===null,this.empty.hidden=t.
 turns.length>0,this.updateViews(this.enabled,Date.now()),s&&(e.scrollTop=e.scrollHeight),this.isAtEnd=!1}async showEarlier(){let{scroll:t}=this,e=t.scrollHeight-
 t.scrollTop;try{await this.following.readEarlier()}catch(s){return this.requests.showError(s)}return t.scrollTop=t.scrollHeight-e,t.focus()}async retry(t,e){let s={
-conversation_id:this.row.id,turn_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){let t=new hs(
+conversation_id:this.row.id,turn_id:t};await this.requests.run("retry_answer",s,e,"Asking again…"),this.isAtEnd=!0,this.following.now()}openSettings(){let t=new ds(
 this.desk,this.row,()=>{this.box.replaceChildren(),this.settings.focus()});this.box.replaceChildren(t.element),t.focus()}askDelete(){let{title:t}=this.row;yt(this.
-box,this.remove,{...lb,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
-t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&gn(e.filename,e.media_type,e.content)}focus(){
-this.composer.focus()}};function cb({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,r=s===null&&i===null?null:g((s??0)+(i??0),"\
-token"),l=o===null?null:Ft(o);return[n,t,r,l].filter(Boolean).join(" · ")}var hb=6,vi=class{constructor(t,e,s,i){this.store=t;let o=new ci(e.model);this.desk={store:t,channel:e,announce:s,cells:o,lastCell:new hi(o,i)},this.text="",this.
-opened=null,this.form=null;let r=E("chat"),l={close:()=>this.close(),deleted:d=>this.onDeleted(d)};this.conversation=new $i(this.desk,l,i),this.formBox=a("div",
+box,this.remove,{...fb,label:"Delete the conversation"},async(e,s)=>{await this.requests.run("delete_conversation",{conversation_id:this.row.id},s)&&this.on.deleted(
+t)})}async export(t){let e=await this.requests.run("export_conversation",{conversation_id:this.row.id,format:t});e&&bn(e.filename,e.media_type,e.content)}focus(){
+this.composer.focus()}};function wb({definition:n,model:t,usage:e}){let{input_tokens:s,output_tokens:i,cost_usd:o}=e,r=s===null&&i===null?null:g((s??0)+(i??0),"\
+token"),l=o===null?null:jt(o);return[n,t,r,l].filter(Boolean).join(" · ")}var bb=6,gi=class{constructor(t,e,s,i){this.store=t;let o=new ri(e.model);this.desk={store:t,channel:e,announce:s,cells:o,lastCell:new ai(o,i)},this.text="",this.
+opened=null,this.form=null;let r=E("chat"),l={close:()=>this.close(),deleted:d=>this.onDeleted(d)};this.conversation=new bi(this.desk,l,i),this.formBox=a("div",
 {}),this.empty=a("p",{class:"wb-empty",hidden:!0});let c=w("New conversation…","wb-link",()=>this.openForm());this.empty.append("No conversations yet. Talk to\
  the agent of a definition, or to a model alone. ",c),this.list=a("div",{class:"wb-split-list"}),this.split=a("div",{class:"wb-split"},this.list,this.conversation.
 element);let h=[this.toolbar(r),this.formBox,this.empty,this.split];this.element=a("section",{class:"wb-section wb-stack wb-chat","aria-labelledby":r},...h)}toolbar(t){
@@ -1302,34 +1354,34 @@ this.summary=a("span",{class:"wb-muted wb-grow"}),this.search=ht("Filter convers
 search.value.trim().toLowerCase(),this.update()}}),this.newButton=w("New conversation…","wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},
 "Chat");return a("div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get conversations(){return[...this.store.tables.conversations.values()].sort(
 (e,s)=>e.updated_at<s.updated_at?1:-1)}count(){return this.conversations.filter(({answer_id:t})=>t).length}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
-conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=hb&&!this.text,
-this.empty.hidden=s.length>0||!this.store.loaded.has("conversations");let o=i.map(r=>this.row(r,e));et(p`<${Ye} class="wb-conversations" aria-label="Conversations">${o}<//>`,
+conversations,i=s.filter(r=>r.id===this.opened||this.matches(r));b(this.summary,s.length?g(s.length,"conversation"):""),this.search.hidden=s.length<=bb&&!this.text,
+this.empty.hidden=s.length>0||!this.store.loaded.has("conversations");let o=i.map(r=>this.row(r,e));Q(m`<${Xe} class="wb-conversations" aria-label="Conversations">${o}<//>`,
 this.list),this.form?.refresh(),this.drawOpened(e)}row({id:t,title:e,definition:s,model:i,answer_id:o,updated_at:r},l){let c=t===this.opened,h=this.conversation.
-composer.hasDraft(t)?"draft":null,d=[s??i,h,o?"answering…":jt(r,l)].filter(Boolean).join(" · ");return p`<li key=${t} class="wb-entry ${c?"wb-active":""}">
-      <${B} class="wb-opener" ...${{label:e||"New conversation","data-row":t,"aria-expanded":c}} onClick=${()=>this.open(t)} />
+composer.hasDraft(t)?"draft":null,d=[s??i,h,o?"answering…":Lt(r,l)].filter(Boolean).join(" · ");return m`<li key=${t} class="wb-entry ${c?"wb-active":""}">
+      <${N} class="wb-opener" ...${{label:e||"New conversation","data-row":t,"aria-expanded":c}} onClick=${()=>this.open(t)} />
       <span class="wb-label wb-cut">${d}</span>
     </li>`}drawOpened(t){let e=this.store.tables.conversations.get(this.opened);if(this.split.classList.toggle("wb-open",!!e),!e){this.conversation.element.hidden||
 this.conversation.hide();return}this.conversation.show(e),this.conversation.update(e,this.enabled,t),this.isFocusWanted&&this.conversation.focus(),this.isFocusWanted=
 !1}matches({title:t,definition:e}){let s=`${t}
 ${e??""}`.toLowerCase();return this.text.split(/\s+/).every(i=>s.includes(i))}open(t){this.opened=t,this.isFocusWanted=!0,this.update()}close(){let t=this.opened;
 this.opened=null,this.update(),this.list.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}onDeleted(t){this.opened=null,this.update(),this.desk.announce(
-`${t||"The conversation"} is deleted.`),this.newButton.focus()}openForm(){this.form=new hs(this.desk,null,t=>this.closeForm(t)),this.formBox.replaceChildren(this.
-form.element),this.form.focus()}closeForm(t){this.form=null,this.formBox.replaceChildren(),this.newButton.focus(),t&&this.open(t.id)}};var ki={interactive:"Interactive: converses",autonomous:"Autonomous: does tasks",tools:"Tools: exports tools"},Qh={always:"Always, in the prompt",agent:"When th\
-e agent asks",manual:"When you ask"},Ie={rules:{label:"Rules",one:"rule"},references:{label:"References",one:"reference"},tools:{label:"Exported tools",one:"too\
-l"},providers:{label:"Providers",one:"provider"},servers:{label:"MCP servers",one:"MCP server"}};function Js(n){let t=n.indexOf("/");return t<0?{section:n,name:null}:
-{section:n.slice(0,t),name:n.slice(t+1)}}function _i(n){let t=Object.entries(Ie).flatMap(([e,{label:s}])=>{let i=n[e];if(e==="tools"&&!i.length&&n.info.mode!=="\
+`${t||"The conversation"} is deleted.`),this.newButton.focus()}openForm(){this.form=new ds(this.desk,null,t=>this.closeForm(t)),this.formBox.replaceChildren(this.
+form.element),this.form.focus()}closeForm(t){this.form=null,this.formBox.replaceChildren(),this.newButton.focus(),t&&this.open(t.id)}};var yi={interactive:"Interactive: converses",autonomous:"Autonomous: does tasks",tools:"Tools: exports tools"},Qh={always:"Always, in the prompt",agent:"When th\
+e agent asks",manual:"When you ask"},Pe={rules:{label:"Rules",one:"rule"},references:{label:"References",one:"reference"},tools:{label:"Exported tools",one:"too\
+l"},providers:{label:"Providers",one:"provider"},servers:{label:"MCP servers",one:"MCP server"}};function Vs(n){let t=n.indexOf("/");return t<0?{section:n,name:null}:
+{section:n.slice(0,t),name:n.slice(t+1)}}function $i(n){let t=Object.entries(Pe).flatMap(([e,{label:s}])=>{let i=n[e];if(e==="tools"&&!i.length&&n.info.mode!=="\
 tools")return[];let o=i.length?i.length.toLocaleString("en"):"",r=i.map(l=>({id:`${e}/${l.name}`,label:l.name,level:2,note:l.include??""}));return[{id:e,label:s,
 level:1,note:o},...r]});return[{id:"overview",label:"Overview",level:1,note:""},{id:"prompt",label:"Prompt",level:1,note:""},{id:"preview",label:"Preview",level:1,
 note:""},{id:"history",label:"History",level:1,note:""},...t]}function Zh(n){let t=n.normalize("NFKD").replace(/\p{M}/gu,"").toLowerCase().replace(/[^a-z0-9]+/g,
-"-").replace(/^-+|-+$/g,"").slice(0,50);return t?`./agents/${t}`:""}function td(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.id<t.id?-1:1)}var xi="empty:",Si=class{constructor(t,e,s){this.desk=t,this.rows=e,this.requests=new v(t),this.onDone=s,this.source=O([[xi,"Nothing: an empty definition"]],xi,
+"-").replace(/^-+|-+$/g,"").slice(0,50);return t?`./agents/${t}`:""}function td(n,t){return n.name.localeCompare(t.name,void 0,{numeric:!0})||(n.id<t.id?-1:1)}var vi="empty:",ki=class{constructor(t,e,s){this.desk=t,this.rows=e,this.requests=new v(t),this.onDone=s,this.source=O([[vi,"Nothing: an empty definition"]],vi,
 {on:{change:()=>this.onSource()}}),this.name=T("",{maxlength:100,required:!0,placeholder:"Careful reviewer",on:{input:()=>this.propose()}}),this.path=T("",{maxlength:1e3,
-required:!0,placeholder:"./agents/careful-reviewer"}),this.mode=O(Object.entries(ki),"interactive"),this.about=a("p",{class:"wb-muted",hidden:!0}),this.submit=a(
+required:!0,placeholder:"./agents/careful-reviewer"}),this.mode=O(Object.entries(yi),"interactive"),this.about=a("p",{class:"wb-muted",hidden:!0}),this.submit=a(
 "button",{class:"wb-button wb-primary",type:"submit"},"Create");let i=()=>s(null);this.modeField=R("Mode",this.mode),this.element=D({class:"wb-box wb-stack wb-r\
 oomy","aria-label":"New definition"},{submit:()=>this.run(),escape:i},a("div",{class:"wb-fields"},R("Name",this.name),R("Start from",this.source),R("Directory",
-this.path),this.modeField),this.about,tt(this.submit,i),this.requests.errorBox),this.proposed="",this.templates=[],this.fillSources(xi),this.load()}focus(){this.
+this.path),this.modeField),this.about,et(this.submit,i),this.requests.errorBox),this.proposed="",this.templates=[],this.fillSources(vi),this.load()}focus(){this.
 name.focus()}copyOf(t){this.fillSources(`copy:${t}`),this.name.value=`${this.rows.find(({id:e})=>e===t).name} copy`,this.propose(),this.onSource()}async load(){
 try{let{templates:t}=await new v(this.desk).send("agent_list_templates",{});this.templates=t,this.fillSources(this.source.value)}catch(t){this.requests.showError(
-t)}}fillSources(t){let e=Et(this.desk.store.tables),s=[["",[[xi,"Nothing: an empty definition"]]],["Templates",this.templates.map(({name:i,title:o})=>[`template\
+t)}}fillSources(t){let e=Et(this.desk.store.tables),s=[["",[[vi,"Nothing: an empty definition"]]],["Templates",this.templates.map(({name:i,title:o})=>[`template\
 :${i}`,o])],["Personas",e.map(([i,o])=>[`persona:${i}`,o])],["Copies",this.rows.map(({id:i,name:o})=>[`copy:${i}`,`Copy of ${o}`])]];W(this.source,s.filter(([,i])=>i.
 length),t)}onSource(){let[t,e]=this.chosen(),s=this.templates.find(({name:i})=>t==="template"&&i===e)?.description;this.about.hidden=!s,this.about.replaceChildren(
 s??""),this.modeField.hidden=t!=="empty"}chosen(){let{value:t}=this.source,e=t.indexOf(":");return[t.slice(0,e),t.slice(e+1)]}propose(){this.path.value===this.proposed&&
@@ -1337,22 +1389,22 @@ s??""),this.modeField.hidden=t!=="empty"}chosen(){let{value:t}=this.source,e=t.i
 "agent_create",{agentPath:i,name:s,mode:this.mode.value}],template:["agent_create_from_template",{templateName:e,agentPath:i,name:s}],persona:["agent_create_fro\
 m_persona",{personaId:e,agentPath:i,name:s}],copy:["agent_clone",{sourceAgent:e,targetPath:i,newName:s}]}[t]}async run(){let t=await this.requests.run(...this.request(),
 this.submit,"Creating…");t?this.onDone(t):this.requests.error&&this.fieldOf(this.requests.error).focus()}fieldOf({code:t}){return t==="AGENT_EXISTS"||t==="INV\
-ALID_PATH"?this.path:this.name}};var db={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function Ei(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
-"prompt"?s:s in Ie?e===void 0?s:`${s}/${e}`:"overview"}var Ti=class{constructor(t){this.open=t,this.element=a("ul",{class:"wb-stack wb-problems","aria-label":"P\
-roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||Ei(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
-element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,r]=db[t],l=Ei(e),c=l===i?null:w(e,"wb-link",()=>this.open(l),
-`Open ${e}`),h=a("span",{},a("span",{class:"wb-sr"},r),c,c?" ":null,...ct(s));return a("li",{class:"wb-message"},N(o),h)}};var ub=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function ed(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
-`)){let o=ub.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:r}=t.at(-1),l=i[0]??" ";if(l==="\\"){r.at(
--1).unended=!0;continue}r.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var pb=18,ka=1e3,mb=400,sd={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},fb={"+":"added","-":"removed"},xe=class{constructor(t,e){
-this.on=e,this.limit=ka,this.twisty=a("span",{class:"wb-twisty"},N("twisty")),this.name=a("span",{class:"wb-diff-path wb-wrap"}),this.label=a("span",{class:"wb-\
+ALID_PATH"?this.path:this.name}};var gb={error:["failed","Error: "],warning:["warning","Warning: "],hint:["hint","Hint: "]};function _i(n){let[t,e]=n.split("."),s=t==="mcpServers"?"servers":t;return s===
+"prompt"?s:s in Pe?e===void 0?s:`${s}/${e}`:"overview"}var xi=class{constructor(t){this.open=t,this.element=a("ul",{class:"wb-stack wb-problems","aria-label":"P\
+roblems"})}show(t,e){let s=t.filter(o=>e==="overview"||_i(o.place)===e),i=JSON.stringify([e,s]);i!==this.drawn&&(this.drawn=i,this.element.hidden=!s.length,this.
+element.replaceChildren(...s.map(o=>this.line(o,e))))}line({severity:t,place:e,message:s},i){let[o,r]=gb[t],l=_i(e),c=l===i?null:w(e,"wb-link",()=>this.open(l),
+`Open ${e}`),h=a("span",{},a("span",{class:"wb-sr"},r),c,c?" ":null,...ct(s));return a("li",{class:"wb-message"},A(o),h)}};var yb=/^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/;function ed(n){let t=[],[e,s]=[0,0];for(let i of n.replace(/\n$/,"").split(`
+`)){let o=yb.exec(i);if(o)[e,s]=[Number(o[1]),Number(o[2])],t.push({context:o[3],lines:[]});else if(t.length){let{lines:r}=t.at(-1),l=i[0]??" ";if(l==="\\"){r.at(
+-1).unended=!0;continue}r.push({kind:l,old:l==="+"?null:e++,new:l==="-"?null:s++,text:i.slice(1).replace(/\r$/,""),unended:!1})}}return t}var $b=18,ka=1e3,vb=400,sd={A:"added",D:"deleted",M:"changed",R:"renamed",T:"type changed",C:"copied",U:"unmerged"},kb={"+":"added","-":"removed"},xe=class{constructor(t,e){
+this.on=e,this.limit=ka,this.twisty=a("span",{class:"wb-twisty"},A("twisty")),this.name=a("span",{class:"wb-diff-path wb-wrap"}),this.label=a("span",{class:"wb-\
 diff-kind"}),this.counts=a("span",{class:"wb-diff-counts"}),this.body=a("div",{id:E("lines")}),this.head=w("","wb-diff-head",()=>this.toggle()),this.head.append(
 this.twisty,this.name,this.label,this.counts),this.head.setAttribute("aria-controls",this.body.id),this.element=a("section",{class:"wb-diff-file"},this.head,this.
-body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=mb)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
+body),this.update(t),this.toggle(t.status!=="D"&&this.lines<=vb)}get path(){return this.file.path}get open(){return!this.body.hidden}update(t){let{path:e,old_path:s,
 status:i,added:o,removed:r,binary:l,patch:c}=t;this.file=t,this.drawn=!1,this.hunks=c?ed(c):[],this.lines=this.hunks.reduce((u,{lines:f})=>u+f.length+1,0);let h=s&&
 s!==e?[a("span",{class:"wb-muted"},`${s} → `)]:[];this.name.replaceChildren(...h,...Sa(e)),b(this.label,i==="M"?"":sd[i]??""),this.counts.replaceChildren(...xa(
 t));let d=l?"binary":`${g(o??0,"line")} added, ${r??0} removed`;x(this.head,"aria-label",`${e}, ${sd[i]??"changed"}, ${d}`),x(this.element,"aria-label",e)}toggle(t=!this.
 open){this.body.hidden=!t,this.head.setAttribute("aria-expanded",String(t)),this.twisty.classList.toggle("wb-turned",t),this.drawn||(this.body.style.minHeight=`${Math.
-min(this.lines,ka)*pb}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
+min(this.lines,ka)*$b}px`),t&&this.near&&this.draw()}approach(){this.near=!0,this.open&&this.draw()}draw(){if(this.drawn)return;this.drawn=!0,this.body.style.minHeight=
 "";let{patch:t}=this.file;this.body.replaceChildren(...t==null?[this.noLines()]:this.drawHunks()),this.on.drawn?.(this)}rowOf(t,e){return[...this.body.querySelectorAll(
 ".wb-diff-line")].find(({line:i})=>i[t]===e&&(t==="old"||i.kind!=="-"))??null}noLines(){return this.file.binary?ps("A binary file: there are no lines to compare\
 ."):ps("Too large to show with the others. ",this.readAllButton())}readAllButton(){let t="Show this file",e=w(t,"wb-link",async()=>{b(e,"Loading…");let s=await this.
@@ -1364,26 +1416,26 @@ t),...this.notes(e)]}async colour(t){let e=Wh(this.path);if(e)try{t.colour(await
 part, and what follows. `,i):null,this.lines?null:ps(o),s?ps("The rest is too large to show with the others. ",this.readAllButton()):null].filter(Boolean)}showMore(){
 this.limit+=5*ka,this.drawn=!1,this.draw()}},_a=class{constructor({context:t,lines:e},s){this.lines=e,this.texts=new Map;let o=`line ${(e.find(l=>l.new)?.new??e[0]?.
 old)?.toLocaleString("en")??0}${t?` · ${t}`:""}`,r=a("tr",{class:"wb-diff-hunk"},a("td",{colspan:3},o));this.element=a("tbody",{},r,...e.slice(0,s).map(l=>this.
-row(l)))}row(t){let{kind:e,old:s,new:i,text:o,unended:r}=t,l=fb[e],c=a("span",{},o);this.texts.set(t,c);let h=a("span",{class:"wb-muted",title:"The file ends wi\
+row(l)))}row(t){let{kind:e,old:s,new:i,text:o,unended:r}=t,l=kb[e],c=a("span",{},o);this.texts.set(t,c);let h=a("span",{class:"wb-muted",title:"The file ends wi\
 thout a line feed"}," (no line feed)"),d=a("tr",{class:l?`wb-diff-line wb-diff-${l}`:"wb-diff-line"},a("td",{class:"wb-diff-number","data-number":s??""}),a("td",
 {class:"wb-diff-number","data-number":i??""}),a("td",{class:"wb-diff-text","data-mark":e},l?a("span",{class:"wb-sr"},`${l}: `):null,c,r?h:null));return d.line=t,
 d}colour(t,e){for(let[s,i]of[["-",o=>o!=="-"],["+",o=>o==="-"]]){let o=this.lines.filter(({kind:l})=>l!==s),r=t(o.map(({text:l})=>l),e);if(!r)return;o.forEach((l,c)=>i(
-l.kind)&&this.texts.get(l)?.replaceChildren(...Lr(r[c])))}}};function ps(...n){return a("p",{class:"wb-diff-note"},...n)}function xa({added:n,removed:t,binary:e}){
+l.kind)&&this.texts.get(l)?.replaceChildren(...Rr(r[c])))}}};function ps(...n){return a("p",{class:"wb-diff-note"},...n)}function xa({added:n,removed:t,binary:e}){
 return e||n===null?[a("span",{class:"wb-muted"},"binary")]:[a("span",{class:"wb-added"},`+${(n??0).toLocaleString("en")}`),a("span",{class:"wb-removed"},`−${(t??
-0).toLocaleString("en")}`)]}function Sa(n){let t=n.lastIndexOf("/")+1;return[a("span",{class:"wb-muted"},n.slice(0,t)),At(n.slice(t))]}var wb=50,bb={added:"A",changed:"M",removed:"D"},Oi=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new v(t);let i=o=>this.requests.showError(o);
+0).toLocaleString("en")}`)]}function Sa(n){let t=n.lastIndexOf("/")+1;return[a("span",{class:"wb-muted"},n.slice(0,t)),At(n.slice(t))]}var _b=50,xb={added:"A",changed:"M",removed:"D"},Si=class{constructor(t,e,s){this.desk=t,this.target=e,this.requests=new v(t);let i=o=>this.requests.showError(o);
 this.refreshing=new U(()=>this.read(),i),this.heading=a("h4",{class:"wb-strong",tabindex:-1},"History"),this.list=a("ul",{class:"wb-entries"}),this.note=a("p",{
 class:"wb-muted"},"Reading…"),this.element=a("div",{class:"wb-stack"},this.heading,this.requests.errorBox,this.note,this.list),this.update(s)}get isChanged(){
 return!1}focus(){this.heading.focus()}update({info:t}){t.contentHash!==this.shown&&(this.shown=t.contentHash,this.refreshing.now())}async read(){let{versions:t,
-message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:wb});this.requests.clearError(),this.note.replaceChildren(["Each change that \
+message:e}=await this.requests.send("agent_history",{agentTarget:this.target,limit:_b});this.requests.clearError(),this.note.replaceChildren(["Each change that \
 Workbench made or found, and each commit of git.",e].filter(Boolean).join(" ")),this.list.replaceChildren(...t.map((i,o)=>this.entry(i,t[o+1])))}entry({summary:t,
-by:e,at:s,commit:i,contentHash:o},r){let l=i??o,c=a("div",{class:"wb-version",hidden:!0}),h=[e??"found",j(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=a("div",
+by:e,at:s,commit:i,contentHash:o},r){let l=i??o,c=a("div",{class:"wb-version",hidden:!0}),h=[e??"found",B(s),i?`commit ${i.slice(0,8)}`:o.slice(0,8)],d=a("div",
 {class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},t));return d.append(a("span",{class:"wb-muted wb-grow wb-cut"},h.join(" · "))),l&&r&&d.append(this.opener(
-t,[gb(r),l],c)),a("li",{},d,c)}opener(t,[e,s],i){let r=w("Changes","wb-link wb-quiet",async()=>{let l=!i.hidden;if(i.hidden=l,x(r,"aria-expanded",!l),l||i.hasChildNodes())
+t,[Sb(r),l],c)),a("li",{},d,c)}opener(t,[e,s],i){let r=w("Changes","wb-link wb-quiet",async()=>{let l=!i.hidden;if(i.hidden=l,x(r,"aria-expanded",!l),l||i.hasChildNodes())
 return;let c={agentTarget:this.target,fromVersion:e,toVersion:s},h=await this.requests.run("agent_diff",c,r,"Comparing…");h&&i.replaceChildren(...this.files(h.
 changes))},`Changes: ${t}`);return r.setAttribute("aria-expanded","false"),r}files(t){return t.length?t.map(e=>{let s={readAll:async()=>null,highlighter:()=>ke(
-this.desk.channel)},i=new xe({...e,...yb(e.patch??""),status:bb[e.status]},s);return i.approach(),i.element}):[a("p",{class:"wb-muted"},"Nothing but secrets, or\
- the time it was created, has changed.")]}};function gb({commit:n,contentHash:t}){return n??t}function yb(n){let t=n.split(`
-`).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Pe=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Se=class{constructor(t,e,s,i,o="Save"){this.
+this.desk.channel)},i=new xe({...e,...Eb(e.patch??""),status:xb[e.status]},s);return i.approach(),i.element}):[a("p",{class:"wb-muted"},"Nothing but secrets, or\
+ the time it was created, has changed.")]}};function Sb({commit:n,contentHash:t}){return n??t}function Eb(n){let t=n.split(`
+`).filter(s=>!/^(\+\+\+|---) /.test(s)),e=s=>t.filter(i=>i.startsWith(s)).length;return{added:e("+"),removed:e("-")}}var Fe=class extends Error{constructor(t,e){super(e),this.code="VALIDATION_ERROR",this.details={problems:[{field:t}]}}},Se=class{constructor(t,e,s,i,o="Save"){this.
 fields=s,this.on=i,this.runner=new v(t),this.saved=this.values(),this.newest=this.saved,this.overtaken=!1,this.isSaving=!1,this.submit=a("button",{class:"wb-but\
 ton wb-primary",type:"submit"},o),this.discard=w(i.cancel?"Cancel":"Discard changes","wb-button",()=>this.reset()),this.note=a("div",{hidden:!0}),this.buttons=a(
 "div",{class:"wb-line"},this.submit,this.discard),this.element=D({class:"wb-stack wb-roomy","aria-label":e},{submit:()=>this.save(),escape:i.cancel},...this.layout(),
@@ -1397,42 +1449,42 @@ newest=t,this.drawNote(),this.drawButtons()}set(t,e){let{control:s}=this.fields[
 this.on.cancel():(this.runner.clearError(),this.mark(null),this.settle(this.newest),this.focus())}settle(t){for(let e of Object.keys(this.fields))this.set(e,t[e]);
 this.newest=this.saved,this.overtaken=!1,this.drawNote(),this.drawButtons()}acknowledge(t){this.saved={...t},this.newest=this.saved,this.overtaken=!1,this.drawNote(),
 this.drawButtons()}drawButtons(){let{isChanged:t}=this;F(t||!!this.on.cancel,this.submit),this.discard.hidden=!t&&!this.on.cancel,this.on.draft()}drawNote(){if(this.
-note.hidden=!this.overtaken,!this.overtaken||this.note.hasChildNodes())return;this.note.replaceChildren(wt("warning","It was changed elsewhere while you were ed\
+note.hidden=!this.overtaken,!this.overtaken||this.note.hasChildNodes())return;this.note.replaceChildren(ft("warning","It was changed elsewhere while you were ed\
 iting. Saving replaces those changes; discarding shows them."))}async save(){if(this.runner.busy||!this.on.cancel&&!this.isChanged)return;this.mark(null);let t;
-try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof Pe))throw i;this.refuse(i);return}let e=this.values();this.isSaving=!0;let s=await this.
+try{t=this.on.requests(this.changes(),this.values())}catch(i){if(!(i instanceof Fe))throw i;this.refuse(i);return}let e=this.values();this.isSaving=!0;let s=await this.
 runAll(t);if(this.isSaving=!1,!s){this.update(this.newest);return}this.acknowledge(e),this.on.saved(s,e)}async runAll(t){let e=[];for(let[s,i]of t){let o=await this.
 runner.run(s,i,this.submit,"Saving…");if(!o)return this.refuse(this.runner.error,i),null;e.push(o)}return e}refuse(t,e={}){t!==this.runner.error&&this.runner.
 showError(t);let s=t?.details?.problems?.[0]?.field??t?.details?.key??e.key??"",i=String(s).split(".");this.mark(Object.keys(this.fields).find(o=>i.includes(o))??
 null)}mark(t){for(let[e,{control:s}]of Object.entries(this.fields)){if(e!==t){s.removeAttribute("aria-invalid"),s.removeAttribute("aria-describedby");continue}s.
 setAttribute("aria-invalid","true"),s.setAttribute("aria-describedby",this.runner.errorBox.id),s.focus()}}onKey(t){t.key!=="Enter"||!(t.ctrlKey||t.metaKey)||(t.
-preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var Ea={add:"add",remove:"delete"},nd="••••••",$b={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},vb={type:"object",properties:{
+preventDefault(),t.stopPropagation(),this.element.requestSubmit())}};var Ea={add:"add",remove:"delete"},nd="••••••",Tb={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Ob={type:"object",properties:{
 text:{type:"string"}},required:["text"]},Ta=n=>({label:"Name",control:T("",{maxlength:100,required:!0,placeholder:n})}),ld=()=>({label:"Description",wide:!0,control:T(
 "",{maxlength:2e3})});function id(n){return{noun:n,key:`${n}Name`,verbs:Ea,fields:()=>({name:Ta(n==="rule"?"be-polite":"api-docs"),include:{label:"Included",control:O(
 Object.entries(Qh),n==="rule"?"always":"agent")},priorityLevel:{label:"Priority (0 comes first)",control:T("500",{type:"number",min:0,max:999,step:1,required:!0})},
 description:ld(),text:{label:"Text",wide:!0,control:st("",12,{required:!0})}}),values:({name:t,description:e,include:s,priorityLevel:i,text:o})=>({name:t,description:e??
 "",include:s,priorityLevel:String(i),text:o}),add:t=>({[n]:od(t)}),update:t=>({[n]:od(t)}),summary:({description:t,text:e})=>t||e.split(`
-`,1)[0]}}function od(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var kb={noun:"tool",key:"toolName",verbs:Ea,fields:()=>({name:Ta(
-"summarize"),description:ld(),parameters:{label:"Parameters (JSON Schema)",wide:!0,control:st(Ci(vb),8)},prompt:{label:"Prompt; {text} is replaced by the parame\
+`,1)[0]}}function od(n){return"priorityLevel"in n?{...n,priorityLevel:Number(n.priorityLevel)}:n}var Cb={noun:"tool",key:"toolName",verbs:Ea,fields:()=>({name:Ta(
+"summarize"),description:ld(),parameters:{label:"Parameters (JSON Schema)",wide:!0,control:st(Ei(Ob),8)},prompt:{label:"Prompt; {text} is replaced by the parame\
 ter text",wide:!0,control:st("",6,{required:!0,placeholder:"Summarize in three sentences: {text}"})}}),values:({name:n,description:t,parameters:e,prompt:s})=>({
-name:n,description:t??"",parameters:Ci(e),prompt:s}),add:n=>({tool:rd(n)}),update:n=>({tool:rd(n)}),summary:({description:n,prompt:t})=>n||t.split(`
-`,1)[0]};function rd(n){return"parameters"in n?{...n,parameters:Oa("parameters",n.parameters)}:n}var _b={noun:"provider",key:"providerType",verbs:{add:"install",
-remove:"uninstall"},fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??{};return Object.fromEntries(e.map(s=>[s.key,xb(s)]))},values:({config:n},t)=>Object.
+name:n,description:t??"",parameters:Ei(e),prompt:s}),add:n=>({tool:rd(n)}),update:n=>({tool:rd(n)}),summary:({description:n,prompt:t})=>n||t.split(`
+`,1)[0]};function rd(n){return"parameters"in n?{...n,parameters:Oa("parameters",n.parameters)}:n}var Ab={noun:"provider",key:"providerType",verbs:{add:"install",
+remove:"uninstall"},fields:({providerInfo:n},t)=>{let{configValues:e=[]}=n[t]??{};return Object.fromEntries(e.map(s=>[s.key,Nb(s)]))},values:({config:n},t)=>Object.
 fromEntries(Object.keys(t).map(e=>[e,n[e]??""])),add:(n,t)=>({providerType:t,config:ad(n)}),update:(n,t)=>({config:ad(t)}),summary:({config:n})=>Object.keys(n).
 join(", "),about:({providerInfo:n,providers:t},e)=>{let{name:s,description:i,configValues:o=[]}=n[e]??{name:e,description:""},r=`${s}: ${i}.`;if(!o.some(({secret:d})=>d))
 return r;let{config:l={}}=t.find(d=>d.name===e)??{},h=Object.values(l).includes(nd)?` ${nd} is a key that is written in agent.yaml; it is not shown.`:"";return`${r}\
- A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${h}`}};function xb({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let r=[
+ A reference (env://, file://, op:// or keyring://) keeps a key out of agent.yaml.${h}`}};function Nb({key:n,caption:t,hint:e,secret:s,required:i,default:o}){let r=[
 t,e&&`(${e})`,i?null:"(optional)"].filter(Boolean).join(" "),l=o??(s?`env://${n}`:"");return{label:r,control:T("",{class:"wb-input wb-mono",maxlength:1e4,required:i,
-placeholder:l})}}function ad(n){return Object.fromEntries(Object.entries(n).filter(([,t])=>t!==""))}var Sb={noun:"mcp_server",key:"serverName",verbs:Ea,fields:(n,t)=>({
-...t?{}:{name:Ta("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,control:st(Ci($b),14,{required:!0})}}),values:({config:n})=>({
-config:Ci(cd(n))}),add:Tb,update:({config:n})=>({config:Oa("config",n)}),summary:({config:n})=>n.url?n.url:[n.command,...n.args??[]].join(" "),note:({config:n})=>Eb(
-n)};function Eb({tools:n={},serverToolDefaults:t={}}){let e=l=>Object.keys(n).filter(c=>l(n[c])),s=({include:l})=>l==="always"||l==="agent",i=t.include==="manua\
+placeholder:l})}}function ad(n){return Object.fromEntries(Object.entries(n).filter(([,t])=>t!==""))}var qb={noun:"mcp_server",key:"serverName",verbs:Ea,fields:(n,t)=>({
+...t?{}:{name:Ta("github")},config:{label:"Configuration (JSON, as MCP clients write it)",wide:!0,control:st(Ei(Tb),14,{required:!0})}}),values:({config:n})=>({
+config:Ei(cd(n))}),add:Bb,update:({config:n})=>({config:Oa("config",n)}),summary:({config:n})=>n.url?n.url:[n.command,...n.args??[]].join(" "),note:({config:n})=>Rb(
+n)};function Rb({tools:n={},serverToolDefaults:t={}}){let e=l=>Object.keys(n).filter(c=>l(n[c])),s=({include:l})=>l==="always"||l==="agent",i=t.include==="manua\
 l"?e(s):null,o=t.include==="manual"?[]:e(({include:l})=>l==="manual"),r=t.permissionRequired?["each"]:e(l=>l.permissionRequired);return[i&&`only ${i.join(", ")||
 "tools asked for by name"}`,o.length&&`without ${o.join(", ")}`,r.length&&`asks before ${r.join(", ")}`].filter(Boolean).join("; ")}function cd(n){if(n===null||
 typeof n!="object"||Array.isArray(n))return n;let t=Object.entries(n).map(([s,i])=>[s,cd(i)]),e=s=>s!==null&&(typeof s!="object"||Object.keys(s).length>0);return Object.
-fromEntries(t.filter(([,s])=>e(s)))}function Tb({name:n,config:t}){let e=Oa("config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Pe("config","\
-These are several servers. Add them one by one.");return s.length?{serverName:n||s[0][0],config:s[0][1]}:{serverName:n,config:e}}var Ai={rules:id("rule"),references:id(
-"reference"),tools:kb,providers:_b,servers:Sb};function Ci(n){return JSON.stringify(n,null,2)}function Oa(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Pe(n,
-`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.isArray(e))throw new Pe(n,"This must be a JSON object, in braces.");return e}var Ni=class{constructor(t,e,s,i){let{section:o,name:r}=e;this.desk=t,this.what=e,this.on=i,this.kind=Ai[o],this.noun=Ie[o].one,this.isNew=!hd(s,e),this.requests=
+fromEntries(t.filter(([,s])=>e(s)))}function Bb({name:n,config:t}){let e=Oa("config",t),s=Object.entries(e.mcpServers??{});if(s.length>1)throw new Fe("config","\
+These are several servers. Add them one by one.");return s.length?{serverName:n||s[0][0],config:s[0][1]}:{serverName:n,config:e}}var Ti={rules:id("rule"),references:id(
+"reference"),tools:Cb,providers:Ab,servers:qb};function Ei(n){return JSON.stringify(n,null,2)}function Oa(n,t){let e;try{e=JSON.parse(t)}catch(s){throw new Fe(n,
+`This is not JSON: ${s.message}`)}if(e===null||typeof e!="object"||Array.isArray(e))throw new Fe(n,"This must be a JSON object, in braces.");return e}var Oi=class{constructor(t,e,s,i){let{section:o,name:r}=e;this.desk=t,this.what=e,this.on=i,this.kind=Ti[o],this.noun=Pe[o].one,this.isNew=!hd(s,e),this.requests=
 new v(t),this.form=this.makeForm(s),this.confirmBox=a("div",{});let l=this.isNew?`New ${this.noun}${r?`: ${r}`:""}`:r,c=a("h4",{class:"wb-strong wb-wrap",tabindex:-1},
 l),h=a("div",{class:"wb-line"},c,this.isNew?null:this.deleteButton(r));this.about=a("p",{class:"wb-muted",hidden:!this.kind.about});let d=[h,this.about,this.confirmBox,
 this.requests.errorBox,this.form.element];this.element=a("div",{class:"wb-stack"},...d),this.update(s)}makeForm(t){let{section:e,name:s}=this.what,i={requests:(l,c)=>[
@@ -1445,79 +1497,79 @@ return[`agent_${t}_${this.kind.noun}`,{agentTarget:this.what.target,...e}]}onSav
 noun} is saved.`),this.isNew||i!==s?this.on.moved(`${e}/${s}`,i?`${e}/${i}`:e):this.on.changed()}ask(t){let{name:e}=this.what,s={label:`Delete ${e}`,consequence:`\
 The ${this.noun} is removed from the definition.`};yt(this.confirmBox,t,s,(i,o)=>this.remove(o))}async remove(t){let{section:e,name:s}=this.what,i=this.operation(
 this.kind.verbs.remove,{[this.kind.key]:s});await this.requests.run(...i,t,"Deleting…")&&(this.desk.announce(`${s} is deleted.`),this.on.moved(`${e}/${s}`,e))}};
-function hd(n,{section:t,name:e}){return n[t].find(s=>s.name===e)}var Ob={tool:"As each tool says",always:"Always ask",never:"Never ask"},Cb={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
+function hd(n,{section:t,name:e}){return n[t].find(s=>s.name===e)}var jb={tool:"As each tool says",always:"Always ask",never:"Never ask"},Lb={maxOutputTokens:["Most tokens of an answer",{min:1,max:1e6,step:1}],maxChatTurns:["M\
 ost steps of an answer",{min:1,max:1e3,step:1,placeholder:"20, or the program's own"}],temperature:["Temperature (0 to 2)",{min:0,max:2,step:"any"}],topP:["Top \
 P (0 to 1)",{min:0,max:1,step:"any"}]},Ca={allowedTools:["Tools of its program: only these","All that the profile gives; “none” for no tool"],disallowedTools:[
-"Tools of its program: not these","None; such as WebSearch, Bash(git push:*)"]},ud="none",Ab=[["","The profile's"],["default","default: no limit"],["acceptEdits",
-"acceptEdits: no limit"],["dontAsk","dontAsk: only what is allowed"],["plan","plan: changes nothing"]],qi=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.
+"Tools of its program: not these","None; such as WebSearch, Bash(git push:*)"]},ud="none",Mb=[["","The profile's"],["default","default: no limit"],["acceptEdits",
+"acceptEdits: no limit"],["dontAsk","dontAsk: only what is allowed"],["plan","plan: changes nothing"]],Ci=class{constructor(t,e,s,i){this.desk=t,this.target=e,this.
 on=i,this.facts=new ut,this.metadata=this.metadataForm(s.info.metadata.persona),this.settings=this.settingsForm(),this.element=a("div",{class:"wb-stack wb-roomy"},
 this.metadata.element,I("Settings of the model and the program",this.settings.element),I("Details",this.facts.element)),this.update(s)}get isChanged(){return this.
 metadata.isChanged||this.settings.isChanged}focus(){this.metadata.focus()}metadataForm(t){let e=Et(this.desk.store.tables,t,o=>`${o}, which does not exist`),s={
-name:{label:"Name",control:T("",{maxlength:100,required:!0})},mode:{label:"Mode",control:O(Object.entries(ki),"interactive")},persona:{label:"Persona",control:O(
+name:{label:"Name",control:T("",{maxlength:100,required:!0})},mode:{label:"Mode",control:O(Object.entries(yi),"interactive")},persona:{label:"Persona",control:O(
 [["","None"],...e],"")},version:{label:"Version",control:T("",{maxlength:50,required:!0})},description:{label:"Description",long:!0,control:T("",{maxlength:2e3})}},
-i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:Nb(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(o,r)=>({label:o,control:T("",{type:"\
+i=o=>[["agent_update_metadata",{agentTarget:this.target,metadata:Db(o)}]];return this.form("Metadata",s,i)}settingsForm(){let t=(o,r)=>({label:o,control:T("",{type:"\
 number",placeholder:"The provider's own",...r})}),e={model:{label:"Model",control:T("",{maxlength:200,placeholder:"provider:model",pattern:"([a-z]+:.+)?"})},toolPermission:{
-label:"Ask before a tool runs",control:O(Object.entries(Ob),"tool")},...Object.fromEntries(Object.entries(Cb).map(([o,r])=>[o,t(...r)]))},s=([o,r])=>({label:o,long:!0,
-control:T("",{maxlength:1e4,placeholder:r})});e.allowedTools=s(Ca.allowedTools),e.permissionMode={label:"Permission mode of its program",control:O(Ab,"")},e.disallowedTools=
-s(Ca.disallowedTools);let i=([o,r])=>["agent_set_setting",{agentTarget:this.target,key:o,value:qb(o,r)}];return this.form("Settings",e,o=>Object.entries(o).map(
+label:"Ask before a tool runs",control:O(Object.entries(jb),"tool")},...Object.fromEntries(Object.entries(Lb).map(([o,r])=>[o,t(...r)]))},s=([o,r])=>({label:o,long:!0,
+control:T("",{maxlength:1e4,placeholder:r})});e.allowedTools=s(Ca.allowedTools),e.permissionMode={label:"Permission mode of its program",control:O(Mb,"")},e.disallowedTools=
+s(Ca.disallowedTools);let i=([o,r])=>["agent_set_setting",{agentTarget:this.target,key:o,value:Ib(o,r)}];return this.form("Settings",e,o=>Object.entries(o).map(
 i))}form(t,e,s){let i=()=>{this.desk.announce(`${t} saved.`),this.on.changed()};return new Se(this.desk,t,e,{requests:s,saved:i,draft:()=>this.on.draft()})}update(t){
 let{info:e}=t;this.metadata.update(dd({persona:"",...e.metadata},this.metadata.fields)),this.settings.update(dd(e.settings,this.settings.fields)),this.refresh(t)}refresh({
-info:t}){let e=this.users(t.id);this.facts.update([["Directory",t.path],["Id",t.id],["Content hash",a("code",{},t.contentHash)],["Created",t.metadata.created&&j(
-t.metadata.created)],["Used by",e.length?V(e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(s=>s.definition_id===t).map(({agent_id:s})=>s)}};
-function Nb(n){return"persona"in n?{...n,persona:n.persona||null}:n}function dd(n,t){let e=s=>Array.isArray(s)?s.join(", ")||ud:String(s??"");return Object.fromEntries(
-Object.keys(t).map(s=>[s,e(n[s])]))}function qb(n,t){return t===""?n==="model"?"":null:n in Ca&&t.trim()===ud?[]:t}var Ri=class{constructor(t,e,s,i){let o=st(s.prompt,18,{required:!0});this.form=new Se(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules\
+info:t}){let e=this.users(t.id);this.facts.update([["Directory",t.path],["Id",t.id],["Content hash",a("code",{},t.contentHash)],["Created",t.metadata.created&&B(
+t.metadata.created)],["Used by",e.length?H(e,6):"no agent"]])}users(t){return[...this.desk.store.tables.agents.values()].filter(s=>s.definition_id===t).map(({agent_id:s})=>s)}};
+function Db(n){return"persona"in n?{...n,persona:n.persona||null}:n}function dd(n,t){let e=s=>Array.isArray(s)?s.join(", ")||ud:String(s??"");return Object.fromEntries(
+Object.keys(t).map(s=>[s,e(n[s])]))}function Ib(n,t){return t===""?n==="model"?"":null:n in Ca&&t.trim()===ud?[]:t}var Ai=class{constructor(t,e,s,i){let o=st(s.prompt,18,{required:!0});this.form=new Se(t,"Prompt",{prompt:{label:"The system prompt begins with this text; rules\
  and references follow.",wide:!0,control:o}},{requests:l=>[["agent_set_system_prompt",{agentTarget:e,...l}]],saved:()=>{t.announce("The prompt is saved."),i.changed()},
 draft:()=>i.draft()});let r=a("h4",{class:"wb-strong",tabindex:-1},"Prompt");this.element=a("div",{class:"wb-stack"},r,this.form.element)}get isChanged(){return this.
-form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}},Bi=class{constructor(t,e){this.desk=t,this.heading=a("h4",{class:"wb-\
+form.isChanged}focus(){this.form.focus()}update({prompt:t}){this.form.update({prompt:t})}},Ni=class{constructor(t,e){this.desk=t,this.heading=a("h4",{class:"wb-\
 strong",tabindex:-1},"Preview"),this.size=a("span",{class:"wb-muted"}),this.text=a("div",{class:"wb-preview"}),this.offered=a("div",{class:"wb-stack"});let s=a(
 "p",{class:"wb-muted"},"The system prompt that an agent of this definition gets.");this.element=a("div",{class:"wb-stack"},a("div",{class:"wb-line"},this.heading,
 this.size),s,this.text,this.offered),this.update(e)}get isChanged(){return!1}focus(){this.heading.focus()}update(t){let{systemPrompt:e,rules:s,references:i}=t,o=JSON.
 stringify([e,s,i]);if(o===this.drawn)return;this.drawn=o,b(this.size,g(e.length,"character")),this.text.replaceChildren(gt(e,"Copy the system prompt",this.desk.
-announce));let r=[...s,...i];this.offered.replaceChildren(...pd("The agent reads these with a tool when it needs them",r,"agent"),...pd("Included only when you \
-ask for them",r,"manual"))}};function pd(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];let i=({name:o,description:r})=>a("li",{},a("span",{},o),
-r?a("span",{class:"wb-muted wb-grow wb-cut"},r):null);return[I(n,a("ul",{class:"wb-list"},...s.map(i)))]}var Rb={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
+announce));let r=[...s,...i];this.offered.replaceChildren(...md("The agent reads these with a tool when it needs them",r,"agent"),...md("Included only when you \
+ask for them",r,"manual"))}};function md(n,t,e){let s=t.filter(o=>o.include===e);if(!s.length)return[];let i=({name:o,description:r})=>a("li",{},a("span",{},o),
+r?a("span",{class:"wb-muted wb-grow wb-cut"},r):null);return[I(n,a("ul",{class:"wb-list"},...s.map(i)))]}var Pb={rules:"Rules say how the agent works. Those that are always included are in its system prompt, by priority.",references:"References are what the agent m\
 ay need to know. It reads those included by “agent” with a tool.",tools:"Tools that this definition offers to others. The prompt of a tool is filled in and \
 sent to the model.",providers:"Where its model comes from. Keys are references to secrets, such as env://ANTHROPIC_API_KEY.",servers:"MCP servers whose tools th\
-e agent can use. A program is started only after you have trusted its command."},ji=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=Ie[t];this.
+e agent can use. A program is started only after you have trusted its command."},qi=class{constructor(t,e,s){this.section=t,this.on=s;let{label:i,one:o}=Pe[t];this.
 heading=a("h4",{class:"wb-strong",tabindex:-1},i),this.list=a("ul",{class:"wb-entries"}),this.empty=a("p",{class:"wb-muted"},`No ${i.replace(/^[RETP]/,c=>c.toLowerCase())}\
  yet.`),this.add=w(`New ${o}…`,"wb-button",()=>s.open(`${t}/`));let r=a("div",{class:"wb-line"},this.heading,a("span",{class:"wb-grow"}),this.add),l=a("p",{class:"\
-wb-muted"},Rb[t]);this.element=a("div",{class:"wb-stack"},r,l,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
+wb-muted"},Pb[t]);this.element=a("div",{class:"wb-stack"},r,l,this.empty,this.list),this.update(e)}get isChanged(){return!1}focus(){this.add.focus()}update(t){let e=t[this.
 section],s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.list.replaceChildren(...e.map(i=>this.entry(i))),this.empty.hidden=e.length>0)}entry(t){let{summary:e,
-note:s}=Ai[this.section],i=e(t);return a("li",{class:"wb-entry"},w(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),a("span",{class:"\
-wb-muted wb-grow wb-cut",title:i},i),s?a("span",{class:"wb-muted"},s(t)):null)}},Li=class{constructor(t,e){this.on=e,this.heading=a("h4",{class:"wb-strong",tabindex:-1},
+note:s}=Ti[this.section],i=e(t);return a("li",{class:"wb-entry"},w(t.name,"wb-opener wb-entry-name",()=>this.on.open(`${this.section}/${t.name}`)),a("span",{class:"\
+wb-muted wb-grow wb-cut",title:i},i),s?a("span",{class:"wb-muted"},s(t)):null)}},Ri=class{constructor(t,e){this.on=e,this.heading=a("h4",{class:"wb-strong",tabindex:-1},
 "New provider"),this.list=a("ul",{class:"wb-entries"});let s=w("Cancel","wb-button",()=>e.open("providers"));this.element=a("div",{class:"wb-stack"},this.heading,
 this.list,s),this.update(t)}get isChanged(){return!1}focus(){this.heading.focus()}update({providers:t,providerInfo:e}){let s=new Set(t.map(({name:o})=>o)),i=Object.
 entries(e).filter(([o])=>!s.has(o));this.list.replaceChildren(...i.map(([o,r])=>this.entry(o,r)))}entry(t,{name:e,description:s}){let i=w(e,"wb-opener wb-entry-\
-name",()=>this.on.open(`providers/${t}`));return a("li",{class:"wb-entry"},i,a("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Bb=3e3,Mi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new v(t),this.path=null,this.definition=null;let o=r=>this.requests.showError(r);this.refresh=
-new U(()=>this.read(),o),this.polling=new dt(e,Bb,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.
+name",()=>this.on.open(`providers/${t}`));return a("li",{class:"wb-entry"},i,a("span",{class:"wb-muted wb-grow wb-cut"},s))}};var Fb=3e3,Bi=class{constructor(t,e,s,i){this.onRead=s,this.requests=new v(t),this.path=null,this.definition=null;let o=r=>this.requests.showError(r);this.refresh=
+new U(()=>this.read(),o),this.polling=new dt(e,Fb,()=>this.check(),o,i),i.addEventListener("abort",()=>this.refresh.stop(),{once:!0})}begin(t){this.path=t,this.
 definition=null,this.requests.clearError(),t&&this.now()}async now(){await this.refresh.now()}async check(){let{path:t}=this;if(!t||!this.definition)return;let e=await this.
 send("agent_get_info");t===this.path&&(e.contentHash===this.definition?.info.contentHash?this.requests.clearError():await this.now())}async read(){let{path:t}=this;
 if(t)try{await this.readAt(t)}catch(e){if(t===this.path)throw e}}async readAt(t){let e=await this.send("agent_get_info");if(t!==this.path)return;let s=await Promise.
 all([this.send("agent_get_system_prompt"),this.send("agent_get_system_prompt",{composed:!0}),...["rules","references","tools","mcp_servers"].map(i=>this.send(`a\
 gent_list_${i}`)),this.providers(),this.send("agent_validate"),this.send("agent_get_trust").then(i=>({trust:i}))]);t===this.path&&(this.requests.clearError(),this.
-definition=jb(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send("agent_list_providers"),s=await Promise.all(
+definition=Wb(e,...s),this.onRead(this.definition))}async providers(){let{installed:t,providerInfo:e}=await this.send("agent_list_providers"),s=await Promise.all(
 t.map(i=>this.send("agent_get_provider_config",{providerType:i})));return{providerInfo:e,providers:t.map((i,o)=>({name:i,config:s[o].config}))}}send(t,e={}){return this.
-requests.send(t,{agentTarget:this.path,...e})}};function jb(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign({},...s),r=Object.entries(i).map(([l,c])=>({name:l,
-config:c}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:r}}var Aa="script",md="+",fd="",Di=class{constructor(t,e,s){let{info:i,rules:o,references:r}=e,{tables:l}=t.store;this.path=i.path,this.requests=new v(t),this.onDone=
-s,this.persona=O(Et(l),i.metadata.persona??"implementer"),this.profile=O([[Aa,Aa]],Aa),this.worktree=O([[fd,"None"],[md,"A new one"],...Tn(l)],fd);let c=[...o,...r].
+requests.send(t,{agentTarget:this.path,...e})}};function Wb(n,{prompt:t},e,...s){let{servers:i,...o}=Object.assign({},...s),r=Object.entries(i).map(([l,c])=>({name:l,
+config:c}));return{...o,info:n,prompt:t,systemPrompt:e.prompt,servers:r}}var Aa="script",pd="+",fd="",ji=class{constructor(t,e,s){let{info:i,rules:o,references:r}=e,{tables:l}=t.store;this.path=i.path,this.requests=new v(t),this.onDone=
+s,this.persona=O(Et(l),i.metadata.persona??"implementer"),this.profile=O([[Aa,Aa]],Aa),this.worktree=O([[fd,"None"],[pd,"A new one"],...En(l)],fd);let c=[...o,...r].
 filter(({include:h})=>h==="manual");this.included=c.map(({name:h})=>({name:h,...rt(h,()=>{})})),this.submit=a("button",{class:"wb-button wb-primary",type:"submi\
 t"},"Start"),this.element=this.build(i.name),this.load()}build(t){let e=()=>this.onDone(null),s=[R("Persona",this.persona),R("Program",this.profile),R("Worktree",
 this.worktree)],i=this.included.map(({element:o})=>o);return D({class:"wb-confirm wb-stack","aria-label":`Start an agent with ${t}`},{submit:()=>this.run(),escape:e},
-a("div",{class:"wb-fields wb-fields-3"},...s),i.length?a("div",{class:"wb-line"},a("span",{class:"wb-muted"},"Also include"),...i):null,tt(this.submit,e),this.requests.
+a("div",{class:"wb-fields wb-fields-3"},...s),i.length?a("div",{class:"wb-line"},a("span",{class:"wb-muted"},"Also include"),...i):null,et(this.submit,e),this.requests.
 errorBox)}focus(){this.persona.focus()}async load(){try{let{profiles:t}=await this.requests.send("list_profiles",{}),e=({name:s,available:i})=>i?s:`${s} (not in\
 stalled)`;W(this.profile,[["",t.map(s=>[s.name,e(s)])]])}catch(t){this.requests.showError(t)}}async run(){let{value:t}=this.worktree,e={definition:this.path,persona_id:this.
-persona.value,profile:this.profile.value,include:this.included.filter(({box:i})=>i.checked).map(({name:i})=>i),...t===md?{new_worktree:!0}:{assigned_worktree:t||
-null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var Ii=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new v(t),this.text=a("div",{}),this.review=w("Review…","wb-button",()=>this.ask()),this.
+persona.value,profile:this.profile.value,include:this.included.filter(({box:i})=>i.checked).map(({name:i})=>i),...t===pd?{new_worktree:!0}:{assigned_worktree:t||
+null}},s=await this.requests.run("spawn_agent",e,this.submit,"Starting…");s&&this.onDone(s)}};var Li=class{constructor(t,e){this.desk=t,this.onChange=e,this.requests=new v(t),this.text=a("div",{}),this.review=w("Review…","wb-button",()=>this.ask()),this.
 note=a("div",{class:"wb-stack",hidden:!0},this.text,this.review,this.requests.errorBox),this.slot=new _e(t,()=>{}),this.element=a("div",{class:"wb-stack"},this.
 note,this.slot.element),this.pending=null}clear(){this.slot.clear(),this.pending=null,this.note.hidden=!0,this.requests.clearError()}update({info:t,trust:e},s,i){
-this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Lb(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
-o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=V(t.filter(({trusted:r})=>!r).map(({name:r})=>r)),i=e?
-` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(wt("sh\
-ield",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Lb(n){return({
-kind:t,subject:e})=>t==="trust"&&e===`definition:${n}`}var Mb=new Set(["overview","providers","servers"]),Pi=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new v(
+this.path=t.path;let o=[...this.desk.store.tables.approvals.values()].find(Kb(t.id));this.slot.show(o,()=>s,i),this.pending!==null&&!o&&this.onChange(),this.pending=
+o?.id??null,this.note.hidden=e.trusted||!!o,this.note.hidden||this.draw(e)}draw({needs:t,refusal:e}){let s=H(t.filter(({trusted:r})=>!r).map(({name:r})=>r)),i=e?
+` You have refused it: ${e}.`:"",o=`You have not trusted ${s}. It is not used before you do.${i}`;o!==this.drawn&&(this.drawn=o,this.text.replaceChildren(ft("sh\
+ield",o)))}async ask(){await this.requests.run("agent_request_trust",{agentTarget:this.path},this.review,"Asking…")&&this.onChange()}};function Kb(n){return({
+kind:t,subject:e})=>t==="trust"&&e===`definition:${n}`}var Ub=new Set(["overview","providers","servers"]),Mi=class{constructor(t,e,s){this.desk=t,this.on=e,this.place="overview",this.views=new Map,this.requests=new v(
 t);let i=E("definition");this.title=a("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.path=a("span",{class:"wb-muted wb-grow wb-cut"}),this.confirmBox=a("di\
-v",{}),this.trust=new Ii(t,()=>this.reading.now()),this.problems=new Ti(r=>e.open(r)),this.content=a("div",{}),this.element=a("section",{class:"wb-pane wb-stack\
- wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",r=>this.onKey(r)),this.reading=new Mi(t,this.element,()=>this.onRead(),s);
+v",{}),this.trust=new Li(t,()=>this.reading.now()),this.problems=new xi(r=>e.open(r)),this.content=a("div",{}),this.element=a("section",{class:"wb-pane wb-stack\
+ wb-definition","aria-labelledby":i,hidden:!0}),this.element.addEventListener("keydown",r=>this.onKey(r)),this.reading=new Bi(t,this.element,()=>this.onRead(),s);
 let o=[this.requests.errorBox,this.reading.requests.errorBox];this.element.append(this.head(),this.confirmBox,...o,this.trust.element,this.problems.element,this.
 content)}head(){this.start=w("Start an agent…","wb-button wb-compact",()=>this.openStart());let t=w("Copy…","wb-button wb-compact",()=>this.on.copy(this.row.
 id));this.remove=w("Delete…","wb-button wb-compact",()=>this.askDelete());let e=w("×","wb-close",this.on.close,"Close the definition"),s=a("div",{class:"wb-l\
@@ -1526,51 +1578,51 @@ t,this.element.hidden=!1,t.id!==this.reading.path&&(this.confirmBox.replaceChild
 [],e),this.trust.clear(),F(!1,this.start),this.reading.begin(t.id)),this.place=e,this.definition&&this.draw()}hide(){this.reading.begin(null),this.element.hidden=
 !0}update(t,e,s){this.row=t,b(this.title,t.name),b(this.path,t.id),this.definition&&(this.trust.update(this.definition,e,s),this.view?.refresh?.(this.definition))}onEvents(){
 this.definition&&this.desk.store.concerns(`definition:${this.definition.info.id}`)&&this.reading.now()}onRead(){F(!0,this.start);for(let[t,e]of this.views)this.
-isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Js(this.place).section);
+isOfThis(t)&&e.update(this.definition);this.draw()}draw(){if(!this.exists(this.place)&&!this.view?.isChanged&&!this.moving)return this.on.open(Vs(this.place).section);
 this.dropUnchanged();let t=this.view??this.make(this.place);return this.views.set(this.key(this.place),t),this.content.firstChild!==t.element&&this.put(t),this.
-problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Mb.has(Js(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
-activeElement);this.content.replaceChildren(t.element),e&&t.focus()}exists(t){let{section:e,name:s}=Js(t);return s?e==="providers"||_i(this.definition).some(({id:i})=>i===
-t):!0}make(t){let{definition:e,desk:s}=this,{section:i,name:o}=Js(t),r=this.row.id,l=this.navigation();return i==="overview"?new qi(s,r,e,l):i==="prompt"?new Ri(
-s,r,e,l):i==="preview"?new Bi(s,e):i==="history"?new Oi(s,r,e):o===null?new ji(i,e,l):t==="providers/"?new Li(e,l):new Ni(s,{target:r,section:i,name:o},e,l)}navigation(){
+problems.show(this.definition.problems,this.place),this.trust.element.hidden=!Ub.has(Vs(this.place).section),this.on.draw()}put(t){let e=this.content.contains(document.
+activeElement);this.content.replaceChildren(t.element),e&&t.focus()}exists(t){let{section:e,name:s}=Vs(t);return s?e==="providers"||$i(this.definition).some(({id:i})=>i===
+t):!0}make(t){let{definition:e,desk:s}=this,{section:i,name:o}=Vs(t),r=this.row.id,l=this.navigation();return i==="overview"?new Ci(s,r,e,l):i==="prompt"?new Ai(
+s,r,e,l):i==="preview"?new Ni(s,e):i==="history"?new Si(s,r,e):o===null?new qi(i,e,l):t==="providers/"?new Ri(e,l):new Oi(s,{target:r,section:i,name:o},e,l)}navigation(){
 return{open:t=>this.on.open(t),changed:()=>this.reading.now(),moved:(t,e)=>this.move(t,e),draft:()=>this.on.draw()}}async move(t,e){let s=this.key(t);this.moving=
 !0,await this.reading.now(),this.moving=!1,this.views.delete(s),this.key(this.place)===s&&this.on.open(e)}dropUnchanged(){for(let[t,e]of this.views)!e.isChanged&&
 t!==this.key(this.place)&&this.views.delete(t)}get view(){return this.views.get(this.key(this.place))}key(t){return`${this.reading.path}
 ${t}`}isOfThis(t){return t.startsWith(`${this.reading.path}
 `)}drafts(t){let e=[...this.views].filter(([s,i])=>i.isChanged&&s.startsWith(`${t}
 `));return new Set(e.map(([s])=>s.slice(t.length+1)))}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.on.
-close())}openStart(){let t=new Di(this.desk,this.definition,e=>this.closeStart(t,e));this.confirmBox.replaceChildren(t.element),t.focus()}closeStart(t,e){if(t.element.
+close())}openStart(){let t=new ji(this.desk,this.definition,e=>this.closeStart(t,e));this.confirmBox.replaceChildren(t.element),t.focus()}closeStart(t,e){if(t.element.
 isConnected&&(this.confirmBox.replaceChildren(),this.start.focus()),!e)return;let{agent_id:s,state:i,approval_id:o}=e,r=o?" It waits for your approval in the in\
 box.":"";this.desk.announce(`${s} is ${i==="queued"?"queued":"started"}.${r}`)}askDelete(){let{name:t,id:e}=this.row,s={label:`Delete ${t}`,consequence:`The fil\
 es of the definition in ${e} are deleted. Other files in that directory stay.`};yt(this.confirmBox,this.remove,s,(i,o)=>this.delete(o))}async delete(t){let{id:e}=this.
 row,s=await this.requests.run("agent_delete",{agentTarget:e,confirm:!0},t,"Deleting…");if(!s)return;for(let c of this.views.keys())c.startsWith(`${e}
-`)&&this.views.delete(c);let{message:i,left:o}=s,r=o.length?`${i} These files stay in ${e}: ${V(o)}.`:i;this.reading.path!==null&&this.reading.path!==e?this.desk.
-announce(r):this.on.deleted(r)}};var Fi=class{constructor(t){this.on=t,this.element=a("div",{class:"wb-split-list wb-stack"})}show(t,e,s){let i=r=>p`<${Db} key=${r.id} ...${{row:r,opened:e,on:this.
-on}} />`,o=r=>p`<div key=${r} class="wb-message"><${J} name="warning" /><span>${r}</span></div>`;et(p`<${Ye} class="wb-definitions" aria-label="Definitions" hidden=${!t.
+`)&&this.views.delete(c);let{message:i,left:o}=s,r=o.length?`${i} These files stay in ${e}: ${H(o)}.`:i;this.reading.path!==null&&this.reading.path!==e?this.desk.
+announce(r):this.on.deleted(r)}};var Di=class{constructor(t){this.on=t,this.element=a("div",{class:"wb-split-list wb-stack"})}show(t,e,s){let i=r=>m`<${Hb} key=${r.id} ...${{row:r,opened:e,on:this.
+on}} />`,o=r=>m`<div key=${r} class="wb-message"><${J} name="warning" /><span>${r}</span></div>`;Q(m`<${Xe} class="wb-definitions" aria-label="Definitions" hidden=${!t.
 length}>${t.map(i)}<//>
-        <div class="wb-stack">${s.map(o)}</div>`,this.element)}focus(t){this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}};function Db({row:n,
-opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.drafts(s),h=()=>l?e.close():e.open(s,"overview");return p`<li>
+        <div class="wb-stack">${s.map(o)}</div>`,this.element)}focus(t){this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)?.focus()}};function Hb({row:n,
+opened:t,on:e}){let{id:s,name:i,mode:o,description:r=""}=n,l=t.path===s,c=t.drafts(s),h=()=>l?e.close():e.open(s,"overview");return m`<li>
     <div class="wb-entry">
       <span class="wb-twisty ${l?"wb-turned":""}" aria-hidden="true" onClick=${h}>
         <${J} name="twisty" />
       </span>
-      <${B} ...${{class:"wb-opener",label:i,title:s,"data-row":s,"aria-expanded":l}} onClick=${h} />
+      <${N} ...${{class:"wb-opener",label:i,title:s,"data-row":s,"aria-expanded":l}} onClick=${h} />
       <span class="wb-muted" hidden=${l||!c.size}>unsaved</span>
       <span class="wb-muted wb-definition-mode">${o}</span>
       <span class="wb-muted wb-grow wb-cut wb-definition-description">${r}</span>
     </div>
-    ${l&&t.definition&&p`<${Ib} ...${t} drafts=${c} open=${u=>e.open(s,u)} />`}
-  </li>`}function Ib({definition:n,place:t,drafts:e,open:s}){let i=new Map(_i(n).map(l=>[l.id,l])),o=Pb(n),r=({id:l,label:c,level:h,note:d})=>{let u=Fb(t,l,i),f=p`<span class="wb-cut">${c}</span>
+    ${l&&t.definition&&m`<${Gb} ...${t} drafts=${c} open=${u=>e.open(s,u)} />`}
+  </li>`}function Gb({definition:n,place:t,drafts:e,open:s}){let i=new Map($i(n).map(l=>[l.id,l])),o=Vb(n),r=({id:l,label:c,level:h,note:d})=>{let u=Jb(t,l,i),f=m`<span class="wb-cut">${c}</span>
       <span class="wb-place-mark" hidden=${!o.has(l)}>
         <${J} name="warning" /><span class="wb-sr">problem</span>
       </span>
-      <span class="wb-muted">${e.has(l)?"unsaved":d}</span>`;return p`<li key=${l}>
-      <${B} class="wb-place ${u?"wb-active":""}" label=${f} ...${{"aria-current":u?"true":null,"data-level":h,onClick:()=>s(l)}} />
-    </li>`};return p`<ul class="wb-places">
+      <span class="wb-muted">${e.has(l)?"unsaved":d}</span>`;return m`<li key=${l}>
+      <${N} class="wb-place ${u?"wb-active":""}" label=${f} ...${{"aria-current":u?"true":null,"data-level":h,onClick:()=>s(l)}} />
+    </li>`};return m`<ul class="wb-places">
     ${[...i.values()].map(r)}
-  </ul>`}function Pb({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(({trusted:i})=>!i).map(({name:i})=>i);
-return new Set([...e,...s].map(Ei))}function Fb(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var Wb=6,Wi=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=E("defini\
-tions");this.tree=new Fi({open:(c,h)=>this.open(c,h),close:()=>this.close()});let r={close:()=>this.close(),copy:c=>this.openForm(c),open:c=>this.open(this.opened,
-c),deleted:c=>this.onDeleted(c),draw:()=>this.update()};this.pane=new Pi(this.desk,r,i),this.formBox=a("div",{}),this.empty=a("p",{class:"wb-empty",hidden:!0}),
+  </ul>`}function Vb({problems:n,trust:t}){let e=n.filter(({severity:i})=>i!=="hint").map(({place:i})=>i),s=t.needs.filter(({trusted:i})=>!i).map(({name:i})=>i);
+return new Set([...e,...s].map(_i))}function Jb(n,t,e){return n===t||!e.has(n)&&n.split("/")[0]===t}var zb=6,Ii=class{constructor(t,e,s,i){this.store=t,this.desk={store:t,channel:e,announce:s},this.text="",this.opened=null,this.place="overview";let o=E("defini\
+tions");this.tree=new Di({open:(c,h)=>this.open(c,h),close:()=>this.close()});let r={close:()=>this.close(),copy:c=>this.openForm(c),open:c=>this.open(this.opened,
+c),deleted:c=>this.onDeleted(c),draw:()=>this.update()};this.pane=new Mi(this.desk,r,i),this.formBox=a("div",{}),this.empty=a("p",{class:"wb-empty",hidden:!0}),
 this.empty.append("No definitions yet. A definition is a directory that says what an agent is: its prompt, rules, references and tools. ",w("New definition…",
 "wb-link",()=>this.openForm())),this.split=a("div",{class:"wb-split"},this.tree.element,this.pane.element);let l=[this.toolbar(o),this.formBox,this.empty,this.split];
 this.element=a("section",{class:"wb-section wb-stack wb-definitions-view","aria-labelledby":o},...l),t.subscribe(()=>this.pane.onEvents(),i)}toolbar(t){this.summary=
@@ -1579,15 +1631,15 @@ value.trim().toLowerCase())}),this.newButton=w("New definition…","wb-button",(
 "div",{class:"wb-toolbar"},e,this.summary,this.search,this.newButton)}get rows(){return[...this.store.tables.definitions.values()].filter(({name:t})=>t).sort(td)}problems(){
 return[...this.store.tables.definitions.values()].map(({problem:e,error:s})=>e??s?.message).filter(Boolean)}get matching(){return this.rows.filter(t=>t.id===this.
 opened||this.matches(t))}count(){return this.rows.length}update(t=this.enabled,e=Date.now()){this.enabled=t;let{rows:s}=this,{matching:i}=this;b(this.summary,s.
-length?g(s.length,"definition"):""),this.search.hidden=s.length<=Wb&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(
+length?g(s.length,"definition"):""),this.search.hidden=s.length<=zb&&!this.text,this.empty.hidden=s.length>0||!this.store.loaded.has("definitions"),this.drawOpened(
 s.find(({id:l})=>l===this.opened),e);let o=l=>this.pane.drafts(l),r={path:this.opened,place:this.place,definition:this.pane.definition,drafts:o};this.tree.show(
 i,r,this.problems())}drawOpened(t,e){if(this.split.classList.toggle("wb-open",!!t),!t){this.pane.element.hidden||this.pane.hide();return}this.pane.element.hidden&&
 this.pane.show(t,this.place),this.pane.update(t,this.enabled,e)}matches({name:t,id:e,description:s=""}){let i=[t,e,s].join(`
 `).toLowerCase();return this.text.split(/\s+/).every(o=>i.includes(o))}filter(t){this.text=t,this.update(),this.desk.announce(`${g(this.matching.length,"definit\
 ion")} shown.`)}open(t,e){this.opened=t,this.place=e;let s=this.store.tables.definitions.get(t);s&&this.pane.show(s,e),this.update()}close(){let t=this.opened;this.
 opened=null,this.pane.hide(),this.update(),this.tree.focus(t)}onDeleted(t){this.opened=null,this.pane.hide(),this.update(),this.desk.announce(t),this.newButton.
-focus()}openForm(t){let e=new Si(this.desk,this.rows,s=>this.closeForm(s));t&&e.copyOf(t),this.formBox.replaceChildren(e.element),e.focus()}closeForm(t){this.formBox.
-replaceChildren(),this.newButton.focus(),t&&(this.desk.announce(t.message??"The definition was created."),this.open(t.agentPath,"overview"))}};var Ki=class{constructor(t,e){this.desk=t,this.cards=e,this.requests=new v(t),this.fields=null,this.selectAll=rt("Select all",o=>this.onSelectAll(o)),this.summary=
+focus()}openForm(t){let e=new ki(this.desk,this.rows,s=>this.closeForm(s));t&&e.copyOf(t),this.formBox.replaceChildren(e.element),e.focus()}closeForm(t){this.formBox.
+replaceChildren(),this.newButton.focus(),t&&(this.desk.announce(t.message??"The definition was created."),this.open(t.agentPath,"overview"))}};var Pi=class{constructor(t,e){this.desk=t,this.cards=e,this.requests=new v(t),this.fields=null,this.selectAll=rt("Select all",o=>this.onSelectAll(o)),this.summary=
 a("span",{class:"wb-muted wb-grow"}),this.approveButton=w("Admit","wb-button wb-primary",()=>this.approve()),this.detailsButton=w("Details for all…","wb-butto\
 n",()=>this.toggleDetails()),this.rejectButton=w("Reject…","wb-button",()=>this.toggleReject(!0));for(let o of[this.detailsButton,this.rejectButton])o.setAttribute(
 "aria-expanded","false");let s=[this.approveButton,this.detailsButton,this.rejectButton];this.actions=a("div",{class:"wb-card-actions"},...s);let i=o=>o.key==="\
@@ -1595,7 +1647,7 @@ Escape"&&this.toggleDetails(!1);this.details=a("div",{class:"wb-box",hidden:!0,o
  wb-stack",role:"group","aria-label":"Decide many at once",hidden:!0},a("div",{class:"wb-bulk-row"},this.selectAll.element,this.summary,this.actions),this.details,
 this.form,this.requests.errorBox)}rejectForm(){this.reason=T("",{class:"wb-input wb-grow",maxlength:1e3,placeholder:"Reason (optional; sent to all of them)","ar\
 ia-label":"Reason for rejecting the selected agents"}),this.confirmReject=a("button",{class:"wb-button wb-danger",type:"submit"},"Reject");let t=()=>this.toggleReject(
-!1);return D({hidden:!0},{submit:()=>this.reject(),escape:t},tt(this.confirmReject,t,this.reason))}get selected(){return this.cards().filter(t=>t.checkbox.checked)}update(t=this.
+!1);return D({hidden:!0},{submit:()=>this.reject(),escape:t},et(this.confirmReject,t,this.reason))}get selected(){return this.cards().filter(t=>t.checkbox.checked)}update(t=this.
 enabled){this.enabled=t;let e=this.cards(),s=e.length>1;for(let o of e)o.checkbox.hidden=!s,s||(o.checkbox.checked=!1);let i=this.selected.length;this.element.hidden=
 !s,this.selectAll.box.checked=s&&i===e.length,this.selectAll.box.indeterminate=i>0&&i<e.length,b(this.summary,i?`${i.toLocaleString("en")} of ${g(e.length,"agen\
 t")} selected`:""),this.actions.hidden=i===0,i||this.close(),this.requests.busy||this.drawLabels(i),F(t&&!this.requests.busy,this.approveButton,this.rejectButton,
@@ -1607,183 +1659,183 @@ this.detailsButton.focus()}toggleReject(t){this.form.hidden=!t,this.rejectButton
 focus()}approve(){let t=this.details.hidden?{}:this.fields.choices();return this.decide("approve_many",{choices:t},this.approveButton,"Admitting…")}reject(){return this.
 decide("reject_many",{reason:this.reason.value.trim()},this.confirmReject,"Rejecting…")}async decide(t,e,s,i){let o=this.selected;if(!o.length||this.requests.
 busy)return;let r=t==="approve_many",l=o.map(d=>d.approval.id);for(let d of o)d.begin();let c=await this.requests.run(t,{approval_ids:l,...e},s,i),h=new Map((c?.
-decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Kb(d,h.get(d.approval.id),r);c&&(this.close(),this.desk.announce(Ub(c.decisions,r))),this.update()}};function Kb(n,t,e){
-t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new pe(t.error),e?"approve":"reject"):n.reset()}function Ub(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
- ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Hb=50,Gb=200,Ui="",Vb={approved:"completed",rejected:"cancelled",failed:"failed"},wd={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},Jb={
+decisions??[]).map(d=>[d.approval_id,d]));for(let d of o)Yb(d,h.get(d.approval.id),r);c&&(this.close(),this.desk.announce(Xb(c.decisions,r))),this.update()}};function Yb(n,t,e){
+t?.ok?n.onDecided(e,t.outcome):t?n.onRefused(new ue(t.error),e?"approve":"reject"):n.reset()}function Xb(n,t){let e=n.filter(({ok:i})=>i).length,s=n.length-e;return`${e}\
+ ${t?"admitted":"rejected"}${s?`, ${s} failed`:""}.`}var Qb=50,Zb=200,Fi="",tg={approved:"completed",rejected:"cancelled",failed:"failed"},wd={approved:"Approved",rejected:"Rejected",failed:"No longer possible"},eg={
 registration:"Registrations",integration:"Integrations",trust:"Trust",tool_call:"Tool calls",peer_call:"Calls of other nodes",question:"Questions of servers",agent_question:"\
-Questions of agents",failure:"Repeated failures",budget:"Budgets"},Hi=class{constructor(t,e){this.desk=t,this.requests=new v(t),this.pages=1,this.refreshing=new U(
-()=>this.load(),r=>this.requests.showError(r));let s=a("summary",{class:"wb-muted",tabindex:0},"Decided"),i={toggle:()=>this.element.open&&this.refreshing.now()};
-this.list=a("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),this.note=a("p",{class:"wb-empty",hidden:!0}),this.more=w("Show earlier decisions","wb-b\
-utton",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,this.note,this.list,this.more];this.element=a("details",{class:"\
-wb-decided",on:i},s,a("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.addEventListener("abort",()=>this.stop(),{once:!0})}filterLine(){
-let t=(e,s,i)=>O([[Ui,e],...Object.entries(s)],Ui,{class:"wb-input wb-narrow","aria-label":i,on:{change:()=>this.restart()}});return this.decision=t("All decisi\
-ons",wd,"Filter by decision"),this.kind=t("All kinds",Jb,"Filter by kind"),this.search=ht("Search decisions","Search decisions by name, person, requester or rea\
+Questions of agents",failure:"Repeated failures",budget:"Budgets",plan:"Plans"},Wi=class{constructor(t,e){this.desk=t,this.requests=new v(t),this.pages=1,this.refreshing=
+new U(()=>this.load(),r=>this.requests.showError(r));let s=a("summary",{class:"wb-muted",tabindex:0},"Decided"),i={toggle:()=>this.element.open&&this.refreshing.
+now()};this.list=a("ul",{class:"wb-list wb-decisions","aria-label":"Decided"}),this.note=a("p",{class:"wb-empty",hidden:!0}),this.more=w("Show earlier decisions",
+"wb-button",()=>this.showEarlier()),this.more.hidden=!0;let o=[this.filterLine(),this.requests.errorBox,this.note,this.list,this.more];this.element=a("details",
+{class:"wb-decided",on:i},s,a("div",{class:"wb-stack"},...o)),t.store.subscribe(()=>this.onChange(),e),e.addEventListener("abort",()=>this.stop(),{once:!0})}filterLine(){
+let t=(e,s,i)=>O([[Fi,e],...Object.entries(s)],Fi,{class:"wb-input wb-narrow","aria-label":i,on:{change:()=>this.restart()}});return this.decision=t("All decisi\
+ons",wd,"Filter by decision"),this.kind=t("All kinds",eg,"Filter by kind"),this.search=ht("Search decisions","Search decisions by name, person, requester or rea\
 son",{input:()=>this.onType()}),this.views=new vt(this.desk,"decided",{read:()=>this.state(),apply:e=>this.apply(e)}),a("div",{class:"wb-line"},this.decision,this.
-kind,this.search,this.views.element)}state(){return{text:this.search.value.trim(),decision:this.decision.value,kind:this.kind.value}}apply({text:t="",decision:e=Ui,
-kind:s=Ui}){this.search.value=t,this.decision.value=e,this.kind.value=s,this.restart()}onType(){clearTimeout(this.typing),this.typing=setTimeout(()=>this.restart(),
-Gb)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){this.pages+=1,this.refreshing.now()}update(){this.element.
+kind,this.search,this.views.element)}state(){return{text:this.search.value.trim(),decision:this.decision.value,kind:this.kind.value}}apply({text:t="",decision:e=Fi,
+kind:s=Fi}){this.search.value=t,this.decision.value=e,this.kind.value=s,this.restart()}onType(){clearTimeout(this.typing),this.typing=setTimeout(()=>this.restart(),
+Zb)}restart(){clearTimeout(this.typing),this.pages=1,this.refreshing.now(),this.views.update()}showEarlier(){this.pages+=1,this.refreshing.now()}update(){this.element.
 open&&this.views.update()}onChange(){this.element.open&&this.desk.store.concernsAny("approval")&&this.refreshing.now()}async load(){let{text:t,decision:e,kind:s}=this.
-state(),i={search:t||null,decision:e||null,kind:s||null,limit:Hb},o=[],r=null;for(let c=0;c<this.pages;c+=1){let h=await this.requests.send("list_decided_approv\
-als",{...i,cursor:r});if(o.push(...h.approvals),r=h.next_cursor,!r)break}this.requests.clearError(),this.list.replaceChildren(...o.map(zb)),this.more.hidden=!r;
+state(),i={search:t||null,decision:e||null,kind:s||null,limit:Qb},o=[],r=null;for(let c=0;c<this.pages;c+=1){let h=await this.requests.send("list_decided_approv\
+als",{...i,cursor:r});if(o.push(...h.approvals),r=h.next_cursor,!r)break}this.requests.clearError(),this.list.replaceChildren(...o.map(sg)),this.more.hidden=!r;
 let l=t||e||s;b(this.note,l?"No decision matches.":"Nothing has been decided yet."),this.note.hidden=o.length>0}stop(){this.refreshing.stop(),clearTimeout(this.
-typing)}};function zb(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:r}=n,l=as(n),c=K(Date.parse(o)-Date.parse(i)),h=e??s,d=a("span",{class:"\
-wb-strong wb-wrap"},l.title(n)),u=a("span",{class:"wb-muted"},`${l.label} · ${l.origin(n)}`),f=`${wd[t]??t} by ${h} · ${j(o)} · after ${c}`,m=[Yb(n),r].filter(
-Boolean);return a("li",{class:"wb-decision"},N(Vb[t]??"question"),a("div",{class:"wb-decision-what"},d," ",u),a("div",{class:"wb-decision-how"},a("span",{class:"\
-wb-muted"},f)),m.length?a("div",{class:"wb-decision-note wb-wrap"},m.join(" · ")):null)}function Yb({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="ap\
+typing)}};function sg(n){let{status:t,person:e,decided_by:s,created_at:i,decided_at:o,reason:r}=n,l=ls(n),c=K(Date.parse(o)-Date.parse(i)),h=e??s,d=a("span",{class:"\
+wb-strong wb-wrap"},l.title(n)),u=a("span",{class:"wb-muted"},`${l.label} · ${l.origin(n)}`),f=`${wd[t]??t} by ${h} · ${B(o)} · after ${c}`,p=[ng(n),r].filter(
+Boolean);return a("li",{class:"wb-decision"},A(tg[t]??"question"),a("div",{class:"wb-decision-what"},d," ",u),a("div",{class:"wb-decision-how"},a("span",{class:"\
+wb-muted"},f)),p.length?a("div",{class:"wb-decision-note wb-wrap"},p.join(" · ")):null)}function ng({kind:n,status:t,outcome:e}){if(n!=="registration"||t!=="ap\
 proved"||!e?.granted)return"";let{role:s,persona_id:i,tool:o,session:r}=e.granted,l=o==="write"?"read and write":"read";return[`as ${e.agent_id}`,s,i,l,r&&`in ${r.
-name}`].filter(Boolean).join(", ")}var Xb=5e3,Qb=6e4,Zb=1e4,ms=class{constructor(t,e){this.store=t,this.channel=e,this.status=a("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),
-this.banner=this.makeBanner(),this.ended=new AbortController,this.undo=new Ln({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
-a("span",{class:"wb-grow"}),this.bannerCode=a("code",{}),this.reconnect=w("Reconnect","wb-button",()=>this.channel.resync());let t=[N("warning"),this.bannerText,
+name}`].filter(Boolean).join(", ")}var ig=5e3,og=6e4,rg=1e4,fs=class{constructor(t,e){this.store=t,this.channel=e,this.status=a("span",{class:"wb-status wb-cut",role:"status","aria-live":"polite"}),
+this.banner=this.makeBanner(),this.ended=new AbortController,this.undo=new jn({channel:e,announce:s=>this.announce(s)},this.ended.signal)}makeBanner(){this.bannerText=
+a("span",{class:"wb-grow"}),this.bannerCode=a("code",{}),this.reconnect=w("Reconnect","wb-button",()=>this.channel.resync());let t=[A("warning"),this.bannerText,
 this.bannerCode,this.reconnect];return a("div",{class:"wb-banner",hidden:!0},...t)}region(t,...e){let i=a("div",{class:"wb-desk",role:"region","aria-label":t,"d\
 ata-lm-suppress-shortcuts":"true"},...e,this.undo.element);return this.undo.listenTo(i),i}announce(t){clearTimeout(this.fading),b(this.status,t),this.fading=setTimeout(
-()=>b(this.status,""),Zb)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t),new dt(this.element,Qb,async()=>this.
-channel.look(),()=>{},t);let i=setInterval(()=>this.tick(Date.now()),Xb);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(
+()=>b(this.status,""),rg)}start(t){let e=0,s=()=>{e=0,this.draw()};this.store.subscribe(()=>e||=requestAnimationFrame(s),t),new dt(this.element,og,async()=>this.
+channel.look(),()=>{},t);let i=setInterval(()=>this.tick(Date.now()),ig);t.addEventListener("abort",()=>{this.ended.abort(),cancelAnimationFrame(e),clearInterval(
 i),clearTimeout(this.fading)}),this.draw()}draw(){let{state:t,error:e}=this.channel.link;this.element.dataset.link=t,this.drawBanner(t,e),this.drawViews(t==="li\
 ve"||t==="retrying",Date.now())}drawBanner(t,e){this.banner.hidden=!e,e&&e!==this.drawnError&&(this.bannerText.replaceChildren(...ct(e.message)),b(this.bannerCode,
-e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="PANEL_CLOSED"}};var tg=4e3,zs=class{constructor(t,e,s,i,{connect:o,review:r,ids:l,heading:c="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
+e.code)),this.drawnError=e,this.reconnect.hidden=t!=="stopped"||e?.code==="PANEL_CLOSED"}};var ag=4e3,Js=class{constructor(t,e,s,i,{connect:o,review:r,ids:l,heading:c="Waiting for you",empty:h}){this.desk={store:t,channel:e,announce:s},this.store=t,this.
 signal=i,this.ids=l??null,this.review=r,this.cards=new Map,this.filled=!1;let d=E("inbox");this.heading=a("h3",{class:"wb-heading",id:d,tabindex:-1},c),this.count=
-a("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=a("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=a("p",{class:"wb-empty"},...h??eg(o)),
-this.bulk=new Ki(this.desk,()=>this.registrations()),this.decided=new Hi(this.desk,i),this.element=a("section",{class:"wb-section wb-stack","aria-labelledby":d},
+a("span",{class:"wb-badge wb-badge-strong",hidden:!0}),this.list=a("ul",{class:"wb-cards","aria-labelledby":d}),this.empty=a("p",{class:"wb-empty"},...h??lg(o)),
+this.bulk=new Pi(this.desk,()=>this.registrations()),this.decided=new Wi(this.desk,i),this.element=a("section",{class:"wb-section wb-stack","aria-labelledby":d},
 a("div",{class:"wb-toolbar"},this.heading,this.count),this.empty,this.bulk.element,this.list,l?null:this.decided.element),i.addEventListener("abort",()=>this.cards.
 forEach(u=>u.stop()),{once:!0})}get rows(){let{approvals:t}=this.store.tables;return this.ids?new Map([...t].filter(([e])=>this.ids.has(e))):t}get waiting(){return this.
 rows.size}registrations(){let t=({state:e,approval:s})=>e==="waiting"&&s.kind==="registration";return[...this.cards.values()].filter(t)}update(t,e){this.enabled=
 t;let{rows:s}=this,i=this.store.version!==null,o=[...s.values()].filter(({id:r})=>!this.cards.has(r)).map(r=>this.add(r));for(let r of this.cards.values())s.has(
 r.approval.id)?r.update(s.get(r.approval.id)):this.onDecidedElsewhere(r),r.refresh(t),r.tick(e);this.bulk.update(t),this.decided.update(),this.filled&&o.length&&
 this.announceAdded(o),this.filled||=i,b(this.count,String(s.size)),this.count.hidden=s.size===0,this.empty.hidden=!i||this.cards.size>0}tick(t){for(let e of this.
-cards.values())e.tick(t)}add(t){let e=new us(t,this.desk,{select:()=>this.bulk.update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});
+cards.values())e.tick(t)}add(t){let e=new ms(t,this.desk,{select:()=>this.bulk.update(),review:this.review,settle:s=>this.linger(s),dismiss:s=>this.remove(s)});
 return this.cards.set(t.id,e),this.list.append(e.element),e}onDecidedElsewhere(t){t.state==="waiting"&&(t.requests.error?t.settleWithError():t.inUse?t.settle("I\
 t was decided elsewhere.",!1):this.remove(t))}linger(t){let e=setInterval(()=>{t.element.matches(":hover")||(clearInterval(e),this.remove(t),this.rows.has(t.approval.
-id)&&this.update(this.enabled,Date.now()))},tg);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
+id)&&this.update(this.enabled,Date.now()))},ag);this.signal.addEventListener("abort",()=>clearInterval(e),{once:!0})}remove(t){let e=t.element.contains(document.
 activeElement),s=t.element.nextElementSibling??t.element.previousElementSibling??this.heading;t.stop(),t.element.remove(),this.cards.delete(t.approval.id),this.
 empty.hidden=this.cards.size>0,e&&s.focus()}announceAdded(t){let[{name:e}]=t,s=t.length===1?`${e} is waiting`:`${g(t.length,"approval")} are waiting`;this.announce(
-`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function eg(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
-e appear here. ",w("Connect an agent","wb-link",n),"."]}var sg={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},
-Gi=class extends ms{constructor(t,e,s,i){super(t,e),this.inbox=new zs(t,e,r=>this.announce(r),i,{ids:new Set(s),...sg});let o=a("div",{class:"wb-sr"},this.status);
-this.element=this.region("Decision",this.banner,this.inbox.element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var ng=600,ig=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Vi=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
+`${s} for your decision.`)}announce(t){this.desk.announce(t)}};function lg(n){return["Nothing is waiting for you. Agents that register and worktrees to integrat\
+e appear here. ",w("Connect an agent","wb-link",n),"."]}var cg={heading:"This cell waits for your decision",empty:["Everything is decided. The cell goes on."]},
+Ki=class extends fs{constructor(t,e,s,i){super(t,e),this.inbox=new Js(t,e,r=>this.announce(r),i,{ids:new Set(s),...cg});let o=a("div",{class:"wb-sr"},this.status);
+this.element=this.region("Decision",this.banner,this.inbox.element,o),this.start(i)}drawViews(t,e){this.inbox.update(t,e)}tick(t){this.inbox.tick(t)}};var hg=600,dg=new Intl.NumberFormat("en",{notation:"compact",maximumFractionDigits:0}),Ui=class{constructor(t,e){this.onSelect=e,this.at=0,this.aiming=null,this.
 tabs=t.map(({label:i,element:o},r)=>this.tab(i,o,r));let s={keydown:i=>this.onKey(i),pointermove:()=>this.onAim(),pointerleave:()=>this.drawCounts()};this.element=
 a("div",{class:"wb-tabs",role:"tablist","aria-label":"Views",on:s},...this.tabs.map(({tab:i})=>i)),this.show(0)}tab(t,e,s){let i=a("div",{class:"wb-tabpanel",role:"\
 tabpanel",id:E("view")},e),o=a("span",{class:"wb-badge",hidden:!0}),r=a("button",{class:"wb-tab",type:"button",role:"tab",id:E("tab"),"aria-controls":i.id,on:{click:()=>this.
 select(s)}},t,o);return i.setAttribute("aria-labelledby",r.id),{tab:r,panel:i,count:o,number:0}}get panels(){return this.tabs.map(({panel:t})=>t)}setCount(t,e,s=!1){
-let i=this.tabs[t];i.number!==e&&(i.number=e,b(i.count,ig.format(e)),x(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
-g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),ng)}drawCounts(){clearTimeout(this.aiming),
+let i=this.tabs[t];i.number!==e&&(i.number=e,b(i.count,dg.format(e)),x(i.count,"title",e>999?e.toLocaleString("en"):""),i.count.classList.toggle("wb-badge-stron\
+g",s),this.aiming||(i.count.hidden=!e))}onAim(){clearTimeout(this.aiming),this.aiming=setTimeout(()=>this.drawCounts(),hg)}drawCounts(){clearTimeout(this.aiming),
 this.aiming=null;for(let{count:t,number:e}of this.tabs)t.hidden=!e}select(t){this.show(t),this.onSelect()}show(t){this.at=t,this.tabs.forEach(({tab:e,panel:s},i)=>{
 x(e,"aria-selected",i===t),e.tabIndex=i===t?0:-1,s.hidden=i!==t}),this.tabs[t].tab.scrollIntoView?.({block:"nearest",inline:"nearest"})}onKey(t){let e=this.tabs.
 length-1,s={ArrowRight:(this.at+1)%(e+1),ArrowLeft:(this.at+e)%(e+1),Home:0,End:e};!(t.key in s)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),this.select(
-s[t.key]),this.tabs[this.at].tab.focus())}};var og="jp-main-dock-panel",rg="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
-t”.",Ji=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set,this.places=new Set,this.area=null}async render(t,e){
+s[t.key]),this.tabs[this.at].tab.focus())}};var ug="jp-main-dock-panel",mg="This page cannot put the panel beside the notebook. In JupyterLab, right-click this output and choose “Create New View for Outpu\
+t”.",Hi=class{constructor(t,e){this.model=t,this.show=e,this.isOpen=!1,this.docked=null,this.outputs=new Set,this.places=new Set,this.area=null}async render(t,e){
 let s=await this.docked;e.aborted||(s===t?this.show(t,e):this.renderOutput(t,e))}renderOutput(t,e){let s=a("p",{class:"wb-grow"},"The panel is beside the notebo\
 ok."),i=w("Put it beside the notebook again","wb-button",()=>this.openFrom(t,e)),o=w("Show it here","wb-button",()=>{this.outputs.delete(l),t.replaceChildren(),
 this.show(t,e)}),r=a("div",{class:"wb-toolbar wb-docked"},s,i,o),l=()=>{s.hidden=!this.isOpen,i.hidden=this.isOpen};t.append(a("div",{class:"wb-desk",role:"regi\
 on","aria-label":"Workbench desk, docked"},r)),this.outputs.add(l),this.places.add(t),e.addEventListener("abort",()=>{this.outputs.delete(l),this.places.delete(
 t),this.closeUnused()}),l(),this.isOpen||this.openFrom(t,e)}async openFrom(t,e){!await this.open(t)&&!e.aborted&&this.giveUp(t,e)}giveUp(t,e){t.replaceChildren(
-a("div",{class:"wb-desk"},a("p",{class:"wb-toolbar wb-docked"},rg)),a("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
-model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(og))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(r=>o=
-r);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let r=i.luminoWidget,l=ag(r.constructor),c=new l;c.id=`workbench\
+a("div",{class:"wb-desk"},a("p",{class:"wb-toolbar wb-docked"},mg)),a("div",{class:"wb-docked-here"})),this.show(t.lastElementChild,e)}async open(t){let e=this.
+model.widget_manager,s=e?.context;if(typeof s?.addSibling!="function"||!document.getElementById(ug))return!1;let i,o;this.isOpen=!0,this.docked=new Promise(r=>o=
+r);try{i=await e.create_view(await e.get_model(this.model.get("panel_id"))),o(this.docked=i.el);let r=i.luminoWidget,l=pg(r.constructor),c=new l;c.id=`workbench\
 -${this.model.get("panel_id")}`,c.addClass("jp-ThemedContainer"),c.title.label="Workbench",c.title.closable=!0,c.node.style.overflow="auto",c.node.style.background=
 "var(--jp-layout-color0)",c.node.style.padding="var(--jp-notebook-padding, 8px)";let h=t.closest(".jp-NotebookPanel")?.id;return c.disposed.connect(()=>this.closed()),
 i.once?.("remove",()=>c.dispose()),s.addSibling(c,{mode:"split-right",ref:h}),l.attach(r,c.node),this.area=c,this.closeUnused(),this.tell(),!0}catch(r){return console.
 warn("Workbench could not put its panel beside the notebook.",r),this.isOpen=!1,o(this.docked=null),i?.remove?.(),this.tell(),!1}}closeUnused(){this.places.size||
-this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function ag(n){let t=n;for(;Object.getPrototypeOf(
-t).prototype;)t=Object.getPrototypeOf(t);return t}var lg="application/vnd.jupyter.widget-view+json",bd="application/vnd.jupyter.widget-state+json";function gd(n){let t=n.widget_manager?.context?.model;if(typeof t?.
-toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>cg(e(),n.get("panel_id"),n.get("last_state"))}function cg(n,t,e){let s=new Set(hg(n).map(yd));if(!e||
-!s.has(t))return n;let i=n.cells.map(h=>h.outputs?dg(h,t,e):h),{[bd]:o,...r}=n.metadata.widgets??{},l={...pg(o?.state??{},s),...ug(t,e)},c={...r,[bd]:{version_major:2,
-version_minor:0,...o,state:l}};return{...n,cells:i,metadata:{...n.metadata,widgets:c}}}function hg({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function yd({
-data:n}){return n?.[lg]?.model_id}function dg(n,t,e){let s=n.outputs.map(i=>yd(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function ug(n,t){
+this.area?.dispose()}closed(){this.isOpen=!1,this.area=null,this.tell()}tell(){for(let t of this.outputs)t()}};function pg(n){let t=n;for(;Object.getPrototypeOf(
+t).prototype;)t=Object.getPrototypeOf(t);return t}var fg="application/vnd.jupyter.widget-view+json",bd="application/vnd.jupyter.widget-state+json";function gd(n){let t=n.widget_manager?.context?.model;if(typeof t?.
+toJSON!="function")return;let e=t.toJSON.bind(t);t.toJSON=()=>wg(e(),n.get("panel_id"),n.get("last_state"))}function wg(n,t,e){let s=new Set(bg(n).map(yd));if(!e||
+!s.has(t))return n;let i=n.cells.map(h=>h.outputs?gg(h,t,e):h),{[bd]:o,...r}=n.metadata.widgets??{},l={...$g(o?.state??{},s),...yg(t,e)},c={...r,[bd]:{version_major:2,
+version_minor:0,...o,state:l}};return{...n,cells:i,metadata:{...n.metadata,widgets:c}}}function bg({cells:n}){return n.flatMap(({outputs:t})=>t??[])}function yd({
+data:n}){return n?.[fg]?.model_id}function gg(n,t,e){let s=n.outputs.map(i=>yd(i)===t?{...i,data:{...i.data,"text/html":e}}:i);return{...n,outputs:s}}function yg(n,t){
 let e={model_module:"@jupyter-widgets/controls",model_module_version:"2.0.0"},s={model_module:"@jupyter-widgets/base",model_module_version:"2.0.0"},i=Na(n);return{
-[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Na(n){return`${n}-last-state`}function pg(n,t){
-let e=Object.keys(n).filter(i=>Na(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Na(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var mg=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
-"teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","holds","saved_views","change_requests","untrusted"],zi=class{constructor(){
-this.tables=Object.fromEntries(mg.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
+[n]:{...e,model_name:"HTMLModel",state:{value:t,layout:`IPY_MODEL_${i}`}},[i]:{...s,model_name:"LayoutModel",state:{}}}}function Na(n){return`${n}-last-state`}function $g(n,t){
+let e=Object.keys(n).filter(i=>Na(i)in n&&!t.has(i)),s=new Set(e.flatMap(i=>[i,Na(i)]));return Object.fromEntries(Object.entries(n).filter(([i])=>!s.has(i)))}var vg=["approvals","personas","agents","definitions","catalogue","permissions","servers","conversations","personalities","network","peers","projects","sessions",
+"teams","rules","tools","allowlist","tasks","worktrees","closed","conflicts","processes","unattended","holds","saved_views","change_requests","untrusted"],Gi=class{constructor(){
+this.tables=Object.fromEntries(vg.map(t=>[t,new Map])),this.version=null,this.touched=null,this.loaded=new Set,this.listeners=new Set}takeSnapshot(t,e){for(let s of new Set(
 [...Object.keys(this.tables),...Object.keys(e)]))this.tables[s]=new Map((e[s]??[]).map(i=>[i.id,i]));this.version=t,this.touched=null,this.loaded=new Set(Object.
-keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;fg(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
+keys(e)),this.notify()}takeDiff(t,e,s,i=[]){if(t!==this.version)return!1;kg(this.tables,s),this.version=e,this.touched=new Set(i);for(let o of Object.keys(s))this.
 loaded.add(o);return this.notify(),!0}concerns(...t){return this.touched===null||t.some(e=>this.touched.has(e))}concernsAny(...t){return this.touched===null||[...this.
 touched].some(e=>t.includes(e.split(":")[0]))}subscribe(t,e){this.listeners.add(t),e?.addEventListener("abort",()=>this.listeners.delete(t),{once:!0})}notify(){
-for(let t of this.listeners)t()}};function fg(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let r of i)o.delete(r);for(let r of s)
-o.set(r.id,r)}}var Yi=class{constructor(t){this.desk=t,this.requests=new v(t),this.text=a("span",{class:"wb-grow"}),this.restart=w("","wb-button",()=>this.restartAll());let e=[
-N("warning"),this.text,this.restart,this.requests.errorBox];this.element=a("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
+for(let t of this.listeners)t()}};function kg(n,t){for(let[e,{set:s,removed:i}]of Object.entries(t)){let o=n[e]??=new Map;for(let r of i)o.delete(r);for(let r of s)
+o.set(r.id,r)}}var Vi=class{constructor(t){this.desk=t,this.requests=new v(t),this.text=a("span",{class:"wb-grow"}),this.restart=w("","wb-button",()=>this.restartAll());let e=[
+A("warning"),this.text,this.restart,this.requests.errorBox];this.element=a("div",{class:"wb-banner",role:"status",hidden:!0},...e)}update(){let t=this.desk.store.
 tables.unattended.get("open");if(this.element.hidden=!t,!t||this.requests.busy)return;let{message:e,restartable:s}=t;b(this.text,e),b(this.restart,s.length===1?
 "Restart it":`Restart ${g(s.length,"agent")}`)}async restartAll(){let{restartable:t}=this.desk.store.tables.unattended.get("open");for(let e of t){if(!await this.
-requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}},Xi=class{constructor(t){
-this.store=t,this.text=a("span",{class:"wb-grow"}),this.element=a("div",{class:"wb-banner",role:"note",hidden:!0},N("warning"),this.text)}update(){let t=[...this.
+requests.run("restart_agent",{agent_id:e},this.restart,`Restarting ${e}…`))return;this.desk.announce(`${e}: restarted.`)}this.update()}},Ji=class{constructor(t){
+this.store=t,this.text=a("span",{class:"wb-grow"}),this.element=a("div",{class:"wb-banner",role:"note",hidden:!0},A("warning"),this.text)}update(){let t=[...this.
 store.tables.untrusted.values()];this.element.hidden=!t.length;let s=`Not used, because you have not trusted it: ${t.map(({id:i,settings:o})=>o.length?`${i} (${o.
-join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;s!==this.message&&this.text.replaceChildren(...ct(s)),this.message=s}};var wg=new Set(["pending","rejected","revoked"]),[$d,vd,Qi]=["agent","definition","none"],Zi=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new v(
-t),this.source=O([[Qi,"Nothing: you write its traits"]],Qi,{on:{change:()=>this.propose()}}),this.name=T("",{maxlength:128,required:!0,placeholder:"careful-revi\
+join(", ")})`:i).join(", ")}. \`workbench trust\` shows it.`;s!==this.message&&this.text.replaceChildren(...ct(s)),this.message=s}};var _g=new Set(["pending","rejected","revoked"]),[$d,vd,zi]=["agent","definition","none"],Yi=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new v(
+t),this.source=O([[zi,"Nothing: you write its traits"]],zi,{on:{change:()=>this.propose()}}),this.name=T("",{maxlength:128,required:!0,placeholder:"careful-revi\
 ewer"}),this.version=T("",{maxlength:128,placeholder:"that of the definition, or 1.0"}),this.about=a("p",{class:"wb-label"}),this.submit=a("button",{class:"wb-b\
 utton wb-primary",type:"submit"},"Publish");let s=()=>e(null);this.element=D({class:"wb-box wb-stack wb-roomy","aria-label":"Publish a personality"},{submit:()=>this.
-run(),escape:s},a("div",{class:"wb-fields wb-fields-3"},R("Made from",this.source),R("Name",this.name),R("Version (optional)",this.version)),this.about,tt(this.
+run(),escape:s},a("div",{class:"wb-fields wb-fields-3"},R("Made from",this.source),R("Name",this.name),R("Version (optional)",this.version)),this.about,et(this.
 submit,s),this.requests.errorBox),this.proposed=""}focus(){this.source.focus()}update(t){let{agents:e,definitions:s,network:i}=this.desk.store.tables,o=[...e.values()].
-filter(({registration_status:u})=>!wg.has(u)),r=[...s.values()].filter(({name:u})=>u),l=[["",[[Qi,"Nothing: you write its traits"]]],["Agents",o.map(({id:u,name:f})=>[
+filter(({registration_status:u})=>!_g.has(u)),r=[...s.values()].filter(({name:u})=>u),l=[["",[[zi,"Nothing: you write its traits"]]],["Agents",o.map(({id:u,name:f})=>[
 `${$d}:${u}`,f])],["Definitions",r.map(({id:u,name:f})=>[`${vd}:${u}`,f])]];W(this.source,l.filter(([,u])=>u.length));let c=!!i.get("network")?.joined;b(this.about,
 "Its traits come from the definition and the persona, and its tools from functions that are bound to it."+(c?"":" This project is in no network: other nodes rec\
 eive it once you join one.")),this.requests.busy||F(t,this.submit)}propose(){if(this.name.value!==this.proposed)return;let{selectedOptions:t,value:e}=this.source,
-s=e===Qi?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
+s=e===zi?"":t[0].textContent.trim();this.proposed=s.toLowerCase().replace(/[^a-z0-9._-]+/g,"-").replace(/^-+|-+$/g,""),this.name.value=this.proposed}async run(){
 let[t,...e]=this.source.value.split(":"),s={[$d]:{agent_id:e.join(":")},[vd]:{definition:e.join(":")}}[t]??{},i=this.version.value.trim(),o={name:this.name.value.
-trim(),...i&&{version:i},...s},r=await this.requests.run("publish_personality",o,this.submit,"Publishing…");r&&this.onDone(r)}};var kd={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function Ys({version:n,versions:t}){return n===t[0]}function to(n){let t=$t({provenance:n}),e=t?"An\
- agent of this project":`Owned by ${n.owner}`;return[t?"Yours":n.owner_name,{"data-own":t,title:e}]}function _d(n,t){return Number($t(t))-Number($t(n))||bg(n.name,
+trim(),...i&&{version:i},...s},r=await this.requests.run("publish_personality",o,this.submit,"Publishing…");r&&this.onDone(r)}};var kd={NEW:"Published",UPDATE:"Changed",FORGET:"Forgotten"};function zs({version:n,versions:t}){return n===t[0]}function Xi(n){let t=$t({provenance:n}),e=t?"An\
+ agent of this project":`Owned by ${n.owner}`;return[t?"Yours":n.owner_name,{"data-own":t,title:e}]}function _d(n,t){return Number($t(t))-Number($t(n))||xg(n.name,
 t.name)}function xd(n,t){if(!t)return!0;let{name:e,version:s,description:i="",highlights:o,tools:r,provenance:l}=n,c=o.map(d=>`${d.name} ${d.text}`),h=[e,s,i,...c,
 ...r,l.owner_name??""].join(`
-`).toLowerCase();return t.split(/\s+/).every(d=>h.includes(d))}var eo={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
+`).toLowerCase();return t.split(/\s+/).every(d=>h.includes(d))}var Qi={own:"An agent of this project",unpublished:"This project is in no network: other nodes re\
 ceive it when it joins one",live:"The node that sent it answered when it was last asked",stale:"The node that sent it does not answer, is blocked, or this proje\
-ct is in no network"};function so({versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:r,changed_at:l,last_seen:c,answered_at:h}=t;if(s==="\
-unpublished")return"not published yet";let d=s==="own",u=d||o===i?null:`through ${r}`,f=n.length>1?`${n.length.toLocaleString("en")} versions`:null,m=d?`changed\
- ${xt(l,e)}`:`received ${xt(c,e)}`,y=s==="stale"&&(h?`stale, answered ${xt(h,e)}`:"stale");return[f,u,y,m].filter(Boolean).join(" · ")}function bg(n,t){return n<
-t?-1:+(n>t)}var no=60,gg=6,Sd={own:["Yours",$t],others:["Of other nodes",n=>!$t(n)],tools:["With tools",({tools:n})=>n.length>0]},yg="A personality is what an agent publish\
-es about itself: its traits, and tools that others can call. ",io=class{constructor(t,e){this.desk=t,this.on=e,this.filters={key:null,text:""},this.limit=no,this.
+ct is in no network"};function Zi({versions:n,provenance:t},e){let{freshness:s,owner:i,origin:o,origin_name:r,changed_at:l,last_seen:c,answered_at:h}=t;if(s==="\
+unpublished")return"not published yet";let d=s==="own",u=d||o===i?null:`through ${r}`,f=n.length>1?`${n.length.toLocaleString("en")} versions`:null,p=d?`changed\
+ ${xt(l,e)}`:`received ${xt(c,e)}`,y=s==="stale"&&(h?`stale, answered ${xt(h,e)}`:"stale");return[f,u,y,p].filter(Boolean).join(" · ")}function xg(n,t){return n<
+t?-1:+(n>t)}var to=60,Sg=6,Sd={own:["Yours",$t],others:["Of other nodes",n=>!$t(n)],tools:["With tools",({tools:n})=>n.length>0]},Eg="A personality is what an agent publish\
+es about itself: its traits, and tools that others can call. ",eo=class{constructor(t,e){this.desk=t,this.on=e,this.filters={key:null,text:""},this.limit=to,this.
 form=null,this.search=ht("Filter personalities","Filter personalities by name, owner, trait or tool",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),
 this.publishButton=w("Publish…","wb-button",()=>this.openForm()),this.element=a("div",{class:"wb-stack"})}get rows(){let{version:t,tables:e}=this.desk.store;if(this.
 sorted?.version!==t){let s=[...e.personalities.values()].filter(({id:i})=>i!=="").sort(_d);this.sorted={version:t,rows:s}}return this.sorted.rows}get isSearchable(){
-return this.rows.length>gg||!!this.filters.text}get matching(){let{key:t,text:e}=this.filters;return this.rows.filter(s=>(!t||Sd[t][1](s))&&xd(s,e))}summary(){let{
+return this.rows.length>Sg||!!this.filters.text}get matching(){let{key:t,text:e}=this.filters;return this.rows.filter(s=>(!t||Sd[t][1](s))&&xd(s,e))}summary(){let{
 rows:t}=this,e=t.filter($t).length,s=g(t.length,"personality","personalities");return t.length?s+(e?`, ${e} of them yours`:""):""}update(t=this.enabled,e=Date.now()){
-this.enabled=t;let{rows:s,matching:i,form:o,on:r}=this,{loaded:l,tables:c}=this.desk.store,h=c.personalities.get("")?.error,d=Object.entries(Sd).map(([S,[A,L]])=>({
-key:S,label:A,count:s.filter(L).length})),u={name:"Filter personalities",chips:[{key:null,label:"All",count:s.length},...d],chosen:this.filters.key,onChoose:S=>this.
-filter({key:S})},f=!s.length&&!h&&l.has("personalities"),m=!!c.network.get("network")?.joined,y=()=>{this.limit+=no,this.update()},$=p`<${B} class="wb-link" label="Show all" onClick=${()=>this.
-clear()} />`,k=S=>p`<${kg} key=${S.id} ...${{row:S,now:e,open:r.open}} />`,_={class:"wb-personalities","aria-label":"Personalities",hidden:!i.length,onGone:S=>(S.
-querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),et(p`${o&&p`<${C} element=${o.element} />`} ${h&&p`<${$g} error=${h} />`}
-        ${f&&p`<${vg} joined=${m} join=${r.network} publish=${()=>this.openForm()} />`}
-        ${s.length>1&&p`<${Xe} ...${u} />`}
-        ${s.length>0&&!i.length&&p`<p class="wb-empty">${"No personality matches the filters. "}${$}</p>`}
-        <${Ye} ...${_}>${i.slice(0,this.limit).map(k)}<//>
-        ${i.length>this.limit&&p`<${B} label="Show more" onClick=${y} />`}`,this.element)}filter(t){Object.assign(this.filters,t),this.limit=no,this.update();let e=Math.
-min(this.matching.length,no);this.desk.announce(`${g(e,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.
-search.focus()}focus(t){(this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)??this.publishButton).focus()}openForm(){this.form||(this.form=new Zi(this.desk,
+this.enabled=t;let{rows:s,matching:i,form:o,on:r}=this,{loaded:l,tables:c}=this.desk.store,h=c.personalities.get("")?.error,d=Object.entries(Sd).map(([S,[j,L]])=>({
+key:S,label:j,count:s.filter(L).length})),u={name:"Filter personalities",chips:[{key:null,label:"All",count:s.length},...d],chosen:this.filters.key,onChoose:S=>this.
+filter({key:S})},f=!s.length&&!h&&l.has("personalities"),p=!!c.network.get("network")?.joined,y=()=>{this.limit+=to,this.update()},$=m`<${N} class="wb-link" label="Show all" onClick=${()=>this.
+clear()} />`,_=S=>m`<${Cg} key=${S.id} ...${{row:S,now:e,open:r.open}} />`,k={class:"wb-personalities","aria-label":"Personalities",hidden:!i.length,onGone:S=>(S.
+querySelector(".wb-opener")??this.publishButton).focus()};o?.update(t),Q(m`${o&&m`<${C} element=${o.element} />`} ${h&&m`<${Tg} error=${h} />`}
+        ${f&&m`<${Og} joined=${p} join=${r.network} publish=${()=>this.openForm()} />`}
+        ${s.length>1&&m`<${Qe} ...${u} />`}
+        ${s.length>0&&!i.length&&m`<p class="wb-empty">${"No personality matches the filters. "}${$}</p>`}
+        <${Xe} ...${k}>${i.slice(0,this.limit).map(_)}<//>
+        ${i.length>this.limit&&m`<${N} label="Show more" onClick=${y} />`}`,this.element)}filter(t){Object.assign(this.filters,t),this.limit=to,this.update();let e=Math.
+min(this.matching.length,to);this.desk.announce(`${g(e,"personality","personalities")} shown.`)}clear(){this.search.value="",this.filter({key:null,text:""}),this.
+search.focus()}focus(t){(this.element.querySelector(`[data-row="${CSS.escape(t)}"]`)??this.publishButton).focus()}openForm(){this.form||(this.form=new Yi(this.desk,
 t=>this.closeForm(t)),this.update()),this.form.focus()}closeForm(t){this.form=null,this.update(),this.publishButton.focus(),t&&(this.desk.announce(t.is_published?
-`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};function $g({error:n}){let t=he(()=>a("div",{class:"wb-message wb-error"},...Wt(n)),[n.
-message]);return p`<${C} element=${t} />`}function vg({joined:n,join:t,publish:e}){let s=(o,r)=>p`<${B} class="wb-link" label=${o} onClick=${r} />`,i=n?"Those o\
-f other nodes appear here as they are received. ":p`${"To see those of other projects, "}${s("join a network",t)}${". "}`;return p`<div class="wb-empty wb-stack">
-    <p>${yg}${i}${s("Publish one of your agents…",e)}</p>
-  </div>`}function kg({row:n,now:t,open:e}){let s=Y(()=>E("personality")),{id:i,version:o,traits:r,tools:l,highlights:c,provenance:h}=n,{text:d=""}=c.find(k=>k.
-name==="description")??{},[u,f]=[!0,!1].map(k=>c.filter(_=>_.is_callable===k)),m=f.filter(k=>k.name!=="description").map(_g),[y,$]=to(h);return p`<li class="wb-personality wb-frame wb-stack" aria-labelledby=${s}>
+`${t.name} is published.`:`${t.name} is saved.`),this.on.open(t.name))}};function Tg({error:n}){let t=ce(()=>a("div",{class:"wb-message wb-error"},...Wt(n)),[n.
+message]);return m`<${C} element=${t} />`}function Og({joined:n,join:t,publish:e}){let s=(o,r)=>m`<${N} class="wb-link" label=${o} onClick=${r} />`,i=n?"Those o\
+f other nodes appear here as they are received. ":m`${"To see those of other projects, "}${s("join a network",t)}${". "}`;return m`<div class="wb-empty wb-stack">
+    <p>${Eg}${i}${s("Publish one of your agents…",e)}</p>
+  </div>`}function Cg({row:n,now:t,open:e}){let s=Y(()=>E("personality")),{id:i,version:o,traits:r,tools:l,highlights:c,provenance:h}=n,{text:d=""}=c.find(_=>_.
+name==="description")??{},[u,f]=[!0,!1].map(_=>c.filter(k=>k.is_callable===_)),p=f.filter(_=>_.name!=="description").map(Ag),[y,$]=Xi(h);return m`<li class="wb-personality wb-frame wb-stack" aria-labelledby=${s}>
     <div class="wb-personality-head">
       <${J} name="registration" />
-      <${B} class="wb-opener" id=${s} data-row=${i} label=${i} onClick=${()=>e(i)} />
+      <${N} class="wb-opener" id=${s} data-row=${i} label=${i} onClick=${()=>e(i)} />
       <span class="wb-muted wb-cut">${o}</span>
       <span class="wb-source wb-push" ...${$}>${y}</span>
     </div>
-    ${d&&p`<p class="wb-personality-about" title=${d}>${d}</p>`}
-    ${Ed("wb-traits",m,r-l.length-f.length,"trait")}
-    ${Ed("wb-trait-tools",u.map(xg),l.length-u.length,"tool")}
-    <div class="wb-label wb-cut" title=${eo[h.freshness]}>${so(n,t)}</div>
-  </li>`}function Ed(n,t,e,s){let i=e>0&&p`<li class="wb-label">and ${g(e,`more ${s}`)}</li>`;return(t.length>0||i)&&p`<ul class=${n}>
+    ${d&&m`<p class="wb-personality-about" title=${d}>${d}</p>`}
+    ${Ed("wb-traits",p,r-l.length-f.length,"trait")}
+    ${Ed("wb-trait-tools",u.map(Ng),l.length-u.length,"tool")}
+    <div class="wb-label wb-cut" title=${Qi[h.freshness]}>${Zi(n,t)}</div>
+  </li>`}function Ed(n,t,e,s){let i=e>0&&m`<li class="wb-label">and ${g(e,`more ${s}`)}</li>`;return(t.length>0||i)&&m`<ul class=${n}>
       ${t}${i}
-    </ul>`}function _g({name:n,text:t}){let e=`${n}: ${t}`;return p`<li key=${e} class="wb-trait" title=${e}>
+    </ul>`}function Ag({name:n,text:t}){let e=`${n}: ${t}`;return m`<li key=${e} class="wb-trait" title=${e}>
     <span class="wb-muted">${n}</span><span class="wb-cut">${t}</span>
-  </li>`}function xg({name:n,text:t}){return p`<li key=${n} title=${t||null}>
+  </li>`}function Ng({name:n,text:t}){return m`<li key=${n} title=${t||null}>
     <${J} name="tool" /><code class="wb-cut">${n}</code
-    >${t&&p`<span class="wb-muted wb-cut">${t}</span>`}
-  </li>`}var[Ct,Ee,Xs]=[148,40,48],Qs=8,Sg=48,fs=56,Td=10,oo=7;function Od(n,t,e,s){let i=Eg(n,t,e),o=Math.max(s,i.length*Ct+(i.length-1)*fs+2*Qs),r=i.length===3&&i[0].length<
-3?Ee:Qs,l=Math.max(...i.map(({length:d})=>d))*Xs-(Xs-Ee)+2*r,c=i.length===3?Math.min(Sg,(o-3*Ct-2*fs)/2-Qs):0,h=new Map;return i.forEach((d,u)=>Tg(d,u,{columns:i,
-wide:o,height:l,bend:Math.max(0,c)},h)),{places:h,columns:i,width:o,height:l}}function Eg(n,t,e){if(n.length<3)return[[e],...n.filter(r=>r!==e).map(r=>[r])];let s=Og(
-n,t,e),i=n.filter(r=>r!==s).sort((r,l)=>+(l===e)-+(r===e)),o=r=>i.filter((l,c)=>c%2===r);return[o(0),[s],o(1)].filter(r=>r.length)}function Tg(n,t,{columns:e,wide:s,
-height:i,bend:o},r){let l=e.length===1?.5:t/(e.length-1),c=Qs+(s-2*Qs-Ct)*l,h=(i-(n.length*Xs-(Xs-Ee)))/2,d=Math.sign(.5-l);n.forEach((u,f)=>{let m=(f+.5)/n.length*
-2-1;r.set(u,{x:c+(n.length>2?d*o*m*m:0),y:h+f*Xs})})}function Og(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let r of[i,o])s.set(r,(s.get(
-r)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function Cd(n,t,e,s){let[i,o]=Nd(n,t),[r,l]=[n.y+Ee/2+s,t.y+Ee/2+s];if(Math.abs(n.x-t.x)<Ct)return Cg(
-i,r,o,l,n.x>Ct?-fs:fs);let c=[(i+o)/2,(r+l)/2];if(!e||Math.abs(n.x-t.x)<Ct+e.x/2||n===e||t===e)return{path:`M${i} ${r}C${c[0]} ${r} ${c[0]} ${l} ${o} ${l}`,middle:c};
-let h=c[1]<=e.y+Ee/2;c[1]=h?Math.min(c[1],e.y-Td):Math.max(c[1],e.y+Ee+Td),c[1]+=h?-s:s;let d=i<o?1:-1,[u,f]=[d*fs,d*(Ct/2+fs/2)],[m,y]=c;return{path:`M${i} ${r}\
-C${i+u} ${r} ${m-f} ${y} ${m} ${y}S${o-u} ${l} ${o} ${l}`,middle:c}}function Ad(n,t,e){let s=Nd(n,t)[1],i=s===t.x?-oo:oo;return`M${s} ${t.y+Ee/2+e}l${i} ${-oo/2}\
-v${oo}Z`}function Cg(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Nd(n,t){return Math.abs(n.x-
-t.x)>=Ct?n.x<t.x?[n.x+Ct,t.x]:[n.x,t.x+Ct]:n.x>Ct?[n.x,t.x]:[n.x+Ct,t.x+Ct]}var Ag=6,ro=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=P("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=a("div",
+    >${t&&m`<span class="wb-muted wb-cut">${t}</span>`}
+  </li>`}var[Ct,Ee,Ys]=[148,40,48],Xs=8,qg=48,ws=56,Td=10,so=7;function Od(n,t,e,s){let i=Rg(n,t,e),o=Math.max(s,i.length*Ct+(i.length-1)*ws+2*Xs),r=i.length===3&&i[0].length<
+3?Ee:Xs,l=Math.max(...i.map(({length:d})=>d))*Ys-(Ys-Ee)+2*r,c=i.length===3?Math.min(qg,(o-3*Ct-2*ws)/2-Xs):0,h=new Map;return i.forEach((d,u)=>Bg(d,u,{columns:i,
+wide:o,height:l,bend:Math.max(0,c)},h)),{places:h,columns:i,width:o,height:l}}function Rg(n,t,e){if(n.length<3)return[[e],...n.filter(r=>r!==e).map(r=>[r])];let s=jg(
+n,t,e),i=n.filter(r=>r!==s).sort((r,l)=>+(l===e)-+(r===e)),o=r=>i.filter((l,c)=>c%2===r);return[o(0),[s],o(1)].filter(r=>r.length)}function Bg(n,t,{columns:e,wide:s,
+height:i,bend:o},r){let l=e.length===1?.5:t/(e.length-1),c=Xs+(s-2*Xs-Ct)*l,h=(i-(n.length*Ys-(Ys-Ee)))/2,d=Math.sign(.5-l);n.forEach((u,f)=>{let p=(f+.5)/n.length*
+2-1;r.set(u,{x:c+(n.length>2?d*o*p*p:0),y:h+f*Ys})})}function jg(n,t,e){let s=new Map(n.map(i=>[i,0]));for(let{from:i,to:o}of t)for(let r of[i,o])s.set(r,(s.get(
+r)??0)+1);return n.reduce((i,o)=>s.get(o)>s.get(i)?o:i,e)}function Cd(n,t,e,s){let[i,o]=Nd(n,t),[r,l]=[n.y+Ee/2+s,t.y+Ee/2+s];if(Math.abs(n.x-t.x)<Ct)return Lg(
+i,r,o,l,n.x>Ct?-ws:ws);let c=[(i+o)/2,(r+l)/2];if(!e||Math.abs(n.x-t.x)<Ct+e.x/2||n===e||t===e)return{path:`M${i} ${r}C${c[0]} ${r} ${c[0]} ${l} ${o} ${l}`,middle:c};
+let h=c[1]<=e.y+Ee/2;c[1]=h?Math.min(c[1],e.y-Td):Math.max(c[1],e.y+Ee+Td),c[1]+=h?-s:s;let d=i<o?1:-1,[u,f]=[d*ws,d*(Ct/2+ws/2)],[p,y]=c;return{path:`M${i} ${r}\
+C${i+u} ${r} ${p-f} ${y} ${p} ${y}S${o-u} ${l} ${o} ${l}`,middle:c}}function Ad(n,t,e){let s=Nd(n,t)[1],i=s===t.x?-so:so;return`M${s} ${t.y+Ee/2+e}l${i} ${-so/2}\
+v${so}Z`}function Lg(n,t,e,s,i){return{path:`M${n} ${t}C${n+i} ${t} ${e+i} ${s} ${e} ${s}`,middle:[(n+e)/2+i*.75,(t+s)/2]}}function Nd(n,t){return Math.abs(n.x-
+t.x)>=Ct?n.x<t.x?[n.x+Ct,t.x]:[n.x,t.x+Ct]:n.x>Ct?[n.x,t.x]:[n.x+Ct,t.x+Ct]}var Mg=6,no=class{constructor(t){this.onOpen=t,this.nodes=new Map,this.active=null,this.lines=P("svg",{class:"wb-links","aria-hidden":"true"}),this.sheet=a("div",
 {class:"wb-network-sheet"},this.lines);let e="Nodes of the network; arrows move, Enter opens";this.box=a("div",{class:"wb-network-graph wb-frame",role:"listbox",
-tabindex:0,"aria-label":e},this.sheet),this.element=a("div",{class:"wb-stack"},this.box,Ng()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
+tabindex:0,"aria-label":e},this.sheet),this.element=a("div",{class:"wb-stack"},this.box,Dg()),this.box.addEventListener("keydown",s=>this.onKey(s)),this.box.addEventListener(
 "focus",()=>this.active===null&&this.goTo(this.plan?.columns[0][0])),this.box.addEventListener("click",s=>this.onClick(s)),new ResizeObserver(()=>this.arrange()).
 observe(this.box)}update(t,e,s,i){this.now=i;let o={rid:t.rid??"",name:t.name,own:!0};this.own=o.rid,this.byRid=new Map([o,...e].map(r=>[r.rid,r])),this.links=sh(
 t.edges.filter(({source:r,target:l})=>this.byRid.has(r)&&this.byRid.has(l))),s&&(this.active=s),this.opened=s,this.arrange();for(let[r,l]of this.nodes)this.drawNode(
@@ -1792,108 +1844,108 @@ this.arranged){this.arranged=e,this.plan=Od([...this.byRid.keys()],this.links,th
 for(let[s,{x:i,y:o}]of this.plan.places)this.node(s).style.transform=`translate(${i}px, ${o}px)`;this.drawLines();for(let[s,i]of this.nodes)this.drawNode(i,this.
 byRid.get(s));this.mark()}}node(t){if(this.nodes.has(t))return this.nodes.get(t);let e=a("span",{class:"wb-node-text"},a("span",{class:"wb-title wb-cut"}),a("sp\
 an",{class:"wb-node-state wb-cut"})),s=a("div",{class:"wb-node",role:"option",id:E("node")},a("span",{class:"wb-mark"}),e);return s.dataset.rid=t,this.nodes.set(
-t,s),this.sheet.append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:os(e,this.now),o=e.own?"own":e.state;t.dataset.mark!==i&&t.firstChild.replaceChildren(
-N(i)),t.dataset.mark=i,t.dataset.state=o,b(t.lastChild.firstChild,e.rid?ft(e.rid):e.name),b(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),x(t,"tit\
-le",e.rid)}drawLines(){let{width:t,height:e}=this.plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),r=s.has(o)?Ag:0;return s.add(
+t,s),this.sheet.append(s),s}drawNode(t,e){let[s,i]=e.own?["This project","registration"]:rs(e,this.now),o=e.own?"own":e.state;t.dataset.mark!==i&&t.firstChild.replaceChildren(
+A(i)),t.dataset.mark=i,t.dataset.state=o,b(t.lastChild.firstChild,e.rid?pt(e.rid):e.name),b(t.lastChild.lastChild,e.is_relay?`${s} · first contact`:s),x(t,"tit\
+le",e.rid)}drawLines(){let{width:t,height:e}=this.plan,s=new Set;this.drawn=this.links.map(i=>{let o=[i.from,i.to].sort().join(" "),r=s.has(o)?Mg:0;return s.add(
 o),this.line(i,r)}),this.lines.replaceChildren(...this.drawn),x(this.lines,"width",t),x(this.lines,"height",e),this.sheet.style.width=`${t}px`,this.sheet.style.
 height=`${e}px`}line({from:t,to:e,both:s,status:i,edge_type:o},r){let{places:l,columns:c}=this.plan,[h,d]=[l.get(t),l.get(e)],u=c.length===3?l.get(c[1][0]):null,
-{path:f,middle:m}=Cd(h,d,u,r),y=[P("path",{class:"wb-link-line",d:f,"data-status":i})],$=(S,A)=>P("path",{class:"wb-arrow",d:Ad(S,A,r)});y.push($(h,d),...s?[$(d,
-h)]:[]);let[k,_]=m;return o==="POLL"&&y.push(P("text",{class:"wb-link-label",x:k,y:_-4},"poll")),P("g",{class:"wb-link-group","data-from":t,"data-to":e},...y)}mark(){
+{path:f,middle:p}=Cd(h,d,u,r),y=[P("path",{class:"wb-link-line",d:f,"data-status":i})],$=(S,j)=>P("path",{class:"wb-arrow",d:Ad(S,j,r)});y.push($(h,d),...s?[$(d,
+h)]:[]);let[_,k]=p;return o==="POLL"&&y.push(P("text",{class:"wb-link-label",x:_,y:k-4},"poll")),P("g",{class:"wb-link-group","data-from":t,"data-to":e},...y)}mark(){
 for(let[e,s]of this.nodes)x(s,"aria-selected",e===this.active);x(this.box,"aria-activedescendant",this.nodes.get(this.active)?.id);let{opened:t}=this;for(let e of this.
 drawn??[]){let{from:s,to:i}=e.dataset;x(e,"data-faint",t&&s!==t&&i!==t?"true":null)}}goTo(t){t&&(this.active=t,this.mark(),this.nodes.get(t)?.scrollIntoView({block:"\
 nearest",inline:"nearest"}))}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey||!this.plan)return;let{columns:e}=this.plan,s=e.findIndex(l=>l.includes(this.active)),i=e[s]?.
 indexOf(this.active),o=l=>l?.[Math.min(l.length-1,Math.round((i+.5)/e[s].length*l.length-.5))],r={ArrowUp:()=>this.goTo(e[s]?.[i-1]),ArrowDown:()=>this.goTo(e[s]?.[i+
 1]),ArrowLeft:()=>this.goTo(o(e[s-1])),ArrowRight:()=>this.goTo(o(e[s+1])),Home:()=>this.goTo(e[0][0]),End:()=>this.goTo(e.at(-1).at(-1)),Enter:()=>this.open(this.
 active)};r[t.key]&&(t.preventDefault(),r[t.key]())}onClick(t){let e=t.target.closest(".wb-node")?.dataset.rid;e&&(this.goTo(e),this.open(e))}open(t){t&&t!==this.
-own&&this.onOpen(t)}};function Ng(){let n=s=>P("svg",{class:"wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},P("path",{class:"wb-link-line",d:"M0 4H28",
+own&&this.onOpen(t)}};function Dg(){let n=s=>P("svg",{class:"wb-link-sample",viewBox:"0 0 28 8","aria-hidden":"true"},P("path",{class:"wb-link-line",d:"M0 4H28",
 "data-status":s})),t=(s,i)=>a("span",{class:"wb-state"},n(s),i);return a("div",{class:"wb-line wb-label wb-network-legend"},t("APPROVED","approved"),t("PROPOSED",
-"proposed"),a("span",{},"An arrow points to the node that receives events; “poll”: it fetches them."))}var qa={always:"Always",ask:"Ask me",never:"Never"},ws="*",Ra="undecided",ao=class{constructor(t){this.desk=t,this.list=a("ul",{class:"wb-entries wb-peer-permis\
+"proposed"),a("span",{},"An arrow points to the node that receives events; “poll”: it fetches them."))}var qa={always:"Always",ask:"Ask me",never:"Never"},bs="*",Ra="undecided",io=class{constructor(t){this.desk=t,this.list=a("ul",{class:"wb-entries wb-peer-permis\
 sions","aria-label":"What it may call"}),this.rows=new qt(this.list,e=>new Ba(t,e,s=>this.show(this.peer,s))),this.element=a("div",{class:"wb-stack",hidden:!0},
 a("div",{class:"wb-label"},"What it may call, and how often a minute"),this.list)}show(t,e){this.peer=t,this.decided=new Map(e.map(s=>[s.trait,s])),this.update(
-this.enabled,this.isBlocked)}get own(){return[...this.desk.store.tables.personalities.values()].filter($t).flatMap(({name:e,tools:s})=>s.map(i=>wi(e,i)))}update(t,e){
-if(this.isBlocked=e,this.enabled=t,this.element.hidden=!this.decided||e,!this.decided)return;let s=new Set([...this.own,...this.decided.keys()]);s.delete(ws);let i=(o,r)=>o.
-show(this.peer,this.decided.get(r)??null,t);this.rows.show([...[...s].sort(),ws],i)}},Ba=class{constructor(t,e,s){this.onSaved=s,this.desk=t,this.trait=e,this.label=
-e===ws?"All other tools":e,this.requests=new v(t);let i=e===ws?qa:{[Ra]:"As others",...qa},o=c=>this.save({permission:c===Ra?null:c});this.segments=new Z(i,`Per\
-mission to call ${this.label}`,o),this.rate=T("",{class:"wb-input wb-rate",inputmode:"numeric","aria-label":`Calls of ${this.label} a minute`,on:{change:()=>this.
-saveRate(),keydown:c=>c.key==="Enter"&&this.saveRate()}});let r=e===ws?a("span",{class:"wb-wrap"},this.label):a("code",{class:"wb-wrap"},this.label),l=a("div",{
+this.enabled,this.isBlocked)}get own(){return[...this.desk.store.tables.personalities.values()].filter($t).flatMap(({name:e,tools:s})=>s.map(i=>mi(e,i)))}update(t,e){
+if(this.isBlocked=e,this.enabled=t,this.element.hidden=!this.decided||e,!this.decided)return;let s=new Set([...this.own,...this.decided.keys()]);s.delete(bs);let i=(o,r)=>o.
+show(this.peer,this.decided.get(r)??null,t);this.rows.show([...[...s].sort(),bs],i)}},Ba=class{constructor(t,e,s){this.onSaved=s,this.desk=t,this.trait=e,this.label=
+e===bs?"All other tools":e,this.requests=new v(t);let i=e===bs?qa:{[Ra]:"As others",...qa},o=c=>this.save({permission:c===Ra?null:c});this.segments=new tt(i,`Pe\
+rmission to call ${this.label}`,o),this.rate=T("",{class:"wb-input wb-rate",inputmode:"numeric","aria-label":`Calls of ${this.label} a minute`,on:{change:()=>this.
+saveRate(),keydown:c=>c.key==="Enter"&&this.saveRate()}});let r=e===bs?a("span",{class:"wb-wrap"},this.label):a("code",{class:"wb-wrap"},this.label),l=a("div",{
 class:"wb-line"},this.segments.element,this.rate);this.element=a("li",{class:"wb-stack"},r,l,this.requests.errorBox),this.elements=[this.element]}show(t,e,s){this.
-peer=t,this.decided=e,F(s,...Object.values(this.segments.buttons)),this.segments.show(e?.permission??(this.trait===ws?"ask":Ra)),this.rate.hidden=!e||e.permission===
+peer=t,this.decided=e,F(s,...Object.values(this.segments.buttons)),this.segments.show(e?.permission??(this.trait===bs?"ask":Ra)),this.rate.hidden=!e||e.permission===
 "never",this.saved=e?.calls_per_minute??null,document.activeElement!==this.rate&&!this.requests.busy&&(this.rate.value=String(this.saved??""))}saveRate(){let t=Number(
 this.rate.value.trim()||NaN);if(t===this.saved)return;let e=Number.isSafeInteger(t)&&t>=1;this.rate.setAttribute("aria-invalid",String(!e)),e?this.save({calls_per_minute:t}):
 this.requests.showError({code:"INVALID_ARGUMENTS",message:"Type a whole number of calls a minute."})}async save(t){let{permission:e}=this.decided??{permission:null},
 s={peer:this.peer,trait:this.trait,permission:e,...t},i=await this.requests.run("set_peer_permission",s);if(!i)return;let{permission:o}=i.permissions.find(({trait:r})=>r===
-this.trait)??{};this.desk.announce(`${this.label}: ${o?qa[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var qg="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Rg="The node failed with it: it is sent again whe\
-n both nodes are compared. If it stays here, tell who runs the node.",lo=class{constructor(t,e,s){this.desk=t,this.on=e;let i=o=>this.onKey(o);this.element=a("d\
-iv",{style:"display: contents",on:{keydown:i}}),this.draw=at(this.element,s)}update(t,e,s,i){let{desk:o,on:r}=this;this.draw(t&&p`<${Bg} key=${t.rid} ...${{desk:o,
+this.trait)??{};this.desk.announce(`${this.label}: ${o?qa[o].toLowerCase():"as all others"}.`),this.onSaved(i.permissions)}};var Ig="Rejected for good: it is not sent again as it is. Change what is published, or have the node updated.",Pg="The node failed with it: it is sent again whe\
+n both nodes are compared. If it stays here, tell who runs the node.",oo=class{constructor(t,e,s){this.desk=t,this.on=e;let i=o=>this.onKey(o);this.element=a("d\
+iv",{style:"display: contents",on:{keydown:i}}),this.draw=at(this.element,s)}update(t,e,s,i){let{desk:o,on:r}=this;this.draw(t&&m`<${Fg} key=${t.rid} ...${{desk:o,
 on:r,peer:t,network:e,enabled:s,now:i}} />`)}focus(){this.element.querySelector("h4")?.focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches("\
-.wb-input")||(t.preventDefault(),this.on.close())}};function Bg({desk:n,on:t,peer:e,network:s,enabled:i,now:o}){let{rid:r}=e,l=H(n),c=Y(()=>new ao(n)),[{refusals:h,
-rejections:d},u]=q({refusals:[],rejections:[]});M(()=>{let k=async()=>{let _=await l.send("get_peer",{peer:r});l.clearError(),c.show(r,_.permissions),u(_)};return jg(
-n.store,r,new U(k,_=>l.showError(_)))},[]),M(()=>c.update(i,!!e.blocked_at));let[f,m]=os(e,o),y=p`<${J} name=${m} />`,$=Dg(r,n.store.tables);return p`<${Nn} ...${{
-title:ft(r),noun:"node",mark:y,onClose:t.close}}>
-    <div class="wb-indented wb-wrap">${Fg(e,f,o)}</div>
-    <${Lg} ...${{desk:n,peer:e,enabled:i}} />
+.wb-input")||(t.preventDefault(),this.on.close())}};function Fg({desk:n,on:t,peer:e,network:s,enabled:i,now:o}){let{rid:r}=e,l=G(n),c=Y(()=>new io(n)),[{refusals:h,
+rejections:d},u]=q({refusals:[],rejections:[]});M(()=>{let _=async()=>{let k=await l.send("get_peer",{peer:r});l.clearError(),c.show(r,k.permissions),u(k)};return Wg(
+n.store,r,new U(_,k=>l.showError(k)))},[]),M(()=>c.update(i,!!e.blocked_at));let[f,p]=rs(e,o),y=m`<${J} name=${p} />`,$=Hg(r,n.store.tables);return m`<${An} ...${{
+title:pt(r),noun:"node",mark:y,onClose:t.close}}>
+    <div class="wb-indented wb-wrap">${Jg(e,f,o)}</div>
+    <${Kg} ...${{desk:n,peer:e,enabled:i}} />
     <${C} element=${l.errorBox} />
-    <${Gt} facts=${Mg(e,s,o)} />
-    <${ja} label="Personalities" class="wb-traits" items=${$.map(k=>Ig(k,t.open))} />
+    <${Gt} facts=${Ug(e,s,o)} />
+    <${ja} label="Personalities" class="wb-traits" items=${$.map(_=>Gg(_,t.open))} />
     <${C} element=${c.element} />
     <${ja} label="Refused messages and calls" class="wb-stack" items=${h.map(La)} />
-    <${ja} label="Rejected by it" class="wb-stack" items=${d.map(Pg)} />
-  <//>`}function jg(n,t,e){let s=new AbortController;return n.subscribe(()=>n.concerns(`peer:${t}`)&&e.now(),s.signal),s.signal.addEventListener("abort",()=>e.stop()),
-e.now(),()=>s.abort()}function Lg({desk:n,peer:{rid:t,blocked_at:e},enabled:s}){let i=ft(t),o=H(n),{question:r,ask:l}=we(),c=()=>o.run("unblock_peer",{peer:t}),
-[h,d]=xn(c,()=>n.announce(`${i} is unblocked.`)),u={label:`Block ${i}`,working:"Blocking…",consequence:"Nothing is accepted from it or sent to it, and what it\
- has published is removed here.",act:()=>o.run("block_peer",{peer:t}),onDone:(y,$)=>{$(),n.announce(`${i} is blocked.`)}};return p`<div class="wb-line"><${B} label=${h?
+    <${ja} label="Rejected by it" class="wb-stack" items=${d.map(Vg)} />
+  <//>`}function Wg(n,t,e){let s=new AbortController;return n.subscribe(()=>n.concerns(`peer:${t}`)&&e.now(),s.signal),s.signal.addEventListener("abort",()=>e.stop()),
+e.now(),()=>s.abort()}function Kg({desk:n,peer:{rid:t,blocked_at:e},enabled:s}){let i=pt(t),o=G(n),{question:r,ask:l}=fe(),c=()=>o.run("unblock_peer",{peer:t}),
+[h,d]=_n(c,()=>n.announce(`${i} is unblocked.`)),u={label:`Block ${i}`,working:"Blocking…",consequence:"Nothing is accepted from it or sent to it, and what it\
+ has published is removed here.",act:()=>o.run("block_peer",{peer:t}),onDone:(y,$)=>{$(),n.announce(`${i} is blocked.`)}};return m`<div class="wb-line"><${N} label=${h?
 "Unblocking…":e?"Unblock":"Block…"} disabled=${h||!s} onClick=${y=>e?d():l(y,u)} /></div>
     ${r}
-    <${C} element=${o.errorBox} />`}function Mg(n,{rid:t,edges:e},s){let i=(r,l)=>ei(e.find(({source:c,target:h})=>c===r&&h===l)),o=r=>p`<code class="wb-id">${r}</code>`;
+    <${C} element=${o.errorBox} />`}function Ug(n,{rid:t,edges:e},s){let i=(r,l)=>Qn(e.find(({source:c,target:h})=>c===r&&h===l)),o=r=>m`<code class="wb-id">${r}</code>`;
 return[["Address",n.base_url&&o(n.base_url)],["RID",o(n.rid)],["Kind",n.node_type==="PARTIAL"?"sends requests, but takes none":null],["Role",n.is_relay&&"first \
-contact: passes on what other nodes publish"],["Sends to us",i(n.rid,t)],["Gets from us",i(t,n.rid)],["Known since",j(n.first_seen)],["Last contact",xt(n.last_seen,
+contact: passes on what other nodes publish"],["Sends to us",i(n.rid,t)],["Gets from us",i(t,n.rid)],["Known since",B(n.first_seen)],["Last contact",xt(n.last_seen,
 s)],["Waiting",n.waiting>0&&`${g(n.waiting,"event")} to be sent`],["Failures",n.failures>0&&`${g(n.failures,"request")} in a row`]]}function ja({label:n,items:t,
-class:e}){return t.length?p`<div>
+class:e}){return t.length?m`<div>
     <div class="wb-label">${n}</div>
     <ul class=${e}>
       ${t}
     </ul>
-  </div>`:null}function Dg(n,{personalities:t}){return[...t.values()].filter(({provenance:s})=>s?.owner===n).map(({name:s})=>s)}function Ig(n,t){return p`<li key=${n}><${B} class="wb-link" label=${n} onClick=${()=>t(
-n)} /></li>`}function La({code:n,count:t,last_at:e,last_reason:s,is_usual:i}){let o=i?" (news that crossed: usual, and not counted)":"";return p`<li class="wb-refusal">
-    <div><code>${n}</code> × ${t.toLocaleString("en")}, last ${j(e)}${o}</div>
+  </div>`:null}function Hg(n,{personalities:t}){return[...t.values()].filter(({provenance:s})=>s?.owner===n).map(({name:s})=>s)}function Gg(n,t){return m`<li key=${n}><${N} class="wb-link" label=${n} onClick=${()=>t(
+n)} /></li>`}function La({code:n,count:t,last_at:e,last_reason:s,is_usual:i}){let o=i?" (news that crossed: usual, and not counted)":"";return m`<li class="wb-refusal">
+    <div><code>${n}</code> × ${t.toLocaleString("en")}, last ${B(e)}${o}</div>
     <div class="wb-muted wb-wrap">${s}</div>
-  </li>`}function Pg({rid:n,code:t,reason:e,is_final:s,rejected_at:i}){return p`<li class="wb-refusal">
-    <div class="wb-wrap"><code class="wb-id">${n}</code> ${j(i)}</div>
-    <div class="wb-wrap">${s?qg:Rg}</div>
+  </li>`}function Vg({rid:n,code:t,reason:e,is_final:s,rejected_at:i}){return m`<li class="wb-refusal">
+    <div class="wb-wrap"><code class="wb-id">${n}</code> ${B(i)}</div>
+    <div class="wb-wrap">${s?Ig:Pg}</div>
     <div class="wb-muted wb-wrap"><code>${t}</code> ${e}</div>
-  </li>`}function Fg({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,r){if(n==="blocked")return`Blocked by ${i}, ${xt(s,r)}`;if(n!=="unreachable")
-return o;let l=e&&(Date.parse(e)>r?` It is tried again at ${j(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${l??""}`}var Wg={KOI:"Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a n\
+  </li>`}function Jg({state:n,last_error:t,retry_at:e,blocked_at:s,blocked_by:i},o,r){if(n==="blocked")return`Blocked by ${i}, ${xt(s,r)}`;if(n!=="unreachable")
+return o;let l=e&&(Date.parse(e)>r?` It is tried again at ${B(e)}.`:" It is being tried again.");return`${o}: ${t??"no answer"}.${l??""}`}var zg={KOI:"Knowledge Organization Infrastructure: a protocol by which programs tell each other what they know, in signed messages. Nobody runs it for all; a n\
 etwork is the nodes that know each other.",Node:"A participant: this project is one, with a key of its own. The mark after its name, as in lab·830c0d, is the be\
 ginning of the hash of its key, which nobody can imitate.","First contact":"The node that a project asks first. It tells of the other nodes and passes on what t\
 hey publish. Give its address and, if you know it, its RID.",Edge:"A subscription: one node sends its news to another. The receiver proposes it and the sender a\
 pproves it; by webhook the news are sent at once, by polling they are fetched.",RID:"The name of a node or of a personality in the whole network, such as orn:ko\
-i-net.node:lab+830c0d…. Give a colleague the RID of this node with its address: then nobody else can answer in its place."},qd={graph:"Graph",table:"Table"},co=class{constructor(t,e,s){
-this.desk=t,this.requests=new v(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.graph=new ro(i),this.table=new Ma(i),this.pane=new lo(t,{close:()=>this.
+i-net.node:lab+830c0d…. Give a colleague the RID of this node with its address: then nobody else can answer in its place."},qd={graph:"Graph",table:"Table"},ro=class{constructor(t,e,s){
+this.desk=t,this.requests=new v(t),this.view="graph",this.opened=null;let i=o=>this.open(o);this.graph=new no(i),this.table=new Ma(i),this.pane=new oo(t,{close:()=>this.
 close(),open:e.open},s),this.errorBox=a("div",{class:"wb-message wb-error",hidden:!0}),this.off=this.offBox(),this.joined=this.joinedBox(),this.formBox=a("div",
-{}),this.element=a("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,this.formBox,this.joined,Hg())}offBox(){return this.joinButton=w("Jo\
+{}),this.element=a("div",{class:"wb-network-view wb-stack wb-roomy"},this.errorBox,this.off,this.formBox,this.joined,Qg())}offBox(){return this.joinButton=w("Jo\
 in a network…","wb-button wb-primary",()=>this.openForm()),a("div",{class:"wb-empty wb-stack",hidden:!0},a("p",{},"In a KOI network every project is a node: a\
 gents publish their personalities, signed with the key of their node, and call each other's tools. This project is in no network, so nothing is published or rec\
 eived."),this.joinButton)}joinedBox(){this.facts=new ut,this.refusedButton=w("","wb-link",()=>this.toggleRefusals()),this.refusalsBox=a("div",{class:"wb-box wb-\
-stack",hidden:!0,"aria-label":"Refused",role:"region"}),this.leaveButton=w("Leave…","wb-button",()=>this.askLeave()),this.confirmBox=a("div",{}),this.views=new Z(
+stack",hidden:!0,"aria-label":"Refused",role:"region"}),this.leaveButton=w("Leave…","wb-button",()=>this.askLeave()),this.confirmBox=a("div",{}),this.views=new tt(
 qd,"Show the nodes as",o=>this.setView(o));let t="No other node yet. Give its operator the address of this one, to be its first contact.";this.alone=a("p",{class:"\
 wb-empty",hidden:!0},t);let e=a("div",{class:"wb-split-list wb-stack"},this.graph.element,this.table.element);this.split=a("div",{class:"wb-split"},e,this.pane.
 element);let s=a("div",{class:"wb-line"},this.views.element,a("span",{class:"wb-grow"}),this.leaveButton);this.own=this.ownBox();let i=[a("div",{},this.own,this.
 facts.element),this.refusalsBox,s,this.confirmBox,this.requests.errorBox];return a("div",{class:"wb-stack wb-roomy",hidden:!0},...i,this.alone,this.split)}ownBox(){
-this.rid=a("code",{class:"wb-id"}),this.address=a("code",{class:"wb-id"});let t=(s,i,o)=>{let r=de(()=>i.textContent,o,this.desk.announce);return a("li",{},a("s\
+this.rid=a("code",{class:"wb-id"}),this.address=a("code",{class:"wb-id"});let t=(s,i,o)=>{let r=he(()=>i.textContent,o,this.desk.announce);return a("li",{},a("s\
 pan",{class:"wb-muted wb-term"},s),i,r)},e=t("Address",this.address,"Copy the address");return a("ul",{class:"wb-own-node"},e,t("RID",this.rid,"Copy the RID"))}get network(){
-return this.desk.store.tables.network.get("network")}get peers(){return[...this.desk.store.tables.peers.values()].filter(({id:t})=>t!=="").sort(ti)}summary(){let{
+return this.desk.store.tables.network.get("network")}get peers(){return[...this.desk.store.tables.peers.values()].filter(({id:t})=>t!=="").sort(Xn)}summary(){let{
 network:t}=this;if(!t)return"";if(!t.joined)return"Not joined";let e=t.is_online?"Joined":"Joined, but not connected now,";return t.is_online&&t.first_contact?.
-error?"Joined, but not let in by the first contact yet":`${e} as ${t.rid?ft(t.rid):t.name}, ${g(this.peers.length,"other node")}`}update(t=this.enabled,e=Date.now()){
+error?"Joined, but not let in by the first contact yet":`${e} as ${t.rid?pt(t.rid):t.name}, ${g(this.peers.length,"other node")}`}update(t=this.enabled,e=Date.now()){
 this.enabled=t;let{network:s}=this,i=this.desk.store.tables.network.get("")?.error;this.errorBox.hidden=!i,i&&this.errorBox.replaceChildren(...Wt(i)),this.off.hidden=
 !s||s.joined||!!this.form,this.joined.hidden=!s?.joined,this.form?.update(t),F(t,this.joinButton),s?.joined&&this.drawJoined(s,e)}drawJoined(t,e){let{peers:s}=this;
 this.drawOwn(t),this.views.show(this.view),this.views.element.hidden=!s.length,this.alone.hidden=s.length>0,this.split.hidden=!s.length;let i=s.find(({rid:o})=>o===
 this.opened)??null;this.split.classList.toggle("wb-open",!!i);for(let o of Object.keys(qd))this[o].element.hidden=o!==this.view;this.table.update(t,s,i?.rid??null,
 e),this.view==="graph"&&this.graph.update(t,s,i?.rid??null,e),this.pane.update(i,t,this.enabled,e),this.requests.busy||F(this.enabled,this.leaveButton)}drawOwn({
 is_online:t,rid:e,base_url:s,first_contact:i,waiting:o,refused:r,problem:l,notice:c}){this.own.hidden=!t,b(this.rid,e??""),b(this.address,s??"");let h=l??"It ta\
-kes part while the servers run: start Workbench.",d=i&&[i.rid&&ft(i.rid),i.url].filter(Boolean).join(" · ");b(this.refusedButton,`${r.toLocaleString("en")} fro\
+kes part while the servers run: start Workbench.",d=i&&[i.rid&&pt(i.rid),i.url].filter(Boolean).join(" · ");b(this.refusedButton,`${r.toLocaleString("en")} fro\
 m other nodes`),this.facts.update([["Not connected",!t&&h],["Problem",t&&l],["Its key",c],["First contact",d],["Its answer",i?.error],["Waiting",o>0&&`${g(o,"ev\
 ent")} to be sent`],["Refused",r>0&&this.refusedButton]])}async toggleRefusals(){if(!this.refusalsBox.hidden){this.refusalsBox.hidden=!0;return}let t=await this.
-requests.run("list_refused_peers",{},this.refusedButton,"Reading…");t&&(et(p`<${Ug} rows=${t.refusals} onOpen=${e=>this.open(e)} />`,this.refusalsBox),this.refusalsBox.
+requests.run("list_refused_peers",{},this.refusedButton,"Reading…");t&&(Q(m`<${Xg} rows=${t.refusals} onOpen=${e=>this.open(e)} />`,this.refusalsBox),this.refusalsBox.
 hidden=!1)}setView(t){this.view=t,this.update()}open(t){this.opened=t,this.update(),this.pane.focus()}close(){this.opened=null,this.update(),this.view==="graph"&&
 this.graph.box.focus()}focus(){this.opened&&this.pane.focus()}openForm(){this.form=new Da(this.desk,this.network,t=>{this.form=null,this.formBox.replaceChildren(),
 this.update();let e=t?.first_contact?.error;e?this.desk.announce(`This project takes part, but its first contact has not let it in yet: ${e}`):t?this.desk.announce(
@@ -1901,27 +1953,27 @@ this.update();let e=t?.first_contact?.error;e?this.desk.announce(`This project t
 label:"Leave the network",consequence:"The other nodes forget the personalities of this project, and theirs are forgotten here. Yours are kept, and published ag\
 ain when the project joins a network."};yt(this.confirmBox,this.leaveButton,t,async(e,s)=>{await this.requests.run("leave_network",{},s,"Leaving…")&&(this.confirmBox.
 replaceChildren(),this.desk.announce("This project has left the network."))})}},Ma=class{constructor(t){this.onOpen=t,this.element=a("div",{})}update(t,e,s,i){let o={
-class:"wb-peers",columns:Kg(t,i),rows:e,opened:s?[s]:[]};et(p`<${bt} ...${o} ...${{id:({rid:l})=>l,name:({rid:l})=>ft(l)}} onOpen=${this.onOpen} />`,this.element)}};
-function Kg({rid:n,edges:t},e){let s=(i,o)=>ei(t.find(({source:r,target:l})=>r===i&&l===o));return[{key:"peer",label:"Node",title:({rid:i})=>i},{key:"state",label:"\
-State",cell:i=>Gg(os(i,e))},{key:"sends",label:"Sends to us",cell:({rid:i})=>s(i,n)},{key:"gets",label:"Gets from us",cell:({rid:i})=>s(n,i)},{key:"last",label:"\
-Last contact",cell:({last_seen:i})=>xt(i,e)},{key:"refused",label:"Refused",cell:({refused:i})=>i?i.toLocaleString("en"):""}]}function Ug({rows:n,onOpen:t}){let e=[
-...new Set(n.map(({rid:i})=>i))],s=(i,o)=>o?p`<${B} class="wb-link" label=${ft(i)} onClick=${()=>t(i)} />`:p`<span>${i?`${ft(i)}, which is not known here`:"Send\
-ers that are not known here"}</span>`;return e.map(i=>{let o=n.filter(({rid:r})=>r===i);return p`<div key=${i??""}>
+class:"wb-peers",columns:Yg(t,i),rows:e,opened:s?[s]:[]};Q(m`<${wt} ...${o} ...${{id:({rid:l})=>l,name:({rid:l})=>pt(l)}} onOpen=${this.onOpen} />`,this.element)}};
+function Yg({rid:n,edges:t},e){let s=(i,o)=>Qn(t.find(({source:r,target:l})=>r===i&&l===o));return[{key:"peer",label:"Node",title:({rid:i})=>i},{key:"state",label:"\
+State",cell:i=>Zg(rs(i,e))},{key:"sends",label:"Sends to us",cell:({rid:i})=>s(i,n)},{key:"gets",label:"Gets from us",cell:({rid:i})=>s(n,i)},{key:"last",label:"\
+Last contact",cell:({last_seen:i})=>xt(i,e)},{key:"refused",label:"Refused",cell:({refused:i})=>i?i.toLocaleString("en"):""}]}function Xg({rows:n,onOpen:t}){let e=[
+...new Set(n.map(({rid:i})=>i))],s=(i,o)=>o?m`<${N} class="wb-link" label=${pt(i)} onClick=${()=>t(i)} />`:m`<span>${i?`${pt(i)}, which is not known here`:"Send\
+ers that are not known here"}</span>`;return e.map(i=>{let o=n.filter(({rid:r})=>r===i);return m`<div key=${i??""}>
       <div class="wb-strong">${s(i,o[0].is_known)}</div>
       <ul class="wb-stack">
         ${o.map(La)}
       </ul>
-    </div>`})}function Hg(){let n=Object.entries(Wg).map(([t,e])=>a("li",{},a("span",{class:"wb-strong"},`${t}: `),e));return a("details",{},a("summary",{},"Wha\
-t the words mean"),a("ul",{class:"wb-stack"},...n))}function Gg([n,t]){return p`<span class="wb-state"><${J} name=${t} /><span class="wb-cut">${n}</span></span>`}
+    </div>`})}function Qg(){let n=Object.entries(zg).map(([t,e])=>a("li",{},a("span",{class:"wb-strong"},`${t}: `),e));return a("details",{},a("summary",{},"Wha\
+t the words mean"),a("ul",{class:"wb-stack"},...n))}function Zg([n,t]){return m`<span class="wb-state"><${J} name=${t} /><span class="wb-cut">${n}</span></span>`}
 var Da=class{constructor(t,e,s){this.desk=t,this.onDone=s,this.requests=new v(t),this.url=T(e?.first_contact?.url??"",{maxlength:2e3,placeholder:"URL that ends \
 with /koi-net"}),this.rid=T(e?.first_contact?.rid??"",{class:"wb-input wb-mono",maxlength:300,placeholder:"orn:koi-net.node:…"}),this.name=T(e?.name??"",{maxlength:100,
 placeholder:"lab"}),this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},"Join");let i="Leave the address empty if this node is the first one: ot\
 hers then contact it. The RID of the first contact, if you know it, makes sure that it is that node which answers.",o=()=>s(null);this.element=D({class:"wb-box \
 wb-stack wb-roomy","aria-label":"Join a network"},{submit:()=>this.run(),escape:o},a("div",{class:"wb-fields wb-fields-3"},R("Address of the first contact",this.
-url),R("RID of the first contact (optional)",this.rid),R("Name of this node",this.name)),a("p",{class:"wb-label"},i),tt(this.submit,o),this.requests.errorBox)}focus(){
+url),R("RID of the first contact (optional)",this.rid),R("Name of this node",this.name)),a("p",{class:"wb-label"},i),et(this.submit,o),this.requests.errorBox)}focus(){
 this.url.focus()}update(t){this.requests.busy||F(t,this.submit)}async run(){let t={first_contact:this.url,first_contact_rid:this.rid,name:this.name},e=Object.entries(
 t).map(([o,r])=>[o,r.value.trim()]),s=Object.fromEntries(e.filter(([,o])=>o)),i=await this.requests.run("join_network",s,this.submit,"Joining…");i&&this.onDone(
-i)}};var Rd=400,ho=class{constructor(t){this.desk=t,this.requests=new v(t),this.list=a("ul",{class:"wb-entries","aria-label":"History"}),this.from=O([],"",{class:"wb\
+i)}};var Rd=400,ao=class{constructor(t){this.desk=t,this.requests=new v(t),this.list=a("ul",{class:"wb-entries","aria-label":"History"}),this.from=O([],"",{class:"wb\
 -input wb-version-choice","aria-label":"Version to compare"}),this.to=O([],"",{class:"wb-input wb-version-choice","aria-label":"Version to compare it with"});let e=w(
 "Compare","wb-button",()=>this.compare());this.line=a("div",{class:"wb-line"},this.from,a("span",{class:"wb-muted"},"with"),this.to,e),this.difference=a("div",{
 "aria-live":"polite"});let s=a("h4",{class:"wb-strong"},"History");this.element=a("div",{class:"wb-stack"},s,this.requests.errorBox,this.list,this.line,this.difference)}open(t){
@@ -1929,65 +1981,65 @@ this.name=t,this.drawn=null,this.list.replaceChildren(),this.line.hidden=!0,this
 ()=>this.read(t),e)}close(){this.reading?.stop()}refresh(){this.reading.now()}async read(t){let{changes:e}=await this.requests.send("list_personality_changes",{
 name:t});if(t!==this.name)return;this.requests.clearError();let s=JSON.stringify(e);s!==this.drawn&&(this.drawn=s,this.element.hidden=!e.length,this.list.replaceChildren(
 ...e.map(i=>this.entry(i))))}entry({event_type:t,version:e,origin_name:s,at:i,since:o,difference:r}){let l=a("div",{class:"wb-version wb-slim",hidden:!0}),c=`${kd[t]}\
- ${e}`,d=[j(i),`from ${s}`,o&&o!==e?`compared with ${o}`:null].filter(Boolean).join(" · "),u=a("div",{class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},c));
-return u.append(a("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),r&&o&&u.append(this.opener(c,zg(r),l)),a("li",{},u,l)}opener(t,e,s){let o=w("Changes","wb\
+ ${e}`,d=[B(i),`from ${s}`,o&&o!==e?`compared with ${o}`:null].filter(Boolean).join(" · "),u=a("div",{class:"wb-entry"},a("span",{class:"wb-strong wb-wrap"},c));
+return u.append(a("span",{class:"wb-muted wb-grow wb-cut",title:d},d)),r&&o&&u.append(this.opener(c,sy(r),l)),a("li",{},u,l)}opener(t,e,s){let o=w("Changes","wb\
 -link wb-quiet",()=>{s.hidden=!s.hidden,x(o,"aria-expanded",!s.hidden),s.hasChildNodes()||s.append(Bd(e))},`Changes: ${t}`);return o.setAttribute("aria-expanded",
 "false"),o}show(t){this.line.hidden=t.length<2;let e=[["",t.map(s=>[s,s])]];W(this.from,e,this.from.value||t[1]),W(this.to,e,this.to.value||t[0])}async compare(){
 let[t,e]=[this.from.value,this.to.value],s=i=>this.requests.send("get_personality",{name:this.name,version:i});try{let[i,o]=[await s(t),await s(e)];if(this.from.
-value!==t||this.to.value!==e)return;this.requests.clearError();let r=Vg(i.profile.traits,o.profile.traits),l=a("p",{class:"wb-muted"},"Their traits do not diffe\
+value!==t||this.to.value!==e)return;this.requests.clearError();let r=ty(i.profile.traits,o.profile.traits),l=a("p",{class:"wb-muted"},"Their traits do not diffe\
 r.");this.difference.replaceChildren(r.length?Bd(r):l)}catch(i){this.requests.showError(i)}}};function Bd(n){let t=({path:e,before:s,after:i})=>a("li",{},a("cod\
 e",{class:"wb-wrap"},e),jd("removed",s),jd("added",i));return a("ul",{class:"wb-changes"},...n.map(t))}function jd(n,t){if(t==null)return null;let e=typeof t=="\
 string"?t:JSON.stringify(t),s=a("span",{},X(e,Rd)),i=w(`Show all ${g(e.length,"character")}`,"wb-link",()=>{b(s,e),i.remove()}),o=[a("span",{class:"wb-sr"},`${n}\
 : `),s];return e.length>Rd&&o.push(" ",i),a("div",{class:`wb-diff-${n} wb-prose`},...o)}var Ld={value:"value",description:"description",type:"type",is_callable:"\
-can be called",input_schema:"arguments",output_schema:"result",version:"version of the function",read_only:"only reads"};function Vg(n,t){let[e,s]=[n,t].map(i=>new Map(
-i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>Jg(i,e.get(i),s.get(i)))}function Jg(n,t,e){return!t||!e?[{path:n,before:uo(t),after:uo(
+can be called",input_schema:"arguments",output_schema:"result",version:"version of the function",read_only:"only reads"};function ty(n,t){let[e,s]=[n,t].map(i=>new Map(
+i.map(o=>[o.name,o])));return[...new Set([...e.keys(),...s.keys()])].flatMap(i=>ey(i,e.get(i),s.get(i)))}function ey(n,t,e){return!t||!e?[{path:n,before:lo(t),after:lo(
 e)}]:Object.entries(Ld).filter(([s])=>JSON.stringify(t[s]??null)!==JSON.stringify(e[s]??null)).map(([s,i])=>({path:`${n}: ${i}`,before:t[s]??null,after:e[s]??null}))}
-function uo(n){return n?n.is_callable?n.description||"a tool":n.value:null}function zg({added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,
-before:null,after:uo(i)})),...t.map(i=>({path:i.name,before:uo(i),after:null})),...e.flatMap(({name:i,fields:o})=>o.map(({name:r,before:l,after:c})=>({path:`${i}\
-: ${Ld[r]??r}`,before:l,after:c}))),...s.map(({name:i,before:o,after:r})=>({path:i,before:o,after:r}))]}var po=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new v(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),r=e.
-traits.filter(({name:d})=>i.has(d)&&!o(d)),l=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=r.map(d=>new mo(d,()=>{})),this.list=a("div",{class:"wb-stack"},
+function lo(n){return n?n.is_callable?n.description||"a tool":n.value:null}function sy({added:n,removed:t,changed:e,fields:s}){return[...n.map(i=>({path:i.name,
+before:null,after:lo(i)})),...t.map(i=>({path:i.name,before:lo(i),after:null})),...e.flatMap(({name:i,fields:o})=>o.map(({name:r,before:l,after:c})=>({path:`${i}\
+: ${Ld[r]??r}`,before:l,after:c}))),...s.map(({name:i,before:o,after:r})=>({path:i,before:o,after:r}))]}var co=class{constructor(t,e,s){this.desk=t,this.name=e.name,this.onDone=s,this.requests=new v(t);let i=new Set(e.set_by_hand),o=d=>e.functions.includes(d),r=e.
+traits.filter(({name:d})=>i.has(d)&&!o(d)),l=e.traits.some(({name:d})=>!i.has(d)&&!o(d));this.rows=r.map(d=>new ho(d,()=>{})),this.list=a("div",{class:"wb-stack"},
 ...this.rows.map(({element:d})=>d)),this.submit=a("button",{class:"wb-button wb-primary",type:"submit"},"Save");let c=()=>s(null),h="Traits from its definition \
 and its persona are changed there.";this.element=D({class:"wb-box wb-stack wb-roomy","aria-label":`Traits of ${this.name}`},{submit:()=>this.save(),escape:c},this.
-list,w("Add a trait","wb-link",()=>this.add()),l?a("p",{class:"wb-label"},h):null,tt(this.submit,c),this.requests.errorBox),r.length||this.add()}focus(){this.rows[0].
-focus()}enable(t){this.requests.busy||F(t,this.submit)}add(){let t=new mo(null,()=>{this.rows=this.rows.filter(e=>e!==t),t.element.remove(),this.submit.focus()});
+list,w("Add a trait","wb-link",()=>this.add()),l?a("p",{class:"wb-label"},h):null,et(this.submit,c),this.requests.errorBox),r.length||this.add()}focus(){this.rows[0].
+focus()}enable(t){this.requests.busy||F(t,this.submit)}add(){let t=new ho(null,()=>{this.rows=this.rows.filter(e=>e!==t),t.element.remove(),this.submit.focus()});
 this.rows.push(t),this.list.append(t.element),t.focus()}async save(){let t=this.changes();if(!t)return;if(!Object.keys(t).length){this.onDone(null);return}let e=await this.
 requests.run("update_traits",{name:this.name,traits:t},this.submit,"Saving…");e&&(this.desk.announce(`${this.name}: saved.`),this.onDone(e))}changes(){let t=this.
-rows.filter(i=>!i.isEmpty),e=t.map(i=>i.read(this.rows)),s=t.find(i=>i.isWrong);return s?.focus(),s?null:Object.fromEntries(e.filter(Boolean))}},mo=class{constructor(t,e){
+rows.filter(i=>!i.isEmpty),e=t.map(i=>i.read(this.rows)),s=t.find(i=>i.isWrong);return s?.focus(),s?null:Object.fromEntries(e.filter(Boolean))}},ho=class{constructor(t,e){
 this.trait=t,this.onDrop=e,this.isRemoved=!1,this.isWrong=!1,this.name=t?a("span",{class:"wb-strong wb-wrap"},t.name):this.nameField();let s=t?Ia[t.type]??t.type:
 null;this.type=t?a("span",{class:"wb-label"},s):this.typeChoice(),this.place=a("div",{class:"wb-trait-value"}),this.removeButton=w("Remove","wb-link wb-quiet",()=>this.
-remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=a("div",{class:"wb-message wb-error",id:E("problem"),hidden:!0}),this.initial=t?Zg(t.type,t.value):
+remove(),t?`Remove ${t.name}`:"Remove the new trait"),this.problem=a("div",{class:"wb-message wb-error",id:E("problem"),hidden:!0}),this.initial=t?ry(t.type,t.value):
 "",this.drawControl(this.initial),this.about=T(t?.description??"",{class:"wb-input wb-trait-about",maxlength:8e3,placeholder:"Description (optional)","aria-labe\
 l":`Description of ${t?.name??"the new trait"}`});let i=[this.name,this.type,this.removeButton,this.place,this.about,this.problem];this.element=a("div",{class:"\
 wb-trait-row",role:"group","aria-label":t?.name??"New trait"},...i)}nameField(){return T("",{maxlength:128,placeholder:"Name","aria-label":"Name of the trait"})}typeChoice(){
 let t={change:()=>this.drawControl(this.control.value)};return O(Object.entries(Ia),"str",{"aria-label":"Type of the trait",on:t})}get typeName(){return this.trait?.
-type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=Xg(this.typeName,t);let e=this.
+type??this.type.value}get isEmpty(){return!this.trait&&!this.name.value.trim()&&!this.control.value.trim()}drawControl(t){this.control=iy(this.typeName,t);let e=this.
 trait?.name??"the new trait";this.control.setAttribute("aria-label",`Value of ${e}`),this.control.setAttribute("aria-describedby",this.problem.id),this.place.replaceChildren(
 this.control)}focus(){(this.trait||this.name.value?this.control:this.name).focus()}remove(){return this.trait?(this.isRemoved=!this.isRemoved,this.element.classList.
 toggle("wb-removing",this.isRemoved),this.control.disabled=this.isRemoved,b(this.removeButton,this.isRemoved?"Keep":"Remove")):this.onDrop()}read(t){this.mark(null);
 let e=this.trait?.name??this.name.value.trim();if(this.isRemoved)return[e,null];let s=this.about.value.trim(),i=this.control.value===this.initial&&s===(this.trait?.
-description??"");if(this.trait&&i)return null;try{this.trait||Yg(e,this,t);let o=ty(this.typeName,this.control.value),{is_callable:r=!1}=this.trait??{};return[e,
+description??"");if(this.trait&&i)return null;try{this.trait||ny(e,this,t);let o=ay(this.typeName,this.control.value),{is_callable:r=!1}=this.trait??{};return[e,
 {type:this.typeName,value:o,is_callable:r,description:s}]}catch(o){return this.mark(o),null}}mark(t){this.isWrong=t!==null,this.problem.hidden=!this.isWrong,this.
-control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...Wt(t).slice(0,1),a("span",{},t.message))}};function Yg(n,t,e){if(!n)
-throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function Xg(n,t){
+control.setAttribute("aria-invalid",String(this.isWrong)),t&&this.problem.replaceChildren(...Wt(t).slice(0,1),a("span",{},t.message))}};function ny(n,t,e){if(!n)
+throw new Error("Give the trait a name.");if(e.some(i=>i!==t&&(i.trait?.name??i.name.value.trim())===n))throw new Error("There is a trait with this name.")}function iy(n,t){
 if(n==="bool")return O([["true","Yes"],["false","No"]],t==="true"?"true":"false");if(n==="int"||n==="float")return T(t,{inputmode:"decimal"});let e=Math.min(8,t.
 split(`
 `).length);return st(t,e,{class:`wb-input wb-area wb-short-area${n==="str"?" wb-prose-area":""}`})}var Ia={str:"Text",int:"Whole number",float:"Number",bool:"Ye\
-s or no",list:"List (JSON)",dict:"Object (JSON)"},Qg={str:n=>n,int:n=>Md(n,Number.isSafeInteger,"Type a whole number."),float:n=>Md(n,Number.isFinite,"Type a nu\
-mber."),bool:n=>n==="true",list:n=>Pa(zt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Pa(zt(n),ey,'Type an object, such as {"a": 1}.')};function Zg(n,t){
-return n==="str"&&typeof t=="string"?t:n in Ia&&Id(t)?String(t):JSON.stringify(t??null,null,2)}function ty(n,t){return(Qg[n]??zt)(t)}function Dd(n){return n==null?
+s or no",list:"List (JSON)",dict:"Object (JSON)"},oy={str:n=>n,int:n=>Md(n,Number.isSafeInteger,"Type a whole number."),float:n=>Md(n,Number.isFinite,"Type a nu\
+mber."),bool:n=>n==="true",list:n=>Pa(zt(n),Array.isArray,'Type a list, such as ["a", "b"].'),dict:n=>Pa(zt(n),ly,'Type an object, such as {"a": 1}.')};function ry(n,t){
+return n==="str"&&typeof t=="string"?t:n in Ia&&Id(t)?String(t):JSON.stringify(t??null,null,2)}function ay(n,t){return(oy[n]??zt)(t)}function Dd(n){return n==null?
 "none":typeof n=="boolean"?n?"yes":"no":Array.isArray(n)&&n.every(Id)?n.join(", ")||"nothing":typeof n=="object"?JSON.stringify(n):String(n)}function Md(n,t,e){
-return Pa(Number(n.trim()||NaN),t,e)}function Pa(n,t,e){if(!t(n))throw new Error(e);return n}function ey(n){return typeof n=="object"&&n!==null&&!Array.isArray(
-n)}function Id(n){return n!==null&&typeof n!="object"}var sy=120,fo=class{constructor(t){this.desk=t,this.requests=new v(t),this.editButton=w("Edit…","wb-button",()=>this.edit()),this.list=a("dl",{class:"wb-trait\
+return Pa(Number(n.trim()||NaN),t,e)}function Pa(n,t,e){if(!t(n))throw new Error(e);return n}function ly(n){return typeof n=="object"&&n!==null&&!Array.isArray(
+n)}function Id(n){return n!==null&&typeof n!="object"}var cy=120,uo=class{constructor(t){this.desk=t,this.requests=new v(t),this.editButton=w("Edit…","wb-button",()=>this.edit()),this.list=a("dl",{class:"wb-trait\
 -list"}),this.formBox=a("div",{});let e=a("h4",{class:"wb-strong wb-grow"},"Traits"),s=a("div",{class:"wb-line"},e,this.editButton);this.element=a("div",{class:"\
 wb-stack"},s,this.requests.errorBox,this.formBox,this.list)}clear(){this.form=null,this.drawn=null,this.formBox.replaceChildren(),this.list.hidden=!1}show(t,e){
 this.personality=t;let s=t.profile.traits.filter(({is_callable:o})=>!o),i=JSON.stringify(s);i!==this.drawn&&this.list.replaceChildren(...this.entries(s)),this.drawn=
-i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!$t(e)||!Ys(e)||!!this.form,F(t,this.editButton),this.form?.enable(t)}entries(t){return t.
+i,this.enable(e)}enable(t){let{personality:e}=this;this.editButton.hidden=!$t(e)||!zs(e)||!!this.form,F(t,this.editButton),this.form?.enable(t)}entries(t){return t.
 length?t.flatMap(e=>[a("dt",{class:"wb-wrap",title:e.type},e.name),a("dd",{},this.value(e),e.description?a("div",{class:"wb-label"},e.description):null)]):[a("p",
-{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Dd(e);if(s.length<=sy&&!s.includes(`
+{class:"wb-muted"},"It has no traits besides its tools.")]}value({name:t,value:e}){let s=typeof e=="string"?e:Dd(e);if(s.length<=cy&&!s.includes(`
 `))return a("span",{class:"wb-wrap"},s);let i=typeof e=="string"?e:JSON.stringify(e,null,2);return kt(i,`Copy ${t}`,this.desk.announce)}async edit(){let{name:t}=this.
-personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new po(this.desk,e,
+personality,e=await this.requests.run("get_own_personality",{name:t},this.editButton,"Reading…");!e||t!==this.personality.name||(this.form=new co(this.desk,e,
 s=>this.closeForm(s)),this.list.hidden=!0,this.editButton.hidden=!0,this.formBox.replaceChildren(this.form.element),this.form.focus())}closeForm(t){let{personality:e}=this;
-this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var bs=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new v(e),this.reader=new v(e);let s=i=>this.reader.showError(i);this.reading=new U(()=>this.
+this.clear(),this.show(t?{...e,profile:{...e.profile,traits:t.traits}}:e,!0),this.editButton.focus()}};var gs=class{constructor(t,e){this.tool=t,this.desk=e,this.requests=new v(e),this.reader=new v(e);let s=i=>this.reader.showError(i);this.reading=new U(()=>this.
 read(),s),this.about=a("p",{class:"wb-prose"}),this.facts=new ut,this.permission=new Fa(e,t),this.schemas=a("details",{},a("summary",{class:"wb-muted",tabindex:0},
 "Schemas")),this.form=a("div",{}),this.run=a("button",{class:"wb-button wb-primary",type:"submit"},"Run"),this.outcome=a("div",{class:"wb-stack","aria-live":"po\
 lite"}),this.element=a("div",{class:"wb-tool-columns"},a("div",{class:"wb-stack wb-roomy"},this.about,this.facts.element,this.permission.element,this.schemas),a(
@@ -1996,49 +2048,49 @@ ter"||!(r.ctrlKey||r.metaKey)||(r.preventDefault(),r.stopPropagation(),this.call
 this.form,s,this.requests.errorBox,this.outcome],o={class:"wb-stack","aria-label":`Try ${this.tool.name}`,on:{submit:t,keydown:e}};return a("form",o,...i)}async read(){
 let t=await this.reader.send("get_tool",{name:this.tool.name});this.reader.clearError(),this.draw(t)}draw({description:t,parameters:e,result:s,version:i,idempotent:o,
 open_world:r}){b(this.about,t),this.more={version:i,idempotent:o,openWorld:r},this.drawFacts();let l=JSON.stringify([e,s]);if(l===this.drawnSchemas)return;let c=this.
-drawnSchemas?this.parameters?.values():null;this.drawnSchemas=l,this.parameters=new rs(e,c),this.form.replaceChildren(this.parameters.element),this.drawRun();let{
+drawnSchemas?this.parameters?.values():null;this.drawnSchemas=l,this.parameters=new as(e,c),this.form.replaceChildren(this.parameters.element),this.drawRun();let{
 announce:h}=this.desk;this.schemas.replaceChildren(this.schemas.firstChild,I("Arguments",Vt(e,"Copy the schema of the arguments",h)),...s?[I("Result",Vt(s,"Copy\
  the schema of the result",h))]:[])}drawFacts(){let{kind:t,server:e,read_only:s,destructive:i}=this.tool,{version:o,idempotent:r,openWorld:l}=this.more??{},c=[s?
 "only reads":i?"may delete or overwrite":"changes something",!s&&r&&"the same call again changes nothing more",l&&"reaches beyond this project"];this.facts.update(
-[["Kind",De[t]??t],["Server",e],["It says that it",c.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
+[["Kind",Ie[t]??t],["Server",e],["It says that it",c.filter(Boolean).join(", ")],["Version",o]])}update(t,e){t!==this.tool&&this.reading.now(),this.tool=t,this.
 enabled=e,this.permission.update(),this.drawRun()}drawRun(){this.requests.busy||F(this.enabled&&!this.tool.problem&&!!this.parameters,this.run)}async call(){if(this.
 run.getAttribute("aria-disabled")==="true"||!this.parameters)return;let t=this.parameters.values();if(t===null)return;let e=Date.now();this.outcome.replaceChildren();
-let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(ny(this.
-requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${K(s)}.`,o=a("div",{class:"wb-message"},N(e?"failed":
-"completed"),a("span",{},i));this.outcome.replaceChildren(o,...Un(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
-function ny(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var Pd={always:"Always",ask:"Ask me",never:"\
-Never"},Fa=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new v(t),this.segments=new Z(Pd,`Permission to call ${e.name}`,i=>this.choose(i)),this.note=
-a("span",{class:"wb-muted"}),this.narrowed=a("ul",{class:"wb-list","aria-label":"Calls that run without asking"});let s=e.kind==="operation"?"Models of conversa\
-tions":"Agents and models of conversations";this.element=a("div",{class:"wb-stack"},a("div",{class:"wb-label"},`${s} may call it`),a("div",{class:"wb-line"},this.
-segments.element,this.note),this.narrowed,this.requests.errorBox),this.update()}update(){let t=iy(this.desk.store.tables.permissions,this.tool);this.segments.show(
-t?.permission??(this.tool.read_only?"always":"ask"));let e="It has changed since: you are asked again.",s=oy(this.desk.store.tables.permissions,this.tool),i=s.length?
-"":"You have decided nothing about it yet.";b(this.note,t?t.changes.length?e:"":i),this.narrowed.replaceChildren(...s.map(o=>a("li",{class:"wb-muted wb-wrap"},o)))}async choose(t){
-let{name:e}=this.tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),b(this.note,""),this.desk.announce(`${e}: ${Pd[t].
-toLowerCase()}.`))}};function iy(n,{name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}function oy(n,{name:t,offered_by:e}){let s=i=>i.conversation_id||
-i.task_id||i.arguments;return[...n.values()].filter(i=>i.tool===t&&i.offered_by===e&&s(i)).map(({conversation_id:i,task_id:o,arguments:r,changes:l})=>{let c=[i&&
-`in the conversation ${i}`,o&&`for task ${o}`,r&&`with ${JSON.stringify(r)}`],h=l.length?" – no more, because it has changed":"";return`Runs without asking ${c.
-filter(Boolean).join(" ")}${h}`})}var wo=class{constructor(t){this.desk=t,this.none=a("p",{class:"wb-muted"},"It offers no tools."),this.list=a("ul",{class:"wb-entries","aria-label":"Tools"}),this.
+let s=await this.requests.run("call_tool",{name:this.tool.name,arguments:t},this.run,"Running…");s?this.showOutcome(s,Date.now()-e):this.parameters.mark(hy(this.
+requests.error))}showOutcome({result:t,is_error:e},s){let i=`${e?"The tool reports an error":"Done"} after ${K(s)}.`,o=a("div",{class:"wb-message"},A(e?"failed":
+"completed"),a("span",{},i));this.outcome.replaceChildren(o,...Fn(t,this.desk.announce)),this.desk.announce(`${this.tool.name}: ${i}`)}stop(){this.reading.stop()}};
+function hy(n){let t=n?.details?.problems??[];return Object.fromEntries(t.map(({field:e,reason:s})=>[e.split(".")[0],s]))}var Pd={always:"Always",ask:"Ask me",never:"\
+Never"},Fa=class{constructor(t,e){this.desk=t,this.tool=e,this.requests=new v(t),this.segments=new tt(Pd,`Permission to call ${e.name}`,i=>this.choose(i)),this.
+note=a("span",{class:"wb-muted"}),this.narrowed=a("ul",{class:"wb-list","aria-label":"Calls that run without asking"});let s=e.kind==="operation"?"Models of con\
+versations":"Agents and models of conversations";this.element=a("div",{class:"wb-stack"},a("div",{class:"wb-label"},`${s} may call it`),a("div",{class:"wb-line"},
+this.segments.element,this.note),this.narrowed,this.requests.errorBox),this.update()}update(){let t=dy(this.desk.store.tables.permissions,this.tool);this.segments.
+show(t?.permission??(this.tool.read_only?"always":"ask"));let e="It has changed since: you are asked again.",s=uy(this.desk.store.tables.permissions,this.tool),
+i=s.length?"":"You have decided nothing about it yet.";b(this.note,t?t.changes.length?e:"":i),this.narrowed.replaceChildren(...s.map(o=>a("li",{class:"wb-muted \
+wb-wrap"},o)))}async choose(t){let{name:e}=this.tool;await this.requests.run("set_tool_permission",{name:e,permission:t})&&(this.segments.show(t),b(this.note,""),
+this.desk.announce(`${e}: ${Pd[t].toLowerCase()}.`))}};function dy(n,{name:t,offered_by:e}){return n.get(`${t} ${e}`)??n.get(`${t} `)}function uy(n,{name:t,offered_by:e}){
+let s=i=>i.conversation_id||i.task_id||i.arguments;return[...n.values()].filter(i=>i.tool===t&&i.offered_by===e&&s(i)).map(({conversation_id:i,task_id:o,arguments:r,
+changes:l})=>{let c=[i&&`in the conversation ${i}`,o&&`for task ${o}`,r&&`with ${JSON.stringify(r)}`],h=l.length?" – no more, because it has changed":"";return`\
+Runs without asking ${c.filter(Boolean).join(" ")}${h}`})}var mo=class{constructor(t){this.desk=t,this.none=a("p",{class:"wb-muted"},"It offers no tools."),this.list=a("ul",{class:"wb-entries","aria-label":"Tools"}),this.
 rows=new qt(this.list,()=>new Wa(t),{onRemove:e=>e.stop()}),this.element=a("div",{class:"wb-stack"},a("h4",{class:"wb-strong"},"Tools"),this.none,this.list)}clear(){
 this.rows.show([],()=>{})}show(t,e){let s=new Map(t.profile.traits.filter(({is_callable:i})=>i).map(i=>[i.name,i]));this.none.hidden=s.size>0,this.rows.show([...s.
 keys()],(i,o)=>i.show(s.get(o),t,e))}},Wa=class{constructor(t){this.desk=t,this.details=null,this.opener=w("","wb-opener",()=>this.toggle()),this.opener.setAttribute(
 "aria-expanded","false"),this.about=a("span",{class:"wb-muted wb-grow wb-cut"}),this.below=a("div",{class:"wb-trait-tool wb-stack",hidden:!0}),this.below.addEventListener(
 "keydown",e=>this.onKey(e)),this.element=a("li",{},a("div",{class:"wb-entry"},this.opener,this.about),this.below),this.elements=[this.element]}get tool(){let{personality:t,
-trait:e}=this;return Ys(t)?this.desk.store.tables.catalogue.get(wi(t.name,e.name))??null:null}show(t,e,s){Object.assign(this,{trait:t,personality:e,enabled:s}),
+trait:e}=this;return zs(t)?this.desk.store.tables.catalogue.get(mi(t.name,e.name))??null:null}show(t,e,s){Object.assign(this,{trait:t,personality:e,enabled:s}),
 b(this.opener,t.name),b(this.about,X(t.description??"")),this.below.hidden||this.drawBelow()}toggle(t=this.below.hidden){return this.below.hidden=!t,x(this.opener,
 "aria-expanded",t),t?this.drawBelow():(this.stop(),this.below.replaceChildren(),this.opener.focus())}drawBelow(){let{tool:t}=this;t&&!this.details&&(this.details=
-new bs(t,this.desk),this.below.replaceChildren(this.details.element)),t?this.details.update(t,this.enabled):this.details||this.below.replaceChildren(...this.schemas())}schemas(){
-let{description:t,input_schema:e}=this.trait,s=Ys(this.personality)?"It cannot be called from here now.":"This is an older version: only the latest one can be c\
+new gs(t,this.desk),this.below.replaceChildren(this.details.element)),t?this.details.update(t,this.enabled):this.details||this.below.replaceChildren(...this.schemas())}schemas(){
+let{description:t,input_schema:e}=this.trait,s=zs(this.personality)?"It cannot be called from here now.":"This is an older version: only the latest one can be c\
 alled.",{announce:i}=this.desk,o=e?Vt(e,"Copy the schema of the arguments",i):"Its arguments are not described: it takes any object.";return[a("p",{class:"wb-pr\
 ose"},t??""),a("p",{class:"wb-muted"},s),a("div",{},o)]}onKey(t){t.key!=="Escape"||t.defaultPrevented||t.target.matches(".wb-input")||(t.preventDefault(),this.toggle(
-!1))}stop(){this.details?.stop(),this.details=null}};var bo=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new v(t),this.reader=new v(t);let s=E("personality");this.confirmBox=a("div",{});let i="This p\
+!1))}stop(){this.details?.stop(),this.details=null}};var po=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new v(t),this.reader=new v(t);let s=E("personality");this.confirmBox=a("div",{});let i="This p\
 ersonality is no longer known here: it was withdrawn, or its node is blocked. Below is its last state.";this.note=a("p",{class:"wb-muted",hidden:!0},i);let o={class:"\
 wb-stack wb-roomy",role:"region","aria-labelledby":s,hidden:!0},r=[this.confirmBox,this.requests.errorBox,this.reader.errorBox,this.note];this.element=a("div",o,
 this.head(s),...r,this.body()),this.element.addEventListener("keydown",l=>this.onKey(l))}head(t){this.title=a("h3",{class:"wb-heading wb-cut",id:t,tabindex:-1}),
 this.badge=a("span",{class:"wb-source"}),this.fresh=a("span",{class:"wb-muted wb-grow wb-cut"});let e=()=>this.choose(this.version.value);this.version=O([],"",{
 class:"wb-input wb-narrow","aria-label":"Version",on:{change:e}}),this.withdrawButton=w("Withdraw…","wb-button",()=>this.askWithdraw()),this.releaseButton=w("\
 Release name…","wb-button",()=>this.askRelease());let s=w("‹ Personalities","wb-button",this.on.close,"Back to all personalities"),i=[this.withdrawButton,this.
-releaseButton];return a("div",{class:"wb-line"},s,this.title,this.version,this.badge,this.fresh,...i)}body(){this.traits=new fo(this.desk),this.tools=new wo(this.
-desk),this.provenance=new Ka,this.changes=new ho(this.desk);let t=a("div",{class:"wb-stack wb-apart"},this.traits.element,this.tools.element),e=a("div",{class:"\
+releaseButton];return a("div",{class:"wb-line"},s,this.title,this.version,this.badge,this.fresh,...i)}body(){this.traits=new uo(this.desk),this.tools=new mo(this.
+desk),this.provenance=new Ka,this.changes=new ao(this.desk);let t=a("div",{class:"wb-stack wb-apart"},this.traits.element,this.tools.element),e=a("div",{class:"\
 wb-stack wb-apart"},this.provenance.element,this.changes.element);return this.columns=a("div",{class:"wb-personality-columns"},t,e),this.columns}open(t){this.name=
 t,this.chosen=null,this.row=null,this.personality=null,b(this.title,t),this.confirmBox.replaceChildren(),this.requests.clearError(),this.columns.hidden=!0,this.
 version.hidden=!0,this.traits.clear(),this.tools.clear(),this.changes.open(t);let e=s=>this.reader.showError(s);this.reading=new U(()=>this.read(t),e),this.element.
@@ -2046,7 +2098,7 @@ hidden=!1}close(){this.reading?.stop(),this.tools.clear(),this.changes.close(),t
 row?.provenance.freshness==="unpublished"?this.readOwn(t):this.readPublished(t));t===this.name&&(this.reader.clearError(),this.personality=s,this.draw())}readPublished(t){
 return this.reader.send("get_personality",{name:t,...this.chosen&&{version:this.chosen}})}async readOwn(t){let{provenance:e}=this.row,s=await this.reader.send("\
 get_own_personality",{name:t});return{...s,versions:[s.version],profile:{traits:s.traits},provenance:e}}update(t,e,s){this.enabled=e;let i=t!==this.row;if(this.
-note.hidden=!!t||!this.personality,this.row=t,t){b(this.fresh,so(t,s));let[o,r]=to(t.provenance);b(this.badge,o);for(let[l,c]of Object.entries(r))x(this.badge,l,
+note.hidden=!!t||!this.personality,this.row=t,t){b(this.fresh,Zi(t,s));let[o,r]=Xi(t.provenance);b(this.badge,o);for(let[l,c]of Object.entries(r))x(this.badge,l,
 c)}this.withdrawButton.hidden=!t||!$t(t),this.releaseButton.hidden=!t||$t(t),this.requests.busy||F(e,this.withdrawButton,this.releaseButton),i&&t&&this.reading.
 now(),i&&this.changes.refresh(),this.personality&&this.drawTools()}draw(){let{personality:t}=this;this.columns.hidden=!1;let[e]=t.versions,s=t.versions.map(i=>[
 i,i===e?`${i} (latest)`:i]);W(this.version,[["",s]],t.version),this.version.hidden=s.length<2,this.traits.show(t,this.enabled),this.provenance.show(t),this.changes.
@@ -2059,32 +2111,32 @@ is project: its versions are dropped, everything that ${s} has signed under the 
 her nodes decide for themselves. Do this when ${s} has lost its key; ask its owner for the RID of the new one.`,control:o};yt(this.confirmBox,this.releaseButton,
 r,async(l,c)=>{let h=o.value?{to:o.value}:{};if(!await this.requests.run("release_personality_name",{name:t,...h},c,"Releasing…"))return;let d=i.find(([u])=>u===
 o.value)[1];this.desk.announce(o.value?`${t} belongs to ${d} now.`:`${t} is free.`),this.on.close()})}heirs(t){let s=[...this.desk.store.tables.peers.values()].
-filter(i=>i.rid!==t&&!i.blocked_at).sort(ti).map(({rid:i})=>[i,ft(i)]);return[["","Whoever publishes it next"],...s]}onKey(t){t.key!=="Escape"||t.defaultPrevented||
+filter(i=>i.rid!==t&&!i.blocked_at).sort(Xn).map(({rid:i})=>[i,pt(i)]);return[["","Whoever publishes it next"],...s]}onKey(t){t.key!=="Escape"||t.defaultPrevented||
 t.target.matches(".wb-input")||(t.preventDefault(),this.on.close())}},Ka=class{constructor(){this.facts=new ut,this.element=a("div",{class:"wb-stack"},a("h4",{class:"\
 wb-strong"},"Where it comes from"),this.facts.element)}show({rid:t,profile:e,provenance:s}){let{owner:i,owner_name:o,origin:r,origin_name:l,sha256:c,freshness:h}=s;
-if(this.element.hidden=h==="unpublished",this.element.hidden)return;let d=h==="own";this.facts.update([["RID",gs(t)],["Owner",a("div",{},d?`this project, ${o}`:
-o,gs(i))],["Sent by",!d&&(r===i?"its owner":a("div",{},l,gs(r)))],["State",!d&&ry(s)],["SHA-256",gs(c)],["Published",j(s.published_at)],[d?"First published":"Fi\
-rst received",j(s.first_seen)],["Changed",j(s.changed_at)],["Last received",!d&&j(s.last_seen)],["Node",e.base_url&&gs(e.base_url)],["Agent",e.mcp_url&&gs(e.mcp_url)]])}};
-function gs(n){return a("div",{class:"wb-id"},a("code",{},n))}function ry({freshness:n,answered_at:t}){let e=t?`, it last answered ${j(t)}`:"";return n==="live"?
-`the node that sent it answered ${j(t)}`:`${eo.stale}${e}`}var Fd={gallery:"Personalities",network:"Network"},go=class{constructor(t,e,s,i){this.store=t;let o={store:t,channel:e,announce:s};this.mode="gallery",this.opened=
-null;let r=u=>this.open(u);this.gallery=new io(o,{open:r,network:()=>this.setMode("network")}),this.network=new co(o,{open:r},i),this.page=new bo(o,{close:()=>this.
-close()});let l=E("personalities");this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new Z(Fd,"Show",u=>this.setMode(u));let c=a("h3",{class:"wb-head\
-ing",id:l},"Personalities"),h=[this.modes.element,this.gallery.search,this.gallery.publishButton];this.toolbar=a("div",{class:"wb-toolbar"},c,this.summary,a("di\
-v",{class:"wb-line"},...h));let d=[this.toolbar,this.gallery.element,this.network.element,this.page.element];this.element=a("section",{class:"wb-section wb-stac\
-k","aria-labelledby":l},...d)}count(){return this.gallery.rows.length}setMode(t){this.mode=t,this.update()}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
+if(this.element.hidden=h==="unpublished",this.element.hidden)return;let d=h==="own";this.facts.update([["RID",ys(t)],["Owner",a("div",{},d?`this project, ${o}`:
+o,ys(i))],["Sent by",!d&&(r===i?"its owner":a("div",{},l,ys(r)))],["State",!d&&my(s)],["SHA-256",ys(c)],["Published",B(s.published_at)],[d?"First published":"Fi\
+rst received",B(s.first_seen)],["Changed",B(s.changed_at)],["Last received",!d&&B(s.last_seen)],["Node",e.base_url&&ys(e.base_url)],["Agent",e.mcp_url&&ys(e.mcp_url)]])}};
+function ys(n){return a("div",{class:"wb-id"},a("code",{},n))}function my({freshness:n,answered_at:t}){let e=t?`, it last answered ${B(t)}`:"";return n==="live"?
+`the node that sent it answered ${B(t)}`:`${Qi.stale}${e}`}var Fd={gallery:"Personalities",network:"Network"},fo=class{constructor(t,e,s,i){this.store=t;let o={store:t,channel:e,announce:s};this.mode="gallery",this.opened=
+null;let r=u=>this.open(u);this.gallery=new eo(o,{open:r,network:()=>this.setMode("network")}),this.network=new ro(o,{open:r},i),this.page=new po(o,{close:()=>this.
+close()});let l=E("personalities");this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(Fd,"Show",u=>this.setMode(u));let c=a("h3",{class:"wb-hea\
+ding",id:l},"Personalities"),h=[this.modes.element,this.gallery.search,this.gallery.publishButton];this.toolbar=a("div",{class:"wb-toolbar"},c,this.summary,a("d\
+iv",{class:"wb-line"},...h));let d=[this.toolbar,this.gallery.element,this.network.element,this.page.element];this.element=a("section",{class:"wb-section wb-sta\
+ck","aria-labelledby":l},...d)}count(){return this.gallery.rows.length}setMode(t){this.mode=t,this.update()}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.
 opened!==null;this.modes.show(this.mode),this.toolbar.hidden=s;for(let o of Object.keys(Fd))this[o].element.hidden=s||o!==this.mode;let i=this.mode==="gallery";
 this.gallery.search.hidden=!i||!this.gallery.isSearchable,this.gallery.publishButton.hidden=!i,b(this.summary,this[this.mode].summary()),s?this.page.update(this.
 store.tables.personalities.get(this.opened)??null,t,e):this[this.mode].update(t,e)}open(t){this.opened=t,this.page.open(t),this.update(),this.page.focus(),this.
 element.closest(".wb-desk")?.scrollIntoView({block:"nearest"})}close(){let t=this.opened;this.opened=null,this.page.close(),this.update(),this.mode==="gallery"?
-this.gallery.focus(t):this.network.focus()}};var ay={project:"session",session:"team"},ly={session:"project_id",team:"session_id"},cy={project:"Its sessions, teams and contexts are deleted with it.",session:"\
-Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Ua="top",hy=p`<p class="wb-empty">
+this.gallery.focus(t):this.network.focus()}};var py={project:"session",session:"team"},fy={session:"project_id",team:"session_id"},wy={project:"Its sessions, teams and contexts are deleted with it.",session:"\
+Its teams and contexts are deleted with it.",team:"Its members stay, without a team."},Ua="top",by=m`<p class="wb-empty">
   No projects yet. Agents in the same session of a project share their contexts; an agent in no session sees only its
   own.
-</p>`,yo=class{constructor(t,e,s){this.desk={store:t,channel:e,announce:s},this.element=a("div",{})}update(){et(p`<${dy} desk=${this.desk} />`,this.element)}};function dy({
-desk:n}){let t=Y(()=>E("projects")),e=H(n),[s,i]=q(0),{question:o,where:r,ask:l}=we(),c=G(null),h=G(null);Ne(c,()=>h.current.firstChild.focus());let d=(_,S)=>{S(),
-n.announce("Done."),i(A=>A+1)},u=(_,S,A,L)=>p`<${B} label=${S} onClick=${Qt=>{e.clearError(),l(Qt,{where:_,onDone:d,...A})}} ...${L} />`,f=_=>p`<div>${r===_&&p`${o}<${C} element=${e.
-errorBox} />`}</div>`,{projects:m,free:y}=py(n.store.tables),$=_=>p`<${uy} key=${Wd(_)} ...${{..._,desk:n,requests:e,button:u,asked:f}} />`,k=n.store.version!==
-null&&!m.length&&!y.length;return p`<section class="wb-section wb-stack" aria-labelledby=${t}>
+</p>`,wo=class{constructor(t,e,s){this.desk={store:t,channel:e,announce:s},this.element=a("div",{})}update(){Q(m`<${gy} desk=${this.desk} />`,this.element)}};function gy({
+desk:n}){let t=Y(()=>E("projects")),e=G(n),[s,i]=q(0),{question:o,where:r,ask:l}=fe(),c=V(null),h=V(null);Ne(c,()=>h.current.firstChild.focus());let d=(k,S)=>{S(),
+n.announce("Done."),i(j=>j+1)},u=(k,S,j,L)=>m`<${N} label=${S} onClick=${Qt=>{e.clearError(),l(Qt,{where:k,onDone:d,...j})}} ...${L} />`,f=k=>m`<div>${r===k&&m`${o}<${C} element=${e.
+errorBox} />`}</div>`,{projects:p,free:y}=$y(n.store.tables),$=k=>m`<${yy} key=${Wd(k)} ...${{...k,desk:n,requests:e,button:u,asked:f}} />`,_=n.store.version!==
+null&&!p.length&&!y.length;return m`<section class="wb-section wb-stack" aria-labelledby=${t}>
       <div class="wb-toolbar">
         <h3 class="wb-heading wb-grow" id=${t}>Projects, sessions and teams</h3>
         <div ref=${h} class="wb-line">
@@ -2092,128 +2144,128 @@ null&&!m.length&&!y.length;return p`<section class="wb-section wb-stack" aria-la
           ${u(Ua,"New team…",Ha(e,"team"))}
         </div>
       </div>
-      ${f(Ua)} ${k&&hy}
+      ${f(Ua)} ${_&&by}
       <ul ref=${c} class="wb-entries" aria-labelledby=${t}>
-        ${m.map($)} ${y.length>0&&p`<li class="wb-entry wb-muted">Teams in no session</li>`}
+        ${p.map($)} ${y.length>0&&m`<li class="wb-entry wb-muted">Teams in no session</li>`}
         ${y.map($)}
       </ul>
     </section>
-    <${gy} desk=${n} changes=${s} />`}function uy({noun:n,row:t,level:e,facts:s,desk:i,requests:o,button:r,asked:l}){let{name:c,description:h}=t,d=Wd({noun:n,row:t}),
-u=(m,y)=>r(d,m,y,{class:"wb-link wb-quiet",name:`${m} ${c}`}),f=ay[n];return p`<li class="wb-level-${e}">
+    <${Sy} desk=${n} changes=${s} />`}function yy({noun:n,row:t,level:e,facts:s,desk:i,requests:o,button:r,asked:l}){let{name:c,description:h}=t,d=Wd({noun:n,row:t}),
+u=(p,y)=>r(d,p,y,{class:"wb-link wb-quiet",name:`${p} ${c}`}),f=py[n];return m`<li class="wb-level-${e}">
     <div class="wb-entry">
       <span class="wb-entry-kind">${n}</span>
       <span class="wb-entry-name wb-cut" title=${h||c}>${c}</span>
       <span class="wb-muted wb-grow wb-cut">${[...s,h].filter(Boolean).join(" · ")}</span>
       <span class="wb-entry-actions">
-        ${f?u(`New ${f}…`,Ha(o,f,t)):u("Move…",fy(o,t,i))}
-        ${u("Rename…",my(o,n,t))} ${u("Delete…",wy(o,n,t))}
+        ${f?u(`New ${f}…`,Ha(o,f,t)):u("Move…",ky(o,t,i))}
+        ${u("Rename…",vy(o,n,t))} ${u("Delete…",_y(o,n,t))}
       </span>
     </div>
     ${l(d)}
-  </li>`}function Wd({noun:n,row:t}){return`${n}:${t.id}`}function py(n){let t=o=>r=>({noun:"team",row:r,level:o,facts:[g(r.agents,"agent")]}),e=o=>{let r=[g(o.
+  </li>`}function Wd({noun:n,row:t}){return`${n}:${t.id}`}function $y(n){let t=o=>r=>({noun:"team",row:r,level:o,facts:[g(r.agents,"agent")]}),e=o=>{let r=[g(o.
 agents,"agent"),g(o.contexts,"context")];return[{noun:"session",row:o,level:2,facts:r},...se(n,o.id).map(t(3))]},s=o=>{let r=[g(o.sessions,"session")];return[{noun:"\
-project",row:o,level:1,facts:r},...Fr(n,o.id).flatMap(e)]};return{projects:Is(n.projects).flatMap(s),free:se(n,null).map(t(2))}}function Ha(n,t,e=null){let s=e?
-{[ly[t]]:e.id}:{},i=e?`Name of the ${t} in ${e.name}`:`Name of the ${t}`,o=r=>n.run(`create_${t}`,{name:r,...s});return{label:`Create ${t}`,control:Kd(i),act:o}}
-function my(n,t,{id:e,name:s}){let i=o=>n.run(`update_${t}`,{[`${t}_id`]:e,name:o});return{label:"Rename",control:Kd(`New name of ${s}`,s),act:i}}function Kd(n,t=""){
-return p`<${Ir} name=${n} value=${t} maxlength="200" required />`}function fy(n,{id:t,name:e,session_id:s},{store:i}){let o=([h,d])=>p`<option value=${h} selected=${h===
-(s??"")}>${d}</option>`,r=([h,d])=>p`<optgroup label=${h}>${d.map(o)}</optgroup>`;return{label:"Move",working:"Moving…",control:p`<select class="wb-input wb-grow" aria-label="Session for ${e}">
-    ${o(["","No session"])} ${ge(i.tables).map(r)}
-  </select>`,note:"Its members move with it.",act:h=>n.run("move_team",{team_id:t,session_id:h||null})}}function wy(n,t,{id:e,name:s}){let i=`${cy[t]} You can r\
-estore it below.`,o=()=>n.run(`delete_${t}`,{[`${t}_id`]:e});return{label:`Delete ${s}`,working:"Deleting…",consequence:i,act:o}}var by=["project","session","\
-team","agent"];function gy({desk:n,changes:t}){let e=Y(()=>E("deleted")),s=H(n),[i,o]=q(null),r=async()=>{let d=[];for(let u of by){let f=await s.run(`list_${u}\
-s`,{deleted:!0,limit:500});if(!f)return;d.push(...f[`${u}s`].map(m=>({noun:u,id:m.id??m.agent_id,name:m.name})))}o(d)};M(()=>{i&&r()},[t]);let l=({noun:d,id:u,name:f})=>p`<${yy} key="${d}:${u}" ...${{
-noun:d,name:f,act:()=>s.run(`restore_${d}`,{[`${d}_id`]:u}),onDone:()=>{n.announce(`${f} was restored.`),r()}}} />`,c=i?.length?i.map(l):p`<li class="wb-empty">Nothing was deleted.</li>`;
-return p`<section class="wb-section wb-stack" aria-labelledby=${e}>
+project",row:o,level:1,facts:r},...Dr(n,o.id).flatMap(e)]};return{projects:Is(n.projects).flatMap(s),free:se(n,null).map(t(2))}}function Ha(n,t,e=null){let s=e?
+{[fy[t]]:e.id}:{},i=e?`Name of the ${t} in ${e.name}`:`Name of the ${t}`,o=r=>n.run(`create_${t}`,{name:r,...s});return{label:`Create ${t}`,control:Kd(i),act:o}}
+function vy(n,t,{id:e,name:s}){let i=o=>n.run(`update_${t}`,{[`${t}_id`]:e,name:o});return{label:"Rename",control:Kd(`New name of ${s}`,s),act:i}}function Kd(n,t=""){
+return m`<${Lr} name=${n} value=${t} maxlength="200" required />`}function ky(n,{id:t,name:e,session_id:s},{store:i}){let o=([h,d])=>m`<option value=${h} selected=${h===
+(s??"")}>${d}</option>`,r=([h,d])=>m`<optgroup label=${h}>${d.map(o)}</optgroup>`;return{label:"Move",working:"Moving…",control:m`<select class="wb-input wb-grow" aria-label="Session for ${e}">
+    ${o(["","No session"])} ${be(i.tables).map(r)}
+  </select>`,note:"Its members move with it.",act:h=>n.run("move_team",{team_id:t,session_id:h||null})}}function _y(n,t,{id:e,name:s}){let i=`${wy[t]} You can r\
+estore it below.`,o=()=>n.run(`delete_${t}`,{[`${t}_id`]:e});return{label:`Delete ${s}`,working:"Deleting…",consequence:i,act:o}}var xy=["project","session","\
+team","agent"];function Sy({desk:n,changes:t}){let e=Y(()=>E("deleted")),s=G(n),[i,o]=q(null),r=async()=>{let d=[];for(let u of xy){let f=await s.run(`list_${u}\
+s`,{deleted:!0,limit:500});if(!f)return;d.push(...f[`${u}s`].map(p=>({noun:u,id:p.id??p.agent_id,name:p.name})))}o(d)};M(()=>{i&&r()},[t]);let l=({noun:d,id:u,name:f})=>m`<${Ey} key="${d}:${u}" ...${{
+noun:d,name:f,act:()=>s.run(`restore_${d}`,{[`${d}_id`]:u}),onDone:()=>{n.announce(`${f} was restored.`),r()}}} />`,c=i?.length?i.map(l):m`<li class="wb-empty">Nothing was deleted.</li>`;
+return m`<section class="wb-section wb-stack" aria-labelledby=${e}>
     <div class="wb-toolbar">
       <h3 class="wb-heading wb-grow" id=${e}>Deleted</h3>
-      <${B} label=${i?"Hide":"Show"} aria-describedby=${e} onClick=${()=>i?o(null):r()} />
+      <${N} label=${i?"Hide":"Show"} aria-describedby=${e} onClick=${()=>i?o(null):r()} />
     </div>
     <${C} element=${s.errorBox} />
-    ${i&&p`<ul class="wb-entries">
+    ${i&&m`<ul class="wb-entries">
         ${c}
       </ul>`}
-  </section>`}function yy({noun:n,name:t,act:e,onDone:s}){let i={label:"Restore",name:`Restore ${t}`,act:e,onDone:s};return p`<li class="wb-entry">
+  </section>`}function Ey({noun:n,name:t,act:e,onDone:s}){let i={label:"Restore",name:`Restore ${t}`,act:e,onDone:s};return m`<li class="wb-entry">
     <span class="wb-entry-kind">${n}</span>
     <span class="wb-entry-name wb-cut">${t}</span>
-    <${pt} class="wb-link wb-quiet wb-push" ...${i} />
-  </li>`}var $o=120,$y=60;function Ga(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
-Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function vy([n,t],e){let s=[$o-lt.bottom-4,lt.top],i=e?Math.sqrt(
+    <${mt} class="wb-link wb-quiet wb-push" ...${i} />
+  </li>`}var bo=120,Ty=60;function Ga(n,t){let e=Math.max(Math.abs(n),Math.abs(t));if(e!==0&&(e<.001||e>=1e6))return i=>i.toExponential(1);let s=Math.max(0,Math.min(6,2-
+Math.floor(Math.log10(t-n||e||1))));return i=>i.toLocaleString("en",{maximumFractionDigits:s})}function Oy([n,t],e){let s=[bo-lt.bottom-4,lt.top],i=e?Math.sqrt(
 n*t):(n+t)/2,o=n===t?[n]:[n,i,t];if(!e)return{y:Tt([n,t],s),values:o,text:Ga(n,t)};let r=Tt([Math.log10(n),Math.log10(t)],s);return{y:l=>r(Math.log10(l)),values:o,
-text:l=>String(Number(l.toPrecision(2)))}}function vo(n,t){return Number.isFinite(n)&&(!t||Number(n)>0)}function Ud(n,t,e){let[s,i]=Me(t.map(([m])=>m))??[0,1],{
-y:o,values:r,text:l}=vy(Me(t.map(([,m])=>m))??[1,1],e),c=Math.max(lt.left,10+7*Math.max(...r.map(m=>l(m).length))),h=Tt([s,i],[c,n-lt.right]),d=[s,i].map(m=>({x:h(
-m),text:`step ${m.toLocaleString("en")}`})),u=ls($o-4,s===i?d.slice(1):d);return{x:h,y:o,path:m=>m.map(([y,$],k)=>`${k?"L":"M"}${h(y).toFixed(1)} ${o($).toFixed(
-1)}`).join(""),lines:ii(n,o,r,l,c),below:u}}function Hd(n,{points:t,name:e,log:s=!1}){let i=t.filter(([,y])=>vo(y,s)),{x:o,y:r,path:l,lines:c,below:h}=Ud(n,i,s),
-d=Math.ceil(i.length/$y),f=i.filter((y,$)=>$%d===0||$===i.length-1).map(([y,$])=>{let k=P("circle",{cx:o(y),cy:r($),r:3,class:"wb-chart-dot"});return re(k,String(
-y),`${e} at step ${y.toLocaleString("en")}: ${ue($)}`)}),m=P("path",{d:l(i),class:"wb-chart-line"});return{picture:oe(n,$o,...c,m,...f.map(({element:y})=>y),...h),
-marks:f}}function Gd(n,{curves:t,log:e=!1}){let s=f=>f.filter(([,m])=>vo(m,e)),i=({band:f=[]})=>[s(f.map(([m,y])=>[m,y])),s(f.map(([m,,y])=>[m,y]))],o=t.flatMap(
-f=>[...s(f.points),...i(f).flat()]),{path:r,lines:l,below:c}=Ud(n,o,e),h=t.map(f=>{let[m,y]=i(f),$=m.length&&`${r(m)}${r(y.reverse()).replace("M","L")}Z`;return $&&
-P("path",{d:$,class:"wb-chart-band","data-state":f.hue})}),d=t.map(({key:f,text:m,hue:y,points:$,best:k,open:_})=>{let S=r(s($)),A=P("path",{d:S,class:`wb-chart\
--run ${k?"wb-best":""}`,"data-state":y});return re(P("g",{},P("path",{d:S,class:"wb-chart-reach"}),A),f,m,_)}),u=[...h.filter(Boolean),...d.map(({element:f})=>f)];
-return{picture:oe(n,$o,...l,...u,...c),marks:d}}var ko=220,Vd=40,Ja=28,Va=56,ky=6,_y=["NaN","Infinity","-Infinity"];function ys(n){return`hue${n%ky}`}var za=n=>n!=null;function xy(n,t){let e=t.map(h=>_y.includes(
-h)?null:h),i=e.some(h=>typeof h=="number")&&e.every(h=>!za(h)||typeof h=="number")?e:t,o=i.filter(za),r=[ko-Ja,Vd];if(o.length&&o.every(h=>typeof h=="number")){
-let[h,d]=Me(o),u=Ga(h,d);return{name:n,placed:i,place:Tt([h,d],r),ends:[u(h),u(d)]}}let l=[...new Set(o.map(String))].sort(),c=Tt([0,Math.max(1,l.length-1)],r);
-return{name:n,placed:i,place:h=>c(l.indexOf(String(h))),ends:[l[0],l.at(-1)]}}function Jd(n,{axes:t,runs:e}){let s=t.map(({name:h,values:d})=>xy(h,d)),i=Tt([0,t.
+text:l=>String(Number(l.toPrecision(2)))}}function go(n,t){return Number.isFinite(n)&&(!t||Number(n)>0)}function Ud(n,t,e){let[s,i]=De(t.map(([p])=>p))??[0,1],{
+y:o,values:r,text:l}=Oy(De(t.map(([,p])=>p))??[1,1],e),c=Math.max(lt.left,10+7*Math.max(...r.map(p=>l(p).length))),h=Tt([s,i],[c,n-lt.right]),d=[s,i].map(p=>({x:h(
+p),text:`step ${p.toLocaleString("en")}`})),u=cs(bo-4,s===i?d.slice(1):d);return{x:h,y:o,path:p=>p.map(([y,$],_)=>`${_?"L":"M"}${h(y).toFixed(1)} ${o($).toFixed(
+1)}`).join(""),lines:ei(n,o,r,l,c),below:u}}function Hd(n,{points:t,name:e,log:s=!1}){let i=t.filter(([,y])=>go(y,s)),{x:o,y:r,path:l,lines:c,below:h}=Ud(n,i,s),
+d=Math.ceil(i.length/Ty),f=i.filter((y,$)=>$%d===0||$===i.length-1).map(([y,$])=>{let _=P("circle",{cx:o(y),cy:r($),r:3,class:"wb-chart-dot"});return oe(_,String(
+y),`${e} at step ${y.toLocaleString("en")}: ${de($)}`)}),p=P("path",{d:l(i),class:"wb-chart-line"});return{picture:ie(n,bo,...c,p,...f.map(({element:y})=>y),...h),
+marks:f}}function Gd(n,{curves:t,log:e=!1}){let s=f=>f.filter(([,p])=>go(p,e)),i=({band:f=[]})=>[s(f.map(([p,y])=>[p,y])),s(f.map(([p,,y])=>[p,y]))],o=t.flatMap(
+f=>[...s(f.points),...i(f).flat()]),{path:r,lines:l,below:c}=Ud(n,o,e),h=t.map(f=>{let[p,y]=i(f),$=p.length&&`${r(p)}${r(y.reverse()).replace("M","L")}Z`;return $&&
+P("path",{d:$,class:"wb-chart-band","data-state":f.hue})}),d=t.map(({key:f,text:p,hue:y,points:$,best:_,open:k})=>{let S=r(s($)),j=P("path",{d:S,class:`wb-chart\
+-run ${_?"wb-best":""}`,"data-state":y});return oe(P("g",{},P("path",{d:S,class:"wb-chart-reach"}),j),f,p,k)}),u=[...h.filter(Boolean),...d.map(({element:f})=>f)];
+return{picture:ie(n,bo,...l,...u,...c),marks:d}}var yo=220,Vd=40,Ja=28,Va=56,Cy=6,Ay=["NaN","Infinity","-Infinity"];function $s(n){return`hue${n%Cy}`}var za=n=>n!=null;function Ny(n,t){let e=t.map(h=>Ay.includes(
+h)?null:h),i=e.some(h=>typeof h=="number")&&e.every(h=>!za(h)||typeof h=="number")?e:t,o=i.filter(za),r=[yo-Ja,Vd];if(o.length&&o.every(h=>typeof h=="number")){
+let[h,d]=De(o),u=Ga(h,d);return{name:n,placed:i,place:Tt([h,d],r),ends:[u(h),u(d)]}}let l=[...new Set(o.map(String))].sort(),c=Tt([0,Math.max(1,l.length-1)],r);
+return{name:n,placed:i,place:h=>c(l.indexOf(String(h))),ends:[l[0],l.at(-1)]}}function Jd(n,{axes:t,runs:e}){let s=t.map(({name:h,values:d})=>Ny(h,d)),i=Tt([0,t.
 length-1],[Va,n-Va]),o=Math.max(6,Math.floor((n-2*Va)/Math.max(1,t.length-1)/7)),r=(h="")=>h.length>o?`${h.slice(0,o-1)}…`:h,l=s.flatMap(({name:h,ends:d},u)=>[
-P("line",{x1:i(u),x2:i(u),y1:Vd,y2:ko-Ja,class:"wb-chart-axis"}),ve(i(u),14,r(h),{"text-anchor":"middle",class:"wb-chart-name"}),ve(i(u),32,r(d[1]),{"text-ancho\
-r":"middle"}),ve(i(u),ko-Ja+16,r(d[0]),{"text-anchor":"middle"})]),c=e.map(({key:h,text:d,best:u,open:f},m)=>{let k=s.map(({place:A,placed:L},mt)=>[i(mt),L[m],A]).
-filter(([,A])=>za(A)).map(([A,L,mt],Qt)=>`${Qt?"L":"M"}${A.toFixed(1)} ${mt(L).toFixed(1)}`),_=P("path",{d:k.join(""),class:`wb-chart-run ${u?"wb-best":""}`,"da\
-ta-state":ys(m)}),S=P("path",{d:k.join(""),class:"wb-chart-reach"});return re(P("g",{},S,_),h,d,f)});return{picture:oe(n,ko,...l,...c.map(({element:h})=>h)),marks:c}}function Sy(n,t){let e=n.findIndex(([l])=>l>=t);if(e<0)return null;let[s,i]=n[e];if(s===t)return i;if(e===0)return null;let[o,r]=n[e-1];return r+(i-r)*(t-o)/(s-
-o)}function zd(n){return[...new Set(n.flatMap(e=>e.map(([s])=>s)))].sort((e,s)=>e-s).map(e=>{let s=n.map(l=>Sy(l,e)).filter(l=>l!==null),i=s.reduce((l,c)=>l+c,0)/
+P("line",{x1:i(u),x2:i(u),y1:Vd,y2:yo-Ja,class:"wb-chart-axis"}),ve(i(u),14,r(h),{"text-anchor":"middle",class:"wb-chart-name"}),ve(i(u),32,r(d[1]),{"text-ancho\
+r":"middle"}),ve(i(u),yo-Ja+16,r(d[0]),{"text-anchor":"middle"})]),c=e.map(({key:h,text:d,best:u,open:f},p)=>{let _=s.map(({place:j,placed:L},bt)=>[i(bt),L[p],j]).
+filter(([,j])=>za(j)).map(([j,L,bt],Qt)=>`${Qt?"L":"M"}${j.toFixed(1)} ${bt(L).toFixed(1)}`),k=P("path",{d:_.join(""),class:`wb-chart-run ${u?"wb-best":""}`,"da\
+ta-state":$s(p)}),S=P("path",{d:_.join(""),class:"wb-chart-reach"});return oe(P("g",{},S,k),h,d,f)});return{picture:ie(n,yo,...l,...c.map(({element:h})=>h)),marks:c}}function qy(n,t){let e=n.findIndex(([l])=>l>=t);if(e<0)return null;let[s,i]=n[e];if(s===t)return i;if(e===0)return null;let[o,r]=n[e-1];return r+(i-r)*(t-o)/(s-
+o)}function zd(n){return[...new Set(n.flatMap(e=>e.map(([s])=>s)))].sort((e,s)=>e-s).map(e=>{let s=n.map(l=>qy(l,e)).filter(l=>l!==null),i=s.reduce((l,c)=>l+c,0)/
 s.length,o=s.reduce((l,c)=>l+(c-i)**2,0),r=s.length>1?Math.sqrt(o/(s.length-1)):0;return[e,i,i-r,i+r]})}function Yd(n){return n.filter(([,t])=>typeof t=="number")}
-function _o(n,t,e){let s=e==="lowest"?1:-1,i=n.filter(({metrics:r})=>typeof r[t]=="number"),[o]=i.sort((r,l)=>s*(Number(r.metrics[t])-Number(l.metrics[t])));return o?.
-id??null}var Fe={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Zs=20,Ey={running:"in_progress",lost:"warning"};function xo(n){
-return Ey[n]??n}function nt(n){return typeof n!="number"||Number.isInteger(n)?X(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.
+function $o(n,t,e){let s=e==="lowest"?1:-1,i=n.filter(({metrics:r})=>typeof r[t]=="number"),[o]=i.sort((r,l)=>s*(Number(r.metrics[t])-Number(l.metrics[t])));return o?.
+id??null}var We={running:"Running",completed:"Completed",failed:"Failed",cancelled:"Cancelled",lost:"Lost"},Qs=20,Ry={running:"in_progress",lost:"warning"};function vo(n){
+return Ry[n]??n}function nt(n){return typeof n!="number"||Number.isInteger(n)?X(n??"",60):Math.abs(n)>=1e-4&&Math.abs(n)<1e6?String(Number(n.toPrecision(5))):n.
 toExponential(3)}function Xd(n){return Object.entries(n).map(([t,e])=>`${t}=${nt(e)}`).join(", ")}function Qd(n,t){let e=[...new Set(n.flatMap(({parameters:o})=>Object.
-keys(o)))],s=o=>n.map(({parameters:r})=>r[o]??null),i=o=>new Set(s(o)).size>1&&s(o).every(r=>Object(r)!==r);return e.filter(i).slice(0,t)}function So({started_at:n,
-ended_at:t},e){return K((t?Date.parse(t):e)-Date.parse(n))}function $s(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??
-0)+1);return[...e].sort(([i,o],[r,l])=>l-o||(i<r?-1:1)).slice(0,t).map(([i])=>i).sort()}var Ty=12,Oy=300,Eo="",Cy="★ ",To=class{constructor(t,e,s){this.desk=t,this.signal=e,this.open=s,this.by=O([],Eo,{class:"wb-input wb-narrow","aria-label":"Lin\
+keys(o)))],s=o=>n.map(({parameters:r})=>r[o]??null),i=o=>new Set(s(o)).size>1&&s(o).every(r=>Object(r)!==r);return e.filter(i).slice(0,t)}function ko({started_at:n,
+ended_at:t},e){return K((t?Date.parse(t):e)-Date.parse(n))}function vs(n,t){let e=new Map;for(let{metrics:i}of n)for(let o of Object.keys(i))e.set(o,(e.get(o)??
+0)+1);return[...e].sort(([i,o],[r,l])=>l-o||(i<r?-1:1)).slice(0,t).map(([i])=>i).sort()}var By=12,jy=300,_o="",Ly="★ ",xo=class{constructor(t,e,s){this.desk=t,this.signal=e,this.open=s,this.by=O([],_o,{class:"wb-input wb-narrow","aria-label":"Lin\
 es",on:{change:()=>this.draw()}}),this.log=rt("Log axis",()=>this.draw()),this.figures=a("div",{class:"wb-figures"});let i=a("div",{class:"wb-line"},a("span",{class:"\
 wb-label wb-grow"},"Series"),this.by,this.log.element);this.element=a("div",{class:"wb-stack",hidden:!0},i,this.figures)}async show(t,e){this.runs=t,this.series=
-[],this.element.hidden=!0;let s=$s(t,Ty),i=({id:c})=>this.desk.channel.request(me(),"get_run_series",{run_id:c,names:s,max_points:Oy}),o=s.length?await Promise.
+[],this.element.hidden=!0;let s=vs(t,By),i=({id:c})=>this.desk.channel.request(me(),"get_run_series",{run_id:c,names:s,max_points:jy}),o=s.length?await Promise.
 all(t.map(i)):[];if(this.runs!==t)return;let r=c=>o.map(({series:h})=>Yd(h.find(d=>d.name===c)?.points??[]));this.series=s.map(c=>({name:c,points:r(c)})).filter(
-({points:c})=>c.some(h=>h.length>1)),this.element.hidden=!this.series.length;let l=e.map(c=>[c,`Mean ± sd by ${c}`]);W(this.by,[["",[[Eo,"A line for each run"],
+({points:c})=>c.some(h=>h.length>1)),this.element.hidden=!this.series.length;let l=e.map(c=>[c,`Mean ± sd by ${c}`]);W(this.by,[["",[[_o,"A line for each run"],
 ...l]]]),this.drawn=new Map,this.figures.replaceChildren(),this.draw()}mark(t){this.best=t,this.runs&&this.draw()}draw(){let t=this.log.box.checked;for(let{name:e,
-points:s}of this.series){if(!this.drawn.has(e)){let u=new Jt(e,this.signal);this.drawn.set(e,u),this.figures.append(u.element)}let i=this.by.value===Eo?this.byRun(
-e,s):this.byParameter(e,s),o=i.flatMap(u=>u.points),r=o.filter(([,u])=>!vo(u,t)).length,l=r?` ${g(r,"value")} of 0 or less have no place on a log axis.`:"",c=i.
-map(({hue:u,label:f})=>[u,f]),h=`${this.sentence(i)}${l}`,d=r<o.length?u=>Gd(u,{curves:i,log:t}):void 0;this.drawn.get(e).show({sentence:h,legend:c,table:Ay(i),
-draw:d})}}sentence(t){let e=this.by.value,[s,i]=Me(t.map(({points:o})=>o.at(-1)[1]));return e===Eo?`${g(t.length,"run")}, which end from ${nt(s)} to ${nt(i)}.`:
+points:s}of this.series){if(!this.drawn.has(e)){let u=new Jt(e,this.signal);this.drawn.set(e,u),this.figures.append(u.element)}let i=this.by.value===_o?this.byRun(
+e,s):this.byParameter(e,s),o=i.flatMap(u=>u.points),r=o.filter(([,u])=>!go(u,t)).length,l=r?` ${g(r,"value")} of 0 or less have no place on a log axis.`:"",c=i.
+map(({hue:u,label:f})=>[u,f]),h=`${this.sentence(i)}${l}`,d=r<o.length?u=>Gd(u,{curves:i,log:t}):void 0;this.drawn.get(e).show({sentence:h,legend:c,table:My(i),
+draw:d})}}sentence(t){let e=this.by.value,[s,i]=De(t.map(({points:o})=>o.at(-1)[1]));return e===_o?`${g(t.length,"run")}, which end from ${nt(s)} to ${nt(i)}.`:
 `The mean of the runs of each ${e}, and a standard deviation below and above it.`}byRun(t,e){let s=({id:i,name:o},r)=>{let l=i===this.best,c=e[r].at(-1)?.[1];return{
-key:String(i),label:`${l?Cy:""}${i} ${o}`,text:`Run ${i} ${o}${l?", the best":""}: ${t} is ${nt(c)} at the end`,hue:ys(r),points:e[r],best:l,open:()=>this.open(
+key:String(i),label:`${l?Ly:""}${i} ${o}`,text:`Run ${i} ${o}${l?", the best":""}: ${t} is ${nt(c)} at the end`,hue:$s(r),points:e[r],best:l,open:()=>this.open(
 i)}};return this.runs.map(s).filter(i=>i.points.length)}byParameter(t,e){let s=this.by.value,i=new Map;return this.runs.forEach(({parameters:o},r)=>{if(!e[r].length)
 return;let l=s in o?nt(o[s]):"none";i.set(l,[...i.get(l)??[],e[r]])}),[...i].map(([o,r],l)=>{let c=zd(r),[,h,d]=c.at(-1),u=`${s}=${o}, ${g(r.length,"run")}`;return{
-key:o,label:u,text:`${u}: ${t} is ${nt(h)} ± ${nt(h-d)} at the end`,hue:ys(l),points:c.map(([f,m])=>[f,m]),band:c.map(([f,,m,y])=>[f,m,y])}})}};function Ay(n){
+key:o,label:u,text:`${u}: ${t} is ${nt(h)} ± ${nt(h-d)} at the end`,hue:$s(l),points:c.map(([f,p])=>[f,p]),band:c.map(([f,,p,y])=>[f,p,y])}})}};function My(n){
 let t=[...new Set(n.flatMap(({points:i})=>i.map(([o])=>o)))].sort((i,o)=>i-o),e=n.map(({points:i})=>new Map(i)),s=t.map(i=>[i,...e.map(o=>nt(o.get(i)))]);return{
-columns:["Step",...n.map(({label:i})=>i)],rows:s}}var Ny=8,qy={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},Ry={parent_id:"within run",seconds:"to\
-ok",error_code:"error",tries:"times tried"},Zd="",By=new Set(["parameters","metrics"]),Oo=class{constructor(t,e,s){this.on=s,this.requests=new v(t),this.title=a(
+columns:["Step",...n.map(({label:i})=>i)],rows:s}}var Dy=8,Iy={run:"",parameters:"parameter",metrics:"metric",git:"git",definitions:"definition",environment:"environment"},Py={parent_id:"within run",seconds:"to\
+ok",error_code:"error",tries:"times tried"},Zd="",Fy=new Set(["parameters","metrics"]),So=class{constructor(t,e,s){this.on=s,this.requests=new v(t),this.title=a(
 "h4",{class:"wb-label wb-grow",tabindex:-1}),this.figure=new Jt("Parallel coordinates",e,"wb-figure-wide"),this.box=a("div",{class:"wb-compared",tabindex:0,role:"\
-group","aria-label":"Differences"});let i={class:"wb-input wb-narrow","aria-label":"Best run",on:{change:()=>this.mark()}};this.bestBy=O([],Zd,i),this.overlay=new To(
+group","aria-label":"Differences"});let i={class:"wb-input wb-narrow","aria-label":"Best run",on:{change:()=>this.mark()}};this.bestBy=O([],Zd,i),this.overlay=new xo(
 t,e,s.open);let r=[a("div",{class:"wb-line"},this.title,this.bestBy,w("Close","wb-button",s.close)),this.requests.errorBox,this.figure.element,this.overlay.element,
 this.box];this.element=a("section",{class:"wb-box wb-stack","aria-label":"Comparison",hidden:!0},...r)}async show(t,e,s){let i=await this.requests.run("compare_\
 runs",{run_ids:t},e,"Comparing…");if(this.element.hidden=!1,!i)return;this.title.textContent=`${g(i.runs.length,"run")} compared`,this.comparison=i;let{runs:o,
-rows:r}=i,l=u=>o.some(({metrics:f})=>typeof f[u]=="number"),h=$s(o,1/0).filter(l).flatMap(u=>[`lowest ${u}`,`highest ${u}`]).map(u=>[u,`Best: ${u}`]);W(this.bestBy,
+rows:r}=i,l=u=>o.some(({metrics:f})=>typeof f[u]=="number"),h=vs(o,1/0).filter(l).flatMap(u=>[`lowest ${u}`,`highest ${u}`]).map(u=>[u,`Best: ${u}`]);W(this.bestBy,
 [["",[[Zd,"No best run"],...h]]],s?`${s.which} ${s.metric}`:this.bestBy.value),this.bestBy.hidden=!h.length,this.mark(),this.title.focus();let d=r.filter(({section:u})=>u===
 "parameters").map(({name:u})=>u);try{await this.overlay.show(o,d)}catch(u){this.requests.showError(u)}}mark(){let[t,...e]=this.bestBy.value.split(" ");this.best=
-t?_o([...this.comparison.runs],e.join(" "),t):null,this.drawFigure(this.comparison),this.drawTable(this.comparison),this.overlay.mark(this.best)}nameOf({id:t,name:e}){
-return`${t===this.best?"★ ":""}${t} ${e}`}hide(){this.element.hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:c,values:h})=>By.has(c)&&h.some(d=>d!==
-null)),i=s.slice(0,Ny).map(({name:c,values:h})=>({name:c,values:h.map(Ly)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({
+t?$o([...this.comparison.runs],e.join(" "),t):null,this.drawFigure(this.comparison),this.drawTable(this.comparison),this.overlay.mark(this.best)}nameOf({id:t,name:e}){
+return`${t===this.best?"★ ":""}${t} ${e}`}hide(){this.element.hidden=!0}drawFigure({runs:t,rows:e}){let s=e.filter(({section:c,values:h})=>Fy.has(c)&&h.some(d=>d!==
+null)),i=s.slice(0,Dy).map(({name:c,values:h})=>({name:c,values:h.map(Ky)})),o=this.sentence(e.length,s.length,i.length);if(i.length<2)return this.figure.show({
 sentence:o});let r=t.map(({id:c,name:h},d)=>({key:String(c),text:`Run ${c} ${h}: ${i.map(u=>`${u.name} ${nt(u.values[d])}`).join(", ")}`,best:c===this.best,open:()=>this.
-on.open(c)})),l=t.map((c,h)=>[ys(h),this.nameOf(c)]);return this.figure.show({sentence:o,legend:l,draw:c=>Jd(c,{axes:i,runs:r})})}sentence(t,e,s){if(!t)return"T\
+on.open(c)})),l=t.map((c,h)=>[$s(h),this.nameOf(c)]);return this.figure.show({sentence:o,legend:l,draw:c=>Jd(c,{axes:i,runs:r})})}sentence(t,e,s){if(!t)return"T\
 hese runs do not differ.";let i=`They differ in ${g(t,"value")}`;return s<2?`${i}; a picture needs two parameters or metrics that differ.`:s<e?`${i}; the first ${s}\
- parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({section:i,name:o,values:r})=>{let l=qy[i]??i,c=l&&a("span",{class:"wb-muted"},
-`${l} `);return[a("th",{scope:"row"},c,i==="run"?Ry[o]??o:o),...r.map(d=>this.cell(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(ze(["What",...t.
-map(i=>this.nameOf(i))],s))}cell(t,e,s){return t!=="run"||e!=="parent_id"||s===null?jy(t,e,s):a("td",{},w(String(s),"wb-link",()=>this.on.open(s),`Open run ${s}`))}};
-function jy(n,t,e){return e===null?"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?K(1e3*e):nt(e)}function Ly(n){return typeof n=="number"||n===
-null?n:nt(n)}var My=new Set(["image/png","image/jpeg","image/gif","image/webp"]),vs=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
+ parameters and metrics are drawn.`:`${i}.`}drawTable({runs:t,rows:e}){let s=e.map(({section:i,name:o,values:r})=>{let l=Iy[i]??i,c=l&&a("span",{class:"wb-muted"},
+`${l} `);return[a("th",{scope:"row"},c,i==="run"?Py[o]??o:o),...r.map(d=>this.cell(i,o,d))]});this.box.hidden=!e.length,this.box.replaceChildren(Ye(["What",...t.
+map(i=>this.nameOf(i))],s))}cell(t,e,s){return t!=="run"||e!=="parent_id"||s===null?Wy(t,e,s):a("td",{},w(String(s),"wb-link",()=>this.on.open(s),`Open run ${s}`))}};
+function Wy(n,t,e){return e===null?"–":typeof e=="boolean"?e?"yes":"no":n==="run"&&t==="seconds"?K(1e3*e):nt(e)}function Ky(n){return typeof n=="number"||n===
+null?n:nt(n)}var Uy=new Set(["image/png","image/jpeg","image/gif","image/webp"]),ks=class{constructor(t,{name:e,about:s="",op:i,args:o}){this.desk=t,this.op=i,this.args=o,this.
 requests=new v(t),this.opener=w("Open","wb-link",()=>this.toggle(),`Open ${e}`),this.opener.setAttribute("aria-expanded","false"),this.content=a("div",{class:"w\
 b-stack wb-artifact",hidden:!0});let r=a("span",{class:"wb-cut",title:e},e),l=a("div",{class:"wb-line"},r,a("span",{class:"wb-muted wb-cut wb-grow"},s),this.opener);
 this.element=a("li",{},l,this.requests.errorBox,this.content)}async toggle(){let t=this.content.hidden;if(this.content.hidden=!t,this.opener.setAttribute("aria-\
 expanded",String(t)),b(this.opener,t?"Close":"Open"),!!t){this.content.replaceChildren(a("p",{class:"wb-muted"},"Reading…"));try{let e=await this.requests.send(
 this.op,this.args);this.requests.clearError(),this.content.replaceChildren(...this.shown(e))}catch(e){this.content.replaceChildren(),this.requests.showError(e)}}}shown(t){
-let{form:e,changed:s,cut:i,path:o}=t,r=[];s&&r.push(wt("warning","The file has changed since the run recorded it.")),e==="file"?r.push(a("p",{class:"wb-muted"},
-"It cannot be shown here. It is at ",a("code",{},o),".")):i&&r.push(a("p",{class:"wb-muted"},"This is its beginning; all of it is at ",a("code",{},o),"."));let l=Dy[e]?.(
-t,this.desk);return l?[l,...r]:r}},tu=({text:n,name:t},{announce:e})=>kt(n,`Copy ${t}`,e),Dy={picture:({picture_type:n,data:t,name:e})=>My.has(n)?a("img",{class:"\
+let{form:e,changed:s,cut:i,path:o}=t,r=[];s&&r.push(ft("warning","The file has changed since the run recorded it.")),e==="file"?r.push(a("p",{class:"wb-muted"},
+"It cannot be shown here. It is at ",a("code",{},o),".")):i&&r.push(a("p",{class:"wb-muted"},"This is its beginning; all of it is at ",a("code",{},o),"."));let l=Hy[e]?.(
+t,this.desk);return l?[l,...r]:r}},tu=({text:n,name:t},{announce:e})=>kt(n,`Copy ${t}`,e),Hy={picture:({picture_type:n,data:t,name:e})=>Uy.has(n)?a("img",{class:"\
 wb-artifact-picture",src:`data:${n};base64,${t}`,alt:e}):null,table:({columns:n,rows:t,name:e})=>a("div",{class:"wb-figure-table",tabindex:0,role:"group","aria-\
-label":e},ze(n,t)),markdown:({text:n},t)=>{let e=new ds(t);return e.show(n),e.element},json:tu,text:tu};var Iy=300,Py=24,Fy=500,Co=class{constructor(t,e,s){this.desk=t,this.id=e,this.on=s,this.requests=new v(t),this.reader=new v(t),this.ended=new AbortController,this.
+label":e},Ye(n,t)),markdown:({text:n},t)=>{let e=new us(t);return e.show(n),e.element},json:tu,text:tu};var Gy=300,Vy=24,Jy=500,Eo=class{constructor(t,e,s){this.desk=t,this.id=e,this.on=s,this.requests=new v(t),this.reader=new v(t),this.ended=new AbortController,this.
 figures=new Map,this.files=new Map,this.error=a("div",{}),this.facts=new ut,this.parameters=new ut,this.values=new ut,this.series=a("div",{class:"wb-figures"}),
 this.log=rt("Log axis",()=>this.drawSeries(this.run,this.points)),this.inner=a("ul",{class:"wb-list"}),this.artifacts=a("ul",{class:"wb-artifacts"}),this.notes=
 a("p",{class:"wb-prose wb-grow"}),this.tags=a("p",{class:"wb-grow"}),this.edit=w("Edit notes and tags","wb-button",()=>this.startEditing()),this.put=w("Archive",
@@ -2224,51 +2276,51 @@ values(this.blocks))c.hidden=!0;let t=a("div",{class:"wb-run-columns"},I("Run",t
 artifacts:i,notes:o,tags:r}=this.blocks;this.actions=a("div",{class:"wb-line"},this.edit,this.put);let l=[this.reader.errorBox,this.error,t,e,s,i,o,r];return a(
 "div",{class:"wb-stack wb-roomy"},...l,this.actions,this.requests.errorBox,this.editor)}refreshIfStale(){this.isStale&&this.refresh.now(),this.isStale=!1}stop(){
 this.refresh.stop(),this.ended.abort()}async read(){let[t,{series:e}]=await Promise.all([this.desk.channel.request(me(),"get_run",{run_id:this.id}),this.desk.channel.
-request(me(),"get_run_series",{run_id:this.id,max_points:Iy})]);this.reader.clearError(),this.draw(t),this.points=e,this.drawSeries(t,e),await new Promise(s=>setTimeout(
-s,Fy))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.
-name}`],["Sweep",t.sweep],["Within run",t.parent_id&&this.link(t.parent_id,String(t.parent_id))],["Notebook",t.notebook],["Started",`${j(t.started_at)} by ${t.created_by}`],
-["Took",t.ended_at&&So(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
-join(", ")],["Archived",t.archived_at&&j(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
+request(me(),"get_run_series",{run_id:this.id,max_points:Gy})]);this.reader.clearError(),this.draw(t),this.points=e,this.drawSeries(t,e),await new Promise(s=>setTimeout(
+s,Jy))}draw(t){this.run=t;let e=t.git_commit&&`${t.git_commit.slice(0,12)}${t.git_dirty?", with uncommitted changes":""}`;this.facts.update([["Name",`${t.id} ${t.
+name}`],["Sweep",t.sweep],["Within run",t.parent_id&&this.link(t.parent_id,String(t.parent_id))],["Notebook",t.notebook],["Started",`${B(t.started_at)} by ${t.created_by}`],
+["Took",t.ended_at&&ko(t,0)],["Started",t.tries>1&&`${t.tries} times`],["Commit",e],["Output",t.output],["Session",t.session_id],["Definitions",Object.keys(t.definitions).
+join(", ")],["Archived",t.archived_at&&B(t.archived_at)]]),this.drawError(t),this.drawFacts("parameters",Object.entries(t.parameters));let s=t.series.filter(({count:i})=>i===
 1).map(({name:i,last:o})=>[i,o]);this.drawFacts("values",s),this.drawInner(t.inner),this.drawArtifacts(t.files),b(this.notes,t.notes),b(this.tags,t.tags.join(",\
  ")),this.drawSaid(),b(this.put,t.archived_at?"Restore":"Archive"),this.put.hidden=t.state==="running"}drawSaid(){let t=!this.editor.hidden;this.blocks.notes.hidden=
 t||!this.run.notes,this.blocks.tags.hidden=t||!this.run.tags.length,this.actions.hidden=t}drawFacts(t,e){this[t].update(e.map(([s,i])=>[s,nt(i)||"–"])),this.blocks[t].
-hidden=!e.length}drawError({error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(wt("warning",a("code",{},
+hidden=!e.length}drawError({error_code:t,error:e}){let s=`${t} ${e}`;if(s===this.drawnError)return;this.drawnError=s;let i=[];t&&i.push(ft("warning",a("code",{},
 t)," ",(e??"").split(`
 `)[0])),e?.includes(`
 `)&&i.push(gt(e,"Copy the error",this.desk.announce)),this.error.replaceChildren(...i)}drawSeries({series:t},e){let s=e.filter(({points:i})=>i.length>1&&i.some(
-([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:r}of s.slice(0,Py)){if(!this.figures.has(i)){let _=new Jt(i,this.
-ended.signal);this.figures.set(i,_),this.series.append(_.element)}let{count:l,low:c,high:h,last:d}=t.find(_=>_.name===i)??{count:o.length},u=o.filter(([,_])=>typeof _==
-"number"),f=Number.isFinite(c)?`, from ${nt(c)} to ${nt(h)}`:"",m=`${l.toLocaleString("en")} values${f}; the last is ${nt(d??o.at(-1)[1])}.`,y=this.log.box.checked&&
-u.some(([,_])=>_>0),$=_=>Hd(_,{points:u,name:i,log:y}),k={columns:[r?"Step (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:m,table:k,draw:$})}}link(t,e){
+([,o])=>typeof o=="number"));this.blocks.series.hidden=!s.length;for(let{name:i,points:o,thinned:r}of s.slice(0,Vy)){if(!this.figures.has(i)){let k=new Jt(i,this.
+ended.signal);this.figures.set(i,k),this.series.append(k.element)}let{count:l,low:c,high:h,last:d}=t.find(k=>k.name===i)??{count:o.length},u=o.filter(([,k])=>typeof k==
+"number"),f=Number.isFinite(c)?`, from ${nt(c)} to ${nt(h)}`:"",p=`${l.toLocaleString("en")} values${f}; the last is ${nt(d??o.at(-1)[1])}.`,y=this.log.box.checked&&
+u.some(([,k])=>k>0),$=k=>Hd(k,{points:u,name:i,log:y}),_={columns:[r?"Step (thinned)":"Step",i],rows:o};this.figures.get(i).show({sentence:p,table:_,draw:$})}}link(t,e){
 return w(e,"wb-link",()=>this.on.open(t),`Open run ${t}`)}drawInner(t){this.blocks.inner.hidden=!t.length;let e=JSON.stringify(t);if(e===this.drawnInner)return;
-this.drawnInner=e;let s=({id:l,name:c,state:h})=>a("li",{},N(xo(h)),this.link(l,`${l} ${c}`),a("span",{class:"wb-muted"},Fe[h])),i=t.slice(0,Zs).map(({id:l})=>l),
+this.drawnInner=e;let s=({id:l,name:c,state:h})=>a("li",{},A(vo(h)),this.link(l,`${l} ${c}`),a("span",{class:"wb-muted"},We[h])),i=t.slice(0,Qs).map(({id:l})=>l),
 o=i.length<t.length?`Compare the first ${i.length}`:`Compare these ${i.length}`,r=w(o,"wb-button",()=>this.on.compare(i,r));this.inner.replaceChildren(...t.map(
 s),...i.length>1?[a("li",{},r)]:[])}drawArtifacts(t){this.blocks.artifacts.hidden=!t.length;let e=new Set(t.map(({name:s,added_at:i})=>`${s}
 ${i}`));for(let[s,i]of this.files)e.has(s)||this.files.delete(s)&&i.element.remove();for(let s of t){let i=`${s.name}
-${s.added_at}`;if(this.files.has(i))continue;let{name:o,bytes:r,path:l}=s,c={run_id:this.id,name:o},h=`${_t(r)} · ${l}`,d=new vs(this.desk,{name:o,about:h,op:"\
+${s.added_at}`;if(this.files.has(i))continue;let{name:o,bytes:r,path:l}=s,c={run_id:this.id,name:o},h=`${_t(r)} · ${l}`,d=new ks(this.desk,{name:o,about:h,op:"\
 get_run_artifact",args:c});this.files.set(i,d),this.artifacts.append(d.element)}}startEditing(){if(!this.run)return;let t=st(this.run.notes,4),e=T(this.run.tags.
 join(", ")),s=[R("Notes, in Markdown",t),R("Tags, with commas",e)],i=a("button",{class:"wb-button wb-primary",type:"submit"},"Save"),o=()=>this.stopEditing(),l=D(
-{class:"wb-stack"},{submit:()=>this.save(t.value,e.value,i),escape:o},...s,tt(i,o));this.editor.replaceChildren(l),this.editor.hidden=!1,this.drawSaid(),t.focus()}stopEditing(){
+{class:"wb-stack"},{submit:()=>this.save(t.value,e.value,i),escape:o},...s,et(i,o));this.editor.replaceChildren(l),this.editor.hidden=!1,this.drawSaid(),t.focus()}stopEditing(){
 this.editor.hidden=!0,this.drawSaid(),this.edit.focus()}async save(t,e,s){let i=e.split(/[\s,]+/).filter(Boolean),o=this.run.tags,r={run_id:this.id,notes:t,add_tags:i.
 filter(c=>!o.includes(c)),remove_tags:o.filter(c=>!i.includes(c))},l=await this.requests.run("update_run",r,s,"Saving…");l&&(this.take(l,"Saved."),this.stopEditing())}async archive(){
 let t=!this.run.archived_at,e=await this.requests.run(t?"archive_run":"restore_run",{run_id:this.id},this.put);e&&this.take({...this.run,...e},t?"The run is arc\
-hived.":"The run is restored.")}take(t,e){this.draw(t),this.on.change(t),this.desk.announce(e)}};var It="",Wy=[[It,"All states"],...Object.entries(Fe)],Ky=250,Ao=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,Ky)},
-i=(l,c)=>O(l,It,{class:"wb-input wb-narrow","aria-label":c,on:{change:e}}),o=(l,c)=>T("",{class:"wb-input wb-narrow","aria-label":l,placeholder:c,on:{input:s}});
-this.search=ht("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(Wy,"Filter runs by state"),this.sweep=i([[It,"All sweeps"]],"Filter run\
+hived.":"The run is restored.")}take(t,e){this.draw(t),this.on.change(t),this.desk.announce(e)}};var Pt="",zy=[[Pt,"All states"],...Object.entries(We)],Yy=250,To=class{constructor(t){let e=()=>t(),s=()=>{clearTimeout(this.typing),this.typing=setTimeout(t,Yy)},
+i=(l,c)=>O(l,Pt,{class:"wb-input wb-narrow","aria-label":c,on:{change:e}}),o=(l,c)=>T("",{class:"wb-input wb-narrow","aria-label":l,placeholder:c,on:{input:s}});
+this.search=ht("Search runs","Search names, notebooks and notes",{input:s}),this.state=i(zy,"Filter runs by state"),this.sweep=i([[Pt,"All sweeps"]],"Filter run\
 s by sweep"),this.tag=o("Filter runs by tag","Tag"),this.where=o("Conditions on metrics, with commas","loss<0.1, acc>=0.9"),this.archived=rt("Archived",e);let r=[
-this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=a("div",{class:"wb-line wb-run-filters"},...r)}setSweeps(t){let e=[[It,"All sweeps"],
-...t.map(({name:s})=>[s,s])];this.sweep.value!==It&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),W(this.sweep,[["",e]])}choose({
-search:t="",state:e=It,sweep:s=It,tag:i="",where:o=[],archived:r=!1}){this.search.value=t,this.state.value=Object.hasOwn(Fe,e)?e:It;let l=s===It?[]:[[s,s]];W(this.
-sweep,[["",[[It,"All sweeps"],...l]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=r}get chosen(){let t=this.where.value.split(",").
+this.state,this.sweep,this.tag,this.where,this.archived.element];this.element=a("div",{class:"wb-line wb-run-filters"},...r)}setSweeps(t){let e=[[Pt,"All sweeps"],
+...t.map(({name:s})=>[s,s])];this.sweep.value!==Pt&&!e.some(([s])=>s===this.sweep.value)&&e.push([this.sweep.value,this.sweep.value]),W(this.sweep,[["",e]])}choose({
+search:t="",state:e=Pt,sweep:s=Pt,tag:i="",where:o=[],archived:r=!1}){this.search.value=t,this.state.value=Object.hasOwn(We,e)?e:Pt;let l=s===Pt?[]:[[s,s]];W(this.
+sweep,[["",[[Pt,"All sweeps"],...l]]],s),this.tag.value=i,this.where.value=o.join(", "),this.archived.box.checked=r}get chosen(){let t=this.where.value.split(",").
 map(i=>i.trim()),e={search:this.search.value.trim(),state:this.state.value,sweep:this.sweep.value,tag:this.tag.value.trim()},s=Object.entries(e).filter(([,i])=>i!==
-It);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
-length>0||e||Object.keys(s).length>0}};var Uy={runs:"Runs",sweeps:"Sweeps"},Ya=50,eu=3,su=3,Hy=500,Gy=p`<span class="wb-sr">Select</span>`,Vy=p`<p class="wb-empty">
+Pt);return{...Object.fromEntries(s),where:t.filter(Boolean),archived:this.archived.box.checked}}get isActive(){let{where:t,archived:e,...s}=this.chosen;return t.
+length>0||e||Object.keys(s).length>0}};var Xy={runs:"Runs",sweeps:"Sweeps"},Ya=50,eu=3,su=3,Qy=500,Zy=m`<span class="wb-sr">Select</span>`,t$=m`<p class="wb-empty">
   No runs yet. Record one with <code>with wb.run(name, lr=0.1) as run: run.record(loss=0.5)</code>.
-</p>`,qo=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=Ya,this.runs=new Map,this.rows=[],this.opened=new Map,this.
+</p>`,Co=class{constructor(t,e,s,i){this.desk={store:t,channel:e,announce:s},this.mode="runs",this.shown=Ya,this.runs=new Map,this.rows=[],this.opened=new Map,this.
 picked=new Set,this.sort=null,this.sweepsFound=[],this.metrics=[],this.parameters=[],this.isStale=!0,this.requests=new v(this.desk),this.reading=new U(()=>this.
-read(),o=>this.requests.showError(o)),this.filters=new Ao(()=>this.restart()),this.views=new vt(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sort}),
-apply:o=>this.apply(o)}),this.sweeps=a("div",{class:"wb-stack"}),this.comparison=new Oo(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.
-modes=new Z(Uy,"Show",o=>this.setMode(o)),this.element=this.section(),this.drawList=at(this.list,i),this.drawInSweeps=at(this.sweeps,i),t.subscribe(()=>this.onChange(),
+read(),o=>this.requests.showError(o)),this.filters=new To(()=>this.restart()),this.views=new vt(this.desk,"runs",{read:()=>({...this.filters.chosen,sort:this.sort}),
+apply:o=>this.apply(o)}),this.sweeps=a("div",{class:"wb-stack"}),this.comparison=new So(this.desk,i,{close:()=>this.closeComparison(),open:o=>this.open(o)}),this.
+modes=new tt(Xy,"Show",o=>this.setMode(o)),this.element=this.section(),this.drawList=at(this.list,i),this.drawInSweeps=at(this.sweeps,i),t.subscribe(()=>this.onChange(),
 i),i.addEventListener("abort",()=>this.stop(),{once:!0})}section(){let t=E("runs");this.summary=a("span",{class:"wb-muted wb-grow"}),this.compare=w("Compare","w\
 b-button",()=>this.compareSelected());let e=[this.compare,this.filters.element,this.views.element];for(let r of e)r.hidden=!0;this.list=a("div",{class:"wb-stack"});
 let s=a("h3",{class:"wb-heading",id:t},"Runs"),o=[a("div",{class:"wb-toolbar"},s,this.summary,this.compare,this.modes.element,this.filters.search,this.views.element),
@@ -2277,75 +2329,75 @@ let{store:t}=this.desk;if(t.concernsAny("run","sweep")){this.isStale=!0;for(let[
 this.isStale=!1,this.reading.now();for(let t of this.opened.values())t.refreshIfStale()}restart(t=Ya){this.shown=t,this.draw(),this.refresh()}stop(){this.reading.
 stop();for(let t of this.opened.values())t.stop()}async read(){let t=this.sort?`${this.sort.direction==="descending"?"-":""}${this.sort.by}`:"newest",e=await this.
 pages({...this.filters.chosen,sort:t}),{sweeps:s}=await this.requests.send("list_sweeps",{limit:100});this.requests.clearError(),this.runs=new Map(e.runs.map(o=>[
-o.id,o])),this.hasMore=e.next_cursor!==null,this.sweepsFound=s,this.filters.setSweeps(s),this.sort||(this.metrics=$s(e.runs,eu));let i=this.sort?.by.startsWith(
-No)?[this.sort.by.slice(No.length)]:[];this.parameters=[...new Set([...i,...Qd(e.runs,su)])].slice(0,su),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(
-o,Hy))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.
+o.id,o])),this.hasMore=e.next_cursor!==null,this.sweepsFound=s,this.filters.setSweeps(s),this.sort||(this.metrics=vs(e.runs,eu));let i=this.sort?.by.startsWith(
+Oo)?[this.sort.by.slice(Oo.length)]:[];this.parameters=[...new Set([...i,...Qd(e.runs,su)])].slice(0,su),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(
+o,Qy))}async pages(t){let e=Math.min(500,this.shown),s=await this.requests.send("list_runs",{...t,limit:e}),{runs:i}=s;for(;s.next_cursor!==null&&i.length<this.
 shown;)s=await this.requests.send("list_runs",{...t,limit:e,cursor:s.next_cursor}),i.push(...s.runs);return{runs:i,next_cursor:s.next_cursor}}setMode(t){this.mode=
-t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let i=t&&((r=>Xa(r)!==null||r.startsWith(No)||nu(Yy,0).some(({key:l})=>l===r))(t.by)?t.by:iu(t.by)),o=i?
+t,this.draw()}apply({sort:t,...e}){this.filters.choose(e);let i=t&&((r=>Xa(r)!==null||r.startsWith(Oo)||nu(n$,0).some(({key:l})=>l===r))(t.by)?t.by:iu(t.by)),o=i?
 Xa(i):null;o!==null&&!this.metrics.includes(o)&&(this.metrics=[o,...this.metrics].slice(0,eu)),this.sort=i?{...t,by:i}:null,this.restart()}openSweep(t){this.mode=
 "runs",this.filters.choose({sweep:t}),this.restart(),this.filters.sweep.focus()}update(t=this.enabled,e=Date.now()){this.enabled=t,this.now=e,this.isStale&&this.
 refresh(),this.draw()}draw(){let t=this.mode==="runs";if(this.modes.show(this.mode),this.list.hidden=this.filters.search.hidden=!t,this.sweeps.hidden=t,!this.isRead)
 return;t?this.drawRuns():this.drawSweeps(),this.views.element.hidden=!t||this.filters.element.hidden,this.views.update();let e=this.sweepsFound.length;this.modes.
 setLabel("sweeps",e?`Sweeps ${e.toLocaleString("en")}`:"Sweeps"),this.drawSelected()}drawRuns(){let{runs:t}=this,{isActive:e}=this.filters;this.filters.element.
-hidden=!e&&t.size===0&&this.sweepsFound.length===0,this.rows=Jy([...t.values()],this.rows,this.opened);let s=this.rows.map(({id:c})=>c);this.picked=new Set(s.filter(
-c=>this.picked.has(c)));let i=p`<${B} label="Show more" onClick=${()=>this.restart(this.shown+Ya)} />`;this.drawList(p`<${C} element=${this.filters.element} />
+hidden=!e&&t.size===0&&this.sweepsFound.length===0,this.rows=e$([...t.values()],this.rows,this.opened);let s=this.rows.map(({id:c})=>c);this.picked=new Set(s.filter(
+c=>this.picked.has(c)));let i=m`<${N} label="Show more" onClick=${()=>this.restart(this.shown+Ya)} />`;this.drawList(m`<${C} element=${this.filters.element} />
         <${C} element=${this.comparison.element} />
-        ${!t.size&&(e?p`<p class="wb-empty">No run matches the filters.</p>`:Vy)} ${this.table()}
+        ${!t.size&&(e?m`<p class="wb-empty">No run matches the filters.</p>`:t$)} ${this.table()}
         ${this.hasMore&&i}`);let o=[...t.values()].filter(({state:c})=>c==="running").length,r=g(t.size,"run"),l=`${this.hasMore?`The first ${r}`:r}${o?` · ${o}\
- running`:""}`;b(this.summary,t.size?l:"")}table(){let{rows:t,sort:e}=this,s=u=>f=>{this.picked[f?"add":"delete"](u),this.draw()},i=({id:u})=>p`<${Ms} name="Select run ${u}" checked=${this.
-picked.has(u)} onChange=${s(u)} />`,{bestBy:o}=this,r=o&&{...o,id:_o([...this.runs.values()],o.metric,o.which)},l={metrics:this.metrics,parameters:this.parameters},
-c=nu(l,this.now??Date.now(),r),h=[{key:"pick",label:Gy,cell:i},...c],d=u=>{this.sort=u,this.restart()};return p`<${bt}
+ running`:""}`;b(this.summary,t.size?l:"")}table(){let{rows:t,sort:e}=this,s=u=>f=>{this.picked[f?"add":"delete"](u),this.draw()},i=({id:u})=>m`<${qe} name="Select run ${u}" checked=${this.
+picked.has(u)} onChange=${s(u)} />`,{bestBy:o}=this,r=o&&{...o,id:$o([...this.runs.values()],o.metric,o.which)},l={metrics:this.metrics,parameters:this.parameters},
+c=nu(l,this.now??Date.now(),r),h=[{key:"pick",label:Zy,cell:i},...c],d=u=>{this.sort=u,this.restart()};return m`<${wt}
       ...${{rows:t,columns:h,sort:e,opener:"name",opened:[...this.opened.keys()]}}
       class="wb-runs wb-by-need"
       hidden=${!t.length}
       name=${({id:u,name:f})=>`${u} ${f}`}
-      detail=${({id:u})=>p`<${C} element=${this.opened.get(u).element} />`}
+      detail=${({id:u})=>m`<${C} element=${this.opened.get(u).element} />`}
       onSort=${d}
       onOpen=${u=>this.toggle(u)}
       onGone=${()=>this.filters.search.focus()}
-    />`}toggle(t){this.opened.has(t)?(this.opened.get(t).stop(),this.opened.delete(t)):this.opened.set(t,new Co(this.desk,t,this.waysOn())),this.draw()}waysOn(){
+    />`}toggle(t){this.opened.has(t)?(this.opened.get(t).stop(),this.opened.delete(t)):this.opened.set(t,new Eo(this.desk,t,this.waysOn())),this.draw()}waysOn(){
 return{change:t=>this.take(t),open:t=>this.open(t),compare:(t,e)=>this.comparison.show(t,e,this.bestBy)}}get bestBy(){let t=this.sort&&Xa(this.sort.by);return t===
 null?null:{metric:t,which:this.sort.direction==="ascending"?"lowest":"highest"}}take(t){this.runs.has(t.id)&&this.runs.set(t.id,{...this.runs.get(t.id),...t}),this.
-draw(),this.refresh()}drawSweeps(){let t={sweeps:this.sweepsFound,announce:this.desk.announce};this.drawInSweeps(p`<${e$} ...${t} onOpen=${e=>this.openSweep(e)} />`),
-b(this.summary,"")}drawSelected(){let t=this.mode==="runs"?this.picked.size:0;this.compare.hidden=t<2;let e=t>Zs;this.comparison.requests.busy||b(this.compare,e?
-`Compare (at most ${Zs})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show([...this.picked],this.compare,
+draw(),this.refresh()}drawSweeps(){let t={sweeps:this.sweepsFound,announce:this.desk.announce};this.drawInSweeps(m`<${l$} ...${t} onOpen=${e=>this.openSweep(e)} />`),
+b(this.summary,"")}drawSelected(){let t=this.mode==="runs"?this.picked.size:0;this.compare.hidden=t<2;let e=t>Qs;this.comparison.requests.busy||b(this.compare,e?
+`Compare (at most ${Qs})`:`Compare ${t}`),this.compare.setAttribute("aria-disabled",String(e))}compareSelected(){this.comparison.show([...this.picked],this.compare,
 this.bestBy)}closeComparison(){this.comparison.hide(),(this.compare.hidden?this.filters.search:this.compare).focus()}async open(t){if(!this.rows.some(s=>s.id===
 t)){let s=await this.requests.run("get_run",{run_id:t});if(!s)return;this.rows=[...this.rows,s]}this.opened.has(t)||this.toggle(t);let e=this.list.querySelector(
-`[data-row="${t}"]`);e.focus(),e.closest("tr").scrollIntoView({block:"nearest"})}};function Jy(n,t,e){let s=n.map(({id:r})=>r),i=new Map([...t,...n].map(r=>[r.id,
-r])),o=-1;for(let{id:r}of t)s.includes(r)?o=s.indexOf(r):e.has(r)&&s.splice(o+=1,0,r);return s.map(r=>i.get(r))}var zy=p`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`,
-Za="metric:",No="parameter:",Yy={metrics:[],parameters:[]};function iu(n){return Za+n}function Xa(n){return n.startsWith(Za)?n.slice(Za.length):null}function nu({
-metrics:n,parameters:t},e,s){let i=h=>({key:iu(h),kind:"metric",label:p`<span title=${h}>${h}</span>`,value:d=>h in d.metrics?nt(d.metrics[h]):"",cell:d=>[s&&s.
-metric===h&&s.id===d.id&&zy,nt(d.metrics[h])]}),o=h=>({key:No+h,kind:"parameter",label:p`<span title=${h}>${h}</span>`,value:({parameters:d})=>nt(d[h])}),r=([h])=>!t.
+`[data-row="${t}"]`);e.focus(),e.closest("tr").scrollIntoView({block:"nearest"})}};function e$(n,t,e){let s=n.map(({id:r})=>r),i=new Map([...t,...n].map(r=>[r.id,
+r])),o=-1;for(let{id:r}of t)s.includes(r)?o=s.indexOf(r):e.has(r)&&s.splice(o+=1,0,r);return s.map(r=>i.get(r))}var s$=m`<span title="The best of these runs" role="img" aria-label="Best">★ </span>`,
+Za="metric:",Oo="parameter:",n$={metrics:[],parameters:[]};function iu(n){return Za+n}function Xa(n){return n.startsWith(Za)?n.slice(Za.length):null}function nu({
+metrics:n,parameters:t},e,s){let i=h=>({key:iu(h),kind:"metric",label:m`<span title=${h}>${h}</span>`,value:d=>h in d.metrics?nt(d.metrics[h]):"",cell:d=>[s&&s.
+metric===h&&s.id===d.id&&s$,nt(d.metrics[h])]}),o=h=>({key:Oo+h,kind:"parameter",label:m`<span title=${h}>${h}</span>`,value:({parameters:d})=>nt(d[h])}),r=([h])=>!t.
 includes(h),l=({parameters:h})=>Xd(Object.fromEntries(Object.entries(h).filter(r))),c=h=>h.tags.join(", ");return[{key:"name",label:"Run",value:({id:h})=>h,cell:(h,d)=>d,
-title:Xy},{key:"state",label:"State",value:({state:h})=>h,cell:Qy},...t.map(o),{key:"parameters",label:"Parameters",wide:!0,optional:l,cell:l,title:l},...n.map(
-i),{key:"started",label:"Started",value:({started_at:h})=>j(h)},{key:"duration",label:"Took",value:h=>So(h,e)},{key:"tags",label:"Tags",optional:c,cell:c,title:c}]}
-function Xy({name:n,notebook:t}){return[n,t].filter(Boolean).join(`
-`)}function Qy({state:n}){return p`<span class="wb-state"
-    ><${J} name=${xo(n)} /><span>${Fe[n]??n}</span></span
-  >`}var Qa=["completed","running","failed"],Zy={running:"in_progress"},t$=p`<p class="wb-empty">
+title:i$},{key:"state",label:"State",value:({state:h})=>h,cell:o$},...t.map(o),{key:"parameters",label:"Parameters",wide:!0,optional:l,cell:l,title:l},...n.map(
+i),{key:"started",label:"Started",value:({started_at:h})=>B(h)},{key:"duration",label:"Took",value:h=>ko(h,e)},{key:"tags",label:"Tags",optional:c,cell:c,title:c}]}
+function i$({name:n,notebook:t}){return[n,t].filter(Boolean).join(`
+`)}function o$({state:n}){return m`<span class="wb-state"
+    ><${J} name=${vo(n)} /><span>${We[n]??n}</span></span
+  >`}var Qa=["completed","running","failed"],r$={running:"in_progress"},a$=m`<p class="wb-empty">
   No sweeps yet. <code>%workbench sweep</code> runs a notebook with many parameters.
-</p>`;function e$({sweeps:n,onOpen:t,announce:e}){let s=i=>p`<${s$} key=${i.id} ...${{sweep:i,onOpen:t,announce:e}} />`;return p`${!n.length&&t$}
+</p>`;function l$({sweeps:n,onOpen:t,announce:e}){let s=i=>m`<${c$} key=${i.id} ...${{sweep:i,onOpen:t,announce:e}} />`;return m`${!n.length&&a$}
     <ul class="wb-sweeps" aria-label="Sweeps">
       ${n.map(s)}
-    </ul>`}function s$({sweep:n,onOpen:t,announce:e}){let{name:s,notebook:i,created_at:o,specification:r,failed:l,running:c}=n,h=Number(r.runs)||Qa.reduce((m,y)=>m+
-n[y],0),d=Qa.filter(m=>n[m]).map(m=>`${n[m].toLocaleString("en")} ${m}`),u=m=>`${h?100*n[m]/h:0}%`,f=m=>p`<span class="wb-meter-part" data-state=${Zy[m]??m} style=${{
-width:u(m)}} />`;return p`<li class="wb-sweep">
+    </ul>`}function c$({sweep:n,onOpen:t,announce:e}){let{name:s,notebook:i,created_at:o,specification:r,failed:l,running:c}=n,h=Number(r.runs)||Qa.reduce((p,y)=>p+
+n[y],0),d=Qa.filter(p=>n[p]).map(p=>`${n[p].toLocaleString("en")} ${p}`),u=p=>`${h?100*n[p]/h:0}%`,f=p=>m`<span class="wb-meter-part" data-state=${r$[p]??p} style=${{
+width:u(p)}} />`;return m`<li class="wb-sweep">
     <div class="wb-line">
-      <${B} class="wb-link wb-cut" label=${s} onClick=${()=>t(s)} />
-      <span class="wb-muted wb-cut wb-grow">${i} · ${j(o)}</span>
+      <${N} class="wb-link wb-cut" label=${s} onClick=${()=>t(s)} />
+      <span class="wb-muted wb-cut wb-grow">${i} · ${B(o)}</span>
       <span class="wb-cut">${[g(h,"run"),...d].join(", ")}</span>
     </div>
     <div class="wb-meter" aria-hidden="true">${Qa.map(f)}</div>
-    ${l>0&&!c&&p`<${n$} name=${s} announce=${e} />`}
-  </li>`}function n$({name:n,announce:t}){let e=`%workbench sweep --name ${n} --retry-failed`,s=`Copy the command that runs again what failed of ${n}`,i=Y(()=>de(
-()=>e,s,t));return p`<div class="wb-line">
+    ${l>0&&!c&&m`<${h$} name=${s} announce=${e} />`}
+  </li>`}function h$({name:n,announce:t}){let e=`%workbench sweep --name ${n} --retry-failed`,s=`Copy the command that runs again what failed of ${n}`,i=Y(()=>he(
+()=>e,s,t));return m`<div class="wb-line">
     <span class="wb-muted">Run again what failed:</span><code>${e}</code><${C} element=${i} />
-  </div>`}var We=new Set(["pending","claimed","in_progress"]),i$=new Set(["failed","cancelled"]),ou="",o$={set_priority:"task.prioritised",reassign_task:"task.reassigned",
-cancel_task:"task.cancelled"},Ro=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new v(t),this.element=a("div",{class:"wb-line wb-indented"}),this.
+  </div>`}var Ke=new Set(["pending","claimed","in_progress"]),d$=new Set(["failed","cancelled"]),ou="",u$={set_priority:"task.prioritised",reassign_task:"task.reassigned",
+cancel_task:"task.cancelled"},Ao=class{constructor(t,e){this.desk=t,this.onDone=e,this.requests=new v(t),this.element=a("div",{class:"wb-line wb-indented"}),this.
 confirmBox=a("div",{})}show(t){this.id=t,this.status=null,this.priority=null,this.requests.clearError(),this.confirmBox.replaceChildren(),this.element.replaceChildren()}update(t,e){
 this.row=t,this.hasSubtasks=e,t.status!==this.status&&this.draw(),this.status=t.status,this.priority?.update(t.priority)}draw(){let{id:t,row:e}=this;this.confirmBox.
-replaceChildren(),this.priority=null;let s=(i,o)=>w(i,"wb-button",r=>this.ask(r.currentTarget,o),`${i} task ${t}`);if(We.has(e.status)){this.priority=new tl(e,(r,l)=>this.
-setPriority(r,l));let i=s("Reassign…",r=>this.reassign(r)),o=s("Cancel…",r=>this.cancel(r));this.element.replaceChildren(this.priority.element,i,o)}else if(i$.
+replaceChildren(),this.priority=null;let s=(i,o)=>w(i,"wb-button",r=>this.ask(r.currentTarget,o),`${i} task ${t}`);if(Ke.has(e.status)){this.priority=new tl(e,(r,l)=>this.
+setPriority(r,l));let i=s("Reassign…",r=>this.reassign(r)),o=s("Cancel…",r=>this.cancel(r));this.element.replaceChildren(this.priority.element,i,o)}else if(d$.
 has(e.status)){let i=o=>this.retry(o.currentTarget);this.element.replaceChildren(w("Retry","wb-button wb-primary",i,`Retry task ${t}`))}else this.element.replaceChildren()}async retry(t){
 if(await this.run("retry_task",{},t,"it will be tried again."))return;let{code:e,details:s}=this.requests.error??{};e==="WORKTREE_CLOSED"&&this.ask(t,i=>this.recreate(
 s,i))}recreate({worktree:t,branch:e,status:s},i){let o={label:`Create ${t} anew and retry`,consequence:`The worktree ${t} of task ${this.id} is ${s}. It is crea\
@@ -2357,61 +2409,61 @@ wn to agents)",cancel:"Keep it"},c=(h,d)=>this.run("cancel_task",{reason:h},d,"c
 ou,{class:"wb-input wb-narrow","aria-label":"Agent"}),i=`${e.assigned_agent_id} loses it, and no retry is used up. `,o={label:"Reassign",consequence:`${e.status===
 "pending"?"":i}Only the agent you choose may claim it.`,reason:"Reason (optional)",danger:!1,cancel:"Keep it",control:s},r=(l,c)=>{let h=s.value?`reserved for ${s.
 value}.`:"any agent may claim it.";return this.run("reassign_task",{assigned_agent_id:s.value||null,reason:l},c,h)};return new ne(o,r,t)}agentOptions(){let t=Date.
-now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(l=>Be(Dt(l,t))),i=l=>l.persona_id===e,o=l=>[l.agent_id,`${l.agent_id} · ${l.
+now(),{persona_id:e}=this.row,s=[...this.desk.store.tables.agents.values()].filter(l=>je(It(l,t))),i=l=>l.persona_id===e,o=l=>[l.agent_id,`${l.agent_id} · ${l.
 persona_id??"no persona"}`];return[[ou,`Any ${e}`],...s.filter(i).map(o),...s.filter(l=>!i(l)).map(o)]}ask(t,e){this.requests.clearError();let i=e(()=>{this.confirmBox.
 replaceChildren(),t.focus()});this.confirmBox.replaceChildren(i.element),i.focus()}async run(t,e,s,i){let{id:o}=this,r=t!=="set_priority"&&this.row.status!=="pe\
-nding",l=await this.requests.run(t,{task_id:o,...e},s);if(!l)return null;let c=o$[t];return!c||r?this.desk.announce(`Task ${o}: ${i}`):ye(this.element,{text:`Ta\
+nding",l=await this.requests.run(t,{task_id:o,...e},s);if(!l)return null;let c=u$[t];return!c||r?this.desk.announce(`Task ${o}: ${i}`):ge(this.element,{text:`Ta\
 sk ${o}: ${i}`,changes:[{subject:`task:${o}`,kind:c}]}),this.id===o&&(this.confirmBox.replaceChildren(),this.onDone()),l}},tl=class{constructor({id:t,priority:e},s){
 this.present=String(e),this.field=T(this.present,{class:"wb-input wb-task-priority",type:"number",step:"1","aria-label":`Priority of task ${t}; a higher one goe\
 s first`,on:{input:()=>this.drawSet()}}),this.set=a("button",{class:"wb-button",type:"submit",hidden:!0},"Set");let i=()=>{let{value:o}=this.field;o!==this.present&&
 o.trim()&&s(Number(o),this.set)};this.element=D({class:"wb-line"},{submit:i,escape:()=>this.reset(this.present)},a("span",{class:"wb-muted","aria-hidden":"true"},
 "Priority"),this.field,this.set)}update(t){this.present!==String(t)&&(this.field.value===this.present?this.reset(t):this.present=String(t),this.drawSet())}reset(t){
-this.present=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.present}};var Rt={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},r$=new Set(
-["checked","flaky","unchanged"]);function Bo(n,t){let e=Rt[n]??n;return n==="completed"&&r$.has(t?.evidence)?`${e}, ${t.evidence}`:e}var a$=Object.freeze([]),ae=[
-"persona_id","plan","worktree","assigned_agent_id","session_id"];function jo(){return{text:"",state:null,...Object.fromEntries(ae.map(n=>[n,null]))}}function l$(n,t){
+this.present=this.field.value=String(t),this.drawSet()}drawSet(){this.set.hidden=this.field.value===this.present}};var Rt={in_progress:"In progress",claimed:"Claimed",pending:"Pending",blocked:"Blocked",failed:"Failed",completed:"Completed",cancelled:"Cancelled"},m$=new Set(
+["checked","flaky","unchanged"]);function No(n,t){let e=Rt[n]??n;return n==="completed"&&m$.has(t?.evidence)?`${e}, ${t.evidence}`:e}var p$=Object.freeze([]),re=[
+"persona_id","plan","worktree","assigned_agent_id","session_id"];function qo(){return{text:"",state:null,...Object.fromEntries(re.map(n=>[n,null]))}}function f$(n,t){
 return n.blocked?n.dependencies.map(e=>t.get(e)).filter(e=>e&&e.status!=="completed"):[]}function au(n){return`waits for ${n.slice(0,3).map(({id:e,status:s})=>s===
-"failed"||s==="cancelled"?`#${e} (${s})`:`#${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}function _s({status:n,due:t,overdue:e}){return!t||!We.has(
-n)?"":e?`overdue: ${t}`:`due ${t}`}var ks=class{constructor(t){this.tasks=t,this.children=new Map,this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(
-Object.keys(Rt).map(e=>[e,0])),this.facets=Object.fromEntries(ae.map(e=>[e,new Set]));for(let e of[...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.
-rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=c$(t)?this.leadingTo(this.matching(t)):null,o=[],r=(l,c)=>{let h=s((this.
-children.get(l)??[]).filter(d=>!i||i.has(d)));h.forEach((d,u)=>{let f=this.children.has(d),m=f&&(i!==null||!e.has(d)),y=!i||i.get(d)===!0;o.push(this.line(d,{level:c,
-place:u+1,siblings:h.length,branch:f,open:m,matches:y})),m&&r(d,c+1)})};return r(null,1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((l,c)=>s.get(
+"failed"||s==="cancelled"?`#${e} (${s})`:`#${e}`).join(", ")}${n.length>3?` and ${n.length-3} more`:""}`}function xs({status:n,due:t,overdue:e}){return!t||!Ke.has(
+n)?"":e?`overdue: ${t}`:`due ${t}`}var _s=class{constructor(t){this.tasks=t,this.children=new Map,this.states=new Map,this.waits=new Map,this.counts=Object.fromEntries(
+Object.keys(Rt).map(e=>[e,0])),this.facets=Object.fromEntries(re.map(e=>[e,new Set]));for(let e of[...t.keys()].sort((s,i)=>s-i))this.add(t.get(e));this.below=this.
+rollUp()}get total(){return this.tasks.size-this.counts.cancelled}tree(t,e,s=i=>i){let i=w$(t)?this.leadingTo(this.matching(t)):null,o=[],r=(l,c)=>{let h=s((this.
+children.get(l)??[]).filter(d=>!i||i.has(d)));h.forEach((d,u)=>{let f=this.children.has(d),p=f&&(i!==null||!e.has(d)),y=!i||i.get(d)===!0;o.push(this.line(d,{level:c,
+place:u+1,siblings:h.length,branch:f,open:p,matches:y})),p&&r(d,c+1)})};return r(null,1),o}list(t,e=s=>s){let{tasks:s}=this,i=e(this.matching(t).sort((l,c)=>s.get(
 c).priority-s.get(l).priority||l-c)),r={level:1,siblings:i.length,branch:!1,open:!1,matches:!0};return i.map((l,c)=>this.line(l,{...r,place:c+1}))}line(t,{level:e,
-place:s,siblings:i,branch:o,open:r,matches:l}){let{done:c,below:h}=this.below.get(t),d=this.states.get(t),u=this.waits.get(t)??a$;return{id:t,level:e,place:s,siblings:i,
-branch:o,open:r,matches:l,state:d,waits:u,done:c,below:h}}add(t){let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;ru(this.children,e,t.id);let s=l$(
-t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of ae)this.
+place:s,siblings:i,branch:o,open:r,matches:l}){let{done:c,below:h}=this.below.get(t),d=this.states.get(t),u=this.waits.get(t)??p$;return{id:t,level:e,place:s,siblings:i,
+branch:o,open:r,matches:l,state:d,waits:u,done:c,below:h}}add(t){let e=this.tasks.has(t.parent_task_id)?t.parent_task_id:null;ru(this.children,e,t.id);let s=f$(
+t,this.tasks),i=t.blocked?"blocked":t.status;s.length&&this.waits.set(t.id,s),this.states.set(t.id,i),this.counts[i]=(this.counts[i]??0)+1;for(let o of re)this.
 facets[o].add(t[o]??"")}valueOf(t,e){let s=this.tasks.get(t),{done:i,below:o}=this.below.get(t)??{};return{task:s.title,state:Object.keys(Rt).indexOf(this.states.
 get(t)),priority:s.priority,persona:s.persona_id,worktree:s.worktree,agent:s.assigned_agent_id,progress:o?100*i/o:s.progress}[e]}dependents(t){if(!this.after){this.
 after=new Map;for(let e of this.tasks.values())for(let s of e.dependencies)ru(this.after,s,e.id)}return this.after.get(t)??[]}rollUp(){let t=new Map;for(let e of this.
 tasks.keys())t.set(e,{done:0,below:0});for(let e of this.childrenFirst()){let s=t.get(this.tasks.get(e).parent_task_id);if(!s)continue;let i=t.get(e),{status:o}=this.
 tasks.get(e);s.done+=i.done+(o==="completed"?1:0),s.below+=i.below+(o==="cancelled"?0:1)}return t}childrenFirst(){let t=[],e=[...this.children.get(null)??[]];for(;e.
-length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=ae.
+length;){let s=e.pop();t.push(s),e.push(...this.children.get(s)??[])}return t.reverse()}matching(t){let e=t.text.toLowerCase().split(/\s+/).filter(Boolean),s=re.
 filter(i=>t[i]!==null);return[...this.tasks.values()].filter(i=>!t.state||this.states.get(i.id)===t.state).filter(i=>s.every(o=>(i[o]??"")===t[o])).filter(i=>!e.
-length||e.every(o=>h$(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.
-tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function ru(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function c$(n){return!!(n.
-text||n.state)||ae.some(t=>n[t]!==null)}function h$(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,plan:r,name:l}=n;return[`#${t}`,e,s,i,o,r,l].
+length||e.every(o=>b$(i).includes(o))).map(({id:i})=>i)}leadingTo(t){let e=new Map(t.map(s=>[s,!0]));for(let s of t){let i=this.tasks.get(s).parent_task_id;for(;this.
+tasks.has(i)&&!e.has(i);)e.set(i,!1),i=this.tasks.get(i).parent_task_id}return e}};function ru(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function w$(n){return!!(n.
+text||n.state)||re.some(t=>n[t]!==null)}function b$(n){let{id:t,title:e,persona_id:s,worktree:i,assigned_agent_id:o,plan:r,name:l}=n;return[`#${t}`,e,s,i,o,r,l].
 join(`
-`).toLowerCase()}var el=["completed","in_progress","claimed","failed"],xs=class{constructor(){this.summary=a("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
+`).toLowerCase()}var el=["completed","in_progress","claimed","failed"],Ss=class{constructor(){this.summary=a("span",{class:"wb-muted wb-grow"}),this.segments=Object.fromEntries(
 el.map(t=>[t,a("span",{class:"wb-meter-part","data-state":t})])),this.meter=a("div",{class:"wb-meter",role:"img"},...Object.values(this.segments))}update({counts:t,
 total:e,tasks:s}){let i=e?Math.floor(100*t.completed/e):0,o=`${t.completed.toLocaleString("en")} of ${e.toLocaleString("en")} completed · ${i} %`;b(this.summary,
 e?o:"");let r=el.filter(l=>t[l]).map(l=>`${t[l]} ${Rt[l].toLowerCase()}`);x(this.meter,"aria-label",r.length?`${r.join(", ")} of ${g(e,"task")}`:"No task has be\
-gun");for(let l of el)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Ss=100,d$=24,lu={warn:"warning",error:"failed"},Lo=class{constructor(t){this.requests=new v(t),this.label=a("div",{class:"wb-label"}),this.earlier=w("","wb-\
+gun");for(let l of el)this.segments[l].style.width=`${e?100*t[l]/e:0}%`;this.meter.hidden=!s.size}};var Es=100,g$=24,lu={warn:"warning",error:"failed"},Ro=class{constructor(t){this.requests=new v(t),this.label=a("div",{class:"wb-label"}),this.earlier=w("","wb-\
 link",()=>this.showEarlier()),this.lines=a("ol",{class:"wb-task-log"}),this.box=a("div",{class:"wb-log",role:"log",tabindex:0,"aria-label":"Log"},this.earlier,this.
 lines),this.element=a("div",{},this.label,this.box,this.requests.errorBox),this.show(null)}show(t){this.refresh?.stop();let e=async s=>(await this.requests.send(
-"get_task_logs",{task_id:t,...s})).lines;this.tail=new Ze(e,Ss),this.refresh=new U(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Ss,this.lines.replaceChildren(),
+"get_task_logs",{task_id:t,...s})).lines;this.tail=new ts(e,Es),this.refresh=new U(()=>this.read(this.tail),s=>this.onError(s)),this.limit=Es,this.lines.replaceChildren(),
 this.requests.clearError(),this.element.hidden=!0,t!==null&&this.refresh.now()}async read(t){await t.readNew(),t===this.tail&&(this.requests.clearError(),this.draw())}onError(t){
-this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<d$,o=Math.max(0,s.lines.length-
+this.element.hidden=!1,this.requests.showError(t)}draw(){let{box:t,lines:e,tail:s}=this,i=t.scrollHeight-t.scrollTop-t.clientHeight<g$,o=Math.max(0,s.lines.length-
 this.limit),r=s.lines.slice(o),l=Number(e.firstElementChild?.value);l&&l!==r[0]?.id&&e.replaceChildren();let c=e.lastElementChild?.value??0;e.append(...r.filter(
-({id:d})=>d>c).map(u$));let h=g(s.lines.length,"line");b(this.label,s.complete?`Log · ${h}`:`Log · the last ${h}`),b(this.earlier,s.complete||o>=Ss?`Show ${Math.
-min(Ss,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
-let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Ss&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
-this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Ss,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function u$({id:n,logged_at:t,agent_id:e,
-level:s,message:i}){let o=lu[s]?[N(lu[s]),a("span",{class:"wb-sr"},`${s}: `)]:[];return a("li",{value:n,"data-level":s},a("time",{class:"wb-muted",datetime:t,title:t},
-Lt(t)),a("span",{class:"wb-prose"},...o,a("span",{class:"wb-muted"},`${e} `),i))}var Es=12,p$=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,m$={cancel:"this task is cancelled too",ignore:"this task goes on without it"},f$={changed:"its branch has \
-changed",checked:"its check has passed",said:"its agent says so"},w$=new Set(["waiting","running"]),b$=["#","Agent","Began","Took","Outcome"],g$={state:"wb-inde\
+({id:d})=>d>c).map(y$));let h=g(s.lines.length,"line");b(this.label,s.complete?`Log · ${h}`:`Log · the last ${h}`),b(this.earlier,s.complete||o>=Es?`Show ${Math.
+min(Es,o)} earlier`:"Show earlier"),this.earlier.hidden=o===0&&s.complete,this.element.hidden=s.lines.length===0,i&&(t.scrollTop=t.scrollHeight)}async showEarlier(){
+let{box:t,tail:e}=this;try{!e.complete&&e.lines.length<this.limit+Es&&await e.readEarlier()}catch(i){e===this.tail&&this.onError(i);return}if(e!==this.tail)return;
+this.requests.clearError();let s=t.scrollHeight-t.scrollTop;this.limit+=Es,this.draw(),t.scrollTop=t.scrollHeight-s,t.focus()}};function y$({id:n,logged_at:t,agent_id:e,
+level:s,message:i}){let o=lu[s]?[A(lu[s]),a("span",{class:"wb-sr"},`${s}: `)]:[];return a("li",{value:n,"data-level":s},a("time",{class:"wb-muted",datetime:t,title:t},
+Mt(t)),a("span",{class:"wb-prose"},...o,a("span",{class:"wb-muted"},`${e} `),i))}var Ts=12,$$=/^commit:|^[a-z][a-z0-9+.-]*:\/\/\S+$/i,v$={cancel:"this task is cancelled too",ignore:"this task goes on without it"},k$={changed:"its branch has \
+changed",checked:"its check has passed",said:"its agent says so"},_$=new Set(["waiting","running"]),x$=["#","Agent","Began","Took","Outcome"],S$={state:"wb-inde\
 nted wb-wrap",description:"wb-indented",dependencies:"wb-task-part",subtasks:"wb-task-part",attempts:"wb-task-part",models:"wb-task-part",result:"wb-task-part"},
-Do=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new v(t),this.actions=new Ro(t,()=>this.focus()),this.log=new Lo(t),
-this.facts=new ut,this.about=I("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(g$).map(([f,m])=>[f,a("div",{class:m})]));let i=E("tas\
+jo=class{constructor(t,e,s){this.desk=t,this.on=e,this.id=null,this.drawn=new Map,this.reader=new v(t),this.actions=new Ao(t,()=>this.focus()),this.log=new Ro(t),
+this.facts=new ut,this.about=I("Details",this.facts.element),this.parts=Object.fromEntries(Object.entries(S$).map(([f,p])=>[f,a("div",{class:p})]));let i=E("tas\
 k");this.mark=a("span",{class:"wb-mark"}),this.title=a("h4",{class:"wb-pane-title",id:i,tabindex:-1}),this.number=a("span",{class:"wb-muted wb-number"});let{state:o,
 description:r,dependencies:l,subtasks:c,attempts:h,models:d,result:u}=this.parts;this.drawModels=at(d,s),this.element=a("section",{class:"wb-pane wb-stack wb-ro\
 omy","aria-labelledby":i,hidden:!0},a("div",{class:"wb-pane-head"},this.mark,this.title,this.number,this.closeButton()),o,this.actions.element,this.actions.confirmBox,
@@ -2422,78 +2474,78 @@ update(e)}begin(t){this.id=t,this.task=null,this.drawn.clear(),this.drawModels(n
 showError(e)),this.refresh.now()}hide(){this.id=null,this.refresh?.stop(),this.log.show(null),this.element.hidden=!0}focus(){this.title.focus()}onChange(){this.
 id===null||!this.desk.store.concerns(`task:${this.id}`)||(this.refresh.now(),this.log.refresh.now())}async read(t){let e=await this.reader.send("get_task",{task_id:t});
 t===this.id&&(this.reader.clearError(),this.task=e,this.update(this.outline))}update(t){this.outline=t;let e=t.tasks.get(this.id);if(this.id===null||!e)return;let s=t.
-states.get(this.id);this.hasChanged("mark",s)&&this.mark.replaceChildren(N(s)),b(this.title,e.title),b(this.number,`#${e.id}`),this.updateFromRow(e,s),this.task&&
+states.get(this.id);this.hasChanged("mark",s)&&this.mark.replaceChildren(A(s)),b(this.title,e.title),b(this.number,`#${e.id}`),this.updateFromRow(e,s),this.task&&
 this.updateFromTask({...this.task,...e})}updateFromRow(t,e){let{outline:s}=this,i=s.children.get(this.id)??[],o=s.dependents(this.id),r=d=>d.map(u=>[u,s.tasks.get(
 u)?.title,s.states.get(u)]),l=i.map(d=>s.tasks.get(d).progress),c=[e,this.waitsFor(),this.task?.error_message,t.progress,t.assigned_agent_id];this.draw("state",
-[...c,t.not_before,_s(t)],()=>this.drawState({...this.task,...t},e)),this.actions.update(t,i.length>0);let h=[r(t.dependencies),r(o)];this.draw("dependencies",h,
+[...c,t.not_before,xs(t)],()=>this.drawState({...this.task,...t},e)),this.actions.update(t,i.length>0);let h=[r(t.dependencies),r(o)];this.draw("dependencies",h,
 ()=>this.drawDependencies(t.dependencies,o)),this.draw("subtasks",[r(i),l],()=>this.drawSubtasks(i))}updateFromTask(t){let{description:e,attempts:s,result_data:i,
 artifacts:o}=this.task;this.draw("description",e,()=>e&&a("p",{class:"wb-prose"},e)),this.draw("attempts",s,()=>s.length&&this.drawAttempts(s)),this.draw("resul\
-t",[i,o],()=>this.drawResult());let r={desk:this.desk,of:{task_id:this.id},underway:We.has(t.status)};this.drawModels(p`<${Vn} key=${this.id} ...${r} version=${JSON.
+t",[i,o],()=>this.drawResult());let r={desk:this.desk,of:{task_id:this.id},underway:Ke.has(t.status)};this.drawModels(m`<${Un} key=${this.id} ...${r} version=${JSON.
 stringify(s)} />`),this.drawFacts(t)}draw(t,e,s){this.hasChanged(t,e)&&this.parts[t].replaceChildren(...[s()].flat().filter(Boolean))}hasChanged(t,e){let s=JSON.
 stringify(e)??"";return this.drawn.get(t)===s?!1:(this.drawn.set(t,s),!0)}waitsFor(){return this.task?this.task.blocked_by:(this.outline.waits.get(this.id)??[]).
 map(({id:t})=>t)}drawState(t,e){let{status:s,progress:i,assigned_agent_id:o,not_before:r}=t,l=e==="blocked"?this.waitsFor():[],c=s==="in_progress"||s==="claimed"&&
-i,h=r&&s==="pending"&&Date.parse(r)>Date.now(),d=this.task?.error_message;return[a("p",{},a("span",{class:"wb-strong"},Bo(e,t)),...l.length?[" · waits for ",...this.
-links(l)]:[],o?` · ${We.has(s)?"held by":"by"} ${o}`:"",c?` · ${i} %`:"",y$(this.task)?" · being checked":"",h?` · next attempt after ${Lt(r)}`:"",_s(t)&&` \
-· ${_s(t)}`),d?wt("warning",Je(d)):null]}links(t){let e=t.slice(0,Es).flatMap((s,i)=>[i?", ":"",this.link(s)]);return t.length>Es?[...e,` and ${t.length-Es} mo\
-re`]:e}link(t){let e=this.outline.tasks.get(t),s=Rt[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title} (${s})`:null;return a("button",{class:"wb-link",type:"\
-button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list("Waits for",t):null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){
-if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.list(`Subtasks · ${e} of ${g(s,"task")} completed`,t)}list(t,e){let s=e.
-slice(0,Es).map(o=>this.line(o)),i=(e.length-Es).toLocaleString("en");return e.length>Es&&s.push(a("li",{class:"wb-muted"},`… and ${i} more`)),I(t,a("ul",{class:"\
-wb-list wb-others"},...s))}line(t){let e=this.outline.tasks.get(t),s=this.outline.states.get(t),i={click:()=>this.on.jump(t)};return a("li",{},a("span",{class:"\
-wb-mark"},N(s??"question")),a("button",{class:"wb-link wb-grow wb-cut",type:"button",on:i},e?.title??`Task ${t}`),a("span",{class:"wb-muted"},e?.status==="in_pr\
-ogress"?`${e.progress} %`:Rt[s]??""),a("span",{class:"wb-muted wb-number"},`#${t}`))}drawFacts(t){let{tables:e}=this.desk.store,s=g(Math.max(0,t.max_retries-t.retry_count),
-"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",
-t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(Kt(e,t.session_id)??t.session_id)],["Part of",t.parent_task_id&&a("span",{},this.link(
-t.parent_task_id))],["Lease until",We.has(t.status)&&t.lease_expires_at&&Lt(t.lease_expires_at)],["Attempts",`${t.attempts.length} so far, ${s} left`],["Not ret\
-ried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&m$[t.on_failure]],["Command",i&&a("code",{},i)],["Checked by",
-t.check&&a("code",{},$$(t.check))],["Done when",t.done_when&&f$[t.done_when]],["Context",t.context_ref],["Created",`${j(t.created_at)} by ${t.created_by}`],["St\
-arted",t.started_at&&j(t.started_at)],["Ended",t.completed_at&&j(t.completed_at)]])}drawAttempts(t){let e=a("tr",{},...b$.map(r=>a("th",{scope:"col"},r))),s=r=>r.
-kept&&new sl(this.desk,this.id,r),i=[...t].reverse().flatMap(r=>k$(r,s(r))),o=a("table",{class:"wb-table wb-attempts"},a("thead",{},e),a("tbody",{},...i));return I(
-"Attempts",o)}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?"":x$(t);return[i?I("Result",gt(i,"Copy the result",s)):null,
-e.length?I("Artifacts",a("ul",{class:"wb-artifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){return p$.test(t)?a("li",{},gt(t,`Copy ${t}`,this.desk.announce)):
-new vs(this.desk,{name:t,op:"get_task_artifact",args:{task_id:this.id,name:t}}).element}};function y$(n){return w$.has(n?.attempts.at(-1)?.check?.state)}function $$(n){
-let t=n.run??n;return Array.isArray(t)?t.join(" "):t}function v$(n){if(!n)return[];let t=n.tries>1?` after ${n.tries} runs`:"",e=n.commit?` on ${n.commit.slice(
-0,10)}`:"",s=Object.entries(n.metrics??{}).map(([i,o])=>` · ${i} ${o}`);return[`Check: ${n.state}${t}${e}${s.join("")}`,n.output&&Je(n.output)]}function k$(n,t){
-let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:r}=n,l=o?K(Date.parse(o)-Date.parse(i)):"–",c=[e,s,j(i),l,(r??"under way").replaceAll("_"," ")],h=a("\
-tr",{},...c.map(m=>a("td",{title:m},m))),d=n.error_message&&Je(n.error_message),u=n.finishing&&`Its command has ended it (${n.finishing}) and still runs.`,f=[n.
-error_class&&`Class: ${n.error_class}`,d,n.waits_for,u,n.problem,...v$(n.check),t?.element].filter(Boolean);return[h,...f.map(_$)]}function _$(n){let e=typeof n==
-"string"||n.classList.contains("wb-output")?"wb-attempt-error":"wb-attempt-kept";return a("tr",{class:e},a("td",{}),a("td",{colspan:4},n))}function x$(n){if(typeof n!=
-"string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}var Mo={open:"Hide the changes",closed:"Show the change\
-s"},sl=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=new v(t),this.toggle=w(Mo.closed,"wb-link",()=>this.onToggle(),
-`${Mo.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=a("div",{class:"wb-stack",hidden:!0});let o=`Kept: ${g(i.commits,"c\
-ommit")}, ${g(i.files,"file")}. `,r=a("code",{},`workbench adopt ${e} ${s}`),l=a("p",{class:"wb-muted"},"To merge it after all: ",r);this.files.append(l),this.element=
-a("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.diff&&!await this.load())return;let t=this.files.hidden;this.files.
-hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),b(this.toggle,t?Mo.open:Mo.closed)}async load(){if(this.diff=await this.requests.run("get_attempt_\
-diff",this.of,this.toggle,"Loading…"),!this.diff)return!1;for(let t of this.diff.files){let e=new xe(t,{readAll:s=>this.readAll(s),highlighter:()=>ke(this.desk.
-channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attempt_diff",{...this.of,path:t}))?.files.find(
-s=>s.path===t)??null}};var Io="=",cu="",hu={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
-l agents","Not assigned"],session_id:["All sessions","In no session"]},Po=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new be(
+i,h=r&&s==="pending"&&Date.parse(r)>Date.now(),d=this.task?.error_message;return[a("p",{},a("span",{class:"wb-strong"},No(e,t)),...l.length?[" · waits for ",...this.
+links(l)]:[],o?` · ${Ke.has(s)?"held by":"by"} ${o}`:"",c?` · ${i} %`:"",E$(this.task)?" · being checked":"",this.task?.approval_id?" · waits for your approv\
+al":"",h?` · next attempt after ${Mt(r)}`:"",xs(t)&&` · ${xs(t)}`),d?ft("warning",ze(d)):null]}links(t){let e=t.slice(0,Ts).flatMap((s,i)=>[i?", ":"",this.link(
+s)]);return t.length>Ts?[...e,` and ${t.length-Ts} more`]:e}link(t){let e=this.outline.tasks.get(t),s=Rt[this.outline.states.get(t)]?.toLowerCase(),i=e?`${e.title}\
+ (${s})`:null;return a("button",{class:"wb-link",type:"button",title:i,on:{click:()=>this.on.jump(t)}},`#${t}`)}drawDependencies(t,e){return[t.length?this.list(
+"Waits for",t):null,e.length?this.list("Needed by",e):null]}drawSubtasks(t){if(!t.length)return null;let{done:e,below:s}=this.outline.below.get(this.id);return this.
+list(`Subtasks · ${e} of ${g(s,"task")} completed`,t)}list(t,e){let s=e.slice(0,Ts).map(o=>this.line(o)),i=(e.length-Ts).toLocaleString("en");return e.length>Ts&&
+s.push(a("li",{class:"wb-muted"},`… and ${i} more`)),I(t,a("ul",{class:"wb-list wb-others"},...s))}line(t){let e=this.outline.tasks.get(t),s=this.outline.states.
+get(t),i={click:()=>this.on.jump(t)};return a("li",{},a("span",{class:"wb-mark"},A(s??"question")),a("button",{class:"wb-link wb-grow wb-cut",type:"button",on:i},
+e?.title??`Task ${t}`),a("span",{class:"wb-muted"},e?.status==="in_progress"?`${e.progress} %`:Rt[s]??""),a("span",{class:"wb-muted wb-number"},`#${t}`))}drawFacts(t){
+let{tables:e}=this.desk.store,s=g(Math.max(0,t.max_retries-t.retry_count),"retry","retries"),i=Array.isArray(t.run)?t.run.join(" "):t.run;this.about.hidden=!1,this.
+facts.update([["Persona",t.persona_id],["Worktree",t.worktree],["Plan",t.plan&&(t.name?`${t.plan} · ${t.name}`:t.plan)],["Session",t.session_id&&(Kt(e,t.session_id)??
+t.session_id)],["Part of",t.parent_task_id&&a("span",{},this.link(t.parent_task_id))],["Lease until",Ke.has(t.status)&&t.lease_expires_at&&Mt(t.lease_expires_at)],
+["Attempts",`${t.attempts.length} so far, ${s} left`],["Not retried",t.no_retry.length&&`after ${t.no_retry.join(", ")}`],["If one fails",t.dependencies.length&&
+v$[t.on_failure]],["Command",i&&a("code",{},i)],["Checked by",t.check&&a("code",{},T$(t.check))],["Done when",t.done_when&&k$[t.done_when]],["Context",t.context_ref],
+["Created",`${B(t.created_at)} by ${t.created_by}`],["Started",t.started_at&&B(t.started_at)],["Ended",t.completed_at&&B(t.completed_at)]])}drawAttempts(t){let e=a(
+"tr",{},...x$.map(r=>a("th",{scope:"col"},r))),s=r=>r.kept&&new sl(this.desk,this.id,r),i=[...t].reverse().flatMap(r=>C$(r,s(r))),o=a("table",{class:"wb-table w\
+b-attempts"},a("thead",{},e),a("tbody",{},...i));return I("Attempts",o)}drawResult(){let{result_data:t,artifacts:e}=this.task,{announce:s}=this.desk,i=t===null?
+"":N$(t);return[i?I("Result",gt(i,"Copy the result",s)):null,e.length?I("Artifacts",a("ul",{class:"wb-artifacts"},...e.map(o=>this.artifact(o)))):null]}artifact(t){
+return $$.test(t)?a("li",{},gt(t,`Copy ${t}`,this.desk.announce)):new ks(this.desk,{name:t,op:"get_task_artifact",args:{task_id:this.id,name:t}}).element}};function E$(n){
+return _$.has(n?.attempts.at(-1)?.check?.state)}function T$(n){let t=n.run??n;return Array.isArray(t)?t.join(" "):t}function O$(n){if(!n)return[];let t=n.tries>
+1?` after ${n.tries} runs`:"",e=n.commit?` on ${n.commit.slice(0,10)}`:"",s=Object.entries(n.metrics??{}).map(([i,o])=>` · ${i} ${o}`);return[`Check: ${n.state}${t}${e}${s.
+join("")}`,n.output&&ze(n.output)]}function C$(n,t){let{attempt:e,agent_id:s,claimed_at:i,ended_at:o,outcome:r}=n,l=o?K(Date.parse(o)-Date.parse(i)):"–",c=[e,
+s,B(i),l,(r??"under way").replaceAll("_"," ")],h=a("tr",{},...c.map(p=>a("td",{title:p},p))),d=n.error_message&&ze(n.error_message),u=n.finishing&&`Its command \
+has ended it (${n.finishing}) and still runs.`,f=[n.error_class&&`Class: ${n.error_class}`,d,n.waits_for,u,n.problem,...O$(n.check),t?.element].filter(Boolean);
+return[h,...f.map(A$)]}function A$(n){let e=typeof n=="string"||n.classList.contains("wb-output")?"wb-attempt-error":"wb-attempt-kept";return a("tr",{class:e},a(
+"td",{}),a("td",{colspan:4},n))}function N$(n){if(typeof n!="string")return JSON.stringify(n,null,2);try{return JSON.stringify(JSON.parse(n),null,2)}catch{return n}}
+var Bo={open:"Hide the changes",closed:"Show the changes"},sl=class{constructor(t,e,{attempt:s,kept:i}){this.desk=t,this.of={task_id:e,attempt:s},this.requests=
+new v(t),this.toggle=w(Bo.closed,"wb-link",()=>this.onToggle(),`${Bo.closed} of attempt ${s}`),this.toggle.setAttribute("aria-expanded","false"),this.files=a("d\
+iv",{class:"wb-stack",hidden:!0});let o=`Kept: ${g(i.commits,"commit")}, ${g(i.files,"file")}. `,r=a("code",{},`workbench adopt ${e} ${s}`),l=a("p",{class:"wb-m\
+uted"},"To merge it after all: ",r);this.files.append(l),this.element=a("div",{title:i.ref},o,this.toggle,this.requests.errorBox,this.files)}async onToggle(){if(!this.
+diff&&!await this.load())return;let t=this.files.hidden;this.files.hidden=!t,this.toggle.setAttribute("aria-expanded",String(t)),b(this.toggle,t?Bo.open:Bo.closed)}async load(){
+if(this.diff=await this.requests.run("get_attempt_diff",this.of,this.toggle,"Loading…"),!this.diff)return!1;for(let t of this.diff.files){let e=new xe(t,{readAll:s=>this.
+readAll(s),highlighter:()=>ke(this.desk.channel)});e.approach(),this.files.append(e.element)}return!0}async readAll(t){return(await this.requests.run("get_attem\
+pt_diff",{...this.of,path:t}))?.files.find(s=>s.path===t)??null}};var Lo="=",cu="",hu={persona_id:["All personas","No persona"],plan:["All plans","In no plan"],worktree:["All worktrees","In no worktree"],assigned_agent_id:["Al\
+l agents","Not assigned"],session_id:["All sessions","In no session"]},Mo=class{constructor(t,e,s){this.store=t,this.onChange=e,this.onDown=s,this.chips=new we(
 "Filter tasks by state",o=>e({state:o})),this.search=ht("Filter tasks","Filter tasks by title, number, persona, worktree, agent or plan",{input:()=>e({text:this.
-search.value.trim()}),keydown:o=>this.onSearchKey(o)}),this.choices=Object.fromEntries(ae.map(o=>[o,this.choice(o)]));let i={class:"wb-line",role:"group","aria-\
-label":"Filter tasks by what they belong to"};this.choiceBox=a("div",i,...Object.values(this.choices))}choice(t){let e=()=>this.onChange({[t]:i.value===Io?null:
-i.value}),s={class:"wb-input wb-narrow","aria-label":hu[t][0],on:{change:e}},i=O([],Io,s);return i}update(t,e){let s=Object.entries(Rt).map(([o,r])=>({key:o,label:r,
-count:t.counts[o],mark:()=>N(o)}));this.chips.update([{key:null,label:"All",count:t.tasks.size},...s],e.state);for(let o of ae)this.drawChoice(o,t.facets[o],e[o]);
+search.value.trim()}),keydown:o=>this.onSearchKey(o)}),this.choices=Object.fromEntries(re.map(o=>[o,this.choice(o)]));let i={class:"wb-line",role:"group","aria-\
+label":"Filter tasks by what they belong to"};this.choiceBox=a("div",i,...Object.values(this.choices))}choice(t){let e=()=>this.onChange({[t]:i.value===Lo?null:
+i.value}),s={class:"wb-input wb-narrow","aria-label":hu[t][0],on:{change:e}},i=O([],Lo,s);return i}update(t,e){let s=Object.entries(Rt).map(([o,r])=>({key:o,label:r,
+count:t.counts[o],mark:()=>A(o)}));this.chips.update([{key:null,label:"All",count:t.tasks.size},...s],e.state);for(let o of re)this.drawChoice(o,t.facets[o],e[o]);
 let i=t.tasks.size===0;this.search.hidden=this.chips.element.hidden=i,this.choiceBox.hidden=i||Object.values(this.choices).every(o=>o.hidden)}drawChoice(t,e,s){
 let i=this.choices[t],[o,r]=hu[t],l=[...e].filter(Boolean).map(c=>[c,this.nameOf(t,c)]).sort((c,h)=>c[1].localeCompare(h[1],void 0,{numeric:!0}));e.has(cu)&&l.unshift(
-[cu,r]),i.hidden=e.size<2&&s===null,W(i,[["",[[Io,o],...l]]],s??Io)}nameOf(t,e){return t==="session_id"?Kt(this.store.tables,e)??e:e}clear(){this.search.value="",
-this.onChange({text:"",state:null,...Object.fromEntries(ae.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
-this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function uu(n,t){let e=new Map(n.map(h=>[h,[]])),s=new Map(n.map(h=>[h,[]]));for(let[h,d]of t)e.get(h).push(d),s.get(d).push(h);let i=S$(n,e,s),o=E$(n,t,i),r=T$(
-o),l=O$(o,r),c=h=>({layer:o.depth.get(h),at:l.get(h)});return{places:new Map(n.map(h=>[h,c(h)])),edges:o.paths.map(({from:h,to:d,bends:u})=>({from:h,to:d,bends:u.
-map(c)})),layers:r.map(h=>h.filter(d=>typeof d=="number")),columns:r.length,rows:Math.max(0,...l.values())+1}}function S$(n,t,e){let s=new Map,i=new Map(n.map(r=>[
+[cu,r]),i.hidden=e.size<2&&s===null,W(i,[["",[[Lo,o],...l]]],s??Lo)}nameOf(t,e){return t==="session_id"?Kt(this.store.tables,e)??e:e}clear(){this.search.value="",
+this.onChange({text:"",state:null,...Object.fromEntries(re.map(t=>[t,null]))}),this.search.focus()}onSearchKey(t){t.key==="Escape"&&this.search.value?(t.preventDefault(),
+this.search.value="",this.onChange({text:""})):t.key==="ArrowDown"&&(t.preventDefault(),this.onDown())}};function uu(n,t){let e=new Map(n.map(h=>[h,[]])),s=new Map(n.map(h=>[h,[]]));for(let[h,d]of t)e.get(h).push(d),s.get(d).push(h);let i=q$(n,e,s),o=R$(n,t,i),r=B$(
+o),l=j$(o,r),c=h=>({layer:o.depth.get(h),at:l.get(h)});return{places:new Map(n.map(h=>[h,c(h)])),edges:o.paths.map(({from:h,to:d,bends:u})=>({from:h,to:d,bends:u.
+map(c)})),layers:r.map(h=>h.filter(d=>typeof d=="number")),columns:r.length,rows:Math.max(0,...l.values())+1}}function q$(n,t,e){let s=new Map,i=new Map(n.map(r=>[
 r,t.get(r).length])),o=n.filter(r=>!i.get(r));for(let r of o){s.set(r,Math.max(0,...t.get(r).map(l=>s.get(l)+1)));for(let l of e.get(r))i.set(l,i.get(l)-1),i.get(
-l)||o.push(l)}for(let r of n)!t.get(r).length&&e.get(r).length&&s.set(r,Math.min(...e.get(r).map(l=>s.get(l)))-1);return s}function E$(n,t,e){let s={depth:new Map(
+l)||o.push(l)}for(let r of n)!t.get(r).length&&e.get(r).length&&s.set(r,Math.min(...e.get(r).map(l=>s.get(l)))-1);return s}function R$(n,t,e){let s={depth:new Map(
 e),left:new Map,right:new Map,paths:[],keys:[...n]},i=t.reduce((o,[r,l])=>o+e.get(r)-e.get(l)-1,0);for(let[o,r]of t){let l=[];for(let c=e.get(r)+1;i<=3e3&&c<e.get(
 o);c+=1){let h=`${r}-${o}-${c}`;s.depth.set(h,c),s.keys.push(h),l.push(h)}s.paths.push({from:r,to:o,bends:l}),[r,...l].forEach((c,h)=>{let d=l[h]??o;du(s.right,
-c,d),du(s.left,d,c)})}return s}function T$({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
+c,d),du(s.left,d,c)})}return s}function B$({keys:n,depth:t,left:e,right:s}){let i=[];for(let l of n)(i[t.get(l)]??=[]).push(l);for(let l=0;l<i.length;l+=1)i[l]??=
 [];let o=new Map,r=l=>l.forEach((c,h)=>o.set(c,h));i.forEach(r);for(let l=0;l<6;l+=1){let c=l%2===0;for(let h of c?i:[...i].reverse()){let d=new Map(h.map(u=>[u,
-pu((c?e:s).get(u),o)??o.get(u)]));h.sort((u,f)=>d.get(u)-d.get(f)||o.get(u)-o.get(f)),r(h)}}return i}function O$({left:n,right:t},e){let s=new Map;for(let o of e)
-o.forEach((r,l)=>s.set(r,l));for(let o=0;o<6;o+=1){let r=o%2===0;for(let l of r?e:[...e].reverse()){let c=l.map(h=>pu((r?n:t).get(h),s)??s.get(h));C$(c,l.map(h=>typeof h==
-"number"?1:.4)).forEach((h,d)=>s.set(l[d],h))}}let i=Math.min(0,...s.values());for(let[o,r]of s)s.set(o,r-i);return s}function C$(n,t){let e=0,s=t.map((o,r)=>e+=
+mu((c?e:s).get(u),o)??o.get(u)]));h.sort((u,f)=>d.get(u)-d.get(f)||o.get(u)-o.get(f)),r(h)}}return i}function j$({left:n,right:t},e){let s=new Map;for(let o of e)
+o.forEach((r,l)=>s.set(r,l));for(let o=0;o<6;o+=1){let r=o%2===0;for(let l of r?e:[...e].reverse()){let c=l.map(h=>mu((r?n:t).get(h),s)??s.get(h));L$(c,l.map(h=>typeof h==
+"number"?1:.4)).forEach((h,d)=>s.set(l[d],h))}}let i=Math.min(0,...s.values());for(let[o,r]of s)s.set(o,r-i);return s}function L$(n,t){let e=0,s=t.map((o,r)=>e+=
 r?(t[r-1]+o)/2:0),i=[];return n.forEach((o,r)=>{for(i.push({sum:o-s[r],size:1});i.length>1&&i.at(-2).sum/i.at(-2).size>=i.at(-1).sum/i.at(-1).size;){let{sum:l,size:c}=i.
-pop();i.at(-1).sum+=l,i.at(-1).size+=c}}),i.flatMap(({sum:o,size:r})=>Array(r).fill(o/r)).map((o,r)=>o+s[r])}function pu(n,t){return n?.length?n.reduce((e,s)=>e+
-t.get(s),0)/n.length:null}function du(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function mu(n,t,e){let s=new Set;for(let i of n){if(s.size>=e)break;if(!s.has(
+pop();i.at(-1).sum+=l,i.at(-1).size+=c}}),i.flatMap(({sum:o,size:r})=>Array(r).fill(o/r)).map((o,r)=>o+s[r])}function mu(n,t){return n?.length?n.reduce((e,s)=>e+
+t.get(s),0)/n.length:null}function du(n,t,e){let s=n.get(t);s?s.push(e):n.set(t,[e])}function pu(n,t,e){let s=new Set;for(let i of n){if(s.size>=e)break;if(!s.has(
 i))for(let o of nl(i,t,e-s.size))s.add(o)}return[...s]}function nl(n,t,e){let s=new Set([n]);for(let i of s)for(let o of t(i)){if(s.size>=e)return[...s];s.add(o)}
-return[...s]}var il=300,[tn,Ke,en,sn,Wo]=[184,44,236,56,12],Fo=[.25,.35,.5,.7,.85,1,1.25,1.5],A$=4,Ko=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
+return[...s]}var il=300,[Zs,Ue,tn,en,Io]=[184,44,236,56,12],Do=[.25,.35,.5,.7,.85,1,1.25,1.5],M$=4,Po=class{constructor(t){this.on=t,this.nodes=new Map,this.zoom=1,this.fitted=
 !1,this.active=null,this.note=a("span",{class:"wb-muted wb-grow wb-graph-note"}),this.around=rt("Only around the selected task",()=>this.redraw());let e=(i,o,r)=>w(
 i,"wb-button wb-compact",r,o),s=[e("−","Zoom out",()=>this.step(-1)),e("+","Zoom in",()=>this.step(1)),e("Fit","Zoom to fit",()=>this.fit())];this.lines=P("sv\
 g",{class:"wb-edges","aria-hidden":"true"}),this.sheet=a("div",{class:"wb-graph-sheet"},this.lines),this.room=a("div",{class:"wb-graph-room"},this.sheet),this.box=
@@ -2507,25 +2559,25 @@ t),i=t.flatMap(d=>this.before(d).filter(u=>s.has(u)).map(u=>[d,u])),o=new Set(i.
 dencies, and no task depends on it.`:"None of these tasks depends on another."),this.none.hidden=r.length>0,this.box.hidden=r.length===0;let c=JSON.stringify([r,
 i]),h=c!==this.key;h&&this.arrange(r,i,c),this.colour(i),h&&this.show(this.active)}choose(){let{ids:t,outline:e,active:s}=this;if(this.around.box.checked&&s!==null){
 let u=nl(s,f=>this.neighbours(f),il);return{ids:u,note:`${g(u.length,"task")} around #${s}`}}let i=new Set(t),o=u=>this.neighbours(u).filter(f=>i.has(f)),r=t.filter(
-u=>o(u).length);if(r.length<=il)return{ids:t,note:g(t.length,"task")};let l=u=>e.states.get(u)==="in_progress",c=[...r.filter(u=>u===s),...r.filter(l),...r],h=mu(
+u=>o(u).length);if(r.length<=il)return{ids:t,note:g(t.length,"task")};let l=u=>e.states.get(u)==="in_progress",c=[...r.filter(u=>u===s),...r.filter(l),...r],h=pu(
 c,o,il),d=`${t.length.toLocaleString("en")} tasks are too many to draw`;return{ids:h,note:`${d}; these are the ${h.length} around #${c[0]}. Select another task,\
  or filter by plan`}}before(t){return(this.outline.tasks.get(t)?.dependencies??[]).filter(e=>this.outline.tasks.has(e))}neighbours(t){return[...this.before(t),...this.
-outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=uu(t,e);let{places:i,edges:o,columns:r,rows:l}=this.plan;this.size=[r*en-(en-tn)+2*Wo,l*sn-(sn-Ke)+2*
-Wo];for(let[c,h]of this.nodes)i.has(c)||this.nodes.delete(c)&&h.remove();for(let[c,h]of i)this.node(c).style.transform=`translate(${Ts(h)}px, ${Os(h)}px)`;this.
-paths=o.map(c=>P("path",{class:"wb-edge",d:q$(c,i)})),this.lines.replaceChildren(...this.paths),x(this.lines,"width",this.size[0]),x(this.lines,"height",this.size[1]),
+outline.dependents(t)]}arrange(t,e,s){this.key=s,this.plan=uu(t,e);let{places:i,edges:o,columns:r,rows:l}=this.plan;this.size=[r*tn-(tn-Zs)+2*Io,l*en-(en-Ue)+2*
+Io];for(let[c,h]of this.nodes)i.has(c)||this.nodes.delete(c)&&h.remove();for(let[c,h]of i)this.node(c).style.transform=`translate(${Os(h)}px, ${Cs(h)}px)`;this.
+paths=o.map(c=>P("path",{class:"wb-edge",d:I$(c,i)})),this.lines.replaceChildren(...this.paths),x(this.lines,"width",this.size[0]),x(this.lines,"height",this.size[1]),
 this.scale(this.zoom),this.fitted&&this.fit()}node(t){let e=this.nodes.get(t);return e||(e=a("div",{class:"wb-node",role:"option",id:E("node"),"data-id":t},a("s\
 pan",{class:"wb-mark"}),a("span",{class:"wb-node-text"},a("span",{class:"wb-title wb-cut"}),a("span",{class:"wb-node-state wb-cut"}))),this.nodes.set(t,e),this.
 sheet.append(e)),e}colour(t){let{tasks:e,states:s}=this.outline;for(let[i,o]of this.nodes){let{title:r,progress:l,status:c}=e.get(i),h=s.get(i);o.dataset.state!==
-h&&o.firstChild.replaceChildren(N(h)),o.dataset.state=h,b(o.lastChild.firstChild,r),b(o.lastChild.lastChild,`#${i} · ${Rt[h]}${c==="in_progress"?` ${l} %`:""}`),
+h&&o.firstChild.replaceChildren(A(h)),o.dataset.state=h,b(o.lastChild.firstChild,r),b(o.lastChild.lastChild,`#${i} · ${Rt[h]}${c==="in_progress"?` ${l} %`:""}`),
 x(o,"title",r),x(o,"aria-selected",i===this.active)}t.forEach(([,i],o)=>x(this.paths[o],"data-state",e.get(i).status)),x(this.box,"aria-activedescendant",this.nodes.
 get(this.active)?.id)}goTo(t){if(t!=null){this.active=t;for(let[e,s]of this.nodes)x(s,"aria-selected",e===t);x(this.box,"aria-activedescendant",this.nodes.get(t)?.
-id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;let{box:s,zoom:i}=this,[o,r]=[Ts(e)*i,Os(e)*i];(o<s.scrollLeft||o+tn*i>s.scrollLeft+
-s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-tn*i)/2),(r<s.scrollTop||r+Ke*i>s.scrollTop+s.clientHeight)&&(s.scrollTop=r-(s.clientHeight-Ke*i)/2)}scale(t){this.
+id),this.show(t),this.on.move(t)}}show(t){let e=this.plan?.places.get(t);if(!e)return;let{box:s,zoom:i}=this,[o,r]=[Os(e)*i,Cs(e)*i];(o<s.scrollLeft||o+Zs*i>s.scrollLeft+
+s.clientWidth)&&(s.scrollLeft=o-(s.clientWidth-Zs*i)/2),(r<s.scrollTop||r+Ue*i>s.scrollTop+s.clientHeight)&&(s.scrollTop=r-(s.clientHeight-Ue*i)/2)}scale(t){this.
 zoom=t,this.sheet.style.transform=`scale(${t})`,this.room.style.width=`${this.size[0]*t}px`,this.room.style.height=`${this.size[1]*t}px`}step(t){let{box:e}=this,
-s=Fo.findIndex(l=>l>=this.zoom-.01),i=Fo[Math.max(0,Math.min(Fo.length-1,(s<0?Fo.length-1:s)+t))],[o,r]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/
+s=Do.findIndex(l=>l>=this.zoom-.01),i=Do[Math.max(0,Math.min(Do.length-1,(s<0?Do.length-1:s)+t))],[o,r]=[e.scrollLeft+e.clientWidth/2,e.scrollTop+e.clientHeight/
 2].map(l=>l*i/this.zoom);this.fitted=!1,this.scale(i),e.scrollTo(o-e.clientWidth/2,r-e.clientHeight/2)}fit(){if(!this.plan||!this.box.offsetWidth)return;let{maxHeight:t,
 borderLeftWidth:e}=getComputedStyle(this.box),s=2*parseFloat(e),[i,o]=[this.box.offsetWidth-s,parseFloat(t)-s],r=Math.min(1,i/this.size[0],o/this.size[1]);this.
-fitted=!0,this.scale(Math.floor(r*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?N$[t.key]:null,s=this.plan?.places.get(this.active),
+fitted=!0,this.scale(Math.floor(r*1e3)/1e3)}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.shiftKey?D$[t.key]:null,s=this.plan?.places.get(this.active),
 i={ArrowLeft:()=>this.goTo(this.closest(this.before(this.active))),ArrowRight:()=>this.goTo(this.closest(this.outline.dependents(this.active))),ArrowUp:()=>this.
 goTo(this.beside(s,-1)),ArrowDown:()=>this.goTo(this.beside(s,1)),Home:()=>this.goTo(this.plan.layers[0][0]),End:()=>this.goTo(this.plan.layers.at(-1)[0]),Enter:()=>this.
 active!==null&&this.on.open(this.active),"+":()=>this.step(1),"=":()=>this.step(1),"-":()=>this.step(-1),0:()=>this.fit()};i[t.key]&&(t.preventDefault(),e?this.
@@ -2533,28 +2585,28 @@ box.scrollBy(...e):s||!t.key.startsWith("Arrow")?i[t.key]():this.goTo(this.plan?
 return t.filter(o=>e.has(o)).sort((o,r)=>Math.abs(e.get(o).at-s)-Math.abs(e.get(r).at-s))[0]}beside({layer:t},e){let s=this.plan.layers[t];return s[s.indexOf(this.
 active)+e]}onWheel(t){!t.ctrlKey&&!t.metaKey||(t.preventDefault(),this.step(t.deltaY<0?1:-1))}onDown(t){if(t.button!==0||t.pointerType==="touch")return;let e=t.
 target.closest(".wb-node"),{box:s}=this,i={x:t.clientX+s.scrollLeft,y:t.clientY+s.scrollTop,clientX:t.clientX,clientY:t.clientY},o=!1,r=new AbortController,l=h=>{
-o||=Math.hypot(h.clientX-i.clientX,h.clientY-i.clientY)>A$,o&&s.scrollTo(i.x-h.clientX,i.y-h.clientY)},c=()=>{r.abort(),!(!e||o)&&(this.active=Number(e.dataset.
+o||=Math.hypot(h.clientX-i.clientX,h.clientY-i.clientY)>M$,o&&s.scrollTo(i.x-h.clientX,i.y-h.clientY)},c=()=>{r.abort(),!(!e||o)&&(this.active=Number(e.dataset.
 id),this.on.open(this.active))};window.addEventListener("pointermove",l,{signal:r.signal}),window.addEventListener("pointerup",c,{signal:r.signal}),window.addEventListener(
-"pointercancel",()=>r.abort(),{signal:r.signal})}},N$={ArrowLeft:[-en,0],ArrowRight:[en,0],ArrowUp:[0,-sn],ArrowDown:[0,sn]};function Ts({layer:n}){return Wo+n*
-en}function Os({at:n}){return Wo+n*sn}function q$({from:n,to:t,bends:e},s){let i=[Ts(s.get(n))+tn,Os(s.get(n))+Ke/2],o=e.flatMap(c=>[[Ts(c),Os(c)+Ke/2],[Ts(c)+tn,
-Os(c)+Ke/2]]),r=[i,...o,[Ts(s.get(t)),Os(s.get(t))+Ke/2]],l=r.slice(1).map(([c,h],d)=>{let[u,f]=r[d],m=(u+c)/2;return h===f?`L${c} ${h}`:`C${m} ${f} ${m} ${h} ${c}\
- ${h}`});return`M${i.join(" ")}${l.join("")}`}var R$="implementer",fu="",Uo=class{constructor(t,e){this.tables=t.store.tables,this.requests=new v(t),this.onDone=e,this.title=T("",{maxlength:200,required:!0,
-placeholder:"Clean the raw table"}),this.persona=O(Et(this.tables),R$),this.worktree=O(this.worktrees(),fu),this.command=T("",{maxlength:1e4,placeholder:"python\
+"pointercancel",()=>r.abort(),{signal:r.signal})}},D$={ArrowLeft:[-tn,0],ArrowRight:[tn,0],ArrowUp:[0,-en],ArrowDown:[0,en]};function Os({layer:n}){return Io+n*
+tn}function Cs({at:n}){return Io+n*en}function I$({from:n,to:t,bends:e},s){let i=[Os(s.get(n))+Zs,Cs(s.get(n))+Ue/2],o=e.flatMap(c=>[[Os(c),Cs(c)+Ue/2],[Os(c)+Zs,
+Cs(c)+Ue/2]]),r=[i,...o,[Os(s.get(t)),Cs(s.get(t))+Ue/2]],l=r.slice(1).map(([c,h],d)=>{let[u,f]=r[d],p=(u+c)/2;return h===f?`L${c} ${h}`:`C${p} ${f} ${p} ${h} ${c}\
+ ${h}`});return`M${i.join(" ")}${l.join("")}`}var P$="implementer",fu="",Fo=class{constructor(t,e){this.tables=t.store.tables,this.requests=new v(t),this.onDone=e,this.title=T("",{maxlength:200,required:!0,
+placeholder:"Clean the raw table"}),this.persona=O(Et(this.tables),P$),this.worktree=O(this.worktrees(),fu),this.command=T("",{maxlength:1e4,placeholder:"python\
  scripts/clean.py"}),this.description=st("",3,{placeholder:"What is to be done, and when it is done"}),this.submit=a("button",{class:"wb-button wb-primary",type:"\
 submit"},"Create"),this.element=this.build()}build(){let t=()=>this.onDone(null),e=[R("Title",this.title),R("Persona",this.persona),R("Worktree",this.worktree)];
 return D({class:"wb-box wb-stack wb-roomy","aria-label":"New task"},{submit:()=>this.run(),escape:t},a("div",{class:"wb-fields wb-fields-3"},...e),R("Command th\
-at does it (optional; else an agent decides how)",this.command),R("Description (optional)",this.description),tt(this.submit,t),this.requests.errorBox)}worktrees(){
-return[[fu,"None"],...Tn(this.tables)]}update(){W(this.persona,[["",Et(this.tables)]]),W(this.worktree,[["",this.worktrees()]])}focus(){this.title.focus()}async run(){
+at does it (optional; else an agent decides how)",this.command),R("Description (optional)",this.description),et(this.submit,t),this.requests.errorBox)}worktrees(){
+return[[fu,"None"],...En(this.tables)]}update(){W(this.persona,[["",Et(this.tables)]]),W(this.worktree,[["",this.worktrees()]])}focus(){this.title.focus()}async run(){
 let t={title:this.title.value.trim(),persona_id:this.persona.value,target_worktree:this.worktree.value||null,run:this.command.value.trim()||null,description:this.
-description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var Te=28,wu=36,B$=8,bu=12,ol={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Ho=class{constructor(t){
-this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new En(ol,()=>t.sort()),this.sizer=a("div",{class:"wb-grid-rows",role:"row\
+description.value.trim()},e=await this.requests.run("create_task",t,this.submit,"Creating…");e?this.onDone(e):this.title.focus()}};var Te=28,wu=36,F$=8,bu=12,ol={task:"Task",state:"State",priority:"Priority",persona:"Persona",worktree:"Worktree",agent:"Agent",progress:"Progress"},Wo=class{constructor(t){
+this.on=t,this.lines=[],this.tasks=new Map,this.active=null,this.pool=[],this.sorting=new Sn(ol,()=>t.sort()),this.sizer=a("div",{class:"wb-grid-rows",role:"row\
 group"}),this.element=a("div",{class:"wb-grid wb-frame",role:"treegrid",tabindex:0,"aria-label":"Tasks","aria-colcount":Object.keys(ol).length},a("div",{class:"\
-wb-grid-head",role:"rowgroup"},L$(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
+wb-grid-head",role:"rowgroup"},K$(this.sorting)),this.sizer),this.element.addEventListener("scroll",()=>this.draw(),{passive:!0}),this.element.addEventListener(
 "keydown",e=>this.onKey(e)),this.sizer.addEventListener("click",e=>this.onClick(e)),this.element.addEventListener("focus",()=>this.onFocus())}update(t,e){this.lines=
 t,this.tasks=e,this.hideEmptyColumns(),this.sizer.style.height=`${t.length*Te}px`,x(this.element,"aria-rowcount",t.length+1),this.draw()}hideEmptyColumns(){let t={
 worktree:!1,agent:!1,priority:!1},[e]=this.tasks.values();for(let s of this.tasks.values())t.priority||=s.priority!==e.priority,t.worktree||=!!s.worktree,t.agent||=
 !!s.assigned_agent_id;for(let[s,i]of Object.entries(t))this.element.classList.toggle(`wb-no-${s}`,!i)}draw(){let t=Math.max(0,Math.min(Math.floor(this.element.scrollTop/
-Te)-B$,this.lines.length-wu)),e=Math.min(t+wu,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new rl().element).row);let s=new Set;
+Te)-F$,this.lines.length-wu)),e=Math.min(t+wu,this.lines.length);for(;this.pool.length<e-t;)this.pool.push(this.sizer.appendChild(new rl().element).row);let s=new Set;
 for(let o=t;o<e;o+=1){let r=this.pool[o%this.pool.length];s.add(r),r.show(this.lines[o],o,this.tasks.get(this.lines[o].id),this.lines[o].id===this.active)}for(let o of this.
 pool)o.element.hidden=!s.has(o);let i=this.pool.find(o=>s.has(o)&&o.id===this.active);x(this.element,"aria-activedescendant",i?.element.id)}get activeIndex(){return this.
 lines.findIndex(t=>t.id===this.active)}goTo(t){if(!this.lines.length)return;let e=Math.max(0,Math.min(t,this.lines.length-1));this.active!==this.lines[e].id&&this.
@@ -2566,29 +2618,29 @@ open&&this.goTo(e+1),ArrowLeft:()=>s?.open?this.on.toggle(s.id,!1):this.goTo(thi
 s.id,!s.open)};i[t.key]&&(t.preventDefault(),i[t.key]())}parentOf(t){let e=this.lines[t]?.level??1;for(let s=t-1;s>=0;s-=1)if(this.lines[s].level<e)return s;return t}onClick(t){
 let e=this.lineAt(t.target);e&&(this.active=e.id,this.draw(),e.branch&&t.target.closest(".wb-twisty")?this.on.toggle(e.id,!e.open):this.on.open(e.id))}select(t){
 this.active=t;let e=this.activeIndex;e>=0?this.goTo(e):this.draw()}lineAt(t){let e=t.closest(".wb-row")?.row;return e&&this.lines[e.index]}},rl=class{constructor(){
-this.id=null,this.index=-1,this.state="",this.indent=a("span",{class:"wb-indent"}),this.twisty=a("span",{class:"wb-twisty"},N("twisty")),this.mark=a("span",{class:"\
+this.id=null,this.index=-1,this.state="",this.indent=a("span",{class:"wb-indent"}),this.twisty=a("span",{class:"wb-twisty"},A("twisty")),this.mark=a("span",{class:"\
 wb-mark"}),this.title=a("span",{class:"wb-title wb-cut"}),this.number=a("span",{class:"wb-muted wb-number"}),this.label=a("span",{}),this.reason=a("span",{class:"\
-wb-muted wb-cut"}),this.persona=Ue("persona"),this.priority=Ue("priority"),this.worktree=Ue("worktree"),this.agent=Ue("agent"),this.fill=a("span",{class:"wb-bar\
+wb-muted wb-cut"}),this.persona=He("persona"),this.priority=He("priority"),this.worktree=He("worktree"),this.agent=He("agent"),this.fill=a("span",{class:"wb-bar\
 -fill"}),this.bar=a("span",{class:"wb-bar","aria-hidden":"true"},this.fill),this.amount=a("span",{class:"wb-amount"}),this.element=a("div",{class:"wb-row",role:"\
-row",id:E("row")},Ue("task",this.indent,this.twisty,this.mark,this.title,this.number),Ue("state",this.label,this.reason),this.priority,this.persona,this.worktree,
-this.agent,Ue("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
+row",id:E("row")},He("task",this.indent,this.twisty,this.mark,this.title,this.number),He("state",this.label,this.reason),this.priority,this.persona,this.worktree,
+this.agent,He("progress",this.bar,this.amount)),this.element.row=this}show(t,e,s,i){this.id=t.id,this.index=e,this.place(t,e,i),this.drawTitle(t,s),this.drawState(
 t,s),b(this.priority,s.priority.toLocaleString("en")),b(this.persona,s.persona_id??""),b(this.worktree,s.worktree??""),b(this.agent,s.assigned_agent_id??""),this.
 drawProgress(t,s)}place(t,e,s){let{element:i}=this;i.style.transform=`translateY(${e*Te}px)`,i.classList.toggle("wb-active",s),i.classList.toggle("wb-context",!t.
 matches),x(i,"aria-rowindex",e+2),x(i,"aria-level",t.level),x(i,"aria-posinset",t.place),x(i,"aria-setsize",t.siblings),x(i,"aria-expanded",t.branch?t.open:null),
 x(i,"aria-selected",s)}drawTitle(t,e){this.indent.style.width=`${Math.min(t.level-1,12)*16}px`,this.twisty.classList.toggle("wb-leaf",!t.branch),this.twisty.classList.
 toggle("wb-turned",t.open),b(this.title,e.title),x(this.title,"title",e.title),b(this.number,`#${t.id}`)}drawState(t,e){this.state!==t.state&&(this.state=t.state,
-this.mark.replaceChildren(N(t.state))),b(this.label,Bo(t.state,e));let s=t.waits.length?au(t.waits):j$(e),i=[_s(e),s].filter(Boolean).join(" · ");b(this.reason,
+this.mark.replaceChildren(A(t.state))),b(this.label,No(t.state,e));let s=t.waits.length?au(t.waits):W$(e),i=[xs(e),s].filter(Boolean).join(" · ");b(this.reason,
 i),x(this.reason,"title",i||null)}drawProgress(t,e){let s=t.branch?t.below?t.done/t.below:0:e.progress/100,i=e.status==="completed"&&!t.branch?100:Math.round(s*
 100),o=t.branch||i>0||e.status==="in_progress"||e.status==="claimed";this.bar.classList.toggle("wb-not-begun",!o),this.bar.classList.toggle("wb-given-up",e.status===
-"failed"||e.status==="cancelled"),this.fill.style.width=`${i}%`;let r=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";b(this.amount,r)}};function j$({status:n,
+"failed"||e.status==="cancelled"),this.fill.style.width=`${i}%`;let r=t.branch?`${t.done} of ${t.below}`:o?`${i} %`:"";b(this.amount,r)}};function W$({status:n,
 error_message:t,attempt:e,not_before:s}){if(n==="failed"||n==="cancelled")return t?.split(`
-`,1)[0]??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Lt(s)}`:i>1&&e>0?`attempt ${i}`:""}function L$(n){
+`,1)[0]??"";let i=n==="pending"?e+1:e;return s&&n==="pending"&&Date.parse(s)>Date.now()?`attempt ${i} after ${Mt(s)}`:i>1&&e>0?`attempt ${i}`:""}function K$(n){
 let t=s=>({class:`wb-cell wb-col-${s}`,role:"columnheader"}),e=Object.keys(ol).map(s=>n.heading(s,"div",t(s)));return a("div",{class:"wb-grid-columns",role:"row",
-"aria-rowindex":1},...e)}function Ue(n,...t){return a("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var gu={tree:"Tree",list:"By priority",graph:"Graph"},M$=120,Go=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=jo(),this.collapsed=new Set,
-this.mode="tree",this.toOpen=null,this.form=null,this.outline=new ks(t.tables.tasks);let o={toggle:(l,c)=>this.toggle(l,c),open:l=>this.open(l),move:l=>this.follow(
-l),sort:()=>this.draw()};this.grid=new Ho(o),this.graph=new Ko(o),this.progress=new xs,this.modes=new Z(gu,"Show tasks as",l=>this.setMode(l)),this.filters=new Po(
+"aria-rowindex":1},...e)}function He(n,...t){return a("div",{class:`wb-cell wb-col-${n}`,role:"gridcell"},...t)}var gu={tree:"Tree",list:"By priority",graph:"Graph"},U$=120,Ko=class{constructor(t,e,s,i){this.store=t,this.announce=s,this.filter=qo(),this.collapsed=new Set,
+this.mode="tree",this.toOpen=null,this.form=null,this.outline=new _s(t.tables.tasks);let o={toggle:(l,c)=>this.toggle(l,c),open:l=>this.open(l),move:l=>this.follow(
+l),sort:()=>this.draw()};this.grid=new Wo(o),this.graph=new Po(o),this.progress=new Ss,this.modes=new tt(gu,"Show tasks as",l=>this.setMode(l)),this.filters=new Mo(
 t,l=>this.setFilter(l),()=>this.view.focus());let r={store:t,channel:e,announce:s};this.desk=r,this.views=new vt(r,"tasks",{read:()=>this.state(),apply:l=>this.
-apply(l)}),this.details=new Do(r,{close:()=>this.close(),jump:l=>this.jump(l)},i),this.element=this.section(),this.drawPlan=at(this.planUse,i)}section(){let t=E(
+apply(l)}),this.details=new jo(r,{close:()=>this.close(),jump:l=>this.jump(l)},i),this.element=this.section(),this.drawPlan=at(this.planUse,i)}section(){let t=E(
 "tasks");this.noMatch=a("p",{class:"wb-empty"},"No task matches the filters. ",w("Show all","wb-link",()=>this.filters.clear())),this.empty=a("p",{class:"wb-emp\
 ty"},"No tasks yet. Write a plan in a ",a("code",{},"%%plan")," cell, let a planner agent create tasks, or create one yourself."),this.formBox=a("div",{}),this.
 planUse=a("div",{}),this.newButton=w("New task…","wb-button",()=>this.openForm()),this.tools=[this.modes.element,this.filters.search,this.views.element];let e=a(
@@ -2601,194 +2653,194 @@ t,this.filter),this.draw(),this.details.update(t)}draw(){let{outline:t,filter:e}
 o=this.mode==="list"?t.list(e,i):s?[]:t.tree(e,this.collapsed,i),r=s?t.matching(e):o.filter(c=>c.matches);this.grid.update(o,t.tasks),this.graph.element.hidden=
 !s||!r.length,s&&this.graph.update(r,t,this.grid.active),this.grid.element.hidden=s||!o.length;let l=t.tasks.size>0;this.empty.hidden=l||this.store.version===null,
 this.noMatch.hidden=!l||r.length>0,this.main.hidden=this.grid.element.hidden&&this.graph.element.hidden&&this.details.element.hidden;for(let c of this.tools)c.hidden=
-!l;return this.modes.show(this.mode),this.views.update(),this.drawPlan(p`${this.plan&&p`<${Fc} key=${this.plan} desk=${this.desk} plan=${this.plan} />`}`),r.length}state(){
-return{...this.filter,mode:this.mode,sort:this.grid.sorting.state()}}apply({mode:t,sort:e,...s}){let i=jo(),o=Object.entries(s).filter(([r])=>r in i);this.mode=
+!l;return this.modes.show(this.mode),this.views.update(),this.drawPlan(m`${this.plan&&m`<${Pc} key=${this.plan} desk=${this.desk} plan=${this.plan} />`}`),r.length}state(){
+return{...this.filter,mode:this.mode,sort:this.grid.sorting.state()}}apply({mode:t,sort:e,...s}){let i=qo(),o=Object.entries(s).filter(([r])=>r in i);this.mode=
 t in gu?t:"tree",this.grid.sorting.set(e),this.filters.search.value=s.text??"",this.setFilter({...i,...Object.fromEntries(o)})}setMode(t){this.mode=t,this.draw(),
 this.grid.select(this.grid.active)}toggle(t,e){e?this.collapsed.delete(t):this.collapsed.add(t),this.draw()}setFilter(t){Object.assign(this.filter,t),this.filters.
 update(this.outline,this.filter),this.grid.element.scrollTop=0,this.announce(`${g(this.draw(),"task")} shown.`)}open(t){clearTimeout(this.following),this.toOpen=
 null,this.grid.active=t,this.main.classList.add("wb-open"),this.details.show(t,this.outline),this.draw(),this.grid.select(t)}follow(t){this.grid.active=t,this.details.
-id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),M$))}jump(t){let e=this.outline.
+id!==null&&(clearTimeout(this.following),this.following=setTimeout(()=>this.details.id!==null&&this.details.show(t,this.outline),U$))}jump(t){let e=this.outline.
 tasks.get(t)?.parent_task_id;for(;e;)this.collapsed.delete(e),e=this.outline.tasks.get(e)?.parent_task_id;this.open(t),this.details.focus()}showFailed(){this.filters.
-search.value="",this.setFilter({...jo(),state:"failed"})}openForm(){if(!this.form){let t=new Uo(this.desk,e=>this.onForm(t,e));this.form=t,this.formBox.append(t.
+search.value="",this.setFilter({...qo(),state:"failed"})}openForm(){if(!this.form){let t=new Fo(this.desk,e=>this.onForm(t,e));this.form=t,this.formBox.append(t.
 element)}this.form.focus()}onForm(t,e){e&&this.announce(`Task ${e.id} was created.`),this.form===t&&(this.form=null,this.formBox.replaceChildren(),this.newButton.
 focus(),e&&(this.toOpen=e.id,this.update(this.outline)))}close(){clearTimeout(this.following),this.details.hide(),this.main.classList.remove("wb-open"),this.view?.
 focus()}onKey(t){t.key!=="Escape"||t.defaultPrevented||this.details.id===null||t.target===this.filters.search&&this.filters.search.value||(t.preventDefault(),this.
-close())}};function yu({desk:n,call:t}){let e=H(n),[s,i]=q(null),o=G(t);o.current=t,M(()=>{let c=h=>{e.clearError(),o.current===t&&i(h)};e.send("get_tool_call",{call_id:t.
-call_id}).then(c,h=>e.showError(h))},[t]);let r=he(()=>D$(s,n.announce),[s]),l={label:"Cancel the call",working:"Cancelling…",act:()=>e.run("cancel_tool_call",
-{call_id:t.call_id}),onDone:()=>n.announce(`${t.tool_name} is cancelled.`)};return p`<div class="wb-stack wb-roomy">
-    <${Gt} facts=${I$(t)} />
-    ${!t.ended_at&&p`<${pt} ...${l} />`}
+close())}};function yu({desk:n,call:t}){let e=G(n),[s,i]=q(null),o=V(t);o.current=t,M(()=>{let c=h=>{e.clearError(),o.current===t&&i(h)};e.send("get_tool_call",{call_id:t.
+call_id}).then(c,h=>e.showError(h))},[t]);let r=ce(()=>H$(s,n.announce),[s]),l={label:"Cancel the call",working:"Cancelling…",act:()=>e.run("cancel_tool_call",
+{call_id:t.call_id}),onDone:()=>n.announce(`${t.tool_name} is cancelled.`)};return m`<div class="wb-stack wb-roomy">
+    <${Gt} facts=${G$(t)} />
+    ${!t.ended_at&&m`<${mt} ...${l} />`}
     <${C} element=${e.errorBox} />
-    <div class="wb-stack">${r.map(c=>p`<${C} element=${c} />`)}</div>
-  </div>`}function D$(n,t){if(!n)return[];let e=I("Arguments",Vt(n.arguments,"Copy the arguments",t));return!n.ended_at||n.result===null?[e]:[e,I("Result",a("di\
-v",{class:"wb-stack"},...Un(n.result,t)))]}function I$(n){return[["Requested",j(n.requested_at)],["Waited",n.wait_ms>0&&K(n.wait_ms)],["Progress",fi(n)],["Error",
-n.error_code],["Task",n.task_id&&`${n.task_id}, attempt ${n.attempt}`],["Tokens",n.input_tokens!==null&&P$(n)],["Cost",typeof n.cost_usd=="number"&&Ft(n.cost_usd)],
-["Version",n.version],["Id",n.call_id]]}function P$({input_tokens:n,output_tokens:t}){return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} writ\
-ten`}var F$=50,W$=200,K$=1e3,Xt="",U$=[[Xt,"All sources"],["local","Run here"],["mcp","MCP servers"]],H$=[[Xt,"All states"],["open","Not ended"],...Object.entries(ya)],
-$u={name:Xt,agent_id:Xt,source:Xt,state:Xt},Vo=class{constructor(t,e){this.desk=t,this.requests=new v(t),this.earlier=new v(t),this.list=new Jo,this.filters=$u,
+    <div class="wb-stack">${r.map(c=>m`<${C} element=${c} />`)}</div>
+  </div>`}function H$(n,t){if(!n)return[];let e=I("Arguments",Vt(n.arguments,"Copy the arguments",t));return!n.ended_at||n.result===null?[e]:[e,I("Result",a("di\
+v",{class:"wb-stack"},...Fn(n.result,t)))]}function G$(n){return[["Requested",B(n.requested_at)],["Waited",n.wait_ms>0&&K(n.wait_ms)],["Progress",ui(n)],["Error",
+n.error_code],["Task",n.task_id&&`${n.task_id}, attempt ${n.attempt}`],["Tokens",n.input_tokens!==null&&V$(n)],["Cost",typeof n.cost_usd=="number"&&jt(n.cost_usd)],
+["Version",n.version],["Id",n.call_id]]}function V$({input_tokens:n,output_tokens:t}){return`${n.toLocaleString("en")} read, ${(t??0).toLocaleString("en")} writ\
+ten`}var J$=50,z$=200,Y$=1e3,Xt="",X$=[[Xt,"All sources"],["local","Run here"],["mcp","MCP servers"]],Q$=[[Xt,"All states"],["open","Not ended"],...Object.entries(ya)],
+$u={name:Xt,agent_id:Xt,source:Xt,state:Xt},Uo=class{constructor(t,e){this.desk=t,this.requests=new v(t),this.earlier=new v(t),this.list=new Ho,this.filters=$u,
 this.opened=new Map,this.isStale=!0;let s=i=>this.requests.showError(i);this.reading=new U(()=>this.read(),s),this.views=new vt(t,"tool_calls",{read:()=>this.filters,
-apply:i=>this.filter({...$u,...i})}),this.element=a("div",{class:"wb-stack"}),t.store.subscribe(()=>this.onChange(),e),this.polling=new dt(this.element,K$,()=>this.
+apply:i=>this.filter({...$u,...i})}),this.element=a("div",{class:"wb-stack"}),t.store.subscribe(()=>this.onChange(),e),this.polling=new dt(this.element,Y$,()=>this.
 readProgress(),s,e),e.addEventListener("abort",()=>this.reading.stop(),{once:!0})}get isShown(){return this.element.checkVisibility()}onChange(){this.desk.store.
 concernsAny("tool_call")&&(this.isStale=!0),this.isStale&&this.isShown&&this.refresh()}refresh(){this.isStale=!1,this.reading.now()}filter(t){this.filters={...this.
-filters,...t},this.list=new Jo,this.draw(),this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.
+filters,...t},this.list=new Ho,this.draw(),this.refresh()}async read(){let{list:t}=this,e=await this.requests.send("list_tool_calls",this.filtered({}));if(t!==this.
 list)return;let s=t.openBesides(e.calls).length>0,{calls:i}=s?await this.requests.send("list_tool_calls",this.filtered({state:"open"})):e;t===this.list&&(t.takeNewest(
-e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,W$)))}async readProgress(){let{list:t}=this;
+e),s&&await this.readEnded(t,i),this.requests.clearError(),this.isRead=!0,this.draw(),await new Promise(o=>setTimeout(o,z$)))}async readProgress(){let{list:t}=this;
 if(![...t.calls.values()].some(({state:s})=>s==="running"))return;let{calls:e}=await this.requests.send("list_tool_calls",this.filtered({state:"running"}));this.
 requests.clearError(),t===this.list&&(t.refresh(e),this.draw())}async readEnded(t,e){t.refresh(e);let i=t.openBesides(e).map(({call_id:o})=>this.requests.send("\
-get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.filters).filter(([,s])=>s!==Xt);return{limit:F$,...Object.fromEntries(
+get_tool_call",{call_id:o}));t.refresh(await Promise.all(i))}filtered(t){let e=Object.entries(this.filters).filter(([,s])=>s!==Xt);return{limit:J$,...Object.fromEntries(
 e),...t}}showEarlier(){return this.earlier.run("list_tool_calls",this.filtered({cursor:this.list.cursor}))}takeEarlier(t,e){t===this.list&&(t.takeEarlier(e),this.
 draw())}update(t,e){this.now=e,this.isStale&&this.refresh(),this.draw()}draw(){this.views.update();let{list:t}=this;for(let h of this.opened.keys())t.calls.has(
 h)&&this.opened.set(h,t.calls.get(h));let e=[...t.calls].filter(([,h])=>this.matches(h)),s=[...new Map([...e,...this.opened])].sort(([h],[d])=>h<d?1:-1),r=Object.
 values(this.filters).some(h=>h!==Xt)?"No call matches the filters.":"No calls yet. Tools that agents, models or you call appear here as they run.",l={label:"Sho\
-w earlier calls",working:"Working…",act:()=>this.showEarlier(),onDone:h=>this.takeEarlier(t,h)},c=p`${this.filterLine()}
+w earlier calls",working:"Working…",act:()=>this.showEarlier(),onDone:h=>this.takeEarlier(t,h)},c=m`${this.filterLine()}
       <${C} element=${this.requests.errorBox} />
       <${C} element=${this.earlier.errorBox} />
-      ${!e.length&&this.isRead&&p`<p class="wb-empty">${r}</p>`}
+      ${!e.length&&this.isRead&&m`<p class="wb-empty">${r}</p>`}
       ${s.length>0&&this.table(s.map(([,h])=>h))}
-      ${t.cursor!==null&&p`<${pt} ...${l} />`}`;et(c,this.element)}filterLine(){let t=(s,i)=>{let o=r=>this.filter({[s]:r});return{name:`Filter calls by ${i}`,value:this.
-filters[s],onChoose:o}},e=[[Xt,"All agents"],...lc(this.desk.store.tables)];return p`<div class="wb-line">
-      <${Sn} ...${t("name","tool")} placeholder="All tools" />
-      <${Mt} ...${t("agent_id","agent")} options=${e} />
-      <${Mt} ...${t("source","source")} options=${U$} />
-      <${Mt} ...${t("state","state")} options=${H$} />
+      ${t.cursor!==null&&m`<${mt} ...${l} />`}`;Q(c,this.element)}filterLine(){let t=(s,i)=>{let o=r=>this.filter({[s]:r});return{name:`Filter calls by ${i}`,value:this.
+filters[s],onChoose:o}},e=[[Xt,"All agents"],...lc(this.desk.store.tables)];return m`<div class="wb-line">
+      <${xn} ...${t("name","tool")} placeholder="All tools" />
+      <${Dt} ...${t("agent_id","agent")} options=${e} />
+      <${Dt} ...${t("source","source")} options=${X$} />
+      <${Dt} ...${t("state","state")} options=${Q$} />
       <span class="wb-grow" />
       <${C} element=${this.views.element} />
-    </div>`}table(t){let{desk:e}=this,s=[...this.opened.keys()],i={class:"wb-calls wb-by-need",rows:t,columns:G$(this.now),opener:"tool",opened:s};return p`<${bt}
+    </div>`}table(t){let{desk:e}=this,s=[...this.opened.keys()],i={class:"wb-calls wb-by-need",rows:t,columns:Z$(this.now),opener:"tool",opened:s};return m`<${wt}
       ...${i}
       id=${({call_id:o})=>o}
       name=${({tool_name:o})=>o}
-      detail=${o=>p`<${yu} desk=${e} call=${o} />`}
+      detail=${o=>m`<${yu} desk=${e} call=${o} />`}
       onOpen=${o=>this.toggle(o)}
     />`}toggle(t){this.opened.delete(t)||this.opened.set(t,this.list.calls.get(t)),this.draw()}matches({state:t,ended_at:e}){let s=this.filters.state;return s===
-Xt||t===s||s==="open"&&!e}};function G$(n){let t=({duration_ms:e,state:s,started_at:i})=>e??(s==="running"?Math.max(0,n-Date.parse(i)):null);return[{key:"time",
-label:"Time",cell:({requested_at:e})=>Lt(e),title:({requested_at:e})=>j(e)},{key:"tool",label:"Tool",cell:J$},{key:"origin",label:"Source",cell:e=>p`<${bi} of=${e} />`},
-{key:"caller",label:"Called by",cell:({agent_id:e,caller:s})=>e??s},{key:"state",label:"State",cell:z$},{key:"about",label:"Arguments or error",wide:!0,cell:vu,
-title:vu},{key:"took",label:"Took",cell:e=>t(e)===null?"":K(t(e))}]}function vu({error_code:n,tool_input:t,tool_result:e}){if(!n)return t==="{}"?"":X(t);let s=V$(
-e);return X(s.includes(n)?s:`${n}: ${s}`)}function V$(n){try{let t=JSON.parse(n??"");return typeof t=="string"?t:n}catch{return(n??"").replace(/^"/,"")}}function J$(n,t){
-let e=n.state==="running"?fi(n):null;return p`<div class="wb-line">${t}<span class="wb-muted wb-cut">${e}</span></div>`}function z$({state:n}){return p`<span class="wb-state"
+Xt||t===s||s==="open"&&!e}};function Z$(n){let t=({duration_ms:e,state:s,started_at:i})=>e??(s==="running"?Math.max(0,n-Date.parse(i)):null);return[{key:"time",
+label:"Time",cell:({requested_at:e})=>Mt(e),title:({requested_at:e})=>B(e)},{key:"tool",label:"Tool",cell:ev},{key:"origin",label:"Source",cell:e=>m`<${pi} of=${e} />`},
+{key:"caller",label:"Called by",cell:({agent_id:e,caller:s})=>e??s},{key:"state",label:"State",cell:sv},{key:"about",label:"Arguments or error",wide:!0,cell:vu,
+title:vu},{key:"took",label:"Took",cell:e=>t(e)===null?"":K(t(e))}]}function vu({error_code:n,tool_input:t,tool_result:e}){if(!n)return t==="{}"?"":X(t);let s=tv(
+e);return X(s.includes(n)?s:`${n}: ${s}`)}function tv(n){try{let t=JSON.parse(n??"");return typeof t=="string"?t:n}catch{return(n??"").replace(/^"/,"")}}function ev(n,t){
+let e=n.state==="running"?ui(n):null;return m`<div class="wb-line">${t}<span class="wb-muted wb-cut">${e}</span></div>`}function sv({state:n}){return m`<span class="wb-state"
     ><${J} name=${zh(n)} /><span>${ya[n]??n}</span></span
-  >`}var Jo=class{constructor(){this.calls=new Map,this.cursor=null}takeNewest({calls:t,next_cursor:e}){(!t.some(({call_id:i})=>this.calls.has(i))||!this.calls.
+  >`}var Ho=class{constructor(){this.calls=new Map,this.cursor=null}takeNewest({calls:t,next_cursor:e}){(!t.some(({call_id:i})=>this.calls.has(i))||!this.calls.
 size)&&(this.calls=new Map,this.cursor=e),this.put(t)}takeEarlier({calls:t,next_cursor:e}){this.put(t),this.cursor=e}refresh(t){this.put(t.filter(({call_id:e})=>this.
 calls.has(e)))}openBesides(t){let e=new Set(t.map(({call_id:s})=>s));return[...this.calls.values()].filter(s=>!s.ended_at&&!e.has(s.call_id))}put(t){for(let e of t)
-this.calls.set(e.call_id,e)}};var ku=50,nn="",_u={kind:null,server:nn,text:""},Y$=[{key:"tool",label:"Tool",value:({name:n})=>n,title:({title:n})=>n,cell:(n,t)=>t},{key:"origin",label:"Sourc\
-e",value:$a,cell:n=>p`<${bi} of=${n} />`},{key:"hints",label:"Effects",value:Q$},{key:"about",wide:!0,label:"Description",cell:({problem:n,description:t})=>n?`C\
-annot be called now: ${n}`:t}],zo=class{constructor(t){this.desk=t,this.filters=_u,this.opened=[],this.search=ht("Filter tools","Filter tools by name, descripti\
+this.calls.set(e.call_id,e)}};var ku=50,sn="",_u={kind:null,server:sn,text:""},nv=[{key:"tool",label:"Tool",value:({name:n})=>n,title:({title:n})=>n,cell:(n,t)=>t},{key:"origin",label:"Sourc\
+e",value:$a,cell:n=>m`<${pi} of=${n} />`},{key:"hints",label:"Effects",value:ov},{key:"about",wide:!0,label:"Description",cell:({problem:n,description:t})=>n?`C\
+annot be called now: ${n}`:t}],Go=class{constructor(t){this.desk=t,this.filters=_u,this.opened=[],this.search=ht("Filter tools","Filter tools by name, descripti\
 on or server",{input:()=>this.filter({text:this.search.value.trim().toLowerCase()})}),this.element=a("div",{class:"wb-stack"})}get tools(){return[...this.desk.store.
 tables.catalogue.values()].filter(({name:t})=>t).sort(Yh)}summary(){if(!this.desk.store.loaded.has("catalogue"))return"";let t=this.count();return`${g(t,"tool")}\
  · ${g(this.tools.length-t,"operation")} of Workbench`}count(){return this.tools.filter(({kind:t})=>t!=="operation").length}update(t){this.enabled=t;let{tools:e}=this;
-e.some(({server:h})=>(h??nn)===this.filters.server)||(this.filters.server=nn);let{filters:s}=this,{tables:i,loaded:o}=this.desk.store,r=e.filter(h=>xu(h,s)),l=e.
-filter(h=>r.includes(h)||this.opened.includes(h.id)),c=p`<div class="wb-line">${this.chips(e)} ${this.servers(e)}</div>
+e.some(({server:h})=>(h??sn)===this.filters.server)||(this.filters.server=sn);let{filters:s}=this,{tables:i,loaded:o}=this.desk.store,r=e.filter(h=>xu(h,s)),l=e.
+filter(h=>r.includes(h)||this.opened.includes(h.id)),c=m`<div class="wb-line">${this.chips(e)} ${this.servers(e)}</div>
       <div>${i.catalogue.get("")?.error.message}</div>
       ${!r.length&&o.has("catalogue")&&this.empty(e.length)}
-      ${l.length>0&&this.table(l)}`;et(c,this.element)}chips(t){let e=r=>t.filter(l=>l.kind===r).length,s=Object.entries(De).map(([r,l])=>({key:r,label:l,count:e(
-r)})),i=[{key:null,label:"All",count:t.length},...s],o=r=>this.filter({kind:r});return p`<${Xe} name="Filter tools by kind" chips=${i} chosen=${this.filters.kind} onChoose=${o} />`}servers(t){
-let e=[...new Set(t.map(({server:o})=>o).filter(Boolean))];if(!e.length)return null;let i={name:"Filter tools by server",options:[[nn,"All servers"],...e.map(o=>[
-o,o])],value:this.filters.server};return p`<${Mt} ...${i} onChoose=${o=>this.filter({server:o})} />`}empty(t){if(!t)return p`<p class="wb-empty">There are no tools yet.</p>`;
-let e=p`<${B} class="wb-link" label="Show all" onClick=${()=>this.clear()} />`;return p`<p class="wb-empty">No tool matches the filters. ${e}</p>`}table(t){let{
-desk:e,enabled:s,filters:i,opened:o}=this;return p`<${bt}
-      ...${{class:"wb-tools wb-by-need",rows:t,columns:Y$,step:ku,filters:i,opened:o,name:({name:l})=>l}}
+      ${l.length>0&&this.table(l)}`;Q(c,this.element)}chips(t){let e=r=>t.filter(l=>l.kind===r).length,s=Object.entries(Ie).map(([r,l])=>({key:r,label:l,count:e(
+r)})),i=[{key:null,label:"All",count:t.length},...s],o=r=>this.filter({kind:r});return m`<${Qe} name="Filter tools by kind" chips=${i} chosen=${this.filters.kind} onChoose=${o} />`}servers(t){
+let e=[...new Set(t.map(({server:o})=>o).filter(Boolean))];if(!e.length)return null;let i={name:"Filter tools by server",options:[[sn,"All servers"],...e.map(o=>[
+o,o])],value:this.filters.server};return m`<${Dt} ...${i} onChoose=${o=>this.filter({server:o})} />`}empty(t){if(!t)return m`<p class="wb-empty">There are no tools yet.</p>`;
+let e=m`<${N} class="wb-link" label="Show all" onClick=${()=>this.clear()} />`;return m`<p class="wb-empty">No tool matches the filters. ${e}</p>`}table(t){let{
+desk:e,enabled:s,filters:i,opened:o}=this;return m`<${wt}
+      ...${{class:"wb-tools wb-by-need",rows:t,columns:nv,step:ku,filters:i,opened:o,name:({name:l})=>l}}
       rowClass=${({problem:l})=>l?"wb-unavailable":""}
-      detail=${l=>p`<${X$} ...${{tool:l,desk:e,enabled:s}} />`}
+      detail=${l=>m`<${iv} ...${{tool:l,desk:e,enabled:s}} />`}
       onOpen=${l=>this.toggle(l)}
       onGone=${()=>this.search.focus()}
       onSort=${()=>this.filter({})}
     />`}toggle(t){this.opened=this.opened.includes(t)?this.opened.filter(e=>e!==t):[...this.opened,t],this.update(this.enabled)}filter(t){this.filters={...this.
 filters,...t},this.update(this.enabled);let e=this.tools.filter(s=>xu(s,this.filters)).length;this.desk.announce(`${g(Math.min(e,ku),"tool")} shown.`)}clear(){this.
-search.value="",this.filter(_u),this.search.focus()}};function X$({tool:n,desk:t,enabled:e}){let s=Y(()=>new bs(n,t));return M(()=>s.update(n,e)),M(()=>()=>s.stop(),
-[]),p`<${C} element=${s.element} />`}function xu({name:n,title:t,description:e,kind:s,server:i},{kind:o,server:r,text:l}){if(o!==null&&s!==o||r!==nn&&i!==r)return!1;
+search.value="",this.filter(_u),this.search.focus()}};function iv({tool:n,desk:t,enabled:e}){let s=Y(()=>new gs(n,t));return M(()=>s.update(n,e)),M(()=>()=>s.stop(),
+[]),m`<${C} element=${s.element} />`}function xu({name:n,title:t,description:e,kind:s,server:i},{kind:o,server:r,text:l}){if(o!==null&&s!==o||r!==sn&&i!==r)return!1;
 let c=[n,t,e,i].join(`
-`).toLowerCase();return l.split(/\s+/).every(h=>c.includes(h))}function Q$({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var Z$={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Yo=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new v(t),this.
-name=T("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??Z$,null,2);this.config=st(i,8,{required:!0}),this.submit=a("button",{class:"wb-b\
+`).toLowerCase();return l.split(/\s+/).every(h=>c.includes(h))}function ov({read_only:n,destructive:t}){return n?"reads":t?"may delete":"changes"}var rv={command:"npx",args:["-y","some-mcp-server"],env:{TOKEN:"env://TOKEN"}},Vo=class{constructor(t,e,s){this.server=e,this.onDone=s,this.requests=new v(t),this.
+name=T("",{maxlength:100,placeholder:"github"});let i=JSON.stringify(e?.config??rv,null,2);this.config=st(i,8,{required:!0}),this.submit=a("button",{class:"wb-b\
 utton wb-primary",type:"submit"},e?"Save":"Add");let o=()=>s(null),r="Write secrets as references: env://NAME, file://path, op://vault/item/field, keyring://ser\
 vice/name.";this.element=D({class:"wb-confirm wb-stack","aria-label":e?`Server ${e.name}`:"New server"},{submit:()=>this.save(),escape:o},e?null:R("Name",this.name),
-R("Configuration (JSON)",this.config),a("p",{class:"wb-label"},r),tt(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
+R("Configuration (JSON)",this.config),a("p",{class:"wb-label"},r),et(this.submit,o),this.requests.errorBox)}focus(){(this.server?this.config:this.name).focus()}async save(){
 let t=this.read();if(!t)return;let e=this.server?"update_tool_server":"add_tool_server",s=await this.requests.run(e,t,this.submit,"Saving…");s&&this.onDone(s)}read(){
 try{let t=zt(this.config.value),e=t?.mcpServers??t,[[s,i]=[],...o]=Object.entries(e??{}),r=!o.length&&typeof i=="object"&&!Array.isArray(i);return{name:this.server?.
 name??(this.name.value.trim()||(r?s:"")),config:r?i:e}}catch(t){return this.requests.showError(Object.assign(t,{code:"INVALID_ARGUMENTS"})),this.config.focus(),
-null}}};var Xo=class{constructor(t){this.desk=t,this.element=a("div",{class:"wb-stack"})}get servers(){return[...this.desk.store.tables.servers.values()].filter(({name:t})=>t)}failing(){
+null}}};var Jo=class{constructor(t){this.desk=t,this.element=a("div",{class:"wb-stack"})}get servers(){return[...this.desk.store.tables.servers.values()].filter(({name:t})=>t)}failing(){
 return this.servers.filter(({state:t})=>t==="failed"||t==="invalid").length}update(t){let{desk:e}=this,s=this.servers.sort((r,l)=>ee(r.name,l.name)),i=e.store.tables.
-servers.get("")?.error.message??null,o=!s.length&&i===null&&e.store.loaded.has("servers");et(p`<${tv} ...${{desk:e,servers:s,problem:i,isEmpty:o,enabled:t}} />`,
-this.element)}};function tv({desk:n,servers:t,problem:e,isEmpty:s,enabled:i}){let[o,r]=q(!1),l=G(null),c=G(null),h=()=>c.current.firstChild.focus();Ne(l,h);let d=y=>p`<${B} ...${y} label="Add a server…" onClick=${()=>r(
+servers.get("")?.error.message??null,o=!s.length&&i===null&&e.store.loaded.has("servers");Q(m`<${av} ...${{desk:e,servers:s,problem:i,isEmpty:o,enabled:t}} />`,
+this.element)}};function av({desk:n,servers:t,problem:e,isEmpty:s,enabled:i}){let[o,r]=q(!1),l=V(null),c=V(null),h=()=>c.current.firstChild.focus();Ne(l,h);let d=y=>m`<${N} ...${y} label="Add a server…" onClick=${()=>r(
 !0)} />`,u=y=>{r(!1),h(),y&&n.announce(`${y.name} is added: ${y.state}.`)},f="No MCP servers yet. The tools of a server can be called by the agents that you gra\
-nt them, and in the chat.",m=y=>p`<${sv} key=${y.name} ...${{desk:n,server:y,enabled:i}} />`;return p`<div ref=${c} class="wb-line">${d()}</div>
-    ${o&&p`<${Eu} desk=${n} server=${null} onDone=${u} />`}
-    ${e!==null&&p`<p class="wb-message">${e}</p>`}
-    ${s&&p`<p class="wb-empty">${f} ${d({class:"wb-link"})}</p>`}
+nt them, and in the chat.",p=y=>m`<${cv} key=${y.name} ...${{desk:n,server:y,enabled:i}} />`;return m`<div ref=${c} class="wb-line">${d()}</div>
+    ${o&&m`<${Eu} desk=${n} server=${null} onDone=${u} />`}
+    ${e!==null&&m`<p class="wb-message">${e}</p>`}
+    ${s&&m`<p class="wb-empty">${f} ${d({class:"wb-link"})}</p>`}
     <ul ref=${l} class="wb-entries" aria-label="MCP servers">
-      ${t.map(m)}
+      ${t.map(p)}
     </ul>`}var Su={ready:["Ready","completed"],starting:["Starting","in_progress"],failed:["Down","failed"],stopped:["Stopped","pending"],disabled:["Switched of\
-f","cancelled"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},ev=new Set(["disabled","untrusted","r\
-efused","invalid"]);function sv({desk:n,server:t,enabled:e}){let{name:s,state:i,target:o,tools:r}=t,[l,c]=q(!1),[h,d]=q(!1),u=H(n),{question:f,ask:m}=we(),y=async(S,A={})=>{
-d(!0);let L=await u.run(S,{name:s,...A});return d(!1),L},[$,k]=Su[i]??[i,"question"],_={desk:n,server:t,enabled:e&&!h,run:y,ask:m};return p`<li>
+f","cancelled"],untrusted:["Waits for your trust","shield"],refused:["Refused","cancelled"],invalid:["Invalid","warning"]},lv=new Set(["disabled","untrusted","r\
+efused","invalid"]);function cv({desk:n,server:t,enabled:e}){let{name:s,state:i,target:o,tools:r}=t,[l,c]=q(!1),[h,d]=q(!1),u=G(n),{question:f,ask:p}=fe(),y=async(S,j={})=>{
+d(!0);let L=await u.run(S,{name:s,...j});return d(!1),L},[$,_]=Su[i]??[i,"question"],k={desk:n,server:t,enabled:e&&!h,run:y,ask:p};return m`<li>
     <div class="wb-entry wb-server">
-      <${B} class="wb-opener" label=${s} aria-expanded=${l} onClick=${()=>c(!l)} />
-      <span class="wb-state wb-server-state"><${J} name=${k} /><span>${$}</span></span>
+      <${N} class="wb-opener" label=${s} aria-expanded=${l} onClick=${()=>c(!l)} />
+      <span class="wb-state wb-server-state"><${J} name=${_} /><span>${$}</span></span>
       <code class="wb-muted wb-grow wb-cut" title=${o}>${o}</code>
       <span class="wb-muted">${i==="ready"&&g(r.length,"tool")}</span>
-      <span class="wb-entry-actions"><${nv} ...${_} /></span>
+      <span class="wb-entry-actions"><${hv} ...${k} /></span>
     </div>
     <div class="wb-stack">
-      <div>${ov(t).map(S=>p`<${iv} text=${S} />`)}</div>
+      <div>${uv(t).map(S=>m`<${dv} text=${S} />`)}</div>
       ${f}
       <${C} element=${u.errorBox} />
-      ${l&&p`<${rv} server=${t} />`}
+      ${l&&m`<${mv} server=${t} />`}
     </div>
-  </li>`}function Eu({desk:n,server:t,onDone:e}){let s=Y(()=>new Yo(n,t,e));return M(()=>s.focus(),[]),p`<${C} element=${s.element} />`}function nv({desk:n,server:t,
+  </li>`}function Eu({desk:n,server:t,onDone:e}){let s=Y(()=>new Vo(n,t,e));return M(()=>s.focus(),[]),m`<${C} element=${s.element} />`}function hv({desk:n,server:t,
 enabled:e,run:s,ask:i}){let{name:o,state:r}=t,l=y=>n.announce(`${o}: ${Su[y.state]?.[0]??y.state}.`),c=r==="disabled",h={label:c?"Switch on":"Switch off",working:c?
 "Starting…":"Stopping…",act:()=>s("update_tool_server",{enabled:c}),onDone:l},d={label:"Restart",working:"Restarting…",act:()=>s("restart_tool_server"),onDone:l},
 u={form:Eu,desk:n,server:t},f={label:`Remove ${o}`,working:"Removing…",consequence:"Its configuration is removed, and its tools can be called no more.",act:()=>s(
-"remove_tool_server"),onDone:()=>n.announce(`${o} is removed.`)},m=(y,$,k=B)=>{let _={class:"wb-link wb-quiet",label:y,name:`${y} ${o}`,disabled:!e};return p`<${k} key=${y} ...${_} ...${$} />`};
-return p`${!ev.has(r)&&m("Restart",d,pt)}
-  ${m(h.label,{...h,key:"use"},pt)}
-  ${m("Edit…",{onClick:y=>i(y,u)})}
-  ${m("Remove…",{onClick:y=>i(y,f)})}`}function iv({text:n}){return p`<div class="wb-message"><${J} name="warning" /><span>${n}</span></div>`}function ov({problem:n,
-state:t,warnings:e=[]}){return[...n?[`${n}${t==="untrusted"?" The question is in the inbox.":""}`]:[],...e]}function rv({server:n}){let{about:t,confined:e,restarts:s,
-tools:i,left_out:o,tool_problems:r,log:l}=n,c=[["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&V(i,30)],[
-"Left out",o>0&&`${g(o,"tool")}: ${r.join("; ")}`]],h=p`<div>
+"remove_tool_server"),onDone:()=>n.announce(`${o} is removed.`)},p=(y,$,_=N)=>{let k={class:"wb-link wb-quiet",label:y,name:`${y} ${o}`,disabled:!e};return m`<${_} key=${y} ...${k} ...${$} />`};
+return m`${!lv.has(r)&&p("Restart",d,mt)}
+  ${p(h.label,{...h,key:"use"},mt)}
+  ${p("Edit…",{onClick:y=>i(y,u)})}
+  ${p("Remove…",{onClick:y=>i(y,f)})}`}function dv({text:n}){return m`<div class="wb-message"><${J} name="warning" /><span>${n}</span></div>`}function uv({problem:n,
+state:t,warnings:e=[]}){return[...n?[`${n}${t==="untrusted"?" The question is in the inbox.":""}`]:[],...e]}function mv({server:n}){let{about:t,confined:e,restarts:s,
+tools:i,left_out:o,tool_problems:r,log:l}=n,c=[["Server",t],["Program",e===null?null:e?"confined":"not confined"],["Restarts",s],["Tools",i.length>0&&H(i,30)],[
+"Left out",o>0&&`${g(o,"tool")}: ${r.join("; ")}`]],h=m`<div>
     <div class="wb-label">Standard error</div>
     <pre class="wb-log wb-pre" tabindex="0">${l}</pre>
-  </div>`;return p`<div class="wb-stack wb-server-details"><${Gt} facts=${c} />${l&&h}</div>`}var al={catalogue:"Catalogue",calls:"Calls",servers:"Servers"},Qo=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.mode="catalogue",this.catalogue=
-new zo(o),this.calls=new Vo(o,i),this.servers=new Xo(o);let r=E("tools");this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new Z(al,"Show",u=>this.setMode(
+  </div>`;return m`<div class="wb-stack wb-server-details"><${Gt} facts=${c} />${l&&h}</div>`}var al={catalogue:"Catalogue",calls:"Calls",servers:"Servers"},zo=class{constructor(t,e,s,i){let o={store:t,channel:e,announce:s};this.mode="catalogue",this.catalogue=
+new Go(o),this.calls=new Uo(o,i),this.servers=new Jo(o);let r=E("tools");this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(al,"Show",u=>this.setMode(
 u));let l=a("h3",{class:"wb-heading",id:r},"Tools"),c=[this.modes.element,this.catalogue.search],h=a("div",{class:"wb-toolbar"},l,this.summary,...c),d=Object.keys(
 al).map(u=>this[u].element);this.element=a("section",{class:"wb-section wb-stack","aria-labelledby":r},h,...d)}count(){return this.catalogue.count()}setMode(t){
 this.mode=t,this.update()}update(t=this.enabled,e=Date.now()){this.enabled=t;let s=this.servers.failing();this.modes.setLabel("servers",s?`Servers (${s} down)`:
 "Servers"),this.modes.show(this.mode);for(let i of Object.keys(al))this[i].element.hidden=i!==this.mode;this.catalogue.search.hidden=this.mode!=="catalogue",b(this.
-summary,this.catalogue.summary()),this[this.mode].update(t,e)}};var Zo=class{constructor(t,e){this.requests=t,this.onDone=e,this.lead=a("div",{}),this.steps=a("ol",{class:"wb-bullets"}),this.finish=w("Commit the merge","wb-b\
+summary,this.catalogue.summary()),this[this.mode].update(t,e)}};var Yo=class{constructor(t,e){this.requests=t,this.onDone=e,this.lead=a("div",{}),this.steps=a("ol",{class:"wb-bullets"}),this.finish=w("Commit the merge","wb-b\
 utton wb-primary",()=>this.proceed("finish",this.finish)),this.look=w("Check again","wb-button",()=>this.proceed("start",this.look)),this.abort=w("Undo the merg\
 e","wb-button wb-danger",()=>this.proceed("abort",this.abort)),this.closeButton=w("Later","wb-link");let s=[this.finish,this.look,this.abort,this.closeButton];this.
 element=a("div",{class:"wb-box wb-stack wb-roomy",role:"group","aria-label":"Resolve conflicts",tabindex:-1},this.lead,this.steps,a("div",{class:"wb-line"},...s))}focus(){
 this.element.focus()}async proceed(t,e){let s={worktree_name:this.name,step:t},i=await this.requests.run("resolve_worktree",s,e);i&&this.take(i)}take(t){let{worktree:e,
 target:s,state:i,conflicts:o,steps:r}=t;this.name=e;let l={merged:`${s} is merged into ${e}. Request its integration again.`,up_to_date:`${e} already has all co\
 mmits of ${s}.`,aborted:`The merge was undone; ${e} is as it was.`}[i];if(l)return this.onDone(l),!1;let c=o.map(u=>a("li",{},a("code",{class:"wb-wrap"},u))),h=c.
-length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=wt(c.length?"warning":"completed",`${s} is being merged into ${e}. ${h}`);
-return this.lead.replaceChildren(d,a("ul",{class:"wb-list"},...c)),this.steps.replaceChildren(...r.map(u=>a("li",{},...ct(u)))),this.steps.hidden=!c.length,!0}};var av={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},Cs=new Set(
-["awaiting","failing","checking"]),lv=new Set(["pending","claimed","in_progress"]),cv=new Set(["claimed","in_progress"]);function ll(n,t){if(n.status==="integra\
-ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=$e(n,t);if(!e)return"active";let s=is(e.payload.gates??[]);return s===
-"passed"?"awaiting":s}function tr(n,t){return t==="queued"?`Queued, ${Ve(n.queue_place)}`:av[t]}function Tu(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
-tasks:0}).get(i);for(let i of n.agents.values()){let o=Dt(i,t);i.worktree&&Be(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
-!i.worktree||!lv.has(i.status)||(s(i.worktree).tasks+=1,cv.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
-{agents:new Set,tasks:0}}function on(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
-s])]}function er(n){let t=new Map;for(let[i,o]of on(n)){let r=o.join(`
-`);t.set(r,{files:o,others:[...t.get(r)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${V(o,6)} in ${V(i,4)}`,s=[...t.values()].map(e);return n.problem?
+length?"These files are in conflict:":"No file is in conflict any more. Commit the merge.",d=ft(c.length?"warning":"completed",`${s} is being merged into ${e}. ${h}`);
+return this.lead.replaceChildren(d,a("ul",{class:"wb-list"},...c)),this.steps.replaceChildren(...r.map(u=>a("li",{},...ct(u)))),this.steps.hidden=!c.length,!0}};var pv={awaiting:"Awaits approval",failing:"Gates failed",checking:"Gates running",queued:"Queued",integrating:"Integrating",active:"Active",closed:"Closed"},As=new Set(
+["awaiting","failing","checking"]),fv=new Set(["pending","claimed","in_progress"]),wv=new Set(["claimed","in_progress"]);function ll(n,t){if(n.status==="integra\
+ting")return n.queue_place>1?"queued":"integrating";if(n.status!=="active")return"closed";let e=$e(n,t);if(!e)return"active";let s=os(e.payload.gates??[]);return s===
+"passed"?"awaiting":s}function Xo(n,t){return t==="queued"?`Queued, ${Je(n.queue_place)}`:pv[t]}function Tu(n,t){let e=new Map,s=i=>e.get(i)??e.set(i,{agents:new Set,
+tasks:0}).get(i);for(let i of n.agents.values()){let o=It(i,t);i.worktree&&je(o)&&o!=="terminated"&&s(i.worktree).agents.add(i.id)}for(let i of n.tasks.values())
+!i.worktree||!fv.has(i.status)||(s(i.worktree).tasks+=1,wv.has(i.status)&&i.assigned_agent_id&&s(i.worktree).agents.add(i.assigned_agent_id));return i=>e.get(i)??
+{agents:new Set,tasks:0}}function nn(n){return[...n.conflicts?.length?[[n.integration_target,n.conflicts]]:[],...(n.overlaps??[]).map(({worktree:e,files:s})=>[e,
+s])]}function Qo(n){let t=new Map;for(let[i,o]of nn(n)){let r=o.join(`
+`);t.set(r,{files:o,others:[...t.get(r)?.others??[],i]})}let e=({files:i,others:o})=>`Conflicts with ${H(o,6)} in ${H(i,4)}`,s=[...t.values()].map(e);return n.problem?
 [n.problem,...s]:s}function Ou(n,t,e){let{uncommitted:s=0,dirty:i=[],ahead:o=0,branch_name:r,integration_target:l}=n,c=o?`${g(o,"commit")} that ${l} does not ha\
-ve`:"",h=s===1?"It is":"They are",d=`${g(s,"uncommitted file")}: ${V(i,5,s)}`,u=c?`The branch ${r} is deleted, with ${c}. Commits that are on no other branch ar\
+ve`:"",h=s===1?"It is":"They are",d=`${g(s,"uncommitted file")}: ${H(i,5,s)}`,u=c?`The branch ${r} is deleted, with ${c}. Commits that are on no other branch ar\
 e first saved to a bundle in .aiswarm/trash/.`:`The branch ${r} is deleted; ${l} has all its commits.`;return[s?`${d}. ${h} first saved to a bundle in .aiswarm/\
-trash/.`:"It has no uncommitted files.",e?u:`The branch ${r} is kept${c?`, with its ${c}`:""}.`,t.length?`${V(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
-Boolean)}var hv=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),dv=new Set(["queued","integrating","closed"]),As=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
+trash/.`:"It has no uncommitted files.",e?u:`The branch ${r} is kept${c?`, with its ${c}`:""}.`,t.length?`${H(t)} ${t.length===1?"is":"are"} terminated.`:""].filter(
+Boolean)}var bv=new Set(["WORKTREE_DIRTY","COMMITS_ONLY_HERE"]),gv=new Set(["queued","integrating","closed"]),Ns=class{constructor(t,e,s=!1){this.desk=t,this.on=e,this.onPage=
 s,this.force=!1,this.requests=new v(t),this.review=w("","wb-button wb-compact",e.open),this.request=w("","wb-button wb-compact",()=>this.requestIntegration()),this.
 update=w("Update","wb-button wb-compact",()=>this.updateFromTarget()),this.resolve=w("Resolve conflicts…","wb-button wb-compact",()=>this.startResolving()),this.
 discard=w("Discard…","wb-link wb-quiet wb-push",()=>this.askDiscard()),this.confirmBox=a("div",{});let i=[this.review,this.request,this.update,this.resolve,this.
 discard];this.buttons=a("div",{class:"wb-line wb-worktree-buttons"},...i)}show(t,e,s){this.worktree=t,this.agents=[...s];let{id:i,ahead:o,behind:r,integration_target:l}=t,
-c=Cs.has(e),h=c&&Gs(t,$e(t,this.desk.store.tables)),d=dv.has(e);b(this.review,c&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
+c=As.has(e),h=c&&Hs(t,$e(t,this.desk.store.tables)),d=gv.has(e);b(this.review,c&&e!=="failing"?"Review and approve":"Review"),this.review.classList.toggle("wb-p\
 rimary",e==="awaiting"&&!h&&!t.conflicts?.length),this.requests.busy||b(this.request,h?"Request again":"Request integration"),x(this.update,"title",`Merge ${g(r??
 0,"commit")} of ${l} into ${i}`),this.review.hidden=this.onPage,this.request.hidden=c&&!h||d||!o,this.update.hidden=d||!r||t.conflicts?.length>0,this.resolve.hidden=
 d||!(t.conflicts?.length||t.merging),this.discard.hidden=d,this.buttons.hidden=e==="closed";for(let u of[this.review,this.request,this.resolve,this.discard])x(u,
 "aria-label",`${u.textContent} ${i}`);x(this.update,"aria-label",`Update ${i} from ${l}`),this.drawConsequences?.()}async requestIntegration(){let{id:t,integration_target:e}=this.
 worktree;this.on.request?.(1/0);let s=await this.requests.run("integrate_worktree",{worktree_name:t},this.request,"Requesting…");if(this.on.request?.(s?.approval_id??
 0),!s)return;let i=s.state==="integrated";this.on.done(i?`${t} was integrated into ${e}.`:`${t} waits for your approval.`)}async updateFromTarget(){let{id:t,integration_target:e}=this.
-worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(uv(t,e,s.conflicts)):
+worktree,s=await this.requests.run("update_worktree",{worktree_name:t},this.update,"Updating…");s&&(s.conflicts?.length?this.requests.showError(yv(t,e,s.conflicts)):
 s.merged===!1?this.on.done(`${t} already had all commits of ${e}.`):this.on.done(`${t} now has the newest commits of ${e}.`))}async startResolving(){let{id:t}=this.
-worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new Zo(
+worktree,e=await this.requests.run("resolve_worktree",{worktree_name:t},this.resolve,"Merging…");if(!e)return;let s=()=>{this.clear(),this.resolve.focus()},i=new Yo(
 this.requests,o=>{this.clear(),this.on.done(o)});this.clear(),i.take(e)&&(i.closeButton.addEventListener("click",s),this.confirmBox.replaceChildren(i.element),i.
 focus())}askDiscard(){this.clear(),this.force=!1;let t=()=>{this.clear(),this.discard.focus()},e=rt("Delete the branch too",()=>this.drawConsequences()),s=a("ul",
 {class:"wb-bullets"}),i={label:`Discard ${this.worktree.id}`,consequence:"Its directory is removed.",reason:"Reason (optional; kept in the history)"},o=(l,c)=>this.
@@ -2797,77 +2849,77 @@ this.worktree,this.agents,e.box.checked);s.textContent!==l.join("")&&s.replaceCh
 confirmBox.replaceChildren(),this.drawConsequences=null,this.requests.clearError()}async runDiscard(t,e,s){let{id:i,uncommitted:o,ahead:r}=this.worktree,l=this.
 force||!!(o||e&&r),c={worktree_name:i,reason:t,delete_branch:e,force:l},h=await this.requests.run("discard_worktree",c,s,"Discarding…");if(!h)return this.onRefused(
 s);this.clear();let d=h.branch_kept===!1?"Its branch was deleted too":`Its branch ${h.branch_name} is kept`,u=h.bundle?` What is on no other branch was saved in\
- ${h.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${u}`)}onRefused(t){this.force=hv.has(this.requests.error?.code),this.force&&b(t,`Discard ${this.worktree.
-id} anyway`)}};function uv(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${V(e)}. Nothing was changed. Press “Resolve conflicts…” for\
- the steps.`}}var pv={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function cl(n){
-return N(pv[n])}function mv(n){return n.length>2?`${n.length} others: ${V(n,2)}`:n.join(", ")}var sr=class{constructor(t,e,s){let i=E("worktree");this.mark=a("s\
+ ${h.bundle}`:"";this.on.done(`${i} was discarded. ${d}.${u}`)}onRefused(t){this.force=bv.has(this.requests.error?.code),this.force&&b(t,`Discard ${this.worktree.
+id} anyway`)}};function yv(n,t,e){return{code:"MERGE_CONFLICT",message:`${t} conflicts with ${n} in ${H(e)}. Nothing was changed. Press “Resolve conflicts…” for\
+ the steps.`}}var $v={awaiting:"integration",failing:"failed",checking:"in_progress",queued:"claimed",integrating:"in_progress",active:"branch",closed:"cancelled"};function cl(n){
+return A($v[n])}function vv(n){return n.length>2?`${n.length} others: ${H(n,2)}`:n.join(", ")}var Zo=class{constructor(t,e,s){let i=E("worktree");this.mark=a("s\
 pan",{class:"wb-mark"}),this.opener=w(t,"wb-opener",()=>s.open(t)),this.opener.id=i,this.state=a("span",{class:"wb-worktree-state"}),this.branches=a("span",{class:"\
 wb-muted wb-cut"}),this.counts=a("div",{class:"wb-cut wb-digits"}),this.facts=a("div",{class:"wb-muted wb-cut"}),this.conflicts=a("div",{class:"wb-worktree-conf\
-licts"}),this.actions=new As(e,{open:()=>s.open(t),done:s.done});let o=a("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
+licts"}),this.actions=new Ns(e,{open:()=>s.open(t),done:s.done});let o=a("div",{class:"wb-worktree-head"},this.mark,this.opener,this.branches,this.state);this.element=
 a("li",{class:"wb-worktree wb-frame wb-stack","aria-labelledby":i},a("div",{},o,this.counts,this.facts,this.conflicts),this.actions.buttons,this.actions.confirmBox,
 this.actions.requests.errorBox),this.elements=[this.element]}show(t,e,s,i){this.drawn!==e&&this.mark.replaceChildren(cl(e)),this.drawn=e,this.element.classList.
-toggle("wb-attention",Cs.has(e)),b(this.state,tr(t,e)),b(this.branches,fv(t)),x(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),hl(this.counts,
-t);let o=dl(t,s,i);b(this.facts,o),x(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=on(t),s=e.length>0||!!t.
-problem,i=e.map(([l,c])=>`${l} (${g(c.length,"file")})`),o=e.length?`Conflicts with ${mv(i)}`:"No conflicts predicted",r=t.problem??o;this.conflicts.textContent!==
-r&&(x(this.conflicts,"title",er(t).join(`
-`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[N("warning")]:[],a("span",{class:"wb-cut"},r)))}};function fv({id:n,branch_name:t,
+toggle("wb-attention",As.has(e)),b(this.state,Xo(t,e)),b(this.branches,kv(t)),x(this.branches,"title",`${t.branch_name} → ${t.integration_target}`),hl(this.counts,
+t);let o=dl(t,s,i);b(this.facts,o),x(this.facts,"title",o),this.drawConflicts(t),this.actions.show(t,e,s.agents)}drawConflicts(t){let e=nn(t),s=e.length>0||!!t.
+problem,i=e.map(([l,c])=>`${l} (${g(c.length,"file")})`),o=e.length?`Conflicts with ${vv(i)}`:"No conflicts predicted",r=t.problem??o;this.conflicts.textContent!==
+r&&(x(this.conflicts,"title",Qo(t).join(`
+`)),this.conflicts.classList.toggle("wb-muted",!s),this.conflicts.replaceChildren(...s?[A("warning")]:[],a("span",{class:"wb-cut"},r)))}};function kv({id:n,branch_name:t,
 integration_target:e}){return t===`wb/${n}/main`?`→ ${e}`:`${t} → ${e}`}function hl(n,{ahead:t=0,behind:e=0,changed:s=0,added:i=0,removed:o=0}){let r=d=>d.toLocaleString(
 "en"),l=[t?`${r(t)} ahead`:"",e?`${r(e)} behind`:""],c=s?`${g(s,"file")} +${r(i)} −${r(o)}`:"",h=[l.filter(Boolean).join(", ")||"no new commits",c].filter(Boolean).
-join(" · ");b(n,h),x(n,"title",h)}function dl({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&jt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
-itted`:null,e.size?V([...e],2):"no agent",s?g(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var wv=[{key:"name",label:"Worktree",value:({name:n})=>n,cell:bv},{key:"status",label:"Became",value:({status:n})=>n,cell:gv},{key:"branch_name",label:"Branch",
-value:({branch_name:n})=>n,cell:yv},{key:"requester",label:"Requested by",value:n=>nr(n).requester},{key:"by",label:"Decided by",value:n=>nr(n).by},{key:"closed\
-_at",label:"When",value:({closed_at:n})=>n,cell:({closed_at:n})=>p`<span title=${n}>${j(n)}</span>`},{key:"reason",label:"Reason",value:n=>nr(n).reason,cell:$v}],
-ir=class{constructor(t){this.store=t,this.element=a("div",{class:"wb-stack"})}get rows(){return[...this.store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){
-let{rows:t}=this,s=p`<div class="wb-matrix-box"><${bt} ...${{class:"wb-closed","aria-label":"Closed worktrees",columns:wv,rows:t}} /></div>`,i=p`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
-et(t.length?s:i,this.element)}},Cu=({status:n})=>n==="integrated";function bv(n){let t=p`<${J} name=${Cu(n)?"completed":"cancelled"} />`;return p`<span class="wb-line">${t}<strong>${n.
-name}</strong></span>`}function gv(n){if(!Cu(n))return"discarded";let{integration_target:t,integrated_commit:e}=n,s=p`<code title=${e}>${e.slice(0,7)}</code>`;return p`<span>merged into <code>${t}</code> as ${s}</span>`}
-function yv({branch_name:n,branch_kept:t}){return p`<span><code>${n}</code>${t?"":" (deleted)"}</span>`}function $v(n){let t=n.bundle&&`Unmerged work is saved i\
-n ${n.bundle}`;return[nr(n).reason,t].filter(Boolean).join(" ")}function nr({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrated"||!t?{requester:"",
-by:e,reason:s}:{requester:t.asker??t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var vv="Point at a number to see the files, or press it to keep them in view.",ul={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},rn=(n,t)=>n.
-localeCompare(t,void 0,{numeric:!0}),or=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=a("p",{class:"wb-muted"}),this.caption=
+join(" · ");b(n,h),x(n,"title",h)}function dl({uncommitted:n,last_activity:t},{agents:e,tasks:s},i){let o=t&&Lt(t,i);return[n?`${n.toLocaleString("en")} uncomm\
+itted`:null,e.size?H([...e],2):"no agent",s?g(s,"open task"):null,o&&(o==="just now"?"active just now":`active ${o} ago`)].filter(Boolean).join(" · ")}var _v=[{key:"name",label:"Worktree",value:({name:n})=>n,cell:xv},{key:"status",label:"Became",value:({status:n})=>n,cell:Sv},{key:"branch_name",label:"Branch",
+value:({branch_name:n})=>n,cell:Ev},{key:"requester",label:"Requested by",value:n=>tr(n).requester},{key:"by",label:"Decided by",value:n=>tr(n).by},{key:"closed\
+_at",label:"When",value:({closed_at:n})=>n,cell:({closed_at:n})=>m`<span title=${n}>${B(n)}</span>`},{key:"reason",label:"Reason",value:n=>tr(n).reason,cell:Tv}],
+er=class{constructor(t){this.store=t,this.element=a("div",{class:"wb-stack"})}get rows(){return[...this.store.tables.closed.values()].sort((t,e)=>e.id-t.id)}update(){
+let{rows:t}=this,s=m`<div class="wb-matrix-box"><${wt} ...${{class:"wb-closed","aria-label":"Closed worktrees",columns:_v,rows:t}} /></div>`,i=m`<p class="wb-empty">No worktree has been integrated or discarded yet.</p>`;
+Q(t.length?s:i,this.element)}},Cu=({status:n})=>n==="integrated";function xv(n){let t=m`<${J} name=${Cu(n)?"completed":"cancelled"} />`;return m`<span class="wb-line">${t}<strong>${n.
+name}</strong></span>`}function Sv(n){if(!Cu(n))return"discarded";let{integration_target:t,integrated_commit:e}=n,s=m`<code title=${e}>${e.slice(0,7)}</code>`;return m`<span>merged into <code>${t}</code> as ${s}</span>`}
+function Ev({branch_name:n,branch_kept:t}){return m`<span><code>${n}</code>${t?"":" (deleted)"}</span>`}function Tv(n){let t=n.bundle&&`Unmerged work is saved i\
+n ${n.bundle}`;return[tr(n).reason,t].filter(Boolean).join(" ")}function tr({status:n,approval:t,closed_by:e,reason:s}){return n!=="integrated"||!t?{requester:"",
+by:e,reason:s}:{requester:t.asker??t.requester,by:t.person||t.decided_by,reason:t.decision_reason}}var Ov="Point at a number to see the files, or press it to keep them in view.",ul={ArrowRight:[0,1],ArrowLeft:[0,-1],ArrowDown:[1,0],ArrowUp:[-1,0]},on=(n,t)=>n.
+localeCompare(t,void 0,{numeric:!0}),sr=class{constructor(t,e){this.store=t,this.onOpen=e,this.selected=null,this.summary=a("p",{class:"wb-muted"}),this.caption=
 a("caption",{class:"wb-sr"},"Predicted conflicts; each cell has the number of files"),this.table=a("table",{class:"wb-matrix",on:{keydown:s=>this.onKey(s),focusin:s=>this.
 showHint(s.target),mouseover:s=>this.showHint(s.target)}}),this.files=a("div",{}),this.box=a("div",{class:"wb-matrix-box"},this.table),this.hint=a("p",{class:"w\
-b-muted wb-matrix-hint"},vv),this.pair=a("div",{class:"wb-box wb-stack wb-pair",id:E("pair"),hidden:!0}),this.element=a("div",{class:"wb-stack"},this.summary,this.
+b-muted wb-matrix-hint"},Ov),this.pair=a("div",{class:"wb-box wb-stack wb-pair",id:E("pair"),hidden:!0}),this.element=a("div",{class:"wb-stack"},this.summary,this.
 files,this.box,this.hint,this.pair)}get pairs(){return[...this.store.tables.conflicts.values()].filter(({id:t})=>t!=="")}update(){let{pairs:t}=this,{tables:e}=this.
 store,s=e.conflicts.get(""),i=JSON.stringify([t,s,e.worktrees.size]);i!==this.drawn&&(this.drawn=i,b(this.summary,this.summaryText(t,s)),this.files.replaceChildren(
-...t.length?[Sv(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
+...t.length?[qv(t,this.onOpen)]:[]),this.box.hidden=this.hint.hidden=!t.length,this.drawTable(t),this.drawPair(t.find(({id:o})=>o===this.selected)))}summaryText(t,e){
 if(e?.error)return e.error.message;if(!e)return"";let s=this.store.tables.worktrees.size;if(!s)return"There are no worktrees.";if(!t.length)return"No conflicts \
 are predicted, neither between worktrees nor with their targets.";let i=new Set(t.flatMap(({one:l,other:c,is_target:h})=>h?[l]:[l,c])),o=s-i.size,r=` ${g(o,"oth\
 er worktree")} would not; ${o===1?"it is":"they are"} not listed.`;return`${g(t.length,"pair")} would conflict if integrated now.${o>0?r:""}`}drawTable(t){let{names:e,
-targets:s,cells:i}=kv(t),o=[...s.map(h=>[h,!0]),...e.map(h=>[h,!1])],r=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,l=a(
-"tr",{},a("td",{}),...o.map(([h,d])=>_v(h,d))),c=e.map(h=>{let d=o.map(([u,f])=>this.cell(i.get(`${h}
+targets:s,cells:i}=Cv(t),o=[...s.map(h=>[h,!0]),...e.map(h=>[h,!1])],r=this.table.contains(document.activeElement)?document.activeElement.dataset.pair:null,l=a(
+"tr",{},a("td",{}),...o.map(([h,d])=>Av(h,d))),c=e.map(h=>{let d=o.map(([u,f])=>this.cell(i.get(`${h}
 ${u}`),h,u,f));return a("tr",{},a("th",{scope:"row",title:h},h),...d)});this.table.replaceChildren(this.caption,a("thead",{},l),a("tbody",{},...c)),r&&this.table.
 querySelector(`[data-pair="${CSS.escape(r)}"]`)?.focus()}cell(t,e,s,i){let o=!i&&e===s;if(!t||t.is_target!==i)return a("td",{class:o?"wb-matrix-same":null},a("s\
 pan",{class:"wb-sr"},o?"itself":"none"));let r=`${e} and ${s}: ${g(t.files.length,"file")}`,l=w(String(t.files.length),"wb-matrix-cell",()=>this.select(t),r);return x(
-l,"title",V(t.files,8)),l.dataset.pair=t.id,l.setAttribute("aria-controls",this.pair.id),l.setAttribute("aria-expanded",String(t.id===this.selected)),a("td",{},
+l,"title",H(t.files,8)),l.dataset.pair=t.id,l.setAttribute("aria-controls",this.pair.id),l.setAttribute("aria-expanded",String(t.id===this.selected)),a("td",{},
 l)}select(t){this.selected=this.selected===t.id?null:t.id;for(let e of this.table.querySelectorAll(".wb-matrix-cell"))e.setAttribute("aria-expanded",String(e.dataset.
 pair===this.selected));this.drawPair(this.selected?t:null)}showHint(t){let e=this.store.tables.conflicts.get(t.closest?.(".wb-matrix-cell")?.dataset.pair);e&&b(
-this.hint,`${e.one} and ${e.other}: ${V(e.files,4)}`)}drawPair(t){if(this.pair.hidden=!t,!t)return;let e=o=>w(`Show ${o}`,"wb-button",()=>this.onOpen(o)),i=`${t.
-is_target?", its target,":""} change the same lines of ${g(t.files.length,"file")}`;this.pair.replaceChildren(a("div",{class:"wb-message"},N("warning"),a("span",
+this.hint,`${e.one} and ${e.other}: ${H(e.files,4)}`)}drawPair(t){if(this.pair.hidden=!t,!t)return;let e=o=>w(`Show ${o}`,"wb-button",()=>this.onOpen(o)),i=`${t.
+is_target?", its target,":""} change the same lines of ${g(t.files.length,"file")}`;this.pair.replaceChildren(a("div",{class:"wb-message"},A("warning"),a("span",
 {},a("strong",{},t.one)," and ",a("strong",{},t.other),i)),a("ul",{class:"wb-list"},...t.files.map(o=>a("li",{},a("code",{class:"wb-wrap"},o)))),a("div",{class:"\
 wb-line"},e(t.one),t.is_target?null:e(t.other)))}onKey(t){if(!(t.ctrlKey||t.altKey||t.metaKey)){if(t.key==="Escape"&&this.selected)t.stopPropagation(),this.selected=
 null,this.drawn=null,this.update();else if(t.key in ul){t.preventDefault();let e=Au(t.target.closest("td"),ul[t.key]);for(;e&&!e.querySelector("button");)e=Au(e,
-ul[t.key]);e?.querySelector("button").focus()}}}};function kv(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
+ul[t.key]);e?.querySelector("button").focus()}}}};function Cv(n){let t=new Set,e=new Set,s=new Map;for(let i of n)t.add(i.one),s.set(`${i.one}
 ${i.other}`,i),i.is_target?e.add(i.other):(t.add(i.other),s.set(`${i.other}
-${i.one}`,i));return{names:[...t].sort(rn),targets:[...e].sort(rn),cells:s}}function _v(n,t){let e=t?`${n}, a target`:n;return a("th",{scope:"col",class:t?"wb-m\
+${i.one}`,i));return{names:[...t].sort(on),targets:[...e].sort(on),cells:s}}function Av(n,t){let e=t?`${n}, a target`:n;return a("th",{scope:"col",class:t?"wb-m\
 atrix-target":null,title:e},a("span",{},n))}function Au(n,[t,e]){let s=n.parentElement,i=[...s.parentElement.children];return i[i.indexOf(s)+t]?.children[n.cellIndex+
-e]}function xv(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let r of o){t.has(r)||t.set(r,{path:r,targets:new Set,worktrees:new Set,pairs:0});
-let l=t.get(r);l.pairs+=1,l.worktrees.add(e),(i?l.targets:l.worktrees).add(s)}return[...t.values()].map(e=>({...e,targets:[...e.targets].sort(rn),worktrees:[...e.
-worktrees].sort(rn)})).sort((e,s)=>s.pairs-e.pairs||rn(e.path,s.path))}function Sv(n,t){let e=["File","Changed on the same lines in","Pairs"].map(o=>a("th",{scope:"\
-col"},o)),s=xv(n).map(o=>Ev(o,t));return a("table",{class:"wb-table wb-conflict-files","aria-label":"Conflicts by file"},a("thead",{},a("tr",{},...e)),a("tbody",
-{},...s))}function Ev({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>w(l,"wb-link",()=>i(l),`Open ${l} (${n})`)),r=t.map(l=>a("strong",{title:`${l}, a\
+e]}function Nv(n){let t=new Map;for(let{one:e,other:s,is_target:i,files:o}of n)for(let r of o){t.has(r)||t.set(r,{path:r,targets:new Set,worktrees:new Set,pairs:0});
+let l=t.get(r);l.pairs+=1,l.worktrees.add(e),(i?l.targets:l.worktrees).add(s)}return[...t.values()].map(e=>({...e,targets:[...e.targets].sort(on),worktrees:[...e.
+worktrees].sort(on)})).sort((e,s)=>s.pairs-e.pairs||on(e.path,s.path))}function qv(n,t){let e=["File","Changed on the same lines in","Pairs"].map(o=>a("th",{scope:"\
+col"},o)),s=Nv(n).map(o=>Rv(o,t));return a("table",{class:"wb-table wb-conflict-files","aria-label":"Conflicts by file"},a("thead",{},a("tr",{},...e)),a("tbody",
+{},...s))}function Rv({path:n,targets:t,worktrees:e,pairs:s},i){let o=e.map(l=>w(l,"wb-link",()=>i(l),`Open ${l} (${n})`)),r=t.map(l=>a("strong",{title:`${l}, a\
  target`},l));return a("tr",{class:"wb-table-row"},a("th",{scope:"row",class:"wb-conflict-file",title:n},a("code",{},n)),a("td",{},a("span",{class:"wb-line"},...r,
-...o)),a("td",{class:"wb-digits"},g(s,"pair")))}var an="tr.wb-diff-line",ar=class{constructor(t,e){this.on=e,this.rows=[],t.addEventListener("click",s=>this.onClick(s)),t.addEventListener("keydown",s=>this.onKey(
-s))}clear(){for(let t of this.rows)t.classList.remove("wb-chosen");this.rows=[],this.anchor=null}onClick(t){let e=t.target.closest(".wb-diff-number")?.closest(an);
-e&&(this.choose(e,t.shiftKey),this.comment())}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.target.closest(an);if(!e)return this.enter(t);let s=Nu(e),
+...o)),a("td",{class:"wb-digits"},g(s,"pair")))}var rn="tr.wb-diff-line",ir=class{constructor(t,e){this.on=e,this.rows=[],t.addEventListener("click",s=>this.onClick(s)),t.addEventListener("keydown",s=>this.onKey(
+s))}clear(){for(let t of this.rows)t.classList.remove("wb-chosen");this.rows=[],this.anchor=null}onClick(t){let e=t.target.closest(".wb-diff-number")?.closest(rn);
+e&&(this.choose(e,t.shiftKey),this.comment())}onKey(t){if(t.ctrlKey||t.altKey||t.metaKey)return;let e=t.target.closest(rn);if(!e)return this.enter(t);let s=Nu(e),
 i={ArrowDown:1,ArrowUp:-1}[t.key];i?this.move(s[s.indexOf(e)+i],t):t.target===e&&(t.key==="Enter"||t.key==="c")?(t.preventDefault(),this.rows.includes(e)||this.
-choose(e,!1),this.comment()):t.target===e&&t.key==="Escape"&&(t.preventDefault(),this.clear(),rr(e).head.focus())}enter(t){let s=t.target.closest(".wb-diff-head")?.
-parentElement.querySelector(an);t.key!=="ArrowDown"||!s||(t.preventDefault(),qu(s))}move(t,e){e.target.matches("textarea, input, select")||(e.preventDefault(),t&&
-(e.shiftKey?this.choose(t,!0,e.target.closest(an)):this.clear(),qu(t)))}choose(t,e,s=this.anchor){let i=e&&this.anchor?this.anchor:e&&s?s:t;this.clear(),this.anchor=
-rr(i)===rr(t)?i:t;let o=Nu(t),r=[o.indexOf(this.anchor),o.indexOf(t)].sort((l,c)=>l-c);this.rows=o.slice(r[0],r[1]+1);for(let l of this.rows)l.classList.add("wb\
+choose(e,!1),this.comment()):t.target===e&&t.key==="Escape"&&(t.preventDefault(),this.clear(),nr(e).head.focus())}enter(t){let s=t.target.closest(".wb-diff-head")?.
+parentElement.querySelector(rn);t.key!=="ArrowDown"||!s||(t.preventDefault(),qu(s))}move(t,e){e.target.matches("textarea, input, select")||(e.preventDefault(),t&&
+(e.shiftKey?this.choose(t,!0,e.target.closest(rn)):this.clear(),qu(t)))}choose(t,e,s=this.anchor){let i=e&&this.anchor?this.anchor:e&&s?s:t;this.clear(),this.anchor=
+nr(i)===nr(t)?i:t;let o=Nu(t),r=[o.indexOf(this.anchor),o.indexOf(t)].sort((l,c)=>l-c);this.rows=o.slice(r[0],r[1]+1);for(let l of this.rows)l.classList.add("wb\
 -chosen")}comment(){let t=this.rows.map(o=>o.line).filter(o=>this.on.canComment(o));if(!t.length)return;let e=t.some(o=>o.kind!=="-")?"new":"old",s=t.map(o=>e===
-"old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:rr(this.rows[0]),rows:this.rows,...i})}};
-function Nu(n){return[...n.closest("table").querySelectorAll(an)]}function rr(n){return n.closest(".wb-diff-file").file}function qu(n){n.tabIndex=-1,n.focus()}var Ru="implementer",Tv=new Set(["pending","claimed","in_progress"]),lr=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new v(t),this.drafts=new Map,
+"old"||o.kind!=="-"?o[e]:null).filter(Boolean),i={side:e,first:Math.min(...s),last:Math.max(...s)};this.on.comment({file:nr(this.rows[0]),rows:this.rows,...i})}};
+function Nu(n){return[...n.closest("table").querySelectorAll(rn)]}function nr(n){return n.closest(".wb-diff-file").file}function qu(n){n.tabIndex=-1,n.focus()}var Ru="implementer",Bv=new Set(["pending","claimed","in_progress"]),or=class{constructor(t,e){this.desk=t,this.on=e,this.requests=new v(t),this.drafts=new Map,
 this.editing=new Map,this.opener=w("Request changes…","wb-button",()=>this.toggle()),this.opener.setAttribute("aria-expanded","false"),this.element=this.makeForm()}makeForm(){
 this.summary=a("p",{class:"wb-strong"}),this.note=st("",2,{placeholder:"About all of it (optional with comments)","aria-label":"Note about all changes",maxlength:1e4,
 on:{input:()=>this.draw()}}),this.note.spellcheck=!0,this.task=rt("Create a task with them for",()=>{}),this.persona=O([],"",{class:"wb-input wb-narrow","aria-l\
@@ -2876,46 +2928,46 @@ n",()=>this.discardAll());let t=w("Cancel","wb-button",()=>this.toggle(!1)),e=a(
 return D({class:"wb-review wb-box wb-stack",hidden:!0,"aria-label":"Request changes"},{submit:()=>this.send(),escape:()=>this.toggle(!1)},this.summary,a("p",{class:"\
 wb-muted"},"Press the number of a line to comment on it; Shift and a press on another one makes it a range."),this.note,e,this.requests.errorBox)}get mine(){return this.
 drafts.get(this.name)??[]}show(t){this.name=t.id,this.writing=null,this.editing.clear(),this.requests.clearError(),this.note.value="";let e=({worktree:s,status:i})=>s===
-t.id&&Tv.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
+t.id&&Bv.has(i);this.task.box.checked=![...this.desk.store.tables.tasks.values()].some(e),this.toggle(this.mine.length>0,!1)}update(t){this.opener.hidden=t.status!==
 "active";let e=Et(this.desk.store.tables),s=this.persona.value||(e.some(([i])=>i===Ru)?Ru:void 0);W(this.persona,[["",e]],s),this.draw()}toggle(t=this.element.hidden,e=!0){
 this.element.hidden=!t,this.opener.setAttribute("aria-expanded",String(t)),this.draw(),e&&(t?this.note:this.opener).focus()}draw(){let t=this.mine.length;b(this.
 summary,t?`${g(t,"comment")}, not sent yet`:"Request changes instead of a merge"),this.discard.hidden=t===0,F(!this.requests.busy&&(t>0||this.note.value.trim()!==
 ""),this.submit)}write({file:t,side:e,first:s,last:i},o,r){this.writing?.element.remove();let l={path:t.path,side:e,line:s,end_line:i===s?null:i},c=()=>{this.writing?.
 element.remove(),this.writing=null,r()},h=d=>{this.drafts.set(this.name,[...this.mine,{...l,text:d,commit:o}]),c(),this.element.hidden&&this.toggle(!0,!1),this.
-changed(`Comment on ${t.path} added.`)};this.writing={at:l,...ta(l,"",{save:h,cancel:c})},Hs(t,l,this.writing.element),this.writing.focus()}drawIn(t,e=!0){let s=new Set(
-[this.writing,...this.editing.values()].map(i=>i?.element));for(let i of t.element.querySelectorAll(".wb-comment-row"))s.has(i)||i.remove();for(let i of Le(this.
+changed(`Comment on ${t.path} added.`)};this.writing={at:l,...Xr(l,"",{save:h,cancel:c})},Us(t,l,this.writing.element),this.writing.focus()}drawIn(t,e=!0){let s=new Set(
+[this.writing,...this.editing.values()].map(i=>i?.element));for(let i of t.element.querySelectorAll(".wb-comment-row"))s.has(i)||i.remove();for(let i of Me(this.
 desk.store.tables,this.name))this.drawSent(t,i,e);for(let i of this.mine)i.path===t.path&&this.drawDraft(t,i);this.writing?.at.path===t.path&&this.keep(t,this.writing.
-at,this.writing.element)}keep(t,e,s){t.element.contains(s)||Hs(t,e,s)}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:r,outdated:l}=i;if(o!==t.path||l||
-r==="old"&&!s)continue;let c=ns(i);Hs(t,c,Jc(c,e.person??e.requested_by))}}drawDraft(t,e){let s=this.editing.get(e);if(s){this.keep(t,e,s.element);return}let r=Vc(
-e,{edit:()=>{let l=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},c=()=>{this.editing.delete(e),this.on.changed()},h=ta(e,e.text,{save:l,
+at,this.writing.element)}keep(t,e,s){t.element.contains(s)||Us(t,e,s)}drawSent(t,e,s){for(let i of e.comments){let{path:o,side:r,outdated:l}=i;if(o!==t.path||l||
+r==="old"&&!s)continue;let c=is(i);Us(t,c,Gc(c,e.person??e.requested_by))}}drawDraft(t,e){let s=this.editing.get(e);if(s){this.keep(t,e,s.element);return}let r=Hc(
+e,{edit:()=>{let l=d=>{e.text=d,this.editing.delete(e),this.changed("Comment changed.")},c=()=>{this.editing.delete(e),this.on.changed()},h=Xr(e,e.text,{save:l,
 cancel:c});this.editing.set(e,h),r.replaceWith(h.element),h.focus()},remove:()=>{this.drafts.set(this.name,this.mine.filter(l=>l!==e)),this.changed("Comment rem\
-oved."),this.opener.focus()}});Hs(t,e,r)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),this.editing.
-clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=Ov(
-this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:m,end_line:y,text:$})=>({path:u,side:f,line:m,end_line:y,
+oved."),this.opener.focus()}});Us(t,e,r)}changed(t){this.draw(),this.on.changed(),this.desk.announce(t)}discardAll(){this.drafts.delete(this.name),this.editing.
+clear(),this.toggle(!1),this.changed("The comments were discarded.")}async send(){let{name:t}=this,e=this.note.value.trim();if(!e&&!this.mine.length)return;let s=jv(
+this.mine),i=s.size?[...s]:[[null,[]]];for(let[o,[r,l]]of i.entries()){let c=l.map(({path:u,side:f,line:p,end_line:y,text:$})=>({path:u,side:f,line:p,end_line:y,
 text:$})),h=this.task.box.checked&&this.persona.value?this.persona.value:null,d={worktree_name:t,comments:c,commit:r,note:o===0?e:"",persona_id:h};if(!await this.
 requests.run("request_changes",d,this.submit,"Sending…"))return this.draw();this.drafts.set(t,(this.drafts.get(t)??[]).filter(u=>!l.includes(u)));for(let u of l)
-this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function Ov(n){
-let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var Cv="600px",Bu={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},cr=class{constructor(t){this.desk=t,this.side="committed",this.review=
-new lr(t,{changed:()=>this.drawComments()}),this.requested=new Xn(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new v(
+this.editing.delete(u);this.name===t&&(this.note.value="")}return this.name===t&&this.toggle(!1),this.changed(`Changes were requested in ${t}.`)}};function jv(n){
+let t=new Map;for(let e of n)t.set(e.commit,[...t.get(e.commit)??[],e]);return t}var Lv="600px",Bu={committed:"Committed",since:"Since the request",uncommitted:"Uncommitted"},rr=class{constructor(t){this.desk=t,this.side="committed",this.review=
+new or(t,{changed:()=>this.drawComments()}),this.requested=new Jn(t,{since:i=>this.showSince(i),goTo:i=>this.goToComment(i)}),this.files=[],this.requests=new v(
 t);let e=E("diff");this.empty=a("p",{class:"wb-empty"}),this.main=a("div",{class:"wb-diff-main wb-frame"},this.fileList(),this.fileBodies()),this.element=a("sec\
 tion",{class:"wb-stack","aria-labelledby":e},this.requested.element,this.toolbar(e),this.review.element,this.requests.errorBox,this.newerNote(),this.empty,this.
-main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:Cv})}toolbar(t){
-this.sides=new Z(Bu,"Show changes that are",s=>this.setSide(s)),this.summary=a("span",{class:"wb-muted wb-grow"}),this.toggleAll=w("Close all","wb-link",()=>this.
+main);let s=i=>i.filter(({isIntersecting:o})=>o).forEach(({target:o})=>o.file.approach());this.observer=new IntersectionObserver(s,{root:this.body,rootMargin:Lv})}toolbar(t){
+this.sides=new tt(Bu,"Show changes that are",s=>this.setSide(s)),this.summary=a("span",{class:"wb-muted wb-grow"}),this.toggleAll=w("Close all","wb-link",()=>this.
 onToggleAll());let e=a("h3",{class:"wb-heading",id:t},"Changes");return a("div",{class:"wb-toolbar"},e,this.summary,this.toggleAll,this.sides.element,this.review.
 opener)}newerNote(){let t=w("Show them","wb-link",()=>this.refresh.now());return this.newer=a("div",{class:"wb-box wb-slim",hidden:!0},"There are newer changes \
 than these. ",t),this.newer}fileList(){let t={keydown:e=>this.onListKey(e)};return this.list=a("ul",{class:"wb-diff-list","aria-label":"Files",on:t}),this.list}fileBodies(){
 return this.body=a("div",{class:"wb-diff-files",role:"group",tabindex:0,"aria-label":"Changes; j and k go from file to file",on:{keydown:t=>this.onKey(t)}}),this.
-selection=new ar(this.body,{canComment:t=>this.canComment&&(this.side!=="since"||t.kind!=="-"),comment:t=>this.comment(t)}),this.body}show(t){this.worktree=t,this.
+selection=new ir(this.body,{canComment:t=>this.canComment&&(this.side!=="since"||t.kind!=="-"),comment:t=>this.comment(t)}),this.body}show(t){this.worktree=t,this.
 since=null,this.review.show(t),this.setSide(t.ahead||!t.uncommitted?"committed":"uncommitted")}update(t){this.worktree=t,this.review.update(t),this.requested.update(
 t.id,Date.now()),this.drawSent(),this.drawSides();let e=this.diff&&this.stamp!==ju(t,this.side);e&&!this.files.length?this.refresh.now():this.newer.hidden=!e}setSide(t){
 this.clear(),this.side=t,this.drawSides(),this.refresh=new U(()=>this.load(t),e=>this.onError(e)),this.refresh.now()}drawSides(){let t={committed:this.worktree.
 changed??0,uncommitted:this.worktree.uncommitted??0};for(let[e,s]of Object.entries(Bu))e in t&&this.sides.setLabel(e,`${s} ${t[e].toLocaleString("en")}`);this.sides.
-buttons.since.hidden=!this.newestAnswered,this.sides.show(this.side)}get newestAnswered(){return Le(this.desk.store.tables,this.worktree.id).find(t=>t.commits_since>
+buttons.since.hidden=!this.newestAnswered,this.sides.show(this.side)}get newestAnswered(){return Me(this.desk.store.tables,this.worktree.id).find(t=>t.commits_since>
 0)}showSince(t){this.since=t,this.setSide("since"),this.sides.buttons.since.focus()}get canComment(){return this.worktree.status==="active"&&this.side!=="uncomm\
 itted"&&!!this.diff?.commit}comment(t){let{rows:e}=t;this.review.write(t,this.diff.commit,()=>{this.selection.clear(),e.at(-1).tabIndex=-1,e.at(-1).focus()})}drawComments(){
-for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}drawSent(){let t=JSON.stringify(Le(this.desk.store.tables,this.worktree.id));t!==
+for(let t of this.files)t.drawn&&this.review.drawIn(t,this.side==="committed")}drawSent(){let t=JSON.stringify(Me(this.desk.store.tables,this.worktree.id));t!==
 this.drawnSent&&(this.drawnSent=t,this.drawComments())}async goToComment(t){this.side!=="committed"&&this.setSide("committed"),this.diff||await this.refresh.running;
-let{path:e,side:s,line:i}=ns(t),o=this.files.find(l=>l.path===e);if(!o)return;this.goTo(o),o.approach();let r=o.rowOf(s,i);r?.scrollIntoView({block:"center"}),r&&
+let{path:e,side:s,line:i}=is(t),o=this.files.find(l=>l.path===e);if(!o)return;this.goTo(o),o.approach();let r=o.rowOf(s,i);r?.scrollIntoView({block:"center"}),r&&
 (r.tabIndex=-1),r?.focus({preventScroll:!0})}clear(){this.refresh?.stop(),this.diff=null,this.requests.clearError(),this.observer.disconnect(),this.files=[],this.
 list.replaceChildren(),this.body.replaceChildren(),this.main.hidden=this.newer.hidden=this.toggleAll.hidden=!0,this.empty.hidden=!1,b(this.summary,""),b(this.empty,
 "Loading…")}async load(t){let{refresh:e,worktree:s}=this,i=ju(s,t),o=await this.requests.send("get_worktree_diff",this.request());e===this.refresh&&(this.stamp=
@@ -2926,7 +2978,7 @@ i));for(let i of this.files)e.has(i.path)&&i.toggle(!1),i.element.file=i,this.ob
 this.list.replaceChildren(...this.files.map(i=>this.entry(i)));let s=this.files.length;b(this.summary,s?this.summaryText():""),b(this.empty,this.emptyText()),this.
 newer.hidden=!0,this.empty.hidden=s>0,this.main.hidden=s===0,this.toggleAll.hidden=s<2,this.drawToggleAll(),this.main.classList.toggle("wb-commentable",this.canComment),
 t&&this.restore(t)}fileDiff(t){return new xe(t,{readAll:e=>this.readAll(e),highlighter:()=>ke(this.desk.channel),drawn:e=>this.review.drawIn(e,this.side==="comm\
-itted")})}summaryText(){let{added:t,removed:e}=vn(this.diff.files),s=`${g(this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.
+itted")})}summaryText(){let{added:t,removed:e}=$n(this.diff.files),s=`${g(this.files.length,"file")} +${t.toLocaleString("en")} −${e.toLocaleString("en")}`;return this.
 side==="uncommitted"?`${s}, not committed`:this.side==="since"?`${s}, since changes were requested`:`${s} at ${this.diff.commit?.slice(0,7)??"?"}, compared with\
  ${this.diff.target}`}emptyText(){return this.side==="uncommitted"?"Everything is committed.":this.side==="since"?"Nothing has changed since.":`It has no commit\
 s that ${this.diff.target} does not have.`}entry(t){let e=w("","wb-diff-entry",()=>this.goTo(t)),s=a("span",{class:"wb-cut wb-grow",dir:"rtl"},a("bdi",{dir:"ltr"},
@@ -2940,34 +2992,34 @@ t.head.focus({preventScroll:!0}))}get at(){let t=this.files.findIndex(({element:
 some(({element:o})=>o.contains(document.activeElement))||this.body.scrollTop>0?this.at+1:0,i={j:s,k:this.at-1,n:s,p:this.at-1};t.key in i&&(t.preventDefault(),this.
 goTo(this.files[i[t.key]]))}onListKey(t){let e=[...this.list.querySelectorAll("button")],s=e.indexOf(t.target),i={ArrowDown:s+1,ArrowUp:s-1,j:s+1,k:s-1,Home:0,End:e.
 length-1};!(t.key in i)||t.ctrlKey||t.altKey||t.metaKey||(t.preventDefault(),e[i[t.key]]?.focus())}};function ju({commit:n,dirty:t,uncommitted:e},s){return JSON.
-stringify(s==="uncommitted"?[s,e,t]:[s,n])}var hr=class{constructor(t,e){this.desk=t,this.on=e,this.replacing=0;let s=l=>this.onRequest(l);this.actions=new As(t,{open:()=>{},done:e.done,request:s},!0),this.
-diff=new cr(t);let i=E("page");this.mark=a("span",{class:"wb-mark"}),this.title=a("h3",{class:"wb-heading wb-cut",id:i,tabindex:-1}),this.state=a("span",{class:"\
+stringify(s==="uncommitted"?[s,e,t]:[s,n])}var ar=class{constructor(t,e){this.desk=t,this.on=e,this.replacing=0;let s=l=>this.onRequest(l);this.actions=new Ns(t,{open:()=>{},done:e.done,request:s},!0),this.
+diff=new rr(t);let i=E("page");this.mark=a("span",{class:"wb-mark"}),this.title=a("h3",{class:"wb-heading wb-cut",id:i,tabindex:-1}),this.state=a("span",{class:"\
 wb-muted"}),this.branches=a("div",{class:"wb-muted wb-wrap"}),this.counts=a("div",{class:"wb-digits"}),this.facts=a("div",{class:"wb-muted wb-wrap"}),this.problems=
 a("div",{}),this.approval=new _e(t,()=>this.title.focus());let r=[w("‹ Worktrees","wb-button",e.close,"Back to all worktrees"),this.mark,this.title,this.state,
 this.actions.buttons];this.element=a("div",{class:"wb-worktree-page wb-stack",role:"region","aria-labelledby":i,hidden:!0,on:{keydown:l=>this.onKey(l)}},a("div",
 {class:"wb-worktree-head"},...r),this.actions.confirmBox,this.actions.requests.errorBox,a("div",{},this.branches,this.counts,this.facts,this.problems),this.approval.
 element,this.diff.element)}open(t){this.approval.clear(),this.replacing=0,this.actions.clear(),this.drawn=null,this.element.hidden=!1,this.diff.show(t)}close(){
 this.approval.clear(),this.element.hidden=!0,this.diff.clear()}focus(){this.title.focus()}update(t,e,s,i,o){this.drawn!==e&&this.mark.replaceChildren(cl(e)),this.
-drawn=e,b(this.title,t.id),b(this.state,tr(t,e));let r=kn(t.path);b(this.branches,`${t.branch_name} → ${t.integration_target} · ${r}`),x(this.branches,"title",
-t.path),hl(this.counts,t),b(this.facts,dl(t,s,i)),this.drawProblems(er(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.update(
+drawn=e,b(this.title,t.id),b(this.state,Xo(t,e));let r=vn(t.path);b(this.branches,`${t.branch_name} → ${t.integration_target} · ${r}`),x(this.branches,"title",
+t.path),hl(this.counts,t),b(this.facts,dl(t,s,i)),this.drawProblems(Qo(t)),this.actions.show(t,e,s.agents),this.drawApproval(t,i,o),e!=="closed"&&this.diff.update(
 t)}drawProblems(t){let e=t.join(`
-`);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>wt("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=$e(t,this.
+`);e!==this.drawnProblems&&(this.drawnProblems=e,this.problems.replaceChildren(...t.map(s=>ft("warning",s))))}drawApproval(t,e,s){this.enabled=s;let i=$e(t,this.
 desk.store.tables);this.approval.show(i,o=>this.isEnabled(o),e,this.replacing===1/0)}isEnabled(t){return this.enabled&&this.replacing<=t}onRequest(t){this.replacing=
-t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var Av=6,Lu={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},pl={pending:["For you",(n,t)=>Cs.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
-rating"],conflicts:["With conflicts",n=>on(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Nv=(n,t)=>n.
-id.localeCompare(t.id,void 0,{numeric:!0}),dr=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new v(this.desk),this.
+t;let{card:e}=this.approval;e?.refresh(this.isEnabled(e.approval.id))}onKey(t){t.key!=="Escape"||t.defaultPrevented||(t.preventDefault(),this.on.close())}};var Mv=6,Lu={cards:"Cards",conflicts:"Conflicts",closed:"Closed"},ml={pending:["For you",(n,t)=>As.has(t)],queue:["In the queue",(n,t)=>t==="queued"||t==="integ\
+rating"],conflicts:["With conflicts",n=>nn(n).length>0],uncommitted:["Uncommitted",n=>n.uncommitted>0],occupied:["With agents",(n,t,e)=>e.agents.size>0]},Dv=(n,t)=>n.
+id.localeCompare(t.id,void 0,{numeric:!0}),lr=class{constructor(t,e,s){this.store=t,this.desk={store:t,channel:e,announce:s},this.requests=new v(this.desk),this.
 mode="cards",this.filter=null,this.text="",this.opened=null,this.toOpen=null,this.enabled=!0;let i=E("worktrees"),o=l=>this.showNote(l);this.note=a("div",{class:"\
-wb-box wb-slim wb-note",hidden:!0}),this.page=new hr(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new or(t,l=>this.open(l)),this.closed=new ir(t),this.
+wb-box wb-slim wb-note",hidden:!0}),this.page=new ar(this.desk,{close:()=>this.close(),done:o}),this.conflicts=new sr(t,l=>this.open(l)),this.closed=new er(t),this.
 all=this.overview(i,o);let r=[this.note,this.all,this.page.element];this.element=a("section",{class:"wb-section wb-stack","aria-labelledby":i},...r)}overview(t,e){
-this.formBox=a("div",{}),this.empty=a("div",{class:"wb-empty wb-stack"}),this.chips=new be("Filter worktrees",c=>this.setFilter({filter:c}));let s=w("Show all",
+this.formBox=a("div",{}),this.empty=a("div",{class:"wb-empty wb-stack"}),this.chips=new we("Filter worktrees",c=>this.setFilter({filter:c}));let s=w("Show all",
 "wb-link",()=>this.clear());this.noMatch=a("p",{class:"wb-empty"},"No worktree matches the filters. ",s),this.list=a("ul",{class:"wb-worktrees","aria-labelledby":t});
-let i=c=>new sr(c,this.desk,{open:h=>this.open(h),done:e}),o=(c,h)=>h&&(this.list.querySelector(".wb-opener")??this.newButton).focus();this.cards=new qt(this.list,
+let i=c=>new Zo(c,this.desk,{open:h=>this.open(h),done:e}),o=(c,h)=>h&&(this.list.querySelector(".wb-opener")??this.newButton).focus();this.cards=new qt(this.list,
 i,{onRemove:o});let r=[this.toolbar(t),this.formBox,this.requests.errorBox,this.empty,this.chips.element],l=[this.noMatch,this.list,this.conflicts.element,this.
-closed.element];return a("div",{class:"wb-stack"},...r,...l)}toolbar(t){this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new Z(Lu,"Show worktrees as",
-i=>this.setMode(i)),this.search=ht("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
+closed.element];return a("div",{class:"wb-stack"},...r,...l)}toolbar(t){this.summary=a("span",{class:"wb-muted wb-grow"}),this.modes=new tt(Lu,"Show worktrees a\
+s",i=>this.setMode(i)),this.search=ht("Filter worktrees","Filter worktrees by name, branch or agent",{input:()=>this.setFilter({text:this.search.value.trim().toLowerCase()})}),
 this.views=new vt(this.desk,"worktrees",{read:()=>({filter:this.filter,text:this.text,mode:this.mode}),apply:i=>this.apply(i)}),this.newButton=w("New worktree…",
 "wb-button",()=>this.openForm());let e=a("h3",{class:"wb-heading",id:t},"Worktrees"),s=a("div",{class:"wb-line"},this.modes.element,this.search,this.views.element,
-this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Nv)}count(){
+this.newButton);return a("div",{class:"wb-toolbar"},e,this.summary,s)}get rows(){return[...this.store.tables.worktrees.values()].filter(({id:t})=>t!=="").sort(Dv)}count(){
 return this.rows.length}update(t,e){this.enabled=t;let{tables:s}=this.store;s.worktrees.has(this.toOpen)&&this.open(this.toOpen);let i=Tu(s,e);this.all.hidden=this.
 opened!==null,this.opened?this.drawPage(i,e):this.drawOverview(i,e)}drawOverview(t,e){let{rows:s}=this,{tables:i}=this.store,o=new Map(s.map(h=>[h.id,ll(h,i)])),
 r=this.mode==="cards";this.drawToolbar(s,o,t);let l=r?s.filter(h=>this.matches(h,o.get(h.id),t(h.id))):[],c=(h,d)=>h.show(i.worktrees.get(d),o.get(d),t(d),e);this.
@@ -2975,66 +3027,66 @@ cards.show(l.map(({id:h})=>h),c),this.noMatch.hidden=!r||l.length>0||!s.length,t
 ts"||!s.length,this.conflicts.element.hidden||this.conflicts.update(),this.closed.element.hidden=this.mode!=="closed",this.closed.element.hidden||this.closed.update(),
 this.drawEmpty(s.length,i.worktrees.get("")?.error)}drawToolbar(t,e,s){let i=this.mode==="cards",o=this.conflicts.pairs.length;b(this.summary,t.length?g(t.length,
 "worktree"):""),this.modes.setLabel("conflicts",o?`Conflicts ${o.toLocaleString("en")}`:"Conflicts"),this.modes.show(this.mode);let r=this.closed.rows.length;this.
-modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=Av,this.chips.element.
-hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let l=Object.entries(pl).map(([c,[h,d]])=>({key:c,label:h,count:t.filter(u=>d(u,e.
+modes.setLabel("closed",r?`Closed ${r.toLocaleString("en")}`:"Closed"),this.modes.element.hidden=!t.length&&!r,this.search.hidden=!i||t.length<=Mv,this.chips.element.
+hidden=!i||t.length<2,this.views.element.hidden=!t.length,this.views.update();let l=Object.entries(ml).map(([c,[h,d]])=>({key:c,label:h,count:t.filter(u=>d(u,e.
 get(u.id),s(u.id))).length}));this.chips.update([{key:null,label:"All",count:t.length},...l],this.filter)}drawEmpty(t,e){e&&t?this.requests.showError(e):this.requests.
 clearError(),this.empty.hidden=t>0||this.mode==="closed"||!this.store.loaded.has("worktrees"),this.newButton.hidden=!!e&&!t;let s=e?.code??"none";if(this.empty.
 hidden||this.empty.dataset.shown===s)return;this.empty.dataset.shown=s;let i=w("New worktree…","wb-link",()=>this.openForm()),o=a("code",{},'wb.call("create_w\
 orktree", name="…")');this.empty.replaceChildren(a("p",{},"A worktree is a directory with its own branch. An agent works there; your files do not change until\
  you approve its work."),e?a("p",{},...ct(e.message)):a("p",{},"Create one with ",i," or ",o,"."))}drawPage(t,e){let{tables:s}=this.store,i=s.worktrees.get(this.
-opened.id);i&&(this.opened=i);let o=i??{...this.opened,status:"closed"};this.page.update(o,ll(o,s),t(o.id),e,this.enabled)}matches(t,e,s){if(this.filter&&!pl[this.
+opened.id);i&&(this.opened=i);let o=i??{...this.opened,status:"closed"};this.page.update(o,ll(o,s),t(o.id),e,this.enabled)}matches(t,e,s){if(this.filter&&!ml[this.
 filter][1](t,e,s))return!1;let i=[t.id,t.branch_name,...s.agents].join(`
 `).toLowerCase();return this.text.split(/\s+/).every(o=>i.includes(o))}setFilter(t){Object.assign(this,t),this.update(this.enabled,Date.now()),this.desk.announce(
 `${g(this.cards.items.size,"worktree")} shown.`)}apply({filter:t=null,text:e="",mode:s}){this.mode=s in Lu?s:"cards",this.search.value=e,this.setFilter({filter:t in
-pl?t:null,text:e})}clear(){this.search.value="",this.setFilter({filter:null,text:""})}setMode(t){this.mode=t,this.update(this.enabled,Date.now())}open(t){let e=this.
+ml?t:null,text:e})}clear(){this.search.value="",this.setFilter({filter:null,text:""})}setMode(t){this.mode=t,this.update(this.enabled,Date.now())}open(t){let e=this.
 store.tables.worktrees.get(t);this.toOpen=e?null:t,e&&(this.opened=e,this.page.open(e),this.update(this.enabled,Date.now()),this.page.focus(),this.element.closest(
 ".wb-desk")?.scrollIntoView({block:"nearest"}))}close(){let t=this.opened?.id;this.opened=null,this.page.close(),this.update(this.enabled,Date.now()),(this.cards.
 items.get(t)?.opener??this.newButton).focus()}showNote(t){this.desk.announce(t);let e=w("Dismiss","wb-link",()=>this.dismissNote());this.note.replaceChildren(a(
-"span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new ml(
+"span",{class:"wb-grow"},t),e),this.note.hidden=!1}dismissNote(){this.note.hidden=!0,this.opened?this.page.focus():this.newButton.focus()}openForm(){let t=new pl(
 this.desk,e=>this.closeForm(e));this.formBox.replaceChildren(t.element),t.focus()}closeForm(t){if(this.formBox.replaceChildren(),this.newButton.focus(),!t)return;
-let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}},ml=class{constructor(t,e){
+let{name:e,branch_name:s,integration_target:i,path:o}=t;this.showNote(`Created ${e}: branch ${s}, to be integrated into ${i}. Its files are in ${o}.`)}},pl=class{constructor(t,e){
 this.requests=new v(t),this.onDone=e,this.name=T("",{maxlength:60,required:!0,placeholder:"robust-statistics"});let s=()=>b(this.submit,"Create");this.branch=T(
 "",{maxlength:200,placeholder:"wb/<name>/main",on:{input:s}}),this.source=T("",{maxlength:200,placeholder:"the current branch"}),this.submit=a("button",{class:"\
 wb-button wb-primary",type:"submit"},"Create");let i=()=>e(null);this.element=D({class:"wb-box wb-stack wb-roomy","aria-label":"New worktree"},{submit:()=>this.
 run(),escape:i},a("div",{class:"wb-fields wb-fields-3"},R("Name",this.name),R("Branch (optional)",this.branch),R("Start from, and integrate into (optional)",this.
-source)),tt(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.value.trim()||
+source)),et(this.submit,i),this.requests.errorBox)}focus(){this.name.focus()}async run(){let t={name:this.name.value.trim(),branch_name:this.branch.value.trim()||
 null,source_branch:this.source.value.trim()||null},e=await this.requests.run("create_worktree",t,this.submit,"Creating…");e?this.onDone(e):this.requests.error?.
 code==="BRANCH_EXISTS"&&!t.branch_name?this.offer(this.requests.error.details):this.name.focus()}offer({branch:t}){this.branch.value=t,b(this.submit,`Continue ${t}`),
-this.submit.focus()}};var[fl,ur,pr,mr,wl,fr,bl,Mu,,gl,qv,Du]=Array(12).keys(),Iu=5,Rv={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
-isconnected"},yl=class extends ms{constructor(t,e,{tab:s,alone:i},o){super(t,e);let r=u=>this.announce(u);this.untrusted=new Xi(t);let l={connect:()=>this.showConnect(),
-review:u=>this.showWorktree(u)};this.inbox=new zs(t,e,r,o,l),this.taskSummary=new $l(this.openers()),this.tasks=new Go(t,e,r,o),this.unattended=new Yi({store:t,
-channel:e,announce:r}),this.holds=new Dn({store:t,channel:e,announce:r},o),this.worktrees=new dr(t,e,r),this.agents=new zn(t,e,r,o,l.connect),this.definitions=new Wi(
-t,e,r,o),this.tools=new Qo(t,e,r,o),this.chat=new vi(t,e,r,o),this.runs=new qo(t,e,r,o),this.analytics=new li(t,e,r,o,this.openers()),this.personalities=new go(
-t,e,r,o),this.projects=new yo(t,e,r),this.admin=new An(t,e,r,o);let c=[{label:"Inbox",element:a("div",{},this.inbox.element,this.taskSummary.element)},{label:"T\
+this.submit.focus()}};var[fl,cr,hr,dr,wl,ur,bl,Mu,,gl,Iv,Du]=Array(12).keys(),Iu=5,Pv={connecting:"Connecting…",live:"Live",retrying:"Retrying…",stopped:"Stopped",disconnected:"D\
+isconnected"},yl=class extends fs{constructor(t,e,{tab:s,alone:i},o){super(t,e);let r=u=>this.announce(u);this.untrusted=new Ji(t);let l={connect:()=>this.showConnect(),
+review:u=>this.showWorktree(u)};this.inbox=new Js(t,e,r,o,l),this.taskSummary=new $l(this.openers()),this.tasks=new Ko(t,e,r,o),this.unattended=new Vi({store:t,
+channel:e,announce:r}),this.holds=new Mn({store:t,channel:e,announce:r},o),this.worktrees=new lr(t,e,r),this.agents=new Gn(t,e,r,o,l.connect),this.definitions=new Ii(
+t,e,r,o),this.tools=new zo(t,e,r,o),this.chat=new gi(t,e,r,o),this.runs=new Co(t,e,r,o),this.analytics=new oi(t,e,r,o,this.openers()),this.personalities=new fo(
+t,e,r,o),this.projects=new wo(t,e,r),this.admin=new Cn(t,e,r,o);let c=[{label:"Inbox",element:a("div",{},this.inbox.element,this.taskSummary.element)},{label:"T\
 asks",element:this.tasks.element},{label:"Worktrees",element:this.worktrees.element},{label:"Agents",element:this.agents.element},{label:"Definitions",element:this.
 definitions.element},{label:"Tools",element:this.tools.element},{label:"Chat",element:this.chat.element},{label:"Runs",element:this.runs.element},{label:"Analyt\
 ics",element:this.analytics.element},{label:"Personalities",element:this.personalities.element},{label:"Projects",element:this.projects.element},{label:"Admin",
-element:this.admin.element}];this.tabs=new Vi(c,()=>this.onTab());let h=c.findIndex(({label:u})=>u===s);this.tabs.show(Math.max(0,h)),this.isAlone=i;let d=[this.
+element:this.admin.element}];this.tabs=new Ui(c,()=>this.onTab());let h=c.findIndex(({label:u})=>u===s);this.tabs.show(Math.max(0,h)),this.isAlone=i;let d=[this.
 banner,this.unattended.element,this.holds.element,this.untrusted.element];this.element=this.region("Workbench desk",this.top(),...d,...this.tabs.panels),this.start(
 o)}top(){this.dot=a("span",{class:"wb-dot","aria-hidden":"true"}),this.linkLabel=a("span",{});let t=a("span",{class:"wb-brand"},"Workbench");this.tabs.element.hidden=
 this.isAlone;let e=a("span",{class:"wb-state"},this.dot,this.linkLabel);return this.failedLabel=a("span",{}),this.failed=w("","wb-state wb-failed",()=>this.showFailed()),
-this.failed.append(N("failed"),this.failedLabel),a("div",{class:"wb-top"},t,this.tabs.element,this.status,this.failed,e)}openers(){return{task:t=>{this.showTab(
-ur),this.tasks.jump(t)},agent:t=>{this.showTab(mr),this.agents.reveal(t)},tasks:()=>this.showTab(ur),failed:()=>this.showFailed(),inbox:()=>this.showTab(fl),tools:()=>{
-this.showTab(fr),this.tools.setMode("calls")}}}onTab(){this.announce(""),this.draw()}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showFailed(){this.
-showTab(ur),this.tasks.showFailed()}showWorktree(t){this.showTab(pr),this.worktrees.open(t)}showConnect(){this.showTab(Du),this.admin.focusConnect()}draw(){let{
-state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,Rv[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
+this.failed.append(A("failed"),this.failedLabel),a("div",{class:"wb-top"},t,this.tabs.element,this.status,this.failed,e)}openers(){return{task:t=>{this.showTab(
+cr),this.tasks.jump(t)},agent:t=>{this.showTab(dr),this.agents.reveal(t)},tasks:()=>this.showTab(cr),failed:()=>this.showFailed(),inbox:()=>this.showTab(fl),tools:()=>{
+this.showTab(ur),this.tools.setMode("calls")}}}onTab(){this.announce(""),this.draw()}showTab(t){this.tabs.element.hidden=!1,this.tabs.select(t)}showFailed(){this.
+showTab(cr),this.tasks.showFailed()}showWorktree(t){this.showTab(hr),this.worktrees.open(t)}showConnect(){this.showTab(Du),this.admin.focusConnect()}draw(){let{
+state:t}=this.channel.link;this.dot.dataset.state=t,b(this.linkLabel,Pv[t]),this.untrusted.update(),super.draw()}drawViews(t,e){this.inbox.update(t,e),this.unattended.
 update(),this.holds.update();let s=[...this.store.tables.tasks.values()].filter(({status:i})=>i==="failed").length;this.failed.hidden=!s,b(this.failedLabel,`${g(
-s,"task")} failed`),this.tabs.setCount(fl,this.inbox.waiting,!0),this.tabs.setCount(pr,this.worktrees.count()),this.tabs.setCount(mr,this.agents.count(e)),this.
-tabs.setCount(wl,this.definitions.count()),this.tabs.setCount(fr,this.tools.count()),this.tabs.setCount(bl,this.chat.count()),this.tabs.setCount(gl,this.personalities.
-count()),this.tabs.at===fl&&this.taskSummary.update(this.outline()),this.tabs.at===ur&&this.tasks.update(this.outline()),this.tabs.at===pr&&this.worktrees.update(
-t,e),this.tabs.at===mr&&this.agents.update(e),this.tabs.at===wl&&this.definitions.update(t,e),this.tabs.at===fr&&this.tools.update(t,e),this.tabs.at===bl&&this.
-chat.update(t,e),this.tabs.at===Mu&&this.runs.update(t,e),this.tabs.at===gl&&this.personalities.update(t,e),this.tabs.at===qv&&this.projects.update(),this.tabs.
-at===Du&&this.admin.update()}outline(){let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new ks(e.tasks)}),
-this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===pr&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===mr&&this.agents.update(t),this.
-tabs.at===wl&&this.definitions.update(this.definitions.enabled,t),this.tabs.at===fr&&this.tools.update(this.tools.enabled,t),this.tabs.at===bl&&this.chat.update(
+s,"task")} failed`),this.tabs.setCount(fl,this.inbox.waiting,!0),this.tabs.setCount(hr,this.worktrees.count()),this.tabs.setCount(dr,this.agents.count(e)),this.
+tabs.setCount(wl,this.definitions.count()),this.tabs.setCount(ur,this.tools.count()),this.tabs.setCount(bl,this.chat.count()),this.tabs.setCount(gl,this.personalities.
+count()),this.tabs.at===fl&&this.taskSummary.update(this.outline()),this.tabs.at===cr&&this.tasks.update(this.outline()),this.tabs.at===hr&&this.worktrees.update(
+t,e),this.tabs.at===dr&&this.agents.update(e),this.tabs.at===wl&&this.definitions.update(t,e),this.tabs.at===ur&&this.tools.update(t,e),this.tabs.at===bl&&this.
+chat.update(t,e),this.tabs.at===Mu&&this.runs.update(t,e),this.tabs.at===gl&&this.personalities.update(t,e),this.tabs.at===Iv&&this.projects.update(),this.tabs.
+at===Du&&this.admin.update()}outline(){let{version:t,tables:e}=this.store;return this.outlined?.version!==t&&(this.outlined={version:t,outline:new _s(e.tasks)}),
+this.outlined.outline}tick(t){this.inbox.tick(t),this.tabs.at===hr&&this.worktrees.update(this.worktrees.enabled,t),this.tabs.at===dr&&this.agents.update(t),this.
+tabs.at===wl&&this.definitions.update(this.definitions.enabled,t),this.tabs.at===ur&&this.tools.update(this.tools.enabled,t),this.tabs.at===bl&&this.chat.update(
 this.chat.enabled,t),this.tabs.at===Mu&&this.runs.update(this.runs.enabled,t),this.tabs.at===gl&&this.personalities.update(this.personalities.enabled,t)}},$l=class{constructor(t){
-this.open=t,this.progress=new xs;let e=a("h3",{class:"wb-heading"},"Tasks"),s=w("Show tasks","wb-link",t.tasks);this.list=a("ul",{class:"wb-list"}),this.failed=
+this.open=t,this.progress=new Ss;let e=a("h3",{class:"wb-heading"},"Tasks"),s=w("Show tasks","wb-link",t.tasks);this.list=a("ul",{class:"wb-list"}),this.failed=
 I("Failed for good",this.list),this.failed.hidden=!0,this.element=a("section",{class:"wb-section wb-stack",hidden:!0},a("div",{class:"wb-toolbar"},e,this.progress.
 summary,s),this.progress.meter,this.failed)}update(t){this.progress.update(t);let e=[...t.tasks.values()].filter(({status:i})=>i==="failed").reverse(),s=JSON.stringify(
 e.map(({id:i,title:o,error_message:r})=>[i,o,r]));s!==this.key&&this.drawFailed(e),this.key=s,this.element.hidden=!t.tasks.size}drawFailed(t){let e=t.slice(0,Iu).
-map(({id:o,title:r,error_message:l})=>{let c=w(`#${o} ${r}`,"wb-link wb-cut",()=>this.open.task(o));return a("li",{},N("failed"),c,a("span",{class:"wb-muted wb-\
-grow wb-cut"},Bv(l)))}),s=t.length-Iu,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
-{},i)]:[]),this.failed.hidden=!t.length}};function Bv(n){return n?.split(`
-`,1)[0]??""}var SM=()=>{let n=new zi,t,e;return{initialize({model:s,signal:i}){gd(s),t=new _n(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Ji(s,(r,l)=>r.
-append(new yl(n,t,o,l).element))},render({model:s,el:i,signal:o}){let r=s.get("approval_ids");r?i.append(new Gi(n,t,r,o).element):s.get("docked")?e.render(i,o):
-e.show(i,o)}}};export{SM as default};
+map(({id:o,title:r,error_message:l})=>{let c=w(`#${o} ${r}`,"wb-link wb-cut",()=>this.open.task(o));return a("li",{},A("failed"),c,a("span",{class:"wb-muted wb-\
+grow wb-cut"},Fv(l)))}),s=t.length-Iu,i=w(`Show all ${t.length.toLocaleString("en")}`,"wb-link",this.open.failed);this.list.replaceChildren(...e,...s>0?[a("li",
+{},i)]:[]),this.failed.hidden=!t.length}};function Fv(n){return n?.split(`
+`,1)[0]??""}var NM=()=>{let n=new Gi,t,e;return{initialize({model:s,signal:i}){gd(s),t=new kn(s,n,i);let o={tab:s.get("tab"),alone:s.get("alone")};e=new Hi(s,(r,l)=>r.
+append(new yl(n,t,o,l).element))},render({model:s,el:i,signal:o}){let r=s.get("approval_ids");r?i.append(new Ki(n,t,r,o).element):s.get("docked")?e.render(i,o):
+e.show(i,o)}}};export{NM as default};
