@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.cli.output import Note, Text
 from workbench.errors import BadInput, Interrupted, WorkbenchError
-from workbench.present.tables import Table, TablePage
+from workbench.present.tables import CommandCell, Table, TablePage
 from workbench.rules.wording import in_magics
 
 LISTS: Mapping[str, str] = {
@@ -30,11 +30,13 @@ LISTS: Mapping[str, str] = {
 
 
 def worded(shown: Any) -> Any:
-    """What a command returned. Cells of tables and texts to copy stay: agents and people wrote them."""
+    """What a command returned. Texts to copy stay, and cells but for commands: agents and people wrote them."""
     if isinstance(shown, TablePage):
         return replace(shown, parts=[(title, worded(table)) for title, table in shown.parts])
     if isinstance(shown, Table):
-        return replace(shown, empty=in_magics(shown.empty), note=in_magics(shown.note), lead=in_magics(shown.lead))
+        rows = [[in_magics(cell) if isinstance(cell, CommandCell) else cell for cell in row] for row in shown.rows]
+        texts = {name: in_magics(getattr(shown, name)) for name in ("empty", "note", "lead")}
+        return replace(shown, rows=rows, **texts)
     if isinstance(shown, Text):
         return replace(shown, note=in_magics(shown.note))
     return replace(shown, message=in_magics(shown.message)) if isinstance(shown, Note) else shown

@@ -76,6 +76,16 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert "The command ended with status 3" in ran.out
     assert "one waits for your approval" in ran.out
     assert not (repository / "first.txt").exists(), "a merge is asked for"
+    morning = run("account", "tidy")
+    assert "`workbench approve 3`" in morning.out, "each task has its next command"
+    assert "`workbench retry 2`" in morning.out
+    account = json.loads(run("account", "tidy", "--json").out)
+    assert [account["tasks"][number]["check"] for number in ("1", "2", "3")] == ["passed", "", ""]
+    [hour, *_] = account["hours"]
+    assert hour["tasks"][:1] == [1]
+    assert "completed: 1" in hour["happened"]
+    assert any("failed for good: 2" in one["happened"] for one in account["hours"])
+    assert code(run("account", "none")) == "PLAN_NOT_FOUND"
     plan.write_text(PLAN.format(second="echo 2 > second.txt"))
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]
@@ -90,10 +100,17 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(missing) == "NO_STAFF"
     assert "--staff reviewer=1:claude" in missing.err
     assert code(run("run", "talk", "--staff", "reviewer=0")) == "BAD_STAFF"
+    assert "only for reviewer. Name" in run("run", "talk", "--staff", "reviwer=1:claude").err
     assert code(run("run", "none")) == "PLAN_NOT_FOUND"
-    assert run("run", "talk", "--until", "25:00").status == 2
+    assert code(run("run", "talk", "--until", "25:00")) == "BAD_SCHEDULE"
+    partly = run("run", "talk", "--staff", "*=2", "--partly")
+    assert (partly.status, "Nobody is left to do what is open." in partly.out) == (3, True)
     with only_one(migrated, "talk"):
-        assert code(run("run", "talk", "--staff", "reviewer=1:claude")) == "PLAN_UNDER_WAY"
+        plan.write_text(plan.read_text().replace("title: A", "title: B"))
+        refused = run("run", str(plan), "--staff", "reviewer=1:claude", "--budget", "1usd")
+    assert code(refused) == "PLAN_UNDER_WAY"
+    assert run("task", "1").out.startswith("1 A\n"), "what is refused changes nothing"
+    assert run("budgets", "list", "--json").out.strip() == "[]"
 
 
 def test_from_a_fresh_repository_to_a_merge_each_step_is_named_by_the_one_before(run: Type, repository: Path) -> None:

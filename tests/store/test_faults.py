@@ -183,9 +183,13 @@ async def test_a_full_disk_is_an_error_and_the_store_works_again_once_there_is_s
         assert await store.read(said) == ["before"]
         assert await code_of(store, say("x" * 100_000)) == "STORE_FULL"
 
+        since, until = store.stats().full or (0, 0)
+        assert (since > 0, until) == (True, None)
         ballast.unlink()
         await store.write(say("after"))
         assert await store.read(said) == ["before", "after"]
+        assert store.stats().full == (since, store.stats().full[1])
+        assert store.stats().full[1] >= since, "it says from when until when it was full"
     assert sound(disk / "coordination.db")
 
 

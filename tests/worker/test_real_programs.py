@@ -170,7 +170,7 @@ async def test_a_real_program_does_tasks_and_ends_them_in_every_way(
             keys = {"codex": "CODEX_API_KEY", "gemini": "GEMINI_API_KEY"}
             how |= {"profile": name, "environment": address | {keys.get(name, KEYS[name]): "none"}}
             logs = [spawned["log"]]
-            for agent, seconds in (("bob", 200), ("eve", 25)):
+            for agent, seconds in (("bob", 200), ("eve", 40)):
                 where = {"name": agent, "assigned_worktree": agent, "limits": {"wall_seconds": seconds}}
                 logs.append((await call("spawn_agent", **how, **where))["log"])
             found = {

@@ -17,6 +17,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from workbench.analytics.reports import Report
 from workbench.cli import (  # noqa: F401 (each adds its commands to `root`)
+    account,
     admission,
     agents,
     analysis,

@@ -54,6 +54,8 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "init",
         "demo",
         "run",
+        "account",
+        "schedules",
         "start",
         "serve",
         "status",
@@ -65,7 +67,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "backup",
         "restore",
     ),
-    "Decide": ("approvals", "approve", "reject", "answer", "request-changes", "integrate"),
+    "Decide": ("approvals", "proposed", "approve", "reject", "answer", "request-changes", "integrate"),
     "Talk": ("tell", "comment", "messages"),
     "Plans and tasks": (
         *("plan", "plans", "export-plan", "tasks", "task", "graph", "edit", "assign", "priority", "retry", "reopen"),

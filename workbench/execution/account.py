@@ -12,6 +12,7 @@ from workbench.present.tables import StateCell
 from workbench.rules.integration import WorktreeState
 
 COMMIT_LENGTH = 12
+BATCH = 100
 REASON_LENGTH = 160
 NO_COMMAND = "has no command"
 
@@ -21,14 +22,22 @@ Call = Callable[..., Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class TaskAccount:
-    """A task, and what has become of it: where its work was merged, why it failed, or what it waits for."""
+    """A task, and what has become of it: where its work was merged, why it failed, or what it waits for.
+
+    Args:
+        check: what became of its last check; empty without one.
+        next: the command that brings it on, as it is typed; empty if it needs none.
+    """
 
     id: int
     title: str
     status: TaskState
     state: StateCell
     worktree: str | None
+    attempts: int
+    check: str
     outcome: str
+    next: str
     seconds: float | None
     cost_usd: float | None
 
@@ -41,6 +50,7 @@ class Account:
         merged: the worktrees of the plan that are merged, and how, in words.
         waiting: the ids of approvals about its worktrees that wait for a decision.
         notes: why they wait, in a sentence each.
+        hours: the rows of `get_plan_hours`.
     """
 
     plan: str
@@ -48,6 +58,7 @@ class Account:
     merged: Mapping[str, str]
     waiting: Sequence[int]
     notes: Sequence[str]
+    hours: Sequence[Mapping[str, Any]]
 
     @property
     def done(self) -> list[int]:
@@ -103,7 +114,14 @@ class Account:
         return {
             "done": self.done,
             "tasks": {
-                task.id: {"state": str(task.state), "seconds": task.seconds, "cost_usd": task.cost_usd}
+                task.id: {
+                    "state": str(task.state),
+                    "attempts": task.attempts,
+                    "check": task.check,
+                    "seconds": task.seconds,
+                    "cost_usd": task.cost_usd,
+                    "next": task.next,
+                }
                 for task in self.tasks
             },
             "failed": {task.id: task.outcome for task in self.tasks if task.status is TaskState.FAILED},
@@ -111,27 +129,45 @@ class Account:
             "merged": dict(self.merged),
             "unmerged": self.unmerged,
             "approvals": list(self.waiting),
+            "hours": list(self.hours),
         }
 
 
 def account_of(call: Call, plan: str) -> Account:
-    """The account of a plan as it is now."""
-    tasks = call("list_tasks", plan=plan, limit=500)["tasks"]
+    """The account of a plan as it is now.
+
+    Raises:
+        NotFound: ``PLAN_NOT_FOUND``.
+    """
+    hours = call("get_plan_hours", plan=plan)["hours"]
+    tasks = _tasks(call, plan)
     places = {task["worktree"] for task in tasks if task["worktree"]}
     merged = {name: how for name, how in _merged(call).items() if name in places} if places else {}
-    waiting = [
-        approval
-        for approval in call("list_approvals", status="pending", kind="integration")["approvals"]
-        if approval["payload"]["worktree"] in places
-    ]
+    pending = call("list_approvals", status="pending", limit=500)["approvals"]
+    waiting = [one for one in pending if one["kind"] == "integration" and one["payload"]["worktree"] in places]
     costs = {one["name"]: one["cost_usd"] for one in call("list_costs", by="task", plan=plan, days=36_500)["costs"]}
+    budgets = {one["scope"]: one["waiting"] for one in call("list_budgets")["budgets"]}
+    questions = _Questions(plan, pending, budgets)
     return Account(
         plan=plan,
-        tasks=[_task(call, task, merged, costs) for task in tasks],
+        tasks=[_task(task, merged, costs, questions) for task in tasks],
         merged=merged,
         waiting=[approval["id"] for approval in waiting],
         notes=[_waits(approval) for approval in waiting],
+        hours=hours,
     )
+
+
+def _tasks(call: Call, plan: str) -> list[Mapping[str, Any]]:
+    """The tasks of a plan, in full."""
+    tasks: list[Mapping[str, Any]] = []
+    cursor: Any = None
+    while True:
+        page = call("list_tasks", plan=plan, limit=BATCH, **({"cursor": cursor} if cursor else {}))
+        tasks += call("get_tasks", task_ids=[task["id"] for task in page["tasks"]])["tasks"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return tasks
 
 
 def _merged(call: Call) -> dict[str, str]:
@@ -145,24 +181,76 @@ def _merged(call: Call) -> dict[str, str]:
     return found
 
 
+@dataclass(frozen=True)
+class _Questions:
+    """What waits for the person, and which task waits for it."""
+
+    plan: str
+    pending: Sequence[Mapping[str, Any]]
+    budgets: Mapping[str, Sequence[int]]
+
+    def command(self, task: Mapping[str, Any], *, is_merged: bool) -> str:
+        """The command that brings a task on; empty if it needs none, or waits for another task."""
+        match task["status"]:
+            case TaskState.FAILED:
+                return f"workbench retry {task['id']}"
+            case TaskState.CANCELLED:
+                return f"workbench reopen {task['id']}"
+            case TaskState.COMPLETED if task["worktree"] is None or is_merged:
+                return ""
+            case TaskState.COMPLETED:
+                asked = self._asked("integration", lambda payload: payload["worktree"] == task["worktree"])
+                return f"workbench approve {asked}" if asked else f"workbench integrate {task['worktree']}"
+            case TaskState.PENDING:
+                return "" if task["blocked"] else self._of_pending(task)
+        asked = self._asked("agent_question", lambda payload: payload.get("task_id") == task["id"])
+        return f"workbench answer {asked}" if asked else f"workbench logs {task['assigned_agent_id']}"
+
+    def _of_pending(self, task: Mapping[str, Any]) -> str:
+        used_up = {scope for scope, waiting in self.budgets.items() if task["id"] in waiting}
+        held = {attempt["agent_id"] for attempt in task["attempts"]}
+        asked = self._asked("budget", lambda payload: payload["scope"] in used_up) or self._asked(
+            "failure",
+            lambda payload: (
+                payload["scope"].removeprefix("agent:") in held
+                or any(one[0] == task["id"] for one in payload["attempts"])
+            ),
+        )
+        if asked:
+            return f"workbench approve {asked}"
+        staff = "" if task["run"] is not None else f" --staff {task['persona_id']}=1:claude"
+        return f"workbench run {self.plan}{staff}"
+
+    def _asked(self, kind: str, concerns: Callable[[Mapping[str, Any]], bool]) -> int | None:
+        return next((one["id"] for one in self.pending if one["kind"] == kind and concerns(one["payload"])), None)
+
+
 def _task(
-    call: Call, task: Mapping[str, Any], merged: Mapping[str, str], costs: Mapping[str, float | None]
+    task: Mapping[str, Any], merged: Mapping[str, str], costs: Mapping[str, float | None], questions: _Questions
 ) -> TaskAccount:
-    whole = call("get_task", task_id=task["id"])
-    state = StateCell.of(task["status"], task["blocked"], task["evidence"])
-    status = TaskState(task["status"])
-    ended = [one for one in whole["attempts"] if one["ended_at"]]
+    ended = [one for one in task["attempts"] if one["ended_at"]]
     took = [_at(one["ended_at"]) - _at(one["claimed_at"]) for one in ended]
     return TaskAccount(
         id=task["id"],
         title=task["title"],
-        status=status,
-        state=state,
+        status=TaskState(task["status"]),
+        state=StateCell.of(task["status"], task["blocked"], task["evidence"]),
         worktree=task["worktree"],
-        outcome=_outcome(whole, merged),
+        attempts=len(task["attempts"]),
+        check=_check(task["attempts"]),
+        outcome=_outcome(task, merged),
+        next=questions.command(task, is_merged=task["worktree"] in merged),
         seconds=round(sum(took), 1) if took else None,
         cost_usd=costs.get(str(task["id"])),
     )
+
+
+def _check(attempts: Sequence[Mapping[str, Any]]) -> str:
+    """What became of the last check of a task's attempts."""
+    checks = [one["check"] for one in attempts if one["check"]]
+    failed = sum(one["state"] == "failed" for one in checks)
+    state = checks[-1]["state"] if checks else ""
+    return f"{state} after {failed} failed" if failed and state != "failed" else state
 
 
 def _at(time: str) -> float:
@@ -170,16 +258,23 @@ def _at(time: str) -> float:
 
 
 def _outcome(task: Mapping[str, Any], merged: Mapping[str, str]) -> str:
+    error = _reason(task["error_message"]) if task["error_message"] else ""
     match task["status"]:
         case TaskState.COMPLETED:
             return merged.get(task["worktree"], "not merged" if task["worktree"] else "")
         case TaskState.FAILED:
-            return _reason(task["error_message"] or "it gave no reason")
+            return error or "it gave no reason"
+        case TaskState.PENDING if task["approval_id"]:
+            return f"waits for your approval {task['approval_id']}"
+        case TaskState.PENDING if task["blocked"]:
+            return f"waits for {', '.join(map(str, task['blocked_by']))}"
+        case TaskState.PENDING if task["run"] is None and not task["attempts"]:
+            return f"{NO_COMMAND}, so an agent of the persona {task['persona_id']} has to do it"
         case TaskState.PENDING:
-            if task["blocked"]:
-                return f"waits for {', '.join(map(str, task['blocked_by']))}"
-            return "" if task["run"] else f"{NO_COMMAND}, so an agent of the persona {task['persona_id']} has to do it"
-    return ""
+            return f"to be tried again: {error}" if error else ""
+        case TaskState.CANCELLED:
+            return error
+    return f"{task['assigned_agent_id']} is at it"
 
 
 def _reason(message: str) -> str:

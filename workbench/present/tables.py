@@ -58,6 +58,12 @@ class StateCell(str):
         return f'<span style="color:{colour}">{mark}</span> {as_html(self)}' if mark else as_html(self)
 
 
+class CommandCell(str):
+    """A command to type next, which this program proposes: a notebook shows it as one of its own."""
+
+    __slots__ = ()
+
+
 class CellLines(str):
     """Sentences in lines of their own, where other cells are one line."""
 

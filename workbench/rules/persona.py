@@ -1,4 +1,5 @@
-"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, keys of a workplace.
+"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, `budget`, keys of
+a workplace.
 
 Other keys are ignored.
 """
@@ -7,15 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules import front_matter, workplace
+from workbench.rules import budgets, front_matter, workplace
 from workbench.rules.naming import NOTHING
-from workbench.rules.tasks.check import in_short
+from workbench.rules.tasks import check
 from workbench.rules.wire import json_safety
 from workbench.rules.yaml_text import InvalidYaml
 
@@ -38,6 +39,7 @@ class PersonaText:
     workplace: Mapping[str, Any] = field(default_factory=dict)
     """The keys of a workplace that it states; see `workbench.rules.workplace.parse`."""
     check: Any = None
+    budget: Mapping[str, Any] | None = None
     """The check of its tasks that have none of their own; see `workbench.rules.tasks.check`."""
 
 
@@ -84,7 +86,8 @@ def parse(persona_id: str, text: str) -> PersonaText:
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         lease_seconds=_lease(persona_id, meta.get("lease_seconds")),
         workplace=_workplace(persona_id, meta),
-        check=_check(persona_id, meta.get("check")),
+        check=_term(persona_id, "check", check.in_short, meta),
+        budget=_term(persona_id, "budget", budgets.in_short, meta),
     )
 
 
@@ -107,11 +110,11 @@ def _workplace(persona_id: str, meta: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput("PERSONA_INVALID", error.message, persona_id=persona_id) from None
 
 
-def _check(persona_id: str, stated: Any) -> Any:
+def _term(persona_id: str, key: str, in_short: Callable[[Any], Any], meta: Mapping[str, Any]) -> Any:
     try:
-        return in_short(stated)
+        return in_short(meta.get(key))
     except ValueError as error:
-        text = f"Persona {persona_id}: `check`: {error}."
+        text = f"Persona {persona_id}: `{key}`: {error}."
         raise BadInput("PERSONA_INVALID", text, persona_id=persona_id) from None
 
 

@@ -69,10 +69,14 @@ class StoreStats:
 
     For each commit, `commits` holds when it ended (`time.monotonic`), the number of changes in it, and the seconds
     from taking the changes from the queue to the end of the commit.
+
+    `full` is from when until when changes last failed because the disk was full, in microseconds UTC; the second is
+    None as long as it lasts.
     """
 
     queue: int
     commits: Sequence[tuple[float, int, float]]
+    full: tuple[int, int | None] | None = None
 
 
 class Statements(Protocol):

@@ -43,7 +43,7 @@ from workbench.store.migrate import migrate, scripts
 from workbench.store.queries import Dialect, Query, beside
 from workbench.store.rewriting import rewrite
 from workbench.store.sqlite_connection import SqliteConnection, connect
-from workbench.store.sqlite_errors import own_copy, raisable, storage_error
+from workbench.store.sqlite_errors import is_full_disk, own_copy, raisable, storage_error
 
 T = TypeVar("T")
 
@@ -151,6 +151,7 @@ class SqliteStore:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._on_visible: list[Callable[[Sequence[Row]], None]] = []
         self._on_commit: list[Callable[[Sequence[Row]], None]] = []
+        self._full: tuple[int, int | None] | None = None
         self._commits: deque[tuple[float, int, float]] = deque(maxlen=STATS_COMMITS)
         self._closing = threading.Lock()
         self._closed = False
@@ -183,7 +184,7 @@ class SqliteStore:
 
     def stats(self) -> StoreStats:
         """See `Store.stats`."""
-        return StoreStats(self._jobs.qsize(), tuple(self._commits))
+        return StoreStats(self._jobs.qsize(), tuple(self._commits), self._full)
 
     async def write(self, change: Callable[[Tx], T], *, actor: str = "system", durable: bool = True) -> T:
         """See `Store.write`."""
@@ -337,12 +338,22 @@ class SqliteStore:
             self._log.add(events)
             synced = self._log.sync() if batch else ()
         except Exception as error:  # the batch is one transaction: all of it fails
+            self._note_full(error)
             for job in batch:
                 job.error = own_copy(error)
             return
         ended_at = time.monotonic()
         self._commits.append((ended_at, size, ended_at - started_at))
+        self._note_full(None)
         self._tell_durable(synced)
+
+    def _note_full(self, error: Exception | None) -> None:
+        """Note from when until when commits failed because the disk was full."""
+        is_full, lasts = is_full_disk(error), self._full is not None and self._full[1] is None
+        if is_full and not lasts:
+            self._full = self.now(), None
+        elif lasts and self._full is not None and not is_full:
+            self._full = self._full[0], self.now()
 
     def _tell(self, callbacks: Sequence[Callable[[Sequence[Row]], None]], events: Sequence[Row]) -> None:
         for callback in callbacks if events else ():

@@ -39,6 +39,12 @@ def storage_error(error: BaseException) -> WorkbenchError | None:
     return Unavailable(*description, reason=str(error)) if description else None
 
 
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether a change failed because the disk is full."""
+    coded = error if isinstance(error, WorkbenchError) else error and storage_error(error)
+    return isinstance(coded, WorkbenchError) and coded.code == _FULL[0]
+
+
 def own_copy(error: Exception) -> Exception:
     """A copy of a batch's failure for one change: an exception that is raised repeatedly would collect tracebacks."""
     if isinstance(error, WorkbenchError):

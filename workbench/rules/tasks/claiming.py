@@ -25,6 +25,7 @@ class ClaimReason(StrEnum):
     SESSION = "session"
     HOLD = "hold"
     BUDGET = "budget"
+    APPROVAL = "approval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ClaimCandidate:
     """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
 
     `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
-    `unaffordable` says which budget is used up.
+    `unaffordable` says which budget is used up; `approval` is the approval that it waits for.
     """
 
     status: TaskState
@@ -59,6 +60,7 @@ class ClaimCandidate:
     not_before: int | None
     has_command: bool = True
     unaffordable: str | None = None
+    approval: int | None = None
 
 
 def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
@@ -108,6 +110,8 @@ def _not_ready(task: ClaimCandidate) -> dict[ClaimReason, str]:
         )
     if open_ := [str(task_id) for task_id, state in task.waits.items() if state not in DEAD]:
         found[ClaimReason.DEPENDENCY] = f"it waits for {_listed(open_)}"
+    if task.approval is not None:
+        found[ClaimReason.APPROVAL] = f"it waits for a person's decision (approval {task.approval})"
     if task.unaffordable is not None:
         found[ClaimReason.BUDGET] = task.unaffordable
     if task.not_before is not None:

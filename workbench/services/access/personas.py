@@ -40,6 +40,7 @@ class PersonaInfo(Wire):
     updated_at: Micros
     workplace: Annotated[dict[str, Json], BeforeValidator(lambda value: _read_json(value) or {})] = {}
     check: Annotated[Json, BeforeValidator(_read_json)] = Field(None, validation_alias="check_stated")
+    budget: Annotated[Json, BeforeValidator(_read_json)] = None
 
     @property
     def lease_seconds(self) -> float | None:
@@ -123,8 +124,8 @@ async def save_persona(
         Field(
             min_length=1,
             max_length=200_000,
-            description="Markdown; front matter may have name, role (worker or planner), lease_seconds, check, and "
-            "keys of a workplace.",
+            description="Markdown; front matter may have name, role (worker or planner), lease_seconds, check, budget, "
+            "and keys of a workplace.",
         ),
     ],
 ) -> SavedPersona:
@@ -194,7 +195,8 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
     values |= {"definition": text.definition, "source": source}
     workplace = json.dumps(text.workplace) if text.workplace else None
     check = json.dumps(text.check) if text.check else None
-    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, check=check, now=tx.now)
+    budget = json.dumps(text.budget) if text.budget else None
+    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, check=check, budget=budget, now=tx.now)
     tx.run(SQL.keep_version, values, by=tx.actor, now=tx.now)
     tx.emit("persona.saved", f"persona:{text.id}", sha256=text.sha256, source=source)
 

@@ -35,11 +35,12 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "silent": ("1 agent is silent", "{} agents are silent"),
     "budget": ("1 budget is nearly used", "{} budgets are nearly used"),
     "done": ("1 plan is completed", "{} plans are completed"),
+    "schedule": ("1 schedule was not kept", "{} schedules were not kept"),
 }
 
 
 class NotificationItem(Wire):
-    """One thing that the person is told. `what`: waiting, failed, silent, budget or done; `subject` as in events."""
+    """One thing that the person is told. `what` is one of the setting `notify`; `subject` as in events."""
 
     what: str
     subject: str
@@ -208,7 +209,7 @@ def _silent(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
 
 
 def _budget(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
-    return happened.subject, f"80 % of a budget is used: {happened.subject.removeprefix('budget:')}."
+    return happened.subject, f"80 % of the budget of {happened.data['what']} is used."
 
 
 def _done(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
@@ -218,12 +219,29 @@ def _done(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
     return f"plan:{row['plan']}", f"The plan {row['plan']} is completed: {row['completed']} of {row['tasks']} tasks."
 
 
+def _schedule(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
+    plan, data = happened.subject.removeprefix("schedule:"), happened.data
+    match happened.kind:
+        case "schedule.missed":
+            return happened.subject, f"The plan {plan} was not carried out when it was due: {data['reason']}."
+        case "schedule.started" if data["late_seconds"]:
+            minutes = max(1, round(data["late_seconds"] / 60))
+            return (
+                happened.subject,
+                f"The plan {plan} was begun {minutes} min late: no server ran, or the machine slept.",
+            )
+        case "schedule.ended" if data["status"] != 0:
+            return happened.subject, f"The plan {plan}, which was scheduled, has ended: {data['outcome']}"
+    return None
+
+
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "waiting": ("approval.requested",),
     "failed": ("task.failed",),
     "silent": ("agent.silent",),
     "budget": ("budget.nearly",),
     "done": ("task.completed", "task.cancelled"),
+    "schedule": ("schedule.missed", "schedule.started", "schedule.ended"),
 }
 """The events by which each is noticed."""
 _TELL: Mapping[str, Callable[[Reader, FeedEvent], tuple[str, str] | None]] = {
@@ -232,6 +250,7 @@ _TELL: Mapping[str, Callable[[Reader, FeedEvent], tuple[str, str] | None]] = {
     "silent": _silent,
     "budget": _budget,
     "done": _done,
+    "schedule": _schedule,
 }
 """The subject and the text of an item for an event; None: there is nothing to tell any more."""
 

@@ -30,11 +30,19 @@ async def recover(ctx: Ctx, *, end_workers: bool) -> None:
     Args:
         end_workers: end the workers that run, and cancel pending starts, instead.
     """
+    await ctx.of(SYSTEM).write(_note_return)
     if end_workers:
         await termination.end_all(ctx, "left over from an earlier server")
     else:
         await _reattach(ctx.of(SYSTEM))
     await termination.remove_left_scratch(ctx)
+
+
+def _note_return(tx: Tx) -> None:
+    """Record that a server runs again, and since when none did, if there is work that has begun."""
+    sign = tx.one(SQL.last_sign)
+    if sign is not None and sign["at"] is not None:
+        tx.emit("server.returned", "server:project", since=sign["at"])
 
 
 async def _reattach(ctx: Ctx) -> None:

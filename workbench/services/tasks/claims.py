@@ -12,7 +12,7 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
 from workbench.services import holds
 from workbench.services.messages import inbox
-from workbench.services.spending import budgets
+from workbench.services.spending import budgets, spent
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
     blockers,
@@ -72,9 +72,9 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
 def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
     """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age.
 
-    None for an agent whose session is deleted, or that is held (`workbench.services.holds`).
+    None for an agent whose session is deleted, that is held (`workbench.services.holds`), or whose budget is used up.
     """
-    if _deleted_session(tx, caller) or holds.active(tx, me):
+    if _deleted_session(tx, caller) or holds.active(tx, me) or budgets.obstacle(tx, None, me):
         return []
     place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
@@ -118,7 +118,8 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         waits=unmet,
         not_before=row["not_before"],
         has_command=row["run"] is not None,
-        unaffordable=budgets.obstacle(tx, row["id"]),
+        unaffordable=budgets.obstacle(tx, row["id"], me),
+        approval=row["approval_id"],
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -139,8 +140,11 @@ def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
     row = require_row(tx, task_id)
-    tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
-    budgets.follow(tx, task_id)
+    place = spent.place(tx, task_id, me)
+    tx.run(SQL.add_attempt, place, attempt=row["attempt"], agent=me, now=tx.now)
+    scopes = spent.scopes_of(tx, place)
+    spent.begin(tx, scopes)
+    budgets.follow(tx, scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
     return _assignment(tx, task_of(tx, row), me)
 

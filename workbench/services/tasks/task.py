@@ -208,7 +208,7 @@ class Attempt(Wire):
 
 
 class TaskInfo(TaskSummary):
-    """A task in full."""
+    """A task in full. `approval_id`: it waits until a person has decided about this approval."""
 
     description: GivenText
     run: GivenCommand
@@ -232,6 +232,7 @@ class TaskInfo(TaskSummary):
     result_data: Json
     artifacts: list[str]
     attempts: list[Attempt]
+    approval_id: int | None
 
 
 class Assignment(TaskInfo):

@@ -1,0 +1,84 @@
+"""The hours of a plan, as attempts and events tell them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.conftest import Admit, Clock
+from workbench.app import Workbench
+from workbench.model import SECOND, ServerInfo
+from workbench.rules.failures import FailureKind
+from workbench.services import holds
+from workbench.state.settings import Settings
+from workbench.store.base import Tx
+
+pytestmark = pytest.mark.anyio
+
+PLAN = (
+    "plan: tidy\ntasks:\n  - {name: a, title: A, persona: implementer}\n  - {name: b, title: B, persona: implementer}\n"
+)
+SERVER = ServerInfo(pid=1, started=0.0, nonce="here", url="", ws_url="", mcp_url="")
+
+
+@pytest.fixture
+async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
+    """An open project whose time only the test moves."""
+    async with Workbench.open(settings, clock=clock) as opened:
+        yield opened
+
+
+async def test_the_account_of_hours_says_why_nothing_was_done(
+    workbench: Workbench, admit: Admit, clock: Clock, settings: Settings
+) -> None:
+    ada = (await admit("ada")).caller
+    ask = partial(workbench.dispatch, ada)
+    await workbench.call("create_plan", text=PLAN)
+    assert (await workbench.call("get_plan_hours", plan="tidy"))["hours"] == []
+    clock.forward(3_600 - clock.now / SECOND % 3_600)
+    first = (await ask("claim_task", {}))["task"]["id"]
+    clock.forward(1_200)
+    await ask("complete_task", {"task_id": first})
+
+    def limit(tx: Tx) -> None:
+        until = tx.now + 7_200 * SECOND
+        holds.hold(tx, settings, "account:anthropic-1", FailureKind.LIMIT, "429: too much.", until)
+
+    await workbench.store.write(limit)
+    clock.forward(3_600)
+    await workbench.serving(SERVER)
+    clock.forward(3_600)
+    second = (await ask("claim_task", {}))["task"]["id"]
+    clock.forward(60)
+    await ask("complete_task", {"task_id": second})
+    hours = (await workbench.call("get_plan_hours", plan="tidy"))["hours"]
+    assert [(hour["tasks"], hour["worked_seconds"], hour["idle"]) for hour in hours] == [
+        ([first], 1_200, ["no server ran (40 min)"]),
+        ([], 0, ["no server ran (20 min)", "account:anthropic-1 was held: 429: too much. (40 min)"]),
+        ([second], 60, ["account:anthropic-1 was held: 429: too much. (20 min)"]),
+    ]
+    assert [hour["happened"] for hour in hours] == [
+        [f"completed: {first}", "held: account:anthropic-1"],
+        ["server started again"],
+        [f"completed: {second}"],
+    ]
+    assert [hour["unexplained_seconds"] for hour in hours] == [0, 0, 0]
+
+
+async def test_a_full_disk_is_noted_once_when_there_is_space_again(workbench: Workbench, clock: Clock) -> None:
+    def told() -> Any:
+        return workbench.call("list_events", kinds=["store.was_full"])
+
+    noting = workbench.duties["noting that the disk was full"]
+    workbench.store._full = (clock.now, None)
+    await noting.perform(workbench._ctx)
+    assert (await told())["events"] == [], "it is full"
+    clock.forward(600)
+    await workbench.store.write(lambda tx: tx.emit("task.changed", "task:1"))
+    for _ in range(2):
+        await noting.perform(workbench._ctx)
+    [event] = (await told())["events"]
+    assert event["data"]["until"] - event["data"]["since"] == 600 * SECOND
