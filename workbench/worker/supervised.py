@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.lease import HeldTask, Lease
+from workbench.worker.messages import Mailbox
 from workbench.worker.progress import CallReporter, ProgressReporter
 from workbench.worker.startup import WorkerConfig
 from workbench.worker.writing import WorktreeWriter
@@ -130,7 +131,7 @@ class SupervisedAttempt:
             await send(self._note)
         cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
         async with ProgressReporter(send).sending() as on_line, CallReporter(self._send_calls).sending() as on_call:
-            outcome = await attempt.run(worker, task, cwd, on_line, on_call)
+            outcome = await attempt.run(worker, task, cwd, on_line, on_call, Mailbox(self._deliver))
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)
         if surroundings.misses_something(outcome):
@@ -156,6 +157,11 @@ class SupervisedAttempt:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
         calls = {"program": program, "runner": runner, "started": started, "ended": ended}
         await self.api.call("report_attempt_calls", key=self._key, **calls, **self.claim.attempt)
+
+    async def _deliver(self, **arguments: Any) -> Sequence[Mapping[str, Any]]:
+        new = await self.api.call("deliver_to_attempt", key=self._key, **arguments, **self.claim.attempt)
+        messages: Sequence[Mapping[str, Any]] = new["messages"]
+        return messages
 
     def _own_path(self, config: WorkerConfig) -> str:
         """What has the command import the files of where it works, not the project's; see `own_path`."""
