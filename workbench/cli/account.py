@@ -90,7 +90,7 @@ def _hour(hour: Mapping[str, Any]) -> list[Any]:
 
 def _next(account: Account, standing: Standing) -> list[str]:
     """What to do now: a sentence and a command each."""
-    steps = [f"`workbench approve {number}` merges it." for number in account.waiting[:3]]
+    steps = [f"`workbench approve {number}` merges it." for number in account.ready[:3]]
     others = [number for number in standing.questions if number not in account.waiting]
     if others:
         steps.append(f"{counted(len(others), 'other question')} for you: `workbench approvals`.")
