@@ -92,6 +92,14 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]
     assert len(first["attempts"]) == 1, "what was done is not done again"
+    (repository / "first.txt").write_text("mine")
+    git("add", ".", cwd=repository)
+    git("commit", "-qm", "Mine", cwd=repository)
+    account = run("account", "tidy").out
+    assert ("one cannot be merged as it is. " in account, "`workbench worktrees resolve one`" in account) == (
+        True,
+        True,
+    )
 
 
 def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(

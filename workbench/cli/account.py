@@ -97,7 +97,7 @@ def _hour(hour: Mapping[str, Any]) -> list[Any]:
 
 def _next(account: Account, standing: Standing) -> list[str]:
     """What to do now: a sentence and a command each."""
-    numbers = dict.fromkeys([*account.waiting, *standing.questions])
+    numbers = dict.fromkeys([*account.ready, *(one for one in standing.questions if one not in account.waiting)])
     questions = [account.pending[number] for number in numbers if number in account.pending]
     steps = [how_to_decide(question) for question in questions[:NAMED]]
     if (others := len(questions) - NAMED) > 0:

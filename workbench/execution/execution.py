@@ -368,7 +368,7 @@ class Execution:
         except WorkbenchError as error:
             if error.code in PASSING:
                 raise
-            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND"):
+            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND", "NOTHING_TO_INTEGRATE"):
                 self._note(f"{name} is not merged: {error.message}")
             return 0
         is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks)
