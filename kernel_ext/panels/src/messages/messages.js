@@ -85,13 +85,12 @@ function Say({ desk, of, canInterrupt, onSaid }) {
   const field = useRef(null);
   const [isBusy, setBusy] = useState(false);
   const [interrupts, setInterrupts] = useState(false);
-  const ofTask = "task_id" in of;
-  const name = ofTask ? "Comment on this task" : `Tell ${of.agent_id}`;
-  const say = async () => {
+  const say = async (event) => {
+    event.preventDefault();
     const text = field.current.value.trim();
     if (isBusy || !text) return;
     setBusy(true);
-    const [op, more] = ofTask ? ["comment_on_task", {}] : ["tell", { interrupt: canInterrupt && interrupts }];
+    const [op, more] = "task_id" in of ? ["comment_on_task", {}] : ["tell", { interrupt: canInterrupt && interrupts }];
     const sent = await requests.run(op, { ...of, text, ...more });
     setBusy(false);
     if (sent) {
@@ -101,36 +100,23 @@ function Say({ desk, of, canInterrupt, onSaid }) {
     }
     field.current.focus();
   };
-  const onSubmit = (event) => {
-    event.preventDefault();
-    say();
-  };
-  const onKeyDown = (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    say();
-  };
-  const submit = { class: "wb-button", type: "submit", label: isBusy ? "Sending…" : ofTask ? "Comment" : "Tell" };
-  return html`<form class="wb-stack" onSubmit=${onSubmit}>
-    <textarea
-      ref=${field}
-      class="wb-input wb-area"
-      rows="2"
-      spellcheck="true"
-      aria-label=${name}
-      placeholder=${name}
-      onKeyDown=${onKeyDown}
-    />
+  const onKeyDown = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && say(event);
+  const interrupting = { name: "End its turn for this", checked: interrupts, onChange: setInterrupts };
+  return html`<form class="wb-stack" onSubmit=${say}>
+    <${Field} field=${field} name=${fieldName(of)} onKeyDown=${onKeyDown} />
     <div class="wb-line">
-      <${Button} ...${submit} disabled=${isBusy} />
-      ${
-        canInterrupt &&
-        html`<label class="wb-line"
-          ><${Checkbox} name="End its turn for this" checked=${interrupts} onChange=${setInterrupts} /> End its turn for
-          this</label
-        >`
-      }
+      <${Button} type="submit" disabled=${isBusy} label=${isBusy ? "Sending…" : fieldName(of).split(" ")[0]} />
+      ${canInterrupt && html`<label class="wb-line"><${Checkbox} ...${interrupting} /> ${interrupting.name}</label>`}
     </div>
     <${Embedded} element=${requests.errorBox} />
   </form>`;
+}
+
+function fieldName(of) {
+  return "task_id" in of ? "Comment on this task" : `Tell ${of.agent_id}`;
+}
+
+function Field({ field, name, onKeyDown }) {
+  const shown = { "aria-label": name, placeholder: name, rows: 2, spellcheck: "true", onKeyDown };
+  return html`<textarea ref=${field} class="wb-input wb-area" ...${shown} />`;
 }
