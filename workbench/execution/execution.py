@@ -304,8 +304,8 @@ class Execution:
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
                 profile = profiles[place]
-                if agent := self._existing(running, place, profile) or self._start(place, profile):
-                    self._crew[place] = agent
+                if started := self._existing(running, place, profile) or self._start(place, profile):
+                    self._crew[place] = started
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
