@@ -102,6 +102,21 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     )
 
 
+def test_a_budget_holds_a_plan_up_and_the_next_run_leaves_what_was_raised(run: Type, plan: Path) -> None:
+    ran = run("run", str(plan), "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    assert (ran.status, "1 of 3 tasks done" in ran.out) == (3, True)
+    (budget,) = json.loads(run("budgets", "list", "--json").out)
+    assert (budget["scope"], budget["used_up"], budget["waiting"]) == ("plan:tidy", ["attempts"], [2, 3])
+    (asked,) = (one for one in json.loads(run("approvals", "--json").out) if one["kind"] == "budget")
+    assert "1 attempt of 1 attempt; 2 tasks waiting" in run("approvals").out
+    assert code(run("approve", str(asked["id"]), "--budget", "1 attempt")) == "BUDGET_NOT_RAISED"
+    assert run("approve", str(asked["id"]), "--budget", "5 attempts").status == 0
+    again = run("run", "tidy", "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    assert (again.status, "3 of 3 tasks done" in again.out) == (0, True)
+    for wrong in ("", "1", "-1usd", "1usd,2usd"):
+        assert code(run("run", "tidy", "--budget", wrong)) == "BAD_BUDGET"
+
+
 def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     run: Type, migrated: Settings, repository: Path, tmp_path: Path
 ) -> None:
