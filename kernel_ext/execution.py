@@ -16,7 +16,7 @@ from kernel_ext.wording import worded
 from workbench.cli.account import account_table
 from workbench.cli.execution import set_budget
 from workbench.execution.account import account_of
-from workbench.execution.carry_out import carry_out, only_one
+from workbench.execution.carry_out import carry_out, only_one, record_of
 from workbench.execution.execution import Execution, Standing
 from workbench.present.inert import as_html, inert
 from workbench.present.tables import Table
@@ -30,7 +30,8 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     Raises:
         WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
     """
-    execution = Execution(host.call, plan, parse_staff(staff) if staff else (), Integrate(integrate), partly)
+    crew, record = parse_staff(staff) if staff else (), record_of(host.settings, plan)
+    execution = Execution(host.call, plan, crew, Integrate(integrate), partly, record)
     limits = parse(budget) if budget else None
     execution.require_staff()
     expected = host.call("estimate_costs", plan=plan, staff=staff)
@@ -38,9 +39,9 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     stop, latest = threading.Event(), _Latest()
 
     def work() -> Table:
-        if limits is not None:
-            set_budget(host.call, plan, limits)
         with only_one(host.settings, plan):
+            if limits is not None:
+                set_budget(host.call, plan, limits)
             standing = carry_out(execution, latest.note, is_over=stop.is_set)
         return account_table(account_of(host.call, plan), standing, expected)
 

@@ -66,6 +66,7 @@ def test_a_scheduled_plan_is_carried_out_by_the_server_also_when_its_process_is_
         assert (ended["status"], ended["outcome"]) == (0, "Plan tidy: 2 of 2 tasks done; not merged: lab.")
         first = json.loads(typed("task", "1", "--json").out)["task"]
         assert len(first["attempts"]) == 1, "its agent went on meanwhile"
+        assert "No agent has a process" in typed("ps").out, "also those that the killed one had started have ended"
         assert "2 of 2 tasks completed" in migrated.execution_log("tidy").read_text()
         assert typed("schedules", "cancel", "tidy").out == "tidy is not scheduled any more.\n"
         assert typed("schedules").out.startswith("Nothing is scheduled.")

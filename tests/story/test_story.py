@@ -97,6 +97,7 @@ TASK: dict[str, Any] = LINE | {
         "run",
         "check",
         "done_when",
+        "approval_id",
         "context_ref",
         "claimed_at",
         "started_at",

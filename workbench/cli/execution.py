@@ -82,12 +82,15 @@ def _scheduled(client: OperatorClient, plan: str, options: Mapping[str, Any]) ->
     """Store when a plan is carried out, and say what starts it."""
     client.create_project()
     given = {name: value for name, value in options.items() if value is not None}
-    schedule = client.call("schedule_plan", plan=_made(client.call, plan), **given)
+    name, text = _named(client.call, plan)
+    if text is not None:
+        client.call("create_plan", text=text, update=True)
+    schedule = client.call("schedule_plan", plan=name, **given)
     again = f", then every {schedule['every']}" if schedule["every"] else ""
-    text = f"The plan {schedule['plan']} is carried out at {plain(schedule['next_at'])}{again}, by the server."
+    says = f"The plan {schedule['plan']} is carried out at {plain(schedule['next_at'])}{again}, by the server."
     if client.find_server() is None:
-        text += " No server runs: `workbench start --detach --on-boot` starts one, also when the machine starts."
-    return Note(f"{text} `workbench schedules` shows what came of it.", schedule)
+        says += " No server runs: `workbench start --detach --on-boot` starts one, also when the machine starts."
+    return Note(f"{says} `workbench schedules` shows what came of it.", schedule)
 
 
 def _carried_out(
@@ -102,7 +105,7 @@ def _carried_out(
     until: str | None,
 ) -> Table:
     from workbench.execution.account import account_of
-    from workbench.execution.carry_out import carry_out, only_one
+    from workbench.execution.carry_out import carry_out, only_one, record_of
     from workbench.execution.execution import Execution
     from workbench.rules.budgets import parse
     from workbench.rules.execution import Integrate, as_text, parse_staff
@@ -112,11 +115,13 @@ def _carried_out(
     crew, is_over = parse_staff(staff) if staff else (), _when(until)
     client.create_project()
     with connected(client.settings) as call, _noting_end(call, plan if scheduled else None) as note:
-        name = plan if scheduled else _made(call, plan)  # a file of that name may be anyone's
+        name, text = (plan, None) if scheduled else _named(call, plan)  # a file of that name may be anyone's
         with only_one(client.settings, name):
+            if text is not None:
+                call("create_plan", text=text, update=True)
             if limits is not None:
                 set_budget(call, name, limits)
-            execution = Execution(call, name, crew, Integrate(integrate), partly)
+            execution = Execution(call, name, crew, Integrate(integrate), partly, record_of(client.settings, name))
             _require_staff(execution)
             expected = call("estimate_costs", plan=name, staff=as_text(execution.staff))
             click.echo(inert_line(expected["sentence"]), err=True)
@@ -175,20 +180,20 @@ def _is_attended() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _made(call: Call, plan: str) -> str:
-    """The name of the plan, which is made or changed if it is a file.
+def _named(call: Call, plan: str) -> tuple[str, str | None]:
+    """The name of the plan, and its text if it is a file.
 
     Raises:
         NotFound: ``PLAN_NOT_FOUND``. BadInput: ``PLAN_INVALID``.
     """
     if not Path(plan).is_file():
         call("export_plan", plan=plan)
-        return plan
+        return plan, None
     try:
         text = Path(plan).read_text("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput("PLAN_INVALID", f"{plan} is not UTF-8 text: {error.reason}.") from None
-    return str(call("create_plan", text=text, update=True)["plan"])
+    return str(call("create_plan", text=text, update=True, dry_run=True)["plan"]), text
 
 
 def set_budget(call: Call, plan: str, limits: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from workbench.errors import Conflict
 from workbench.execution.execution import KINDS, Execution, Standing
@@ -31,6 +32,11 @@ def only_one(settings: Settings, plan: str) -> Iterator[None]:
                 f"The plan {plan} is being carried out already. `workbench tasks --plan {plan}` shows how far it is.",
             )
         yield
+
+
+def record_of(settings: Settings, plan: str) -> Path:
+    """Where an execution of a plan notes the agents that it starts."""
+    return settings.executions / f"{plan}.agents"
 
 
 def carry_out(
@@ -62,5 +68,6 @@ def carry_out(
             time.sleep(SPACING_SECONDS)
             page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
             last = page["next_after"]
+            execution.note_events(page["events"])
     finally:
         execution.end()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, Conflict, NotFound, Unavailable, WorkbenchError
@@ -76,6 +78,8 @@ class Execution:
     staff: Sequence[Staff] = ()
     integrate: Integrate = Integrate.ASK
     partly: bool = False
+    record: Path | None = None
+    """Where it notes the agents that it starts, so that the next execution ends them if this one is killed."""
     _crew: dict[Place, str] = field(default_factory=dict)
     _own: set[str] = field(default_factory=set)
     """The agents that it has started itself, which it ends."""
@@ -83,16 +87,22 @@ class Execution:
     _has_command: dict[int, bool] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
     """The approvals of its worktrees' merges, by worktree."""
+    _held_up: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The tasks that wait for a budget, by its scope."""
+    _made: set[str] = field(default_factory=set)
+    """The worktrees that are there, or were made."""
     _notes: dict[str, None] = field(default_factory=dict)
 
     def require_staff(self) -> None:
         """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
 
         Raises:
-            BadInput: ``NO_STAFF``, with the `personas` in its details. NotFound: ``PROFILE_NOT_FOUND``. Unavailable:
-                ``PROFILE_UNAVAILABLE``.
+            BadInput: ``NO_STAFF``, with the `personas` in its details; ``BAD_STAFF``. NotFound:
+                ``PROFILE_NOT_FOUND``. Unavailable: ``PROFILE_UNAVAILABLE``.
         """
-        to_do = self._to_do()
+        tasks = self._tasks()
+        self._require_personas(tasks)
+        to_do = self._to_do(tasks)
         if not self.partly:
             self._require_somebody(to_do)
         profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
@@ -114,7 +124,8 @@ class Execution:
         Raises:
             WorkbenchError: of ``create_worktree``, ….
         """
-        to_do = self._to_do()
+        to_do = self._to_do(self._tasks())
+        self._own |= self._recorded()
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -127,11 +138,13 @@ class Execution:
             Conflict: ``AGENT_ENDS``. WorkbenchError: of ``spawn_agent``, ….
         """
         tasks = self._tasks()
+        self._make_worktrees([task for task in tasks if task["status"] in lifecycle.OPEN])
         self._keep_crew(tasks)
         merging = self._merge(tasks)
         pending = self.call("list_approvals", status="pending", limit=PAGE)["approvals"]
         own = {*self.merges.values()}
-        questions = [one["id"] for one in pending if one["kind"] != "integration" or one["id"] in own]
+        ids = {task["id"] for task in tasks}
+        questions = [one["id"] for one in pending if one["id"] in own or self._concerns(one, ids)]
         return Standing(
             counts=Counter(task["status"] for task in tasks),
             agents=dict(self._crew),
@@ -139,6 +152,16 @@ class Execution:
             notes=list(self._notes),
             verdict=None if merging else self._verdict(tasks, bool({*questions} - own)),
         )
+
+    def _concerns(self, question: Mapping[str, Any], tasks: set[int]) -> bool:
+        """Whether a question that is not about a merge may be about the plan: not if it is about tasks of others."""
+        about, _, name = question["subject"].partition(":")
+        match about:
+            case "task":
+                return int(name) in tasks
+            case "budget":
+                return not tasks.isdisjoint(self._held_up.get(name, ()))
+        return str(question["kind"]) != "integration"
 
     def end(self) -> None:
         """End the agents that this execution has started; what they hold can be claimed again."""
@@ -149,6 +172,13 @@ class Execution:
                 self._note(f"{agent} could not be ended: {error.message}")
         self._crew.clear()
         self._own.clear()
+        if self.record is not None:
+            self.record.unlink(missing_ok=True)
+
+    def note_events(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Take note of what has happened since the last step."""
+        if any(event["kind"] == "task.changed" for event in events):
+            self._has_command.clear()
 
     @property
     def merges(self) -> Mapping[str, int]:
@@ -158,7 +188,8 @@ class Execution:
     def _tasks(self) -> list[dict[str, Any]]:
         """The tasks of the plan; those that wait for a budget are blocked."""
         budgets = self.call("list_budgets")["budgets"]
-        unaffordable = {task for budget in budgets for task in budget["waiting"]}
+        self._held_up = {budget["scope"]: budget["waiting"] for budget in budgets}
+        unaffordable = {task for waiting in self._held_up.values() for task in waiting}
         tasks: list[dict[str, Any]] = []
         cursor = None
         while True:
@@ -183,11 +214,25 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
-    def _to_do(self) -> list[dict[str, Any]]:
+    def _to_do(self, tasks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """The tasks that are open or have failed."""
-        return [
-            task for task in self._tasks() if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED
-        ]
+        return [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
+
+    def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+        personas = {task["persona_id"] for task in tasks}
+        if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
+            raise BadInput(
+                "BAD_STAFF",
+                f"The plan {self.plan} has no task for {', '.join(strange)}, only for {', '.join(sorted(personas))}. "
+                "Name these in --staff.",
+            )
+
+    def _recorded(self) -> set[str]:
+        """The agents that an execution has left which was killed."""
+        try:
+            return set(json.loads(self.record.read_text("utf-8"))) if self.record is not None else set()
+        except (OSError, ValueError):
+            return set()
 
     def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
@@ -207,13 +252,14 @@ class Execution:
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        names = dict.fromkeys(task["worktree"] for task in tasks if task["worktree"])
+        names = [name for name in dict.fromkeys(task["worktree"] for task in tasks) if name and name not in self._made]
         there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]} if names else set()
         for name in names:
             if name not in there:
                 closed = self.call("list_closed_worktrees", worktree_name=name, limit=1)["worktrees"]
                 branch = closed[0]["branch_name"] if closed and closed[0]["branch_kept"] else None
                 self.call("create_worktree", name=name, branch_name=branch)
+        self._made |= {*names}
 
     def _keep_crew(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Have an agent in each place with work, as far as the staff allows."""
@@ -238,7 +284,9 @@ class Execution:
                 self.call("terminate_agent", agent_id=agent, reason="no work is left there")
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
-                self._crew[place] = self._existing(running, place) or self._start(place, profiles[place])
+                self._crew[place] = self._existing(running, place, profiles[place]) or self._start(
+                    place, profiles[place]
+                )
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
@@ -251,10 +299,16 @@ class Execution:
             self._staff_of(one[0]) is staff and one not in self._crew for one in others
         )
 
-    def _existing(self, running: Mapping[str, Mapping[str, Any]], place: Place) -> str | None:
-        """An agent that an earlier execution, or a person, has started there."""
+    def _existing(self, running: Mapping[str, Mapping[str, Any]], place: Place, profile: str) -> str | None:
+        """An agent that an earlier execution, or a person, has started there; any runs commands."""
+        fit = {name: agent for name, agent in running.items() if (agent["persona_id"], agent["worktree"]) == place}
         return next(
-            (name for name, agent in running.items() if (agent["persona_id"], agent["worktree"]) == place), None
+            (
+                name
+                for name, agent in fit.items()
+                if name in self._own or profile in (SCRIPT, agent["process"]["profile"])
+            ),
+            None,
         )
 
     def _start(self, place: Place, profile: str) -> str:
@@ -270,6 +324,8 @@ class Execution:
         name = f"{worktree}-{persona}" if worktree else persona
         spawned = self.call("spawn_agent", persona_id=persona, assigned_worktree=worktree, name=name, profile=profile)
         self._own.add(spawned["agent_id"])
+        if self.record is not None:
+            self.record.write_text(json.dumps(sorted(self._own)), "utf-8")
         return str(spawned["agent_id"])
 
     def _merge(self, tasks: Sequence[Mapping[str, Any]]) -> bool:

@@ -109,7 +109,8 @@ class ProjectPlaces:
 
     @property
     def executions(self) -> Path:
-        """Locks of the plans that are being carried out, and the output of those that were scheduled."""
+        """Locks of the plans that are being carried out, the agents that these have started, and the output of those
+        that were scheduled."""
         return self.home / "executions"
 
     def execution_log(self, plan: str) -> Path:

@@ -9,6 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admitted, Clock, admitted
+from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.state.settings import Settings
 
@@ -65,7 +66,7 @@ async def test_nothing_of_it_is_begun_once_the_budget_of_a_scope_is_used_up_and_
     assert f"the budget of {'the project' if scope == 'project' else scope.replace(':', ' ')} is used up" in str(
         refused
     )
-    spent = await budget(workbench, scope)
+    spent = await budget(workbench, f"session:{session}" if scope == "session:lab" else scope)
     assert (spent["spent_tokens"], spent["spent_attempts"], spent["used_up"]) == (100, 1, ["tokens"])
     assert mine in spent["waiting"]
     (asked,) = await questions(workbench)
@@ -186,6 +187,51 @@ async def test_absurd_numbers_are_booked_and_stay_within_what_the_store_holds(
         )
     spent = await budget(workbench, "project")
     assert (spent["spent_tokens"], spent["spent_usd"]) == (6 * 10**12, 3e9)
+
+
+async def test_the_view_has_the_sums_of_the_ledger_for_each_limit(
+    workbench: Workbench, ada: Admitted, clock: Clock
+) -> None:
+    session = str(ada.caller.session)
+    ids = (await workbench.call("create_plan", text=TEXT.replace("5usd", "{usd: 5, tokens: 1000, seconds: 60}")))[
+        "tasks"
+    ]
+    part = await given.task(workbench, parent_task_id=ids["a"], session_id=session)
+    run = (await workbench.call("start_run", name="r", session_id=session))["id"]
+    inner = (await workbench.call("start_run", name="i", session_id=session, parent_id=run))["id"]
+    scopes = [f"session:{session}", "persona:implementer", f"run:{run}", f"run:{inner}", f"task:{ids['a']}"]
+    for scope in scopes:
+        await workbench.call("set_budget", scope=scope, usd=1, tokens=1_000, attempts=5, seconds=100)
+    bob = await admitted(workbench, "bob")
+    await given.claim(workbench, ada, part)
+    clock.forward(10)
+    await given.claim(workbench, bob, ids["a"])
+    for agent, task, tokens in ((ada, part, 800), (bob, ids["a"], 100), (bob, None, 50)):
+        await spend(workbench, agent, task, tokens)
+    clock.forward(5)
+    await given.done_by(workbench, ada, "complete_task", part)
+    clock.forward(5)
+    await given.done_by(workbench, bob, "complete_task", ids["a"])
+    live = Live()
+    query = "SELECT scope, amount, allowed, spent, share, state, unpriced FROM budgets"
+    rows = live.answer(await refresh(live, workbench.store), query).fetchall()
+    found = {(scope, amount): more for scope, amount, *more in rows}
+    assert found["plan:night", "seconds"] == [60, 10, pytest.approx(1 / 6), "open", 1]
+    assert found[f"task:{ids['a']}", "seconds"][1] == 20
+    assert found[f"run:{inner}", "tokens"] == [1_000, 800, 0.8, "nearly", 1]
+    for one in (await workbench.call("list_budgets"))["budgets"]:
+        for amount in ("tokens", "usd", "attempts", "seconds"):
+            if one[amount] is not None:
+                assert found[one["scope"], amount][:2] == [one[amount], one[f"spent_{amount}"]]
+    await workbench.call("set_budget", scope=f"run:{run}", tokens=1)
+    await workbench.call("set_budget", scope="plan:night", tokens=0)
+    rows = live.answer(
+        await refresh(live, workbench.store), query + " WHERE allowed < 2 AND amount = 'tokens'"
+    ).fetchall()
+    assert [(scope, share, state) for scope, _, _, _, share, state, _ in rows] == [
+        ("plan:night", None, "used up"),
+        (f"run:{run}", 800, "used up"),
+    ]
 
 
 async def test_a_budget_in_money_says_at_once_that_models_without_a_price_were_used(

@@ -46,6 +46,7 @@ VIEWS = (
     "sessions",
     "personalities",
     "runs",
+    "budgets",
     "run_metrics",
     "events",
 )

@@ -46,15 +46,17 @@ SHOWN_TASKS = 10_000
 
 
 class BudgetInfo(Wire):
-    """A budget, and what is spent of it. `stated` is what was said; the limits in `tokens`, `usd`, `attempts` and
-    `seconds` may have been raised since. `used_up` and `nearly` (80 %) name limits; `stopped`: the person wants no more
-    of it.
+    """A budget of `what`, in words, and what is spent of it.
+
+    `stated` is what was said; the limits in `tokens`, `usd`, `attempts` and `seconds` may have been raised since.
+    `used_up` and `nearly` (80 %) name limits; `stopped`: the person wants no more of it.
 
     `unpriced` requests have no known cost, which `spent_usd` does not contain. `waiting` are the tasks that nobody may
     claim because it is used up.
     """
 
     scope: str
+    what: str
     tokens: int | None
     spent_tokens: int
     usd: float | None
@@ -77,7 +79,7 @@ class Budgets(Wire):
 
     SHOWN: ClassVar = Columns(
         "budgets",
-        "scope=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of spent_attempts=attempts attempts=of "
+        "what=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of spent_attempts=attempts attempts=of "
         "spent_seconds=time seconds=of nearly used_up=used up stopped",
         "There is no budget.",
     )
@@ -373,6 +375,7 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
         if not approved:
             outcome = {"scope": scope, "what": _named(row), "state": "stopped"}
             tx.run(SQL.stop, scope=scope)
+            tx.emit("budget.stopped", f"budget:{scope}")
             return approvals.decide(tx, question, "rejected", str(choices["reason"]), outcome, person)
         limits = _limits(row) | (chosen or _once_more(row))
         if left := rules.reached(_spent(tx, row), limits):
@@ -441,13 +444,11 @@ def _limits(row: Row | Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in LIMITS}
 
 
-def _shown(row: Row) -> str:
-    """The scope of a budget, as a person writes it."""
-    return f"session:{row['session_name']}" if row["session_name"] else str(row["scope"])
-
-
 def _named(row: Row) -> str:
-    return "the project" if row["scope"] == PROJECT else _shown(row).replace(":", " ", 1)
+    """What has a budget, in words."""
+    if row["scope"] == PROJECT:
+        return "the project"
+    return f"session {row['session_name']}" if row["session_name"] else str(row["scope"]).replace(":", " ", 1)
 
 
 def _left(tx: Reader, row: Row, names: list[str] | None = None) -> str:
@@ -460,7 +461,8 @@ def _info(tx: Reader, row: Row) -> BudgetInfo:
     nearly, used_up = _marked(row)
     waiting = [one["task_id"] for one in tx.all(SQL.waiting, _parts(row["scope"]))] if used_up else []
     return BudgetInfo(
-        scope=_shown(row),
+        scope=row["scope"],
+        what=_named(row),
         **_limits(row),
         **{f"spent_{name}": value for name, value in _spent(tx, row).items()},
         unpriced=row["unpriced"],

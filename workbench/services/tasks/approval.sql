@@ -36,7 +36,8 @@ RETURNING task_id;
 
 -- name: waiting
 SELECT t.id, t.name, t.title, t.parent_id AS parent_task_id, t.run, t.check_stated, t.on_failure, t.due, t.session_id,
-    s.persona_id, s.worktree, b.tokens AS budget_tokens, b.usd AS budget_usd, b.attempts AS budget_attempts
+    s.persona_id, s.worktree, b.tokens AS budget_tokens, b.usd AS budget_usd, b.attempts AS budget_attempts,
+    b.seconds AS budget_seconds
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 LEFT JOIN budgets b ON b.scope = 'task:' || CAST(t.id AS TEXT)
 WHERE s.approval_id = :approval AND s.status = 'pending' ORDER BY t.id;
@@ -46,7 +47,8 @@ SELECT d.task_id, d.depends_on FROM task_status s JOIN task_dependencies d ON d.
 WHERE s.approval_id = :approval AND s.status = 'pending' ORDER BY d.task_id, d.depends_on;
 
 -- name: budget_of_plan
-SELECT tokens AS budget_tokens, usd AS budget_usd, attempts AS budget_attempts FROM budgets WHERE scope = 'plan:' || :plan;
+SELECT tokens AS budget_tokens, usd AS budget_usd, attempts AS budget_attempts, seconds AS budget_seconds
+FROM budgets WHERE scope = 'plan:' || :plan;
 
 -- name: detach
 UPDATE tasks SET plan = NULL WHERE id = :task_id;
