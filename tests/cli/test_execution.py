@@ -119,6 +119,11 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(refused) == "PLAN_UNDER_WAY"
     assert run("task", "1").out.startswith("1 A\n"), "what is refused changes nothing"
     assert run("budgets", "list", "--json").out.strip() == "[]"
+    assert run("budgets", "set", "plan:talk", "--usd", "2.5", "--attempts", "0").out == (
+        "plan:talk may spend $2.50, 0 attempts.\n"
+    )
+    headings, row = run("budgets", "list").out.splitlines()
+    assert row[headings.index("used up") :].split() == ["attempts", "no"]
 
 
 def test_from_a_fresh_repository_to_a_merge_each_step_is_named_by_the_one_before(run: Type, repository: Path) -> None:
