@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import click
 from IPython.display import DisplayHandle
 
 from kernel_ext.decisions import WAKE_SECONDS, WaitInterrupted
@@ -13,45 +15,50 @@ from kernel_ext.panels import has_frontend
 from kernel_ext.wording import worded
 from workbench.cli.account import account_table
 from workbench.cli.execution import set_budget
-from workbench.execution import staff as staffing
 from workbench.execution.account import account_of
-from workbench.execution.carry_out import carry_out, only_one
-from workbench.execution.execution import Execution, Integrate, Standing
-from workbench.present.inert import as_html
+from workbench.execution.carry_out import carry_out, only_one, record_of
+from workbench.execution.execution import Execution, Standing
+from workbench.present.inert import as_html, inert
 from workbench.present.tables import Table
 from workbench.rules.budgets import parse
+from workbench.rules.execution import Integrate, parse_staff
 
 
-async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str, budget: str) -> Table:
+async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str, budget: str, partly: bool) -> Table:
     """Carry out a plan in a thread, and show its progress meanwhile.
 
     Raises:
         WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
     """
-    execution = Execution(host.call, plan, staffing.parse(staff) if staff else (), Integrate(integrate))
+    crew, record = parse_staff(staff) if staff else (), record_of(host.settings, plan)
+    execution = Execution(host.call, plan, crew, Integrate(integrate), partly, record)
     limits = parse(budget) if budget else None
+    execution.require_staff()
+    expected = host.call("estimate_costs", plan=plan, staff=staff)
+    click.echo(inert(expected["sentence"]))
     stop, latest = threading.Event(), _Latest()
 
-    def work() -> Standing:
-        if limits is not None:
-            set_budget(host.call, plan, limits)
+    def work() -> Table:
         with only_one(host.settings, plan):
-            return carry_out(execution, latest.note, is_over=stop.is_set)
+            if limits is not None:
+                set_budget(host.call, plan, limits)
+            standing = carry_out(execution, latest.note, is_over=stop.is_set)
+        return account_table(account_of(host.call, plan), standing, expected)
 
-    working = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        while not working.done():
-            await asyncio.wait({working}, timeout=WAKE_SECONDS)
-            latest.show()
-    except asyncio.CancelledError:
-        stop.set()
-        await asyncio.wait({working})
-        raise WaitInterrupted(
-            f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
-        ) from None
-    standing = working.result()
-    table: Table = worded(account_table(await asyncio.to_thread(account_of, host.call, plan), standing))
-    return table
+    with ThreadPoolExecutor(1, "workbench-execution") as thread:  # which ends with the cell
+        working = asyncio.get_running_loop().run_in_executor(thread, work)
+        try:
+            while not working.done():
+                await asyncio.wait({working}, timeout=WAKE_SECONDS)
+                latest.show()
+        except asyncio.CancelledError:
+            stop.set()
+            await asyncio.wait({working})
+            raise WaitInterrupted(
+                f'Its agents have ended; `await wb.carry_out("{plan}")` goes on with what is left.'
+            ) from None
+        table: Table = worded(working.result())
+        return table
 
 
 class _Latest:

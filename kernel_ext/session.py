@@ -391,7 +391,15 @@ class WorkbenchSession(Suggests, Querying, Recording):
             request = sweeps.request_of(largest, notebook, parameters, dimensions, *how, **options)
             return sweeps.run(self, request, sweeps.in_python)
 
-    async def carry_out(self, plan: str | Plan, *, staff: str = "", integrate: str = "ask", budget: str = "") -> Table:
+    async def carry_out(
+        self,
+        plan: str | Plan,
+        *,
+        staff: str = "",
+        integrate: str = "ask",
+        budget: str = "",
+        partly: bool = False,
+    ) -> Table:
         """Carry out a plan: make its worktrees, start agents, wait, ask for the merges; `await wb.carry_out("tidy")`.
 
         The cell shows how far it is. An interrupt ends the agents; called again, it goes on with what is left. The
@@ -403,6 +411,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
                 commands of its tasks.
             integrate: ``ask``, or ``auto-if-checked``: merge what is checked at once.
             budget: what the plan may spend, such as ``20usd, 500k tokens``; empty: what is set.
+            partly: leave what nobody is there to do, instead of refusing to begin.
 
         Raises:
             NotFound: ``PLAN_NOT_FOUND``. BadInput: ``NO_STAFF``, ``BAD_STAFF``, ``BAD_BUDGET``. Conflict:
@@ -413,7 +422,7 @@ class WorkbenchSession(Suggests, Querying, Recording):
         name = plan if isinstance(plan, str) else plan.plan
         try:
             self.call("export_plan", plan=name)
-            return await carry_out_plan(self.host, name, staff, integrate, budget)
+            return await carry_out_plan(self.host, name, staff, integrate, budget, partly)
         except WorkbenchError as error:
             raise in_objects(error) from None
 

@@ -26,7 +26,7 @@ def test_the_sample_goes_from_plan_to_merge(tmp_path: Path) -> None:
     assert {name: summary[name] for name in ("tasks", "completed", "agents", "worktrees_integrated")} == {
         "tasks": 8,
         "completed": 8,
-        "agents": 5,
+        "agents": 4,
         "worktrees_integrated": 3,
     }
     assert summary["attempts"] == 9, "one task fails once and succeeds at its second attempt"

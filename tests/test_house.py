@@ -72,6 +72,7 @@ WORDS = {
     "integration": "integrat",
     "reviews": "request(ed)?_changes",
     "saved_views": "_views?$",
+    "schedules": "schedule",
     "models": "_model_keys$|transcript$",
     "spending": "usage$|costs$|budgets?$",
     "resources": "resources$",

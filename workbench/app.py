@@ -336,7 +336,7 @@ class Workbench:
         """
         assert caller.attempt is not None
         task_id, is_priced = caller.attempt[0], await ledger.is_priced(self._ctx, model)
-        await self.store.read_inline(lambda tx: budgets.require(tx, task_id, is_priced=is_priced))
+        await self.store.read_inline(lambda tx: budgets.require(tx, task_id, caller.agent, is_priced=is_priced))
 
     async def book(self, caller: Caller, spent: ModelSpending) -> None:
         """Book a request that an attempt's command has made; see `ledger.book`."""

@@ -247,6 +247,7 @@ class Persona(Row):
     updated_at: str
     workplace: dict[str, Any] | None
     check: Any
+    budget: Any
 
     def save(self, text: str) -> None:
         """Save it with this text, front matter included. Its agents get the text from now on.

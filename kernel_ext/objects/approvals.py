@@ -12,6 +12,7 @@ from kernel_ext.objects.rows import Listing, Row
 from workbench.cli.approvals import (
     AGENT_QUESTION,
     NONE_WAITS,
+    PLAN,
     QUESTION,
     approval_page,
     decided_table,
@@ -82,6 +83,15 @@ class Approval(Row):
         outcome = decision["outcome"]
         return Note("\n".join([f"{outcome_text(outcome)}.", *outcome.get("decides", ())]), decision)
 
+    @property
+    def tasks(self) -> Any:
+        """The tasks that an agent proposes, each followed by its subtasks.
+
+        Raises:
+            NotFound: ``APPROVAL_NOT_FOUND``: it is about something else.
+        """
+        return self._notebook.call("list_proposed_tasks", approval_id=self.id, limit=1_000)
+
     def answer(self, content: str | Mapping[str, Any] = MappingProxyType({}), /, **fields: Any) -> Note:
         """Answer the question of an agent: `approval.answer("Use CSV")`; or of a server: `approval.answer(name="Ada")`;
         `reject()` declines, `dismiss()` cancels that of a server.
@@ -133,6 +143,11 @@ class Approval(Row):
         how = f'`{name}.approve()` approves it, `{name}.reject("why")` rejects it.'
         if self.kind in (QUESTION, AGENT_QUESTION):
             how = f"`{name}.answer(field=value)` answers it, `{name}.reject()` declines, `{name}.dismiss()` cancels."
+        if self.kind == PLAN:
+            how = (
+                f'`{name}.tasks` has its tasks. `{name}.approve()` lets them begin, `{name}.approve(without=["a"], '
+                f'comment="…", comments={{"b": "…"}}, usd=20)` a part of them, `{name}.reject("why")` cancels them.'
+            )
         return approval_page(self._values, how)
 
 

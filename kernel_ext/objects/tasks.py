@@ -71,6 +71,7 @@ class Task(Row):
     result_data: Any
     artifacts: TaskArtifacts
     attempts: list[dict[str, Any]]
+    approval_id: int | None
 
     def cancel(self, reason: str = "") -> None:
         """Cancel it and its unfinished subtasks.

@@ -17,7 +17,7 @@ from kernel_ext.panels.publisher import Publisher
 from kernel_ext.panels.request_handler import RequestHandler
 from kernel_ext.panels.rows import Row, Tables, in_tree, waits_for
 from kernel_ext.panels.sources import SOURCES, UNSENT, Call
-from workbench.cli.approvals import failure_text, question_text
+from workbench.cli.approvals import budget_text, failure_text, plan_text, question_text
 from workbench.cli.grants import session_text
 from workbench.cli.integration import merge_lines
 from workbench.cli.output import counted
@@ -317,4 +317,8 @@ def _request(approval: Mapping[str, Any]) -> str:
         return f"called by {caller} with {shortened(as_json(payload['arguments']), SHOWN_ARGUMENTS)}"
     if approval["kind"] == "failure":
         return failure_text(payload)
+    if approval["kind"] == "budget":
+        return budget_text(payload)
+    if approval["kind"] == "plan":
+        return plan_text(payload)
     return question_text(payload) if approval["kind"] in ("question", "agent_question") else ""

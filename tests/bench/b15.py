@@ -18,7 +18,8 @@ from tests.bench.project import scratch
 from tests.bench.rows import Row, Samples, at_most
 from tests.sweeps.lab import write_notebook
 from workbench.cli.sweeps.request import SweepRequest
-from workbench.cli.sweeps.running import connected, run_sweep
+from workbench.cli.sweeps.running import run_sweep
+from workbench.shells.meanwhile import connected
 from workbench.state.settings import Settings
 from workbench.sweeps.job import SweepCall
 

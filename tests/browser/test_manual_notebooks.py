@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.desk_lab import ROOT, Lab, Project, command, open_notebook, shot, wait_until
 
 DECISIONS = re.compile("^(Admit|Approve and integrate)")
-ASKED = 5 + 3
-"""A planner, three workers and a reviewer to admit; three worktrees to merge."""
+ASKED = 1 + 3
+"""A reviewer to admit; three worktrees to merge."""
 
 
 def run_all(page: Page, lab: Lab, project: Project, notebook: str) -> None:

@@ -20,10 +20,10 @@ import pytest
 from tests.chance import SOAK
 from tests.sweeps.lab import write_notebook
 from workbench.cli.client import ProjectClient
-from workbench.cli.sweeps.running import connected
 from workbench.process import is_running
 from workbench.process.marks import marked, marks_of, new_mark
 from workbench.rules.sweeps.grid import sweep_mark
+from workbench.shells.meanwhile import connected
 from workbench.state.settings import Settings
 from workbench.sweeps.watch import end_marked
 

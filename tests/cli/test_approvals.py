@@ -11,7 +11,7 @@ import pytest
 
 from tests import given
 from tests.cli.conftest import Type, data
-from tests.conftest import Command, Ran, Served, git
+from tests.conftest import Admit, Command, Ran, Served, git
 from tests.services.processes.running import crowded
 from workbench.state.settings import Settings
 
@@ -21,6 +21,14 @@ id  outcome
     Tasks: none in this worktree.
     Gates: 1 passed.
     Checks: no conflicts with main; protected parts are unchanged.
+"""
+PLANNED = """
+plan: zoo
+budget: 30usd
+tasks:
+  - {name: feed, title: Feed, persona: implementer}
+  - {name: clean, title: Clean, persona: implementer}
+  - {name: open, title: Open, persona: implementer, after: [clean]}
 """
 DEFAULTS = "worker, no persona, read and write, sees its own data, in no session"
 
@@ -118,3 +126,20 @@ def test_a_definitions_needs_are_refused_by_path_and_trusted_by_name_but_not_by_
         f"{asked['id']}   Theirs is trusted with mcpServers.files, settings.toolPermission"
     ]
     assert "the definition Theirs" in run("approvals", "--all").out
+
+
+@pytest.mark.anyio
+async def test_a_part_of_a_planners_plan_is_approved_by_name(served: Served, command: Command, admit: Admit) -> None:
+    pam = await admit("pam", role="planner")
+    await served.workbench.dispatch(pam.caller, "create_plan", {"text": PLANNED})
+    assert (
+        "the plan zoo: 3 tasks. It may spend $30.00, more than $20.00. 3 for implementer. At"
+        in (await command("approvals")).out
+    )
+    tree = (await command("proposed", "2")).out
+    assert [line.split()[1] for line in tree.splitlines()[1:]] == ["feed", "clean", "open"]
+    assert (await command("approve", "--all")).out == "Nothing needs your approval.\n"
+    ran = await command(*("approve", "zoo", "--without", "clean", "--on", "feed", "Fish only.", "--budget", "10usd"))
+    assert ran.out.splitlines()[1] == ("2   1 task may begin; left out: clean, open (needs or is part of one of these)")
+    assert "zoo" in (await command("approvals", "--all")).out
+    assert "Fish only." in (await command("messages", "--task", "1")).out

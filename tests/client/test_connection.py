@@ -14,14 +14,14 @@ from kernel_ext.hosting.serving import attach
 from tests import given
 from tests.conftest import Served
 from tests.tcp_sink import TcpSink
+from workbench.client import lasting
 from workbench.client.connection import ProjectConnection
+from workbench.client.lasting import LastingConnection as Sweep
 from workbench.client.project_server import ProjectServer
 from workbench.errors import WorkbenchError
 from workbench.recording.connection import RecorderConnection as Recording
 from workbench.shells.mcp.bridge import Bridge
 from workbench.state.server_file import ServerFile
-from workbench.sweeps import connection as sweeps
-from workbench.sweeps.connection import SweepConnection as Sweep
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ USERS = [recorder, worker_of_a_sweep, attached_kernel, agent_of_a_kernel, subscr
 
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(lasting, "PATIENCE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -20,6 +20,7 @@ from workbench.services import SERVICES
 
 CATALOGUE = collect(SERVICES)
 GOOD: dict[str, Any] = {
+    **{"status": 0, "outcome": "It is done."},
     **dict.fromkeys(("peer", "assigned_agent_id", "agent_id"), "ada"),
     **{name: [1] for name in ("task_ids", "run_ids", "approval_ids")},
     **dict.fromkeys(("task_id", "run_id", "attempt", "approval_id", "parent_task_id", "priority", "view_id"), 1),

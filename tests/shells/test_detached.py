@@ -29,7 +29,7 @@ def cli(repository: Path) -> Iterator[Cli]:
     """The real command in a project; what it left serving is ended."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "workbench.cli", *arguments]
+        argv = [sys.executable, "-P", "-m", "workbench.cli", *arguments]
         return subprocess.run(argv, cwd=repository, env=_environment(repository), capture_output=True, text=True)
 
     yield run
@@ -47,6 +47,7 @@ def serving(project: Path) -> ServerInfo | None:
 
 
 def test_a_detached_server_outlives_its_command_and_is_ended_by_stop(repository: Path, cli: Cli) -> None:
+    (repository / "psutil.py").write_text("raise SystemExit('what is in the project is not imported')")
     first = cli("start", "--detach", "--port", "0")
     info = serving(repository)
     assert info is not None, first.stderr

@@ -99,6 +99,7 @@ TASK: dict[str, Any] = LINE | {
         "done_when",
         "needs",
         "waits_for",
+        "approval_id",
         "context_ref",
         "claimed_at",
         "started_at",

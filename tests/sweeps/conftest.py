@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import git
 from tests.sweeps.lab import SweepLab
-from workbench.cli.sweeps.running import connected
+from workbench.shells.meanwhile import connected
 from workbench.state.settings import Settings
 
 

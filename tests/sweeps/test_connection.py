@@ -6,11 +6,11 @@ import asyncio
 from contextlib import ExitStack
 
 from tests.given import wait_until
-from workbench.cli.sweeps.running import connected
 from workbench.client.discovery import find_server
+from workbench.client.lasting import LastingConnection
 from workbench.recording import connection
+from workbench.shells.meanwhile import connected
 from workbench.state.settings import Settings
-from workbench.sweeps.connection import SweepConnection
 
 
 def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrated: Settings) -> None:
@@ -20,7 +20,7 @@ def test_a_sweep_that_calls_nothing_serves_when_the_one_that_served_ends(migrate
         found = asyncio.run(find_server(migrated.server_file))
         return found and found.info.nonce
 
-    worker, recording = SweepConnection(migrated.server_file), connection.RecorderConnection(migrated.project)
+    worker, recording = LastingConnection(migrated.server_file), connection.RecorderConnection(migrated.project)
     with ExitStack() as first, ExitStack() as second:
         first.enter_context(connected(migrated))
         served = nonce()

@@ -47,6 +47,11 @@ def work(how: str) -> dict[str, Any]:
         update("usage_update", used=1, size=2, cost={"amount": 0.5, "currency": "USD"})
         told(f"Chose {chosen['optionId']}.\nGot {refused}.")
         return {"result": {"stopReason": "end_turn", "usage": {"inputTokens": 5, "cachedReadTokens": 1}}}
+    if how == "obeys":
+        while heard()["method"] != "session/cancel":
+            pass
+        Path("obeyed").touch()
+        return {"result": {"stopReason": "cancelled"}}
     if how == "hangs":
         while (message := heard())["method"] != "session/cancel":
             pass
@@ -82,7 +87,7 @@ def main(how: str) -> None:
                 answer = {"result": None}
             case "session/prompt":
                 update("plan", entries=[{"content": message["params"]["prompt"][-1]["text"], "status": "in_progress"}])
-                answer = work(how)
+                answer = work("day" if how == "obeys" and Path("obeyed").exists() else how)
         say(id=message["id"], **answer)
     if how == "stays":
         time.sleep(1_000)

@@ -23,6 +23,7 @@ from workbench.rules.profile import Profile
 from workbench.worker import attempt
 from workbench.worker.attempt import AttemptOutcome, Worker
 from workbench.worker.listening import Call
+from workbench.worker.messages import Mailbox
 from workbench.worker.startup import WorkerConfig, WorktreePlace
 
 SCRIPT = Profile(name="script", summary="Runs the task's command.")
@@ -51,6 +52,7 @@ class Runner:
     attempts: list[dict[str, Any]] = field(default_factory=list)
     sessions: Path | None = None
     silence: float = 60.0
+    mailbox: Mailbox | None = None
 
     async def __call__(self, run: Run, description: str = "", **extra: str) -> AttemptOutcome:
         task: dict[str, Any] = {"id": 7, "attempt": 2, "title": "t", "description": description, "run": run}
@@ -83,7 +85,7 @@ class Runner:
         worker = Worker(config, "ada", "You are thorough.", self.adopts_orphans, token)
         if self.attempts:
             task["attempts"] = self.attempts
-        return await attempt.run(worker, task, self.place, self.on_line, self.calls.append)
+        return await attempt.run(worker, task, self.place, self.on_line, self.calls.append, self.mailbox)
 
     async def alone(self, run: Run) -> AttemptOutcome:
         """Run an attempt in a separate process, as a supervisor is one; it leaves no children.

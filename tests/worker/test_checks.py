@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return settings.model_copy(update={"retry_base_seconds": 0.0, "max_retries": 2})
+def settings(settings: Settings, on_disk: Path) -> Settings:
+    return settings.model_copy(update={"retry_base_seconds": 0.0, "max_retries": 2, "confinement_write": str(on_disk)})
 
 
 def check_of(task: Mapping[str, Any], attempt: int = 1) -> dict[str, Any]:
@@ -53,18 +54,22 @@ async def test_who_claims_to_be_done_and_is_not_has_failed_and_the_next_one_is_t
     served: Served, settle: Admit
 ) -> None:
     ada = await settle("ada", "lab")
+    measured = 'echo \'{"metrics": {"n": 0}}\' > $WORKBENCH_RESULT'
     told = "grep -q 'nothing is [2]' $WORKBENCH_TASK_FILE && echo good > new.txt; true"
     async with working(served, ada.token):
-        task = await done(served, told, check="test -e new.txt || { echo nothing is $((1 + 1)); exit 3; }")
+        task = await done(
+            served, told, check=f"test -e new.txt || {{ {measured}; echo nothing is $((1 + 1)); exit 3; }}"
+        )
     first, second = task["attempts"]
     assert (first["outcome"], first["error_class"], second["outcome"]) == ("failed", "check", "completed")
+    assert check_of(task)["metrics"] == {"n": 0}
     assert first["error_message"] == "The check failed with status 3.\nnothing is 2"
     assert (check_of(task)["state"], check_of(task, 2)["state"]) == ("failed", "passed")
 
 
-async def test_a_check_that_passes_when_it_is_run_again_is_flaky(served: Served, settle: Admit, tmp_path: Path) -> None:
+async def test_a_check_that_passes_when_it_is_run_again_is_flaky(served: Served, settle: Admit, on_disk: Path) -> None:
     ada = await settle("ada", "lab")
-    once = "test -e ~/seen || { touch ~/seen; exit 1; }"
+    once = f"test -e {on_disk}/seen || {{ touch {on_disk}/seen; exit 1; }}"
     async with working(served, ada.token):
         task = await done(served, "echo 1 > new.txt", check={"run": once, "repeats": 1})
     assert (task["evidence"], check_of(task)["tries"]) == ("flaky", 2)
@@ -73,27 +78,35 @@ async def test_a_check_that_passes_when_it_is_run_again_is_flaky(served: Served,
 async def test_the_files_of_a_check_are_those_of_the_target_not_of_the_attempt(served: Served, settle: Admit) -> None:
     project = served.workbench.settings.project
     (project / "exam").mkdir()
-    (project / "exam" / "run.sh").write_text("test ! -e exam/help && test $(cat answer) = 42\n")
+    (project / "exam" / "run.sh").write_text("test ! -e exam/help && test $(sh answer) = 42\n")
     git("add", ".", cwd=project)
     git("commit", "-qm", "An exam", cwd=project)
     ada = await settle("ada", "lab")
-    cheat = "echo true > exam/run.sh; touch exam/help; echo 41 > answer"
+    cheat = "echo true > exam/run.sh; touch exam/help; echo 'echo true > exam/run.sh; echo 41' > answer"
     async with working(served, ada.token):
-        task = await ran(served, cheat, check={"run": "sh exam/run.sh", "files": ["exam"]}, max_retries=0)
-        assert (task["status"], check_of(task)["state"]) == ("failed", "failed")
+        again = {"run": "sh exam/run.sh", "files": ["exam"], "repeats": 1}
+        task = await ran(served, cheat, check=again, max_retries=0)
+        assert (task["status"], check_of(task)["state"]) == ("failed", "failed"), "nor what a run made of them"
         honest = {"run": "sh exam/run.sh", "files": ["exam"]}
-        assert (await done(served, "touch exam/help; echo 42 > answer", check=honest))["evidence"] == "checked"
+        assert (await done(served, "touch exam/help; echo echo 42 > answer", check=honest))["evidence"] == "checked"
+        nowhere = await ran(served, "echo 1 > it", check={"run": "true", "files": ["test"]}, max_retries=0)
+        assert "main, which has nothing at test. " in nowhere["error_message"]
 
 
 async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed(served: Served, settle: Admit) -> None:
     ada = await settle("ada", "lab")
     bad = (
-        ({"run": "sleep 100", "seconds": 0.5}, "took too long"),
-        ("head -c 100000000 /dev/zero", "wrote too much"),
-        ('echo \'{"metrics": {"a": "b"}}\' > $WORKBENCH_RESULT', "the metric 'a' is no finite number"),
+        ({"run": "sleep 100", "seconds": 0.5}, "it took longer than 0.5 s"),
+        ("head -c 100000000 /dev/zero", "it wrote more than 64 MB"),
+        (
+            'echo \'{"metrics": {"a": "b"}}\' > $WORKBENCH_RESULT',
+            "has passed, but not with its result.\nThe result file",
+        ),
+        ('echo \'{"metrics": {"\\ud800": 1}}\' > $WORKBENCH_RESULT', "surrogates not allowed"),
         ("echo '[' > $WORKBENCH_RESULT", "The result file cannot be used"),
         ("ln -s /etc/passwd $WORKBENCH_RESULT", "The result file cannot be used"),
         ("no-such-program", "not found"),
+        ("kill -9 $$", "was ended by the signal 9"),
     )
     async with working(served, ada.token):
         for check, says in bad:
@@ -127,6 +140,36 @@ async def test_a_check_that_was_cut_off_by_a_fault_is_run_again(
     async with working(served, ada.token):
         assert (await done(served, "echo 1 > new.txt", check="true"))["evidence"] == "checked"
     assert faults == []
+
+
+async def test_a_check_ends_with_its_attempt_and_a_task_that_waits_for_another_now_is_put_back(
+    served: Served, settle: Admit, on_disk: Path
+) -> None:
+    workbench, ada = served.workbench, await settle("ada", "lab")
+    waiting = f"until test -e {on_disk}/go; do sleep 0.05; done"
+    cancelled, put_back = [await given.task(workbench, check=waiting, target_worktree="lab") for _ in range(2)]
+
+    async def now(task_id: int) -> dict[str, Any] | None:
+        return dict(await given.task_now(workbench, task_id))["attempts"][0]["check"]
+
+    async def is_running(task_id: int) -> bool:
+        return ((await now(task_id)) or {}).get("state") == "running"
+
+    for task_id in (cancelled, put_back):
+        await given.claim(workbench, ada, task_id)
+        await given.done_by(workbench, ada, "complete_task", task_id)
+    for task_id in (cancelled, put_back):
+        await given.until(partial(is_running, task_id))
+    await workbench.call("cancel_task", task_id=cancelled)
+    await workbench.call("add_dependency", task_id=put_back, depends_on=await given.task(workbench))
+
+    async def is_forgotten() -> bool:
+        return await now(cancelled) is None
+
+    await given.until(is_forgotten)
+    (on_disk / "go").touch()
+    task = await given.reached(workbench, put_back, "pending", "completed", "failed")
+    assert (task["status"], task["attempts"][0]["outcome"], task["retry_count"]) == ("pending", "released", 0)
 
 
 async def test_an_agent_without_a_supervisor_is_checked_too(served: Served, settle: Admit) -> None:

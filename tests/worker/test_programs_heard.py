@@ -91,7 +91,7 @@ async def test_the_next_attempt_continues_the_conversation_and_is_told_what_was_
     kept = {"ref": "refs/workbench/attempts/7/1", "commits": 2, "files": 3}
     past = {"attempt": 1, "agent_id": "bob", "ended_at": 1, "outcome": "failed", "error_class": "context"}
     run.attempts = [past | {"error_message": "It broke at line 4.", "kept": kept}]
-    scripted(run, 'cat; for one; do echo "$one"; done; cat "${3#--resume=}"; cat "$out"', RESULT)
+    scripted(run, 'head -n 1 | sed "s|^|> |"; for one; do echo "$one"; done; cat "${5#--resume=}"; cat "$out"', RESULT)
     assert (await run(None, "Do it.")).ok
     told = "\n".join(run.lines)
     for part in ("Attempt 1, by bob, ended: failed (context).", "at line 4", "2 commits in 3 files", "go on where"):

@@ -122,6 +122,8 @@ MIRRORS = (
             "output_tokens": "BIGINT",
             "cost_usd": "DOUBLE",
             "leased": "VARCHAR",
+            **dict.fromkeys(("plan", "session_id", "persona"), "VARCHAR"),
+            "run_id": "BIGINT",
         },
         SQL.attempts,
         "task",
@@ -374,6 +376,16 @@ MIRRORS = (
         "run",
         "id",
     ),
+    Mirror(
+        "raw_budgets",
+        {
+            **{"scope": "VARCHAR", "tokens": "BIGINT", "usd": "DOUBLE", "attempts": "BIGINT", "seconds": "DOUBLE"},
+            **{"stopped": "BIGINT", "stated_by": "VARCHAR", "set_us": "BIGINT"},
+        },
+        SQL.budgets,
+        "budget",
+        "scope",
+    ),
 )
 NUMBERED = (
     Numbered(
@@ -395,7 +407,7 @@ NUMBERED = (
             **{"seconds": "DOUBLE", "first_byte_seconds": "DOUBLE"},
             **dict.fromkeys(("input_tokens", "cached_tokens", "cache_write_tokens"), "BIGINT"),
             **dict.fromkeys(("cache_write_hour_tokens", "output_tokens", "reasoning_tokens"), "BIGINT"),
-            **{"is_cut": "BIGINT", "is_estimated": "BIGINT", "cost_usd": "DOUBLE"},
+            **{"is_cut": "BIGINT", "is_estimated": "BIGINT", "cost_usd": "DOUBLE", "persona": "VARCHAR"},
         },
         SQL.spending,
     ),

@@ -13,7 +13,7 @@ ORDER BY t.id;
 SELECT x.task_id, x.attempt, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
     x.ended_at AS ended_us, x.outcome, x.error_message AS error, x.error_class, d.name AS definition, x.definition_hash,
     x.prompt_hash, x.include, w.base_commit, w.kept_commit, x.profile, x.input_tokens, x.output_tokens, x.cost_usd,
-    x.leased
+    x.leased, x.plan, x.session_id, x.persona_id AS persona, x.run_id
 FROM task_attempts x
 LEFT JOIN definitions d ON d.id = x.definition_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
@@ -159,9 +159,14 @@ ORDER BY id;
 SELECT s.id, s.at AS at_us, s.source, s.provider, s.model, s.agent_id AS agent_uid, s.task_id, s.attempt, s.plan,
     s.session_id, d.name AS definition, s.definition_hash, s.run_id, s.conversation_id, s.status, s.error_code,
     s.seconds, s.first_byte_seconds, s.input_tokens, s.cached_tokens, s.cache_write_tokens, s.cache_write_hour_tokens,
-    s.output_tokens, s.reasoning_tokens, s.is_cut, s.is_estimated, s.cost_usd
+    s.output_tokens, s.reasoning_tokens, s.is_cut, s.is_estimated, s.cost_usd, s.persona_id AS persona
 FROM spending s LEFT JOIN definitions d ON d.id = s.definition_id
 WHERE s.id > :after ORDER BY s.id;
+
+-- name: budgets
+SELECT scope, tokens, usd, attempts, seconds, stopped, stated_by, set_at AS set_us FROM budgets
+WHERE CAST(:keys AS TEXT) IS NULL OR scope IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY scope;
 
 -- name: transcripts
 SELECT id, task_id, attempt, at AS at_us, role, chain, node, SUBSTR(content, 1, 4000) AS content

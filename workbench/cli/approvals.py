@@ -33,7 +33,9 @@ FAILURE = "failure"
 """The kind of questions about agents that are held because what they work with fails: go on, or stop them."""
 BUDGET = "budget"
 """The kind of questions about budgets that are used up: raise them, go on once more, or stop."""
-KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, AGENT_QUESTION, FAILURE, BUDGET)
+PLAN = "plan"
+"""The kind of questions about tasks that an agent proposes: begin all, or a part, or none."""
+KINDS = ("registration", "integration", TRUST, TOOL_CALL, PEER_CALL, QUESTION, AGENT_QUESTION, FAILURE, BUDGET, PLAN)
 _LASTING = {
     "once": "",
     "conversation": " in this conversation from now on",
@@ -44,6 +46,8 @@ _TOLD = {
     "decline": "was told that you decline",
     "cancel": "was told that you have not chosen",
 }
+NAMED = 20
+"""Tasks that are named at most."""
 ARGUMENTS = 200
 """Characters of a call's arguments that are shown; `--json` prints all."""
 NONE_WAITS = "Nothing needs your approval."
@@ -106,6 +110,8 @@ def _subject(approval: Mapping[str, Any]) -> str:
         return inert_line(payload["message"])
     if approval["kind"] in (FAILURE, BUDGET):
         return str(payload["what"])
+    if approval["kind"] == PLAN:
+        return plan_name(payload)
     return f"{payload['worktree']} into {payload['target']}"
 
 
@@ -115,7 +121,7 @@ def _subject(approval: Mapping[str, Any]) -> str:
     "--all",
     "everything",
     is_flag=True,
-    help="All pending approvals, but for the kinds trust and budget, and questions.",
+    help="All pending approvals, but for the kinds trust, budget and plan, and questions.",
 )
 @click.option("--kind", type=click.Choice(KINDS), help="With --all: only of this kind.")
 @click.option("--id", "agent_id", metavar="ID", default=None, help="The agent's id (one registration).")
@@ -139,6 +145,16 @@ def _subject(approval: Mapping[str, Any]) -> str:
     help="Only calls of the tool with such arguments, of which each needs a pattern; * is any text.",
 )
 @click.option("--budget", metavar="AMOUNTS", help="The new limits of a budget, such as 40usd or 200k tokens.")
+@click.option("--without", metavar="TASK,…", default=None, help="Leave these tasks of a plan out, by name or id.")
+@click.option("--comment", metavar="TEXT", default=None, help="What to tell the agent that proposes tasks.")
+@click.option(
+    "--on",
+    "comments",
+    type=(str, str),
+    metavar="TASK TEXT",
+    multiple=True,
+    help="A comment on a task of a plan, for that agent and for whoever does the task; may be given several times.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait for the gates and the merge of what is queued.")
 @grant_options
 @pass_client
@@ -153,18 +169,24 @@ def approve(
     remember: str | None,
     patterns: tuple[str, ...],
     budget: str | None,
+    without: str | None,
+    comment: str | None,
+    comments: tuple[tuple[str, str], ...],
     no_wait: bool,
     **options: Any,
 ) -> Shown:
-    """Approve requests: admit agents, merge worktrees, trust definitions, let tools be called. Name them by id, or by
-    the agent, worktree, definition or tool they are about."""
+    """Approve requests: admit agents, merge worktrees, trust definitions, let tools be called, let plans be begun. Name
+    them by id, or by the agent, worktree, definition, tool or plan they are about."""
     approval_ids = _choose_ids(client, requests, everything, kind, with_trust=False)
     if agent_id is not None and len(approval_ids) > 1:
         raise click.UsageError("An id is for one agent. Omit --id, or approve one by one.")
     chosen = choices(options, agent_id=agent_id) | ({"despite_gates": True} if despite_gates else {})
     chosen |= {"remember": "always"} if always else {"remember": remember} if remember else {}
     chosen |= {"arguments": _patterns(patterns)} if patterns else {}
-    chosen |= parse(budget).model_dump(exclude_none=True) if budget is not None else {}
+    chosen |= parse(budget) if budget is not None else {}
+    chosen |= {"without": [name.strip() for name in without.split(",") if name.strip()]} if without is not None else {}
+    chosen |= {"comment": comment} if comment is not None else {}
+    chosen |= {"comments": dict(comments)} if comments else {}
     if len(approval_ids) == 1:
         outcome = client.call("approve", approval_id=approval_ids[0], choices=chosen)["outcome"]
         decisions = [{"approval_id": approval_ids[0], "ok": True, "outcome": outcome}]
@@ -224,8 +246,8 @@ def _choose_ids(
     """The ids of the approvals that a command is for. `with_trust`: `--all` means those of the kind trust as well."""
     if everything:
         pending = client.call("list_approvals", kind=kind, limit=MOST)["approvals"]
-        alone = () if with_trust else (TRUST, QUESTION, AGENT_QUESTION, BUDGET)
-        named = (TRUST, BUDGET)
+        alone = () if with_trust else (TRUST, QUESTION, AGENT_QUESTION, BUDGET, PLAN)
+        named = (TRUST, BUDGET, PLAN)
         return tuple(a["id"] for a in pending if a["kind"] not in alone or (a["kind"] == kind and kind in named))
     if not requests:
         raise click.UsageError("Give the ids of approvals, or --all. `workbench approvals` lists them.")
@@ -266,6 +288,8 @@ def _names(approval: Mapping[str, Any]) -> set[str | None]:
         return {payload["agent"]}
     if approval["kind"] in (FAILURE, BUDGET):
         return {payload["scope"]}
+    if approval["kind"] == PLAN:
+        return {payload["plan"] or payload["agent"]}
     return {payload["worktree"], payload["branch"]}
 
 
@@ -317,6 +341,8 @@ def _about(approval: Mapping[str, Any]) -> str:
         return failure_text(payload)
     if approval["kind"] == BUDGET:
         return budget_text(payload)
+    if approval["kind"] == PLAN:
+        return plan_text(payload)
     notes = ["changes requested"] if approval["changes_requested_at"] and approval["status"] == "pending" else []
     return merge_lines(payload, ", ".join([counted(payload["ahead"], "commit"), *notes]))
 
@@ -350,6 +376,16 @@ def budget_text(payload: Mapping[str, Any]) -> str:
         f"the budget of {payload['what']} is used up: {spent} of {limits}; {counted(payload['tasks'], 'task')} waiting "
         "until you approve (--budget raises it; else as much again as was stated) or reject (nothing more begins)"
     )
+
+
+def plan_name(payload: Mapping[str, Any]) -> str:
+    """What an agent proposes: its plan, or tasks of no plan."""
+    return f"the plan {payload['plan']}" if payload["plan"] else f"tasks of {payload['agent']}"
+
+
+def plan_text(payload: Mapping[str, Any]) -> str:
+    """What an agent proposes, why it is asked about, and what it may spend."""
+    return f"{plan_name(payload)}: {counted(payload['tasks'], 'task')}. {' '.join(payload['decides'])}"
 
 
 def question_text(payload: Mapping[str, Any]) -> str:
@@ -396,9 +432,48 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
     if "tool" in outcome:
         such = " with such arguments" if outcome.get("arguments") else ""
         return f"{outcome['tool']} is {outcome['state']}{such}{_LASTING.get(outcome['remember'], ' from now on')}"
+    if "left_out" in outcome:
+        return _begun(outcome)
+    if "budget" in outcome:
+        return f"the budget of {outcome['budget']} is {outcome['state']}"
     if "scope" in outcome:
         return f"{outcome['what']}: its agents are {outcome['state']}"
     return f"{outcome['worktree']} is {outcome['state']}"
+
+
+def how_to_decide(approval: Mapping[str, Any]) -> str:
+    """The command that decides a pending approval, and what it does, in a sentence."""
+    number, payload, about = approval["id"], approval["payload"], _brief(_subject(approval))
+    approves = f"`workbench approve {number}`"
+    match approval["kind"]:
+        case "integration":
+            return f"{approves} merges {about}."
+        case "registration":
+            return f"{approves} admits {about}."
+        case "plan":
+            return f"{approves} lets {about} begin; `workbench proposed {number}` lists its tasks."
+        case "budget":
+            return f"{approves} goes on although the budget of {about} is used up, with as much again."
+        case "failure":
+            return f"{approves} goes on with {about}, which fails again and again."
+        case "agent_question":
+            return f"`workbench answer {number} TEXT` answers {payload['agent']}: {about}"
+        case "question":
+            return f"`workbench answer {number}` answers {about}."
+    return f"{approves} allows {about}."
+
+
+def _brief(text: str) -> str:
+    line = inert_line(text)
+    return line if len(line) <= ARGUMENTS else f"{line[: ARGUMENTS - 1]}…"
+
+
+def _begun(outcome: Mapping[str, Any]) -> str:
+    left_out = [*map(str, outcome["left_out"])]
+    also = [f"{name} (needs or is part of one of these)" for name in outcome["left_out_with"]]
+    names = [*left_out, *also]
+    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
+    return f"{counted(outcome['tasks'], 'task')} may begin" + (f"; left out: {shown}" if names else "")
 
 
 def approval_page(approval: Mapping[str, Any], how: str = "") -> TablePage:

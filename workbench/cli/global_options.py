@@ -55,6 +55,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "demo",
         "run",
         "account",
+        "schedules",
         "start",
         "serve",
         "status",
@@ -66,7 +67,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "backup",
         "restore",
     ),
-    "Decide": ("approvals", "approve", "reject", "answer", "request-changes", "integrate"),
+    "Decide": ("approvals", "proposed", "approve", "reject", "answer", "request-changes", "integrate"),
     "Talk": ("tell", "comment", "messages"),
     "Plans and tasks": (
         *("plan", "plans", "export-plan", "tasks", "task", "graph", "edit", "assign", "priority", "retry", "reopen"),
@@ -94,6 +95,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Experiments": ("runs", "sweep"),
     "Questions": (
         "costs",
+        "estimate",
         "transcript",
         "report",
         "sql",

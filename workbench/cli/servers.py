@@ -41,28 +41,36 @@ def serve(client: OperatorClient, port: int | None, end_workers: bool, detached:
 @click.option("--detach", is_flag=True, help="In a process of their own, as always here; in a notebook it is a choice.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=None, help="0 lets the system choose.")
 @click.option("--end-workers", is_flag=True, help="End the agents' processes that an earlier server left.")
+@click.option("--on-boot", is_flag=True, help="Also have them start with the machine, by a unit of your systemd.")
 @pass_client
-def start(client: OperatorClient, detach: bool, port: int | None, end_workers: bool) -> Shown:
+def start(client: OperatorClient, detach: bool, port: int | None, end_workers: bool, on_boot: bool) -> Shown:
     """Run the servers in a process of their own, which goes on when this terminal closes. `workbench stop` ends it."""
     from workbench.shells import detached
+    from workbench.shells import on_boot as boot
 
     client.require_operator("start")
+    says = [boot.enable(client.settings, port)] if on_boot else []
     server = detached.start(client.settings, port, end_workers=end_workers)
-    return Note(detached.said(client.settings, server), server.info.model_dump())
+    return Note(" ".join([detached.said(client.settings, server), *says]), server.info.model_dump())
 
 
 @root.command()
 @click.option("--end-workers", is_flag=True, help="Also end the agents' processes; default: keep them.")
+@click.option("--on-boot", is_flag=True, help="Also have them start with the machine no more.")
 @pass_client
-def stop(client: OperatorClient, end_workers: bool) -> Shown:
+def stop(client: OperatorClient, end_workers: bool, on_boot: bool) -> Shown:
     """End the servers that `start --detach` started. If notebooks use the project, one of them then serves it."""
     from workbench.shells import detached
+    from workbench.shells import on_boot as boot
 
     client.require_operator("stop")
+    says = []
+    if on_boot:
+        undone = boot.disable(client.settings)
+        says = ["It does not start with the machine any more." if undone else "It did not start with the machine."]
     server = detached.stop(client.settings, end_workers=end_workers)
-    if server is None:
-        return Note("No server was running.", {"stopped": None})
-    return Note(f"The server (process {server.pid}) has stopped.", {"stopped": server.pid})
+    stopped = "No server was running." if server is None else f"The server (process {server.pid}) has stopped."
+    return Note(" ".join([stopped, *says]), {"stopped": server and server.pid})
 
 
 @root.command()

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from workbench.drivers import acp, claude, codex, gemini
 from workbench.drivers.fit import AgentProgram, Driver, Fit, fit
 from workbench.drivers.setup import AgentSetup, Configuration, ModelAccess, ServerSetup
-from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage, Start
+from workbench.drivers.stream import ProgramFailure, ProgramStream, ProgramUsage, Start, Told
 
 __all__ = [
     "DRIVERS",
@@ -29,6 +29,7 @@ __all__ = [
     "ProgramUsage",
     "ServerSetup",
     "Start",
+    "Told",
     "fit",
 ]
 
@@ -48,6 +49,7 @@ PROGRAMS: Mapping[str, AgentProgram] = MappingProxyType(
             route=lambda models, files: {},
             streaming=claude.streaming,
             resumed=claude.resumed,
+            talking=claude.talking,
         ),
         "codex": AgentProgram(
             providers=("openai",),

@@ -20,7 +20,9 @@ from workbench.drivers.stream import (
     Happening,
     Note,
     ProgramFailure,
+    ProgramUsage,
     Start,
+    Told,
     ToolEnd,
     ToolStart,
     amount,
@@ -59,14 +61,13 @@ _RETRY_AFTER = re.compile(r"(?:retry|try again)\D{0,20}?(\d+(?:\.\d+)?) ?s", re.
 
 @dataclass
 class AcpStream(ChunkedStream):
-    """A conversation with an agent, of one prompt."""
+    """A conversation with an agent: its prompt, and another one for the messages that came meanwhile."""
 
-    talks = True
+    talks: bool = True
     _start: Start | None = None
     _asked: list[str] = field(default_factory=list)
     """The methods that were called, at the indices that are the ids of the calls."""
     _answered: set[int] = field(default_factory=set)
-    _unsent: list[str] = field(default_factory=list)
     _announced: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What is known of calls of tools that have not begun."""
     _is_prompted: bool = False
@@ -82,16 +83,20 @@ class AcpStream(ChunkedStream):
         client = {"name": "workbench", "title": "Workbench", "version": "1"}
         self._call("initialize", protocolVersion=VERSION, clientCapabilities=nothing, clientInfo=client)
 
-    def say(self, *, is_ending: bool = False) -> str | None:
-        """What the agent is told next; None: nothing more.
+    def tell(self, message: Told) -> None:
+        """Have the agent get a message with its next prompt, which comes at once if the one under way is cancelled."""
+        super().tell(message)
+        if message.interrupts and self._is_prompted and not self.has_ended:
+            self._notify("session/cancel", sessionId=self.session)
 
-        Args:
-            is_ending: it is about to be ended.
-        """
+    def say(self, *, is_ending: bool = False) -> str | None:
+        """What the agent is told next; see `ProgramStream.say`."""
         if is_ending and self._is_prompted and not self.has_ended:
             self._notify("session/cancel", sessionId=self.session)
-        said, self._unsent = "".join(self._unsent), []
-        return said or (None if self.has_ended or is_ending else "")
+        if self.has_ended and not self._unsent:  # what it was told too late is for another run
+            self.is_closed = True
+            return None
+        return super().say(is_ending=is_ending)
 
     def read(self, message: Mapping[str, Any]) -> Iterator[Happening]:
         """The events of one message: an answer, a request or a notification."""
@@ -148,8 +153,8 @@ class AcpStream(ChunkedStream):
                 self._prompt(self._start.prompt, CONTINUED)
             case "session/prompt":
                 yield from self._tell()
-                self._stop(text_of(result.get("stopReason")))
                 self._use(result)
+                self._end_turn(text_of(result.get("stopReason")))
 
     def _open(self, start: Start, agent: Mapping[str, Any]) -> Iterator[Happening]:
         """Begin a conversation, or continue one, once the agent has told what it can."""
@@ -188,14 +193,26 @@ class AcpStream(ChunkedStream):
         self._fail(kind, said or f"{method} failed.")
 
     def _prompt(self, *texts: str) -> None:
-        self._is_prompted = True
-        self._call("session/prompt", sessionId=self.session, prompt=[{"type": "text", "text": text} for text in texts])
+        """Prompt the agent with texts, and with what it was told and has not got."""
+        self._is_prompted, self.is_interrupted = True, False
+        told = [*texts, *(message.text for message in self.untaken.values())]
+        for message in tuple(self.untaken):
+            self._take(message)
+        self._call("session/prompt", sessionId=self.session, prompt=[{"type": "text", "text": text} for text in told])
 
     def _fail(self, kind: FailureKind, message: str) -> None:
         self.has_ended = True
         after = _RETRY_AFTER.search(message[:MESSAGE_LIMIT])
         is_limit = kind is FailureKind.LIMIT
         self.note_trouble(kind, message, self.clock() + float(after[1]) if after and is_limit else None)
+
+    def _end_turn(self, reason: str) -> None:
+        """Prompt the agent again with what it was told meanwhile, unless its turn failed."""
+        is_well = self.is_interrupted or (reason not in _STOPS and self._has_worked)
+        if not (self.untaken and is_well):
+            self._stop(reason)
+            return
+        self._prompt()
 
     def _stop(self, reason: str) -> None:
         if reason in _STOPS:
@@ -213,7 +230,7 @@ class AcpStream(ChunkedStream):
         if plain is None:
             tokens = ((result.get("_meta") or {}).get("quota") or {}).get("token_count") or {}
             inputs, output = count(tokens.get("input_tokens")), count(tokens.get("output_tokens"))
-        self.usage = replace(self.usage, input_tokens=inputs, cached_tokens=cached, output_tokens=output)
+        self.usage = self.usage.plus(ProgramUsage(inputs, cached, output))
 
     def _cost(self, cost: Mapping[str, Any]) -> None:
         """Take what the conversation has cost, without what it had before this run."""

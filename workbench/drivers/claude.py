@@ -6,14 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from workbench.drivers.setup import AgentSetup, Configuration, ServerSetup
 from workbench.drivers.stream import (
     ANSWER_LIMIT,
     Happening,
     Note,
+    ProgramFailure,
     ProgramStream,
     ProgramUsage,
+    Start,
+    Told,
     ToolEnd,
     ToolStart,
     amount,
@@ -145,6 +149,8 @@ def _server(setup: ServerSetup) -> dict[str, Any]:
 # Its output.
 
 _FORMAT = "--output-format"
+_INPUT = "--input-format"
+_TALKING = (f"{_INPUT}=stream-json", "--replay-user-messages")
 _SERVER_TOOL = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
 _ERRORS = {
     "authentication_failed": FailureKind.AUTH,
@@ -169,22 +175,30 @@ _TEXTS = tuple(
     )
 )
 _SUBTYPES = {"error_max_turns": FailureKind.TURNS, "error_max_budget_usd": FailureKind.TURNS}
+_ABORTED = ("aborted_tools", "aborted_streaming")
 _REASONS = {
     "prompt_too_long": FailureKind.CONTEXT,
     "max_turns": FailureKind.TURNS,
-    "aborted_tools": FailureKind.CRASHED,
-    "aborted_streaming": FailureKind.CRASHED,
-}
+} | dict.fromkeys(_ABORTED, FailureKind.CRASHED)
 
 
 def streaming(command: Sequence[str]) -> list[str]:
     """The command of a profile, so that it writes what it does as it does it, as JSON."""
-    kept, skips = [], False
+    return [*_without(command, _FORMAT, "--verbose"), f"{_FORMAT}=stream-json", "--verbose"]
+
+
+def talking(command: Sequence[str]) -> list[str]:
+    """The command so that it reads what it is told while it works, as JSON, and says when its model has got it."""
+    return [*_without(command, _INPUT, *_TALKING[1:]), *_TALKING]
+
+
+def _without(command: Sequence[str], option: str, *flags: str) -> Iterator[str]:
+    """The words of a command but for an option with its value, and for flags."""
+    skips = False
     for word in command:
-        if not skips and word.partition("=")[0] not in (_FORMAT, "--verbose"):
-            kept.append(word)
-        skips = word == _FORMAT
-    return [*kept, f"{_FORMAT}=stream-json", "--verbose"]
+        if not skips and word.partition("=")[0] not in (option, *flags):
+            yield word
+        skips = word == option
 
 
 def session_files(session: str) -> str:
@@ -198,10 +212,37 @@ def resumed(command: Sequence[str], session: str, file: str) -> list[str]:
 
 
 class ClaudeStream(ProgramStream):
-    """The output of Claude Code with `--output-format=stream-json --verbose`."""
+    """The output of Claude Code with `--output-format=stream-json --verbose`, and its input if it is talked to.
+
+    It takes a message when a tool has ended, in the same turn, and otherwise when its turn has: then there is another.
+    """
 
     _has_key = False
     """Whether it works with a key, which more tries do not renew, as they may a login."""
+
+    def begin(self, start: Start) -> None:
+        """Have it told its prompt."""
+        if self.talks:
+            self._prompt(start.prompt)
+
+    def tell(self, message: Told) -> None:
+        """Have it told a message, and its turn ended before, if the message asks for that."""
+        super().tell(message)
+        if self.talks and not self.is_closed:
+            if message.interrupts:
+                request = {"subtype": "interrupt"}
+                self._send(type="control_request", request_id=_uuid(message.id), request=request)
+            self._prompt(message.text, uuid=_uuid(message.id))
+
+    def end(self, status: int) -> ProgramFailure | None:
+        """How the run ended: as it said; once its input is closed, its status says nothing more."""
+        return self.trouble if self.talks and self.has_ended else super().end(status)
+
+    def _prompt(self, text: str, **more: str) -> None:
+        self._send(type="user", message={"role": "user", "content": [{"type": "text", "text": text}]}, **more)
+
+    def _send(self, **fields: Any) -> None:
+        self._unsent.append(json.dumps(fields) + "\n")
 
     def read(self, message: Mapping[str, Any]) -> Iterator[Happening]:
         """The events of one message."""
@@ -209,9 +250,14 @@ class ClaudeStream(ProgramStream):
         match message.get("type"):
             case "assistant":
                 yield from self._assistant(message)
+            case "user" if message.get("isReplay") is True:
+                self._got(message.get("uuid"))
+            case "command_lifecycle" if message.get("state") == "started":
+                self._got(message.get("command_uuid"))
             case "user":
                 yield from self._results(message["message"]["content"])
             case "system" if message.get("subtype") == "init":
+                self.has_ended = False  # there is another turn
                 self._has_key = text_of(message.get("apiKeySource")).endswith("_API_KEY")
                 failed = [one for one in message.get("mcp_servers") or () if one.get("status") == "failed"]
                 yield from (Note(f"[it works without the MCP server {one['name']}, which failed]") for one in failed)
@@ -221,6 +267,10 @@ class ClaudeStream(ProgramStream):
                 self._limit(message["rate_limit_info"])
             case "result":
                 self._result(message)
+
+    def _got(self, uuid: Any) -> None:
+        for message in [message for message in self.untaken if _uuid(message) == uuid]:
+            self._take(message)
 
     def _assistant(self, message: Mapping[str, Any]) -> Iterator[Happening]:
         blocks = message["message"]["content"]
@@ -255,11 +305,13 @@ class ClaudeStream(ProgramStream):
 
     def _result(self, message: Mapping[str, Any]) -> None:
         self.has_ended = True
-        self.usage = _usage(message)
+        self.usage = self.usage.plus(_usage(message))
         said = text_of(message.get("result"))
         subtype, reason = text_of(message.get("subtype")), text_of(message.get("terminal_reason"))
         kind = _SUBTYPES.get(subtype) or _REASONS.get(reason)
-        if kind is None and message.get("is_error") is not True and subtype == "success" and reason in _COMPLETED:
+        if self.is_interrupted and reason in _ABORTED:
+            self.is_interrupted = False
+        elif kind is None and message.get("is_error") is not True and subtype == "success" and reason in _COMPLETED:
             self.answer, self.trouble = said[:ANSWER_LIMIT], None
         elif kind is not None:
             self.note_trouble(kind, said or reason or subtype)
@@ -279,6 +331,11 @@ class ClaudeStream(ProgramStream):
 
 
 _COMPLETED = ("completed", "")
+
+
+def _uuid(message: int) -> str:
+    """The id by which a message is told, and said to be taken."""
+    return str(UUID(int=message, version=4))
 
 
 def _call(block: Mapping[str, Any]) -> ToolStart:

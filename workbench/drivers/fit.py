@@ -53,6 +53,8 @@ class AgentProgram:
         configure: from a setup, its scratch directory and its profile's files to how it is started.
         route: the files, besides variables, with which it asks the server for models instead of the provider.
         streaming: from the command of a profile to one that writes as JSON, line by line, what it does.
+        talking: from that command to one that is told its prompt, and messages while it works, on its standard input;
+            None: it cannot be.
         resumed: from a command, the id of a conversation and the path of its file, to one that continues it.
     """
 
@@ -69,6 +71,7 @@ class AgentProgram:
     route: Callable[[ModelAccess, Mapping[str, str]], Mapping[str, str]]
     streaming: Callable[[Sequence[str]], list[str]]
     resumed: Callable[[Sequence[str], str, str], list[str]]
+    talking: Callable[[Sequence[str]], list[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

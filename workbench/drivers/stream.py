@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from workbench.rules.failures import FailureKind
 
@@ -69,12 +69,21 @@ class ProgramUsage:
     cost_usd: float | None = None
     is_of_session: bool = False
 
+    def plus(self, other: ProgramUsage) -> ProgramUsage:
+        """What this and another turn have used."""
+        names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+        return replace(self, **{name: _sum(getattr(self, name), getattr(other, name)) for name in names})
+
     def since(self, before: ProgramUsage | None) -> ProgramUsage:
         """What was used since an earlier run of the same session."""
         if before is None or not self.is_of_session:
             return self
         names = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
         return replace(self, **{name: _minus(getattr(self, name), getattr(before, name)) for name in names})
+
+
+def _sum(one: float | None, other: float | None) -> Any:
+    return other if one is None else one if other is None else one + other
 
 
 def _minus(now: float | None, before: float | None) -> Any:
@@ -106,6 +115,15 @@ class Start:
     session: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message to the agent. `interrupts`: its turn is to be ended for it."""
+
+    id: int
+    text: str
+    interrupts: bool = False
+
+
 @dataclass
 class ProgramStream:
     """One run of a program.
@@ -117,8 +135,6 @@ class ProgramStream:
     `answer` is its last word, whole; `session` the id by which the program resumes its conversation.
     """
 
-    talks: ClassVar[bool] = False
-    """Whether it is talked to on its standard input, rather than given all at once."""
     servers: Sequence[str] = ()
     clock: Callable[[], float] = time.time
     session: str | None = None
@@ -132,9 +148,25 @@ class ProgramStream:
     """Whether more tries of the program cannot help: it is to be ended."""
     open: dict[str, str] = field(default_factory=dict)
     """The tools that run, by the ids of their calls."""
+    talks: bool = False
+    """Whether it is talked to on its standard input, rather than given all at once."""
+    is_closed: bool = False
+    """Whether it has been told the last word."""
+    is_interrupted: bool = False
+    """Whether its turn is being ended for a message."""
+    untaken: dict[int, Told] = field(default_factory=dict)
+    """The messages that its agent has not got yet, by their ids."""
+    taken: list[int] = field(default_factory=list)
+    """The ids of those that its agent has got since somebody looked."""
+    _unsent: list[str] = field(default_factory=list)
 
     def begin(self, start: Start) -> None:
         """Have the program told about its work, if it is talked to."""
+
+    def tell(self, message: Told) -> None:
+        """Have the agent get a message as soon as its program can take one; one that is not talked to cannot."""
+        self.untaken[message.id] = message
+        self.is_interrupted |= message.interrupts
 
     def say(self, *, is_ending: bool = False) -> str | None:
         """What is written to its standard input next; None: nothing more, it is closed.
@@ -142,7 +174,9 @@ class ProgramStream:
         Args:
             is_ending: the program is about to be ended.
         """
-        return None
+        said, self._unsent = "".join(self._unsent), []
+        self.is_closed = not said and (is_ending or not self.talks or (self.has_ended and not self.untaken))
+        return None if self.is_closed else said
 
     def hear(self, line: str) -> Iterator[Happening]:
         """The events of a line of its standard output. A line that is no JSON object is a note."""
@@ -179,6 +213,11 @@ class ProgramStream:
         how = f"by the signal {-status}" if status < 0 else f"with status {status}"
         what = "" if self.has_ended else ", and did not say how its work ended"
         return ProgramFailure(FailureKind.CRASHED, f"The program ended {how}{what}.")
+
+    def _take(self, message: int) -> None:
+        """Note that the agent has a message."""
+        if self.untaken.pop(message, None) is not None:
+            self.taken.append(message)
 
     def note_trouble(self, kind: FailureKind, message: str, until: float | None = None) -> None:
         """Remember a failure; what was known of the same kind before is kept where this says less."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.execution.account import Call
-from workbench.execution.staff import SCRIPT, Staff
 from workbench.model import TaskState
+from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.check import Evidence
 
@@ -20,16 +22,11 @@ Place = tuple[str, str | None]
 
 PAGE = 500
 MOST_STARTS = 3
-"""How often an agent is started in one place that ends although there is work."""
+"""How often an agent is started in one place that ends although there is work, and has completed none."""
+PASSING = ("STORE_FULL", "STORE_BUSY")
+"""Errors that a step may be tried again after."""
 KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*", "resource.*")
 """The events after which there may be something to do."""
-
-
-class Integrate(StrEnum):
-    """Who merges finished worktrees: a person is asked, or those whose tasks are all checked are merged at once."""
-
-    ASK = "ask"
-    AUTO_IF_CHECKED = "auto-if-checked"
 
 
 class Verdict(StrEnum):
@@ -72,30 +69,67 @@ class Standing:
 
 @dataclass
 class Execution:
-    """A plan that is carried out. `begin`, then `step` whenever something has happened, then `end`."""
+    """A plan that is carried out. `begin`, then `step` whenever something has happened, then `end`.
+
+    Args:
+        partly: leave what nobody is there to do, instead of refusing to begin.
+    """
 
     call: Call
     plan: str
     staff: Sequence[Staff] = ()
     integrate: Integrate = Integrate.ASK
+    partly: bool = False
+    record: Path | None = None
+    """Where it notes the agents that it starts, so that the next execution ends them if this one is killed."""
     _crew: dict[Place, str] = field(default_factory=dict)
     _own: set[str] = field(default_factory=set)
     """The agents that it has started itself, which it ends."""
     _starts: Counter[Place] = field(default_factory=Counter)
+    """How often agents were started in each place since a task there was completed."""
+    _completed: Counter[Place] = field(default_factory=Counter)
     _has_command: dict[int, bool] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
     """The approvals of its worktrees' merges, by worktree."""
+    _held_up: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The tasks that wait for a budget, by its scope."""
+    _made: set[str] = field(default_factory=set)
+    """The worktrees that are there, or were made."""
     _notes: dict[str, None] = field(default_factory=dict)
+
+    def require_staff(self) -> None:
+        """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
+
+        Raises:
+            BadInput: ``NO_STAFF``, with the `personas` in its details; ``BAD_STAFF``. NotFound:
+                ``PROFILE_NOT_FOUND``. Unavailable: ``PROFILE_UNAVAILABLE``.
+        """
+        tasks = self._tasks()
+        self._require_personas(tasks)
+        to_do = self._to_do(tasks)
+        if not self.partly:
+            self._require_somebody(to_do)
+        profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
+        for name in dict.fromkeys(filter(None, map(self._profile, to_do))):
+            if name not in profiles:
+                known = ", ".join(sorted(profiles))
+                raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {known}.")
+            if not profiles[name]["available"]:
+                needs = ", ".join(profiles[name]["needs"])
+                raise Unavailable(
+                    "PROFILE_UNAVAILABLE",
+                    f"The profile {name} needs {needs}, which is not installed or set here. `workbench profiles` lists "
+                    "the others.",
+                )
 
     def begin(self) -> None:
         """Make the worktrees that are missing, and retry what has failed before.
 
         Raises:
-            BadInput: ``NO_STAFF``. WorkbenchError: of ``create_worktree``, ….
+            WorkbenchError: of ``create_worktree``, ….
         """
-        tasks = self._tasks()
-        to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        self._require_staff(to_do)
+        to_do = self._to_do(self._tasks())
+        self._own |= self._recorded()
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -105,14 +139,16 @@ class Execution:
         """Do what is to do now: start agents where there is work, end those without, ask for merges.
 
         Raises:
-            Conflict: ``AGENT_ENDS``. WorkbenchError: of ``spawn_agent``, ….
+            WorkbenchError: of ``spawn_agent``, ….
         """
         tasks = self._tasks()
+        self._make_worktrees([task for task in tasks if task["status"] in lifecycle.OPEN])
         self._keep_crew(tasks)
         merging = self._merge(tasks)
         pending = self.call("list_approvals", status="pending", limit=PAGE)["approvals"]
         own = {*self.merges.values()}
-        questions = [one["id"] for one in pending if one["kind"] != "integration" or one["id"] in own]
+        ids = {task["id"] for task in tasks}
+        questions = [one["id"] for one in pending if one["id"] in own or self._concerns(one, ids)]
         return Standing(
             counts=Counter(task["status"] for task in tasks),
             agents=dict(self._crew),
@@ -120,6 +156,16 @@ class Execution:
             notes=list(self._notes),
             verdict=None if merging else self._verdict(tasks, bool({*questions} - own)),
         )
+
+    def _concerns(self, question: Mapping[str, Any], tasks: set[int]) -> bool:
+        """Whether a question that is not about a merge may be about the plan: not if it is about tasks of others."""
+        about, _, name = question["subject"].partition(":")
+        match about:
+            case "task":
+                return int(name) in tasks
+            case "budget":
+                return not tasks.isdisjoint(self._held_up.get(name, ()))
+        return str(question["kind"]) != "integration"
 
     def end(self) -> None:
         """End the agents that this execution has started; what they hold can be claimed again."""
@@ -130,6 +176,13 @@ class Execution:
                 self._note(f"{agent} could not be ended: {error.message}")
         self._crew.clear()
         self._own.clear()
+        if self.record is not None:
+            self.record.unlink(missing_ok=True)
+
+    def note_events(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Take note of what has happened since the last step."""
+        if any(event["kind"] == "task.changed" for event in events):
+            self._has_command.clear()
 
     @property
     def merges(self) -> Mapping[str, int]:
@@ -139,9 +192,10 @@ class Execution:
     def _tasks(self) -> list[dict[str, Any]]:
         """The tasks of the plan; those that wait for a budget, or for what is not there, are blocked."""
         budgets = self.call("list_budgets")["budgets"]
+        self._held_up = {budget["scope"]: budget["waiting"] for budget in budgets}
         waiting = self.call("list_resources")["waiting"]
         absent = {task["task_id"]: task["waits_for"] for task in waiting if not task["is_there"]}
-        held_up = {task for budget in budgets for task in budget["waiting"]} | absent.keys()
+        held_up = {task for tasks in self._held_up.values() for task in tasks} | absent.keys()
         tasks: list[dict[str, Any]] = []
         cursor = None
         while True:
@@ -162,7 +216,7 @@ class Execution:
         return self._has_command[task["id"]]
 
     def _staff_of(self, persona: str) -> Staff | None:
-        return next((one for one in self.staff if one.persona == persona), None)
+        return next((one for name in (persona, ANY) for one in self.staff if one.persona == name), None)
 
     def _profile(self, task: Mapping[str, Any]) -> str | None:
         """The profile that a task needs here; None: it is left to other agents."""
@@ -170,7 +224,27 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
-    def _require_staff(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+    def _to_do(self, tasks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tasks that are open or have failed."""
+        return [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
+
+    def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+        personas = {task["persona_id"] for task in tasks}
+        if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
+            raise BadInput(
+                "BAD_STAFF",
+                f"The plan {self.plan} has no task for {', '.join(strange)}, only for {', '.join(sorted(personas))}. "
+                "Name these in --staff.",
+            )
+
+    def _recorded(self) -> set[str]:
+        """The agents that an execution has left which was killed."""
+        try:
+            return set(json.loads(self.record.read_text("utf-8"))) if self.record is not None else set()
+        except (OSError, ValueError):
+            return set()
+
+    def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
         if not alone:
             return
@@ -184,16 +258,26 @@ class Execution:
                 f"Nobody is there to do {_tasks_named(ids)}, which {'has' if len(ids) == 1 else 'have'} no command. "
                 f"Say who does: --staff {named}, or with another profile of `workbench profiles`.",
                 tasks=ids,
+                personas=missing,
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        names = dict.fromkeys(task["worktree"] for task in tasks if task["worktree"])
+        to_make = [task for task in tasks if task["worktree"] and task["worktree"] not in self._made]
+        proposed = self._proposed() if to_make else set()
+        names = dict.fromkeys(task["worktree"] for task in to_make if task["id"] not in proposed)
         there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]} if names else set()
         for name in names:
             if name not in there:
                 closed = self.call("list_closed_worktrees", worktree_name=name, limit=1)["worktrees"]
                 branch = closed[0]["branch_name"] if closed and closed[0]["branch_kept"] else None
                 self.call("create_worktree", name=name, branch_name=branch)
+        self._made |= {*names}
+
+    def _proposed(self) -> set[int]:
+        """The tasks of the plan about which a person has not decided yet."""
+        asked = self.call("list_approvals", kind="plan", subject=f"plan:{self.plan}")["approvals"]
+        pages = [self.call("list_proposed_tasks", approval_id=one["id"], limit=10_000) for one in asked]
+        return {task["id"] for page in pages for task in page["tasks"]}
 
     def _keep_crew(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Have an agent in each place with work, as far as the staff allows."""
@@ -204,6 +288,12 @@ class Execution:
         }
         self._crew = {place: agent for place, agent in self._crew.items() if agent in running}
         self._own &= running.keys()
+        completed = Counter(
+            (one["persona_id"], one["worktree"]) for one in tasks if one["status"] == TaskState.COMPLETED
+        )
+        for place in [place for place in self._starts if completed[place] > self._completed[place]]:
+            del self._starts[place]
+        self._completed = completed
         wanted: dict[Place, bool] = {}
         profiles: dict[Place, str] = {}
         for task in tasks:
@@ -218,36 +308,49 @@ class Execution:
                 self.call("terminate_agent", agent_id=agent, reason="no work is left there")
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
-                self._crew[place] = self._existing(running, place) or self._start(place, profiles[place])
+                profile = profiles[place]
+                if started := self._existing(running, place, profile) or self._start(place, profile):
+                    self._crew[place] = started
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
-        return staff is None or sum(place[0] == persona for place in self._crew) < staff.count
+        return staff is None or sum(self._staff_of(place[0]) is staff for place in self._crew) < staff.count
 
     def _is_short(self, place: Place, wanted: Mapping[Place, bool]) -> bool:
         """Whether an agent that waits takes the room of one that could work elsewhere."""
-        others = (one for one, has_work in wanted.items() if has_work and one[0] == place[0] and one not in self._crew)
-        return not self._has_room(place[0]) and next(others, None) is not None
-
-    def _existing(self, running: Mapping[str, Mapping[str, Any]], place: Place) -> str | None:
-        """An agent that an earlier execution, or a person, has started there."""
-        return next(
-            (name for name, agent in running.items() if (agent["persona_id"], agent["worktree"]) == place), None
+        staff, others = self._staff_of(place[0]), (one for one, has_work in wanted.items() if has_work)
+        return not self._has_room(place[0]) and any(
+            self._staff_of(one[0]) is staff and one not in self._crew for one in others
         )
 
-    def _start(self, place: Place, profile: str) -> str:
+    def _existing(self, running: Mapping[str, Mapping[str, Any]], place: Place, profile: str) -> str | None:
+        """An agent that an earlier execution, or a person, has started there; any runs commands."""
+        fit = {name: agent for name, agent in running.items() if (agent["persona_id"], agent["worktree"]) == place}
+        return next(
+            (
+                name
+                for name, agent in fit.items()
+                if name in self._own or profile in (SCRIPT, agent["process"]["profile"])
+            ),
+            None,
+        )
+
+    def _start(self, place: Place, profile: str) -> str | None:
+        """Start an agent; None: it has ended too often."""
         persona, worktree = place
-        self._starts[place] += 1
         where = f"in {worktree}" if worktree else "outside of worktrees"
-        if self._starts[place] > MOST_STARTS:
-            raise Conflict(
-                "AGENT_ENDS",
-                f"The agent {persona} {where} has ended {MOST_STARTS} times although there is work. `workbench ps` "
-                "lists the processes, and `workbench logs AGENT` shows what it wrote.",
+        if self._starts[place] >= MOST_STARTS:
+            self._note(
+                f"The agent {persona} {where} has ended {MOST_STARTS} times although there is work, and is not started "
+                "again. `workbench ps` lists the processes, and `workbench logs AGENT` shows what it wrote."
             )
+            return None
         name = f"{worktree}-{persona}" if worktree else persona
         spawned = self.call("spawn_agent", persona_id=persona, assigned_worktree=worktree, name=name, profile=profile)
+        self._starts[place] += 1
         self._own.add(spawned["agent_id"])
+        if self.record is not None:
+            self.record.write_text(json.dumps(sorted(self._own)), "utf-8")
         return str(spawned["agent_id"])
 
     def _merge(self, tasks: Sequence[Mapping[str, Any]]) -> bool:
@@ -268,7 +371,9 @@ class Execution:
         try:
             asked = self.call("integrate_worktree", worktree_name=name)
         except WorkbenchError as error:
-            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND"):
+            if error.code in PASSING:
+                raise
+            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND", "NOTHING_TO_INTEGRATE"):
                 self._note(f"{name} is not merged: {error.message}")
             return 0
         is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks)
@@ -293,7 +398,10 @@ class Execution:
             return True
         if task["blocked"]:
             return False
-        return self._profile(task) is not None or not self.call("get_unattended_work", task_id=task["id"])["tasks"]
+        place = (task["persona_id"], task["worktree"])
+        if self._profile(task) is not None:
+            return place in self._crew or self._starts[place] < MOST_STARTS
+        return not self.call("get_unattended_work", task_id=task["id"])["tasks"]
 
     def _note(self, text: str) -> None:
         self._notes[text] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -326,6 +327,12 @@ class Repository(Plumbing):
         except (OSError, RuntimeError):  # too long; a loop of links, before Python 3.13
             return False
         return not self.read("--literal-pathspecs", "ls-files", "-z", "--", str(path.relative_to(self.root))).fields
+
+    def absent(self, commit: str, paths: Sequence[str]) -> list[str]:
+        """Those of some paths, relative to the top, at which a commit has nothing."""
+        options = ("--literal-pathspecs", "ls-tree", "-z", "--full-tree", "--name-only")
+        there = set(map(os.fsdecode, self.read(*options, commit, "--", *paths).fields))
+        return [path for path in paths if path not in there]
 
     def ignored(self) -> list[str]:
         """Ignored paths in the person's checkout: files, and directories that are ignored as a whole."""

@@ -1,4 +1,5 @@
-"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, `needs`, a workplace.
+"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, `budget`, `needs`, keys
+of a workplace.
 
 Other keys are ignored.
 """
@@ -13,7 +14,7 @@ from typing import Any
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules import front_matter, needs, workplace
+from workbench.rules import budgets, front_matter, needs, workplace
 from workbench.rules.naming import NOTHING
 from workbench.rules.tasks import check
 from workbench.rules.wire import json_safety
@@ -38,6 +39,7 @@ class PersonaText:
     workplace: Mapping[str, Any] = field(default_factory=dict)
     """The keys of a workplace that it states; see `workbench.rules.workplace.parse`."""
     check: Any = None
+    budget: Mapping[str, Any] | None = None
     """The check of its tasks that have none of their own; see `workbench.rules.tasks.check`."""
     needs: Mapping[str, Any] | None = None
     """What its tasks need that do not say it; see `workbench.rules.needs`."""
@@ -86,8 +88,9 @@ def parse(persona_id: str, text: str) -> PersonaText:
         sha256=hashlib.sha256(text.encode()).hexdigest(),
         lease_seconds=_lease(persona_id, meta.get("lease_seconds")),
         workplace=_workplace(persona_id, meta),
-        check=_term(persona_id, meta, "check", check.in_short),
-        needs=_term(persona_id, meta, "needs", needs.in_short),
+        check=_term(persona_id, "check", check.in_short, meta),
+        budget=_term(persona_id, "budget", budgets.in_short, meta),
+        needs=_term(persona_id, "needs", needs.in_short, meta),
     )
 
 
@@ -110,7 +113,7 @@ def _workplace(persona_id: str, meta: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput("PERSONA_INVALID", error.message, persona_id=persona_id) from None
 
 
-def _term(persona_id: str, meta: Mapping[str, Any], key: str, in_short: Callable[[Any], Any]) -> Any:
+def _term(persona_id: str, key: str, in_short: Callable[[Any], Any], meta: Mapping[str, Any]) -> Any:
     try:
         return in_short(meta.get(key))
     except ValueError as error:

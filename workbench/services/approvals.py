@@ -44,8 +44,9 @@ CHOICES = (
     "gates failed or are still running. For a tool_call: remember (once; `always`: allow all calls of the tool as "
     "it is; `conversation` or `task`: those of the same one) and arguments (a pattern for each argument, in which * is "
     "any text: allow only such calls). For a peer_call: remember (`always`: all calls of the trait by that node). "
-    "For a question: content (the answer by field; an agent's: answer); of a server also action (`cancel`: not "
-    "answered); reject declines."
+    "For a plan: without (names or ids of tasks to leave out), comment (for its agent), comments (by task), tokens, "
+    "usd or attempts (what it may spend). For a question: content (the answer by field; an agent's: answer); of a "
+    "server also action (`cancel`: not answered); reject declines."
 )
 _EVENTS: dict[Verdict, str] = {
     "approved": "approval.approved",

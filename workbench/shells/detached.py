@@ -125,7 +125,7 @@ def is_detached(info: ServerInfo) -> bool:
 
 def _spawn(project: Path, log: Path, port: int | None, end_workers: bool) -> int:
     """Start the process, which is no child of this one; its pid."""
-    argv = [sys.executable, "-m", "workbench.cli", "serve", "--project", str(project), FLAG]
+    argv = [sys.executable, "-P", "-m", "workbench.cli", "serve", "--project", str(project), FLAG]
     argv += [*([] if port is None else ["--port", str(port)]), *(["--end-workers"] if end_workers else [])]
     env = {name: value for name, value in os.environ.items() if name not in OF_THE_STARTER}
     shell = ["/bin/sh", "-c", _IN_THE_BACKGROUND, str(log), *argv]

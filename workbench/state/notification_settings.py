@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-SUBJECTS = ("waiting", "failed", "silent", "budget", "done")
+SUBJECTS = ("waiting", "failed", "silent", "budget", "done", "schedule")
 """What the person may be told of."""
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}: *(?:(?:Bearer|Basic|Token|token) )?(?:env|file|op|keyring)://\S.*")
 
@@ -23,11 +23,14 @@ class NotificationSettings(BaseSettings):
     notify: Annotated[tuple[str, ...], NoDecode] = Field(
         SUBJECTS,
         description="What you are told of: waiting (something needs your decision), failed (a task has failed for "
-        "good), silent (an agent), budget (80 % of one is used), done (a plan is completed). A list, or separated by "
-        "commas.",
+        "good), silent (an agent), budget (80 % of one is used), done (a plan is completed), schedule (one was late or "
+        "missed, or ended before all was done). A list, or separated by commas.",
     )
     notify_digest_seconds: float = Field(
         30.0, ge=0, description="How long what happens is gathered before you are told of it, in one message."
+    )
+    notify_panel: bool = Field(
+        True, description="Whether an open panel shows the message as a notification of JupyterLab."
     )
     notify_command: Annotated[tuple[str, ...], NoDecode] = Field(
         (),

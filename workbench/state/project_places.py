@@ -114,8 +114,13 @@ class ProjectPlaces:
 
     @property
     def executions(self) -> Path:
-        """Locks of the plans that are being carried out."""
+        """Locks of the plans that are being carried out, the agents that these have started, and the output of those
+        that were scheduled."""
         return self.home / "executions"
+
+    def execution_log(self, plan: str) -> Path:
+        """The output of the last execution of a plan that was scheduled."""
+        return self.executions / f"{plan}.log"
 
     @property
     def gates(self) -> Path:

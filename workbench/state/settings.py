@@ -164,6 +164,21 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         10_000_000, ge=1_024, description="Largest outputs of one run of a sweep; the rest is left out of its notebook."
     )
     max_plan_tasks: int = Field(10_000, ge=1, description="Tasks that one plan may create.")
+    plan_needs_approval: Literal["large", "always", "never"] = Field(
+        "large",
+        description="Which tasks that an agent creates wait for your approval: those of large plans, as the next "
+        "four say; always; never.",
+    )
+    plan_asks_above_tasks: int = Field(20, ge=0, description="A plan of an agent with more tasks is a large one.")
+    plan_asks_within_seconds: float = Field(
+        3_600.0, ge=0, description="Within how long the tasks that an agent creates count together."
+    )
+    plan_asks_above_usd: float = Field(
+        20.0, ge=0, allow_inf_nan=False, description="A plan whose budget is more US dollars is a large one."
+    )
+    plan_asks_above_tokens: int | None = Field(
+        None, ge=0, description="A plan whose budget is more tokens is a large one; unset: any."
+    )
     feed_queue: int = Field(1_000, ge=1, description="Events by which a slow reader may lag before it is disconnected.")
 
     model_gateway: bool = Field(
@@ -209,6 +224,9 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         None, ge=0, allow_inf_nan=False, description="US dollars that the whole project may spend; unset: any."
     )
     budget_attempts: int | None = Field(None, ge=0, description="Attempts of the whole project; unset: any.")
+    budget_seconds: float | None = Field(
+        None, ge=0, le=1e9, description="How long attempts of the project may be under way, in sum; unset: for ever."
+    )
     budget_ends_running: bool = Field(
         False, description="End the agents at work when a budget is used up; otherwise what runs may finish."
     )

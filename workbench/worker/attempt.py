@@ -10,6 +10,7 @@ completes the task with the JSON object found at `WORKBENCH_RESULT`, which is th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +27,7 @@ from typing import Any
 from workbench.confinement import Box, BoxLimits
 from workbench.confinement.editable import preceded
 from workbench.confinement.refusals import TellingLines, explanation
-from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramStream, ProgramUsage, Start, acp
+from workbench.drivers import Configuration, ModelAccess, ProgramFailure, ProgramStream, ProgramUsage, Start, Told, acp
 from workbench.git import CommitIdentity
 from workbench.rules import profile as rules
 from workbench.rules.failures import ASKED
@@ -33,9 +35,10 @@ from workbench.rules.secrets.mask import LineMask, Mask
 from workbench.rules.tasks import artifacts
 from workbench.rules.wire import json_safety
 from workbench.state.home import home
-from workbench.worker import command, definition, person, previous, run_function, scratch
+from workbench.worker import command, definition, person, previous, run_function, scratch, sessions
 from workbench.worker.command import CommandResult, WorkerCommand
 from workbench.worker.listening import Call, Listener
+from workbench.worker.messages import Mailbox
 from workbench.worker.sessions import KeptSession, SessionStore
 from workbench.worker.startup import WorkerConfig
 
@@ -139,6 +142,7 @@ async def run(
     cwd: Path | None,
     on_line: Callable[[str], None],
     on_call: Callable[[Call], None] = lambda call: None,
+    mailbox: Mailbox | None = None,
 ) -> AttemptOutcome:
     """Run a task's command to its end; cancelling ends the command with all it started.
 
@@ -150,6 +154,7 @@ async def run(
             new one that is removed after the attempt.
         on_line: called with each line of output.
         on_call: called with the beginnings and the ends of calls of tools that the agent's program tells of.
+        mailbox: where the agent gets what it is told meanwhile.
 
     Raises:
         Unavailable: ``PROCESS_SURVIVED``.
@@ -158,7 +163,7 @@ async def run(
         mask = Mask(set(secrets_of(worker)))
     except OSError as error:
         return _fail_to_start(error)
-    outcome = _tell(await _run(worker, task, cwd, on_line, on_call, mask), worker.config.box)
+    outcome = _tell(await _run(worker, task, cwd, on_line, on_call, mask, mailbox), worker.config.box)
     made_in = cwd if worker.config.worktree else None
     for note in (*outcome.notes, *_missing_files(outcome.artifacts, made_in)):
         on_line(mask.text(note))
@@ -203,8 +208,12 @@ async def _run(
     on_line: Callable[[str], None],
     on_call: Callable[[Call], None],
     mask: Mask,
+    mailbox: Mailbox | None,
 ) -> AttemptOutcome:
-    """Run a task's command. Its output is masked before it is cut, or half a secret could remain."""
+    """Run a task's command, and again with what its agent was told meanwhile, if its program can continue.
+
+    Its output is masked before it is cut, or half a secret could remain.
+    """
     if worker.config.profile.command is None and not task["run"]:
         return AttemptOutcome(False, error="This task has no command; a script worker cannot do it.", retryable=False)
     tail, telling, masked = _Tail(), TellingLines(), LineMask(mask.text)
@@ -220,45 +229,109 @@ async def _run(
         on_line(line)
 
     with scratch.directory(worker.config.scratch, f"{task['id']}-{task['attempt']}") as scratch_dir:
-        stream = definition.stream(worker.config.definition, worker.config.profile)
-        listener = None
-        if stream is not None:
-            listener = Listener(stream, told, keep, on_call, telling.add, worker.config.silence_seconds)
-        sessions = _sessions(worker, task)
+
+        def listener(stream: ProgramStream) -> Listener:
+            taken = mailbox.note_taken if mailbox else lambda message: None
+            return Listener(stream, told, keep, on_call, telling.add, worker.config.silence_seconds, taken)
+
+        turns = _Turns(worker, task, cwd, scratch_dir, keep, listener, mailbox)
+        store = _sessions(worker, task)
         try:
-            session = await asyncio.to_thread(sessions.take, scratch_dir) if sessions else None
-            attempt_command = _prepare(worker, task, cwd, scratch_dir, session, stream)
-            result = await _carry_out(worker, attempt_command, keep, listener)
+            result = await turns.make(await asyncio.to_thread(store.take, scratch_dir) if store else None)
         except (OSError, ValueError) as error:
             return _fail_to_start(error)
         finally:
-            if sessions and stream:
-                sessions.keep(scratch_dir, stream, Mask(set(secrets_of(worker)), forms=False).text)
-        outcome = None
-        if listener is None and result.status == 0 and result.exceeded is None:
+            if store and turns.listener:
+                store.keep(scratch_dir, turns.listener.stream, Mask(set(secrets_of(worker)), forms=False).text)
+        heard, outcome = turns.listener, None
+        if heard is None and result.status == 0 and result.exceeded is None:
             outcome = _success(worker.config, scratch_dir, str(tail), mask)
-        failure = listener.failure(result) if listener and result.exceeded is None else None
-        if listener and result.exceeded is None and failure is None:
-            outcome = _success(worker.config, scratch_dir, listener.stream.answer, mask)
+        failure = heard.failure(result) if heard and result.exceeded is None else None
+        if heard and result.exceeded is None and failure is None:
+            outcome = _success(worker.config, scratch_dir, heard.stream.answer, mask)
         if outcome is None:
-            refusals = explanation(telling.lines, attempt_command.box, attempt_command.cwd, result.refused)
+            refusals = explanation(telling.lines, turns.command.box, turns.command.cwd, result.refused)
             outcome = _program_failure(failure, tail, refusals) if failure else _failure(result, tail, refusals)
-        if stream is None:
-            return outcome
-        return replace(outcome, usage=stream.usage.since(session.usage if session else None))
+        return replace(outcome, usage=turns.usage)
 
 
-async def _carry_out(
-    worker: Worker, attempt_command: WorkerCommand, keep: Callable[[str], None], listener: Listener | None
-) -> CommandResult:
-    hear = keep
-    if listener is not None:
-        hear = listener.hear
-        say = listener.say if listener.stream.talks else None
-        attempt_command = replace(attempt_command, on_error=listener.hear_error, verdict=listener.verdict, say=say)
-    return await command.run(
-        attempt_command, hear, grace=worker.config.grace_seconds, adopts_orphans=worker.adopts_orphans
-    )
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What a run of the command begins with: a conversation to continue, and messages to the agent, if it is not the
+    first."""
+
+    session: KeptSession | None
+    messages: Sequence[Told] = ()
+
+
+@dataclass
+class _Turns:
+    """The runs of an attempt's command: the first, and another one whenever the agent was told something that its
+    program can only be told as a prompt."""
+
+    worker: Worker
+    task: Mapping[str, Any]
+    cwd: Path | None
+    scratch_dir: Path
+    keep: Callable[[str], None]
+    listening: Callable[[ProgramStream], Listener]
+    mailbox: Mailbox | None
+    listener: Listener | None = None
+    usage: ProgramUsage | None = None
+    command: WorkerCommand = field(init=False)
+
+    async def make(self, session: KeptSession | None) -> CommandResult:
+        """Run the command until there is nothing more to tell its agent; how it ended at last."""
+        began_at = time.monotonic()
+        turn: _Turn | None = _Turn(session)
+        while turn:
+            result = await self._run(turn, began_at)
+            turn = await self._next(result)
+        return result
+
+    async def _run(self, turn: _Turn, began_at: float) -> CommandResult:
+        config = self.worker.config
+        stream = definition.stream(config.definition, config.profile)
+        self.listener = self.listening(stream) if stream else None
+        command = _prepare(self.worker, self.task, self.cwd, self.scratch_dir, turn, stream)
+        self.command = replace(command, began_at=began_at)
+        result = await self._carry_out()
+        if stream:
+            spent = stream.usage.since(turn.session.usage if turn.session else None)
+            self.usage = self.usage.plus(spent) if self.usage else spent
+        return result
+
+    async def _carry_out(self) -> CommandResult:
+        to_run, hear, heard = self.command, self.keep, self.listener
+        async with contextlib.AsyncExitStack() as served:
+            if heard is not None:
+                hear, say, news = heard.hear, heard.say if heard.stream.talks else None, None
+                if self.mailbox and definition.takes_another_prompt(self.worker.config.profile):
+                    news = await served.enter_async_context(self.mailbox.serving(heard))
+                to_run = replace(to_run, on_error=heard.hear_error, verdict=heard.verdict, say=say, news=news)
+            grace, adopts_orphans = self.worker.config.grace_seconds, self.worker.adopts_orphans
+            return await command.run(to_run, hear, grace=grace, adopts_orphans=adopts_orphans)
+
+    async def _next(self, result: CommandResult) -> _Turn | None:
+        """The run for what the agent has been told and not got; None: there is nothing, or it cannot be told.
+
+        A turn that was ended for a message begins anew, if its program has no conversation to continue.
+        """
+        profile = self.worker.config.profile
+        if not (self.mailbox and self.listener) or result.exceeded or not definition.takes_another_prompt(profile):
+            return None
+        stream, session = self.listener.stream, None
+        if stream.session and definition.can_continue(profile) and profile.stream:
+            session = sessions.under_way(self.scratch_dir, profile.stream, stream)
+        if stream.is_hopeless or not (stream.is_interrupted or (session and self.listener.failure(result) is None)):
+            return None
+        messages = await self.mailbox.left()
+        if not messages and stream.is_interrupted:
+            messages = list(stream.untaken.values())
+        for message in messages:
+            self.keep(f"[told: message {message.id}]")
+            self.mailbox.note_taken(message.id)
+        return _Turn(session, messages) if messages else None
 
 
 def _sessions(worker: Worker, task: Mapping[str, Any]) -> SessionStore | None:
@@ -321,23 +394,27 @@ def _prepare(
     task: Mapping[str, Any],
     cwd: Path | None,
     scratch_dir: Path,
-    session: KeptSession | None,
+    turn: _Turn,
     stream: ProgramStream | None,
 ) -> WorkerCommand:
-    config, profile = worker.config, worker.config.profile
+    config, profile, session = worker.config, worker.config.profile, turn.session
     if cwd is None:
         cwd = scratch_dir / "work"
-        cwd.mkdir()
-    talks = stream is not None and stream.talks  # then it tells of a continued conversation once there is one
-    last_attempt = previous.told(task, is_continued=session is not None and not talks)
+        cwd.mkdir(exist_ok=True)
+    tells_itself = profile.stream == "acp"  # of a continued conversation, once there is one
+    last_attempt = previous.told(task, is_continued=session is not None and not tells_itself)
     values = _values(worker, task, cwd, scratch_dir, last_attempt)
+    if turn.messages:
+        first = () if session else (values["prompt"],)
+        values["prompt"] = "\n\n".join((*first, *(message.text for message in turn.messages)))
     files = {name: rules.fill(text, values, file=name) for name, text in profile.files.items()}
     if worker.token:
         files["mcp.json"] = json.dumps(rules.mcp_config(config.agent_mcp_url, worker.token))
     files |= {"persona.md": worker.persona, "task.json": json.dumps(task), "prompt.md": values["prompt"]}
     added = definition.configuration(config.definition, profile, scratch_dir, files, worker.models)
-    scratch.write(scratch_dir, {**files, **added.files})
-    _copy(profile, scratch_dir, worker.models)
+    if not turn.messages:  # else a command has written there, and is not trusted
+        scratch.write(scratch_dir, {**files, **added.files})
+        _copy(profile, scratch_dir, worker.models)
     box = replace(config.box, scratch=scratch_dir)
     argv = task["run"]
     if profile.command is not None:

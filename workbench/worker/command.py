@@ -40,10 +40,12 @@ class WorkerCommand:
         environment: its whole environment, to which a mark is added.
         stdin: its standard input, unless it is talked to.
         limits: processor seconds, bytes of memory and seconds of the command with all it starts.
+        began_at: since when its seconds count, on the monotonic clock; None: since it is started.
         on_error: called with each line of its standard error; None: that is part of its output.
         verdict: why the command is to be ended now, asked several times a second; None: it may go on.
         say: what is written to its standard input at first, after each line of its output, and when it is about to be
             ended (`True`); None: nothing more, it is closed. Without it, the command is not talked to.
+        news: set when there is more to say.
     """
 
     argv: Sequence[str]
@@ -56,6 +58,8 @@ class WorkerCommand:
     on_error: Callable[[str], None] | None = None
     verdict: Callable[[], str | None] = lambda: None
     say: Callable[[bool], str | None] | None = None
+    news: asyncio.Event | None = None
+    began_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ async def run(
         if command.on_error:
             readers.append(_read(outputs[1], command.on_error))
         reading = asyncio.gather(*readers)
+        talking = asyncio.create_task(talk.go_on_at(command.news)) if talk and command.news else None
         try:
             try:
                 result = await _wait_for_end(process, tree, command)
@@ -103,6 +108,8 @@ async def run(
                 await asyncio.wait_for(reading, DRAIN_SECONDS)
         finally:
             reading.cancel()
+            if talking:
+                talking.cancel()
         return dataclasses.replace(result, status=await process.wait(), refused=gate.refused)
 
 
@@ -135,7 +142,7 @@ async def _wait_for_end(
     process: asyncio.subprocess.Process, tree: ProcessTree, command: WorkerCommand
 ) -> CommandResult:
     """Wait until the command ends, exceeds a limit, or is to be ended; why, without its status."""
-    waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, command.limits))
+    waiting, watching = asyncio.create_task(process.wait()), asyncio.create_task(_watch(tree, command))
     judging = asyncio.create_task(_judge(command.verdict))
     tasks = {waiting, watching, judging}
     try:
@@ -155,12 +162,13 @@ async def _judge(verdict: Callable[[], str | None]) -> str:
     return reason
 
 
-async def _watch(tree: ProcessTree, limits: BoxLimits) -> str:
+async def _watch(tree: ProcessTree, command: WorkerCommand) -> str:
     """Wait until a limit is exceeded; return it, in words."""
-    started_at, cpu_seconds = time.monotonic(), 0.0
+    limits, cpu_seconds = command.limits, 0.0
+    began_at = time.monotonic() if command.began_at is None else command.began_at
     while True:
         await asyncio.sleep(SAMPLE_SECONDS)
-        elapsed = time.monotonic() - started_at
+        elapsed = time.monotonic() - began_at
         if limits.wall_seconds is not None and elapsed > limits.wall_seconds:
             return f"it took longer than {limits.wall_seconds:g} s"
         if limits.cpu_seconds is None and limits.memory_bytes is None:
@@ -232,6 +240,13 @@ class _Talk:
             self._writer.close()
         with contextlib.suppress(OSError):  # the command has ended
             await self._writer.drain()
+
+    async def go_on_at(self, news: asyncio.Event) -> None:
+        """Go on whenever there is more to say."""
+        while True:
+            await news.wait()
+            news.clear()
+            await self.go_on()
 
     def end(self) -> None:
         """Write the last words, and close the pipe."""

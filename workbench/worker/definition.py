@@ -72,7 +72,21 @@ def stream(setup: AgentSetup | None, profile: Profile) -> ProgramStream | None:
     """What reads the output of a profile's command; None: any text."""
     if profile.stream is None:
         return None
-    return DRIVERS[profile.stream].stream(servers=(OWN_SERVER, *(setup.servers if setup else ())))
+    servers = (OWN_SERVER, *(setup.servers if setup else ()))
+    of_program = DRIVERS[profile.stream].stream(servers=servers)
+    of_program.talks |= _is_talked_to(profile)
+    return of_program
+
+
+def takes_another_prompt(profile: Profile) -> bool:
+    """Whether a profile's program can be given another prompt than its first."""
+    words = profile.command or ()
+    return profile.stream is not None and (profile.stdin == "prompt" or any("{prompt}" in word for word in words))
+
+
+def can_continue(profile: Profile) -> bool:
+    """Whether a profile's program can continue its own conversation."""
+    return profile.stream in ("acp", profile.program)
 
 
 def started(command: Sequence[str], profile: Profile, session: KeptSession | None) -> Sequence[str]:
@@ -81,7 +95,14 @@ def started(command: Sequence[str], profile: Profile, session: KeptSession | Non
         return command
     program = PROGRAMS[profile.program]
     streaming = program.streaming(command)
+    if program.talking and _is_talked_to(profile):
+        streaming = program.talking(streaming)
     return program.resumed(streaming, session.id, str(session.file)) if session else streaming
+
+
+def _is_talked_to(profile: Profile) -> bool:
+    is_own = profile.program is not None and profile.program == profile.stream and profile.stdin == "prompt"
+    return is_own and profile.program is not None and PROGRAMS[profile.program].talking is not None
 
 
 def prefixed(prompt: str, setup: AgentSetup | None, profile: Profile) -> str:

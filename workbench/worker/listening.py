@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.drivers.stream import Happening, Note, ProgramFailure, ProgramStream, ToolEnd, ToolStart
+from workbench.drivers.stream import Happening, Note, ProgramFailure, ProgramStream, Told, ToolEnd, ToolStart
 from workbench.rules.failures import FailureKind
 from workbench.worker.command import TOO_LONG, CommandResult
 
@@ -32,6 +32,7 @@ class Listener:
         on_call: gets the beginnings and the ends of its calls of tools, without secrets.
         on_told: gets the last lines of calls that failed, which may tell of a refusal.
         silence_seconds: how long it may say nothing while none of its tools runs.
+        on_taken: gets the ids of messages that its agent has got.
     """
 
     stream: ProgramStream
@@ -40,6 +41,7 @@ class Listener:
     on_call: Callable[[Call], None]
     on_told: Callable[[str], None]
     silence_seconds: float
+    on_taken: Callable[[int], None] = lambda message: None
     _heard_at: float = field(default_factory=time.monotonic)
 
     def hear(self, line: str) -> None:
@@ -54,12 +56,27 @@ class Listener:
 
     def say(self, is_ending: bool) -> str | None:
         """What the program is told next; see `WorkerCommand.say`."""
-        return self.stream.say(is_ending=is_ending)
+        said = self.stream.say(is_ending=is_ending)
+        self._tell_of_taken()
+        return said
+
+    def tell(self, message: Told) -> None:
+        """Have the program told a message."""
+        if self.stream.talks:
+            self.on_line(f"[told: message {message.id}]")
+        self.stream.tell(message)
+
+    @property
+    def reads_messages(self) -> bool:
+        """Whether its agent waits for messages itself, and gets them so."""
+        return not {"read_messages", "heartbeat_and_get_tasks"}.isdisjoint(self.stream.open.values())
 
     def verdict(self) -> str | None:
         """Why the program is to be ended now; None: it may go on."""
         if self.stream.is_hopeless and self.stream.trouble:
             return self.stream.trouble.message
+        if self.stream.is_interrupted and not self.stream.talks:
+            return "it was told something for which its turn ends"
         silent = time.monotonic() - self._heard_at
         if self._is_over and silent > LEAVE_SECONDS:
             return "it has done its work"
@@ -82,6 +99,7 @@ class Listener:
 
     def _pass_on(self, happenings: Iterable[Happening]) -> None:
         self._heard_at = time.monotonic()
+        self._tell_of_taken()
         for happening in happenings:
             match happening:
                 case Note(text):
@@ -91,6 +109,11 @@ class Listener:
                     self._call(replace(happening, arguments=self.told(happening.arguments)))
                 case ToolEnd():
                     self._end(replace(happening, result=self.told(happening.result)))
+
+    def _tell_of_taken(self) -> None:
+        taken, self.stream.taken = self.stream.taken, []
+        for message in taken:
+            self.on_taken(message)
 
     def _call(self, call: ToolStart) -> None:
         name = f"{call.server}: {call.tool}" if call.server else call.tool

@@ -79,7 +79,8 @@ class SessionStore:
         if stream.session is None or (stream.trouble and stream.trouble.kind is FailureKind.CONTEXT):
             return
         try:
-            if (file := self._file(home, stream.session)) is None:
+            file = _conversation(home, self.program, stream.session)
+            if file is None or file.stat().st_size > self.max_bytes:
                 return
             if stream.trouble and stream.trouble.kind is FailureKind.LIMIT and stream.trouble.until is None:
                 end = file.read_text("utf-8", "replace")[-END_CHARS:]
@@ -99,11 +100,17 @@ class SessionStore:
         """Keep nothing."""
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def _file(self, home: Path, session: str) -> Path | None:
-        """The file that has a conversation, if it is an ordinary one below the home, which the program wrote."""
-        if not session.replace("-", "").replace("_", "").isalnum() or len(session) > 100:
-            return None
-        files = [file.resolve() for file in home.glob(DRIVERS[self.program].session_files(session))]
-        own = [file for file in files if file.is_file() and file.is_relative_to(home.resolve())]
-        newest = max(own, key=os.path.getmtime, default=None)
-        return newest if newest is not None and newest.stat().st_size <= self.max_bytes else None
+
+def under_way(home: Path, program: str, stream: ProgramStream) -> KeptSession | None:
+    """The conversation of a run that has ended, where the program's next run finds it; None: there is none."""
+    file = _conversation(home, program, stream.session) if stream.session else None
+    return KeptSession(stream.session or "", file, stream.usage) if file else None
+
+
+def _conversation(home: Path, program: str, session: str) -> Path | None:
+    """The file that has a conversation, if it is an ordinary one below the home, which the program wrote."""
+    if not session.replace("-", "").replace("_", "").isalnum() or len(session) > 100:
+        return None
+    files = [file.resolve() for file in home.glob(DRIVERS[program].session_files(session))]
+    own = [file for file in files if file.is_file() and file.is_relative_to(home.resolve())]
+    return max(own, key=os.path.getmtime, default=None)

@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from workbench.confinement.hidden import hiding
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Repository
 from workbench.process import process_identity
+from workbench.rules.failures import FailureKind
 from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
 from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.lease import HeldTask, Lease
+from workbench.worker.messages import Mailbox
 from workbench.worker.progress import CallReporter, ProgressReporter
 from workbench.worker.startup import WorkerConfig, lending
 from workbench.worker.writing import AttemptLock
@@ -37,6 +39,7 @@ DEVICE_SECONDS = 0.1
 ERROR_LIMIT = 9_000
 CHECK_SECONDS = 20
 """How long one call waits for the end of a check."""
+AWAY = "The server, by which its program asks for models, was away meanwhile."
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +73,8 @@ class SupervisedAttempt:
     """What its command gets of what the attempt holds, as `begin_attempt` answers it."""
     _note: str | None = None
     """What the server says of its worktree."""
+    _server: str | None = None
+    """The server with which it began."""
 
     async def make(self) -> None:
         """Make the attempt.
@@ -148,7 +153,7 @@ class SupervisedAttempt:
         config = worker.config
         cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
         async with ProgressReporter(send).sending() as on_line, CallReporter(self._send_calls).sending() as on_call:
-            outcome = await attempt.run(worker, task, cwd, on_line, on_call)
+            outcome = await attempt.run(worker, task, cwd, on_line, on_call, Mailbox(self._deliver))
             if note := await asyncio.to_thread(preparation.changed_environment, self.config.preparation):
                 on_line(note)
         if surroundings.misses_something(outcome):
@@ -175,6 +180,11 @@ class SupervisedAttempt:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
         calls = {"program": program, "runner": runner, "started": started, "ended": ended}
         await self.api.call("report_attempt_calls", key=self._key, **calls, **self.claim.attempt)
+
+    async def _deliver(self, **arguments: Any) -> Sequence[Mapping[str, Any]]:
+        new = await self.api.call("deliver_to_attempt", key=self._key, **arguments, **self.claim.attempt)
+        messages: Sequence[Mapping[str, Any]] = new["messages"]
+        return messages
 
     def _own_path(self, config: WorkerConfig) -> str:
         """What has the command import the files of where it works, not the project's; see `own_path`."""
@@ -204,6 +214,7 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
+                self._server = self.api.server()
                 self._note, checkout, self._hide = answer["note"], answer["checkout"], tuple(answer["hide"])
                 self._lent = answer["lent"]
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
@@ -283,7 +294,7 @@ class SupervisedAttempt:
     # Its end.
 
     async def _finish(self, outcome: AttemptOutcome) -> None:
-        if self.config.profile.token:
+        if self.config.profile.token or self.config.models:
             await self._renew()
         if self._requested == "released":
             await self._report("released")
@@ -320,10 +331,21 @@ class SupervisedAttempt:
             state = check["state"]
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
+        outcome = self._excused(outcome)
         facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **_usage(outcome), **details}
         if outcome.failure is not None:
             facts |= {"failure": outcome.failure.kind, "until": outcome.failure.until}
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
+
+    def _excused(self, outcome: AttemptOutcome) -> AttemptOutcome:
+        """An outcome; if its program reached no model because the server was away, that passes with time."""
+        failure = outcome.failure
+        is_refused = failure is not None and failure.kind is FailureKind.REFUSED
+        if failure is None or not (is_refused and self.config.models) or self.api.server() == self._server:
+            return outcome
+        failure = replace(failure, kind=FailureKind.OVERLOADED)
+        error = f"{AWAY}\n{outcome.error}"
+        return replace(outcome, error=error, failure=failure, error_class=str(failure.kind), retryable=True)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
         if paths := self.config.box.translation.changes:

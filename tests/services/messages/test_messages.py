@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Admit, Admitted, Clock, admitted
 from tests.services.tasks.leases.calls import sweep
 from workbench.app import Workbench
-from workbench.errors import BadInput, Conflict, NotFound, TooMany
+from workbench.errors import BadInput, Conflict, NotFound, Refused, TooMany
 from workbench.services.messages import questions
 from workbench.state.settings import Settings
 from workbench.worker import previous
@@ -90,6 +90,10 @@ async def test_what_cannot_be_told_is_refused(
         await tell("ada", by=stranger)
     with pytest.raises(Conflict, match="AGENT_ENDED"):
         await workbench.call("tell", agent_id="gone", text="x")
+    with pytest.raises(Conflict, match="NOT_SUPERVISED"):
+        await workbench.call("tell", agent_id="ada", text="x", interrupt=True)
+    with pytest.raises(Refused, match="FORBIDDEN"):
+        await workbench.dispatch(bob.caller, "tell", {"agent_id": "ada", "text": "x", "interrupt": True})
     with pytest.raises(BadInput, match="TOO_LARGE"):
         await tell("bob", "x" * 10_000_000)
     with pytest.raises(BadInput, match="AGENT_ONLY"):

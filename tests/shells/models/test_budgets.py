@@ -205,13 +205,22 @@ async def test_an_execution_waits_for_nobody_when_only_a_budget_holds_it_up(serv
     await workbench.call("create_plan", text=text)
     loop = asyncio.get_running_loop()
 
-    def call(name: str, **more: Any) -> Any:
+    def call(name: str, /, **more: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(workbench.call(name, **more), loop).result()
 
     standing = await asyncio.to_thread(Execution(call, "p").step)
     assert standing.verdict is Verdict.QUESTIONS
     assert not standing.agents
     assert standing.questions == [(await question(served))["id"]]
+    await workbench.call("create_plan", text="plan: other\ntasks:\n- {name: a, title: a, persona: implementer}")
+    execution = Execution(call, "other")
+    other = await asyncio.to_thread(execution.step)
+    assert (other.questions, other.verdict) == ([], Verdict.STUCK), "the question is not about that plan"
+    more = "plan: other\ntasks:\n- {name: a, title: a, persona: implementer, worktree: lab}"
+    await workbench.call("create_plan", text=more, update=True)
+    await asyncio.to_thread(execution.step)
+    (made,) = (await workbench.call("get_worktree_status"))["worktrees"]
+    assert made["name"] == "lab", "a plan may be changed meanwhile"
     await workbench.call("approve", approval_id=standing.questions[0], choices={"usd": 5})
     await asyncio.to_thread(set_budget, call, "p", parse("0usd"))
     assert (await budget(served, "plan:p"))["usd"] == 5, "said again, it leaves what was raised"

@@ -48,6 +48,7 @@ VIEWS = (
     "sessions",
     "personalities",
     "runs",
+    "budgets",
     "run_metrics",
     "events",
 )

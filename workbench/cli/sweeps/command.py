@@ -20,7 +20,8 @@ def sweep(client: OperatorClient, **options: Any) -> Shown:
     VALUES are separated by commas; 1..50 and 0..1:0.25 are ranges. A YAML file has the same as keys: notebook,
     parameters, over, repeat, workers, name, timeout, memory, share, dask.
     """
-    from workbench.cli.sweeps.running import connected, run_sweep, showing
+    from workbench.cli.sweeps.running import run_sweep, showing
+    from workbench.shells.meanwhile import connected
     from workbench.system.interpreter import termination_interrupts
 
     client.require_operator("sweep")

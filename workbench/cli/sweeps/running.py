@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,12 @@ import click
 
 from workbench.cli.output import PartialFailure, Shown, counted
 from workbench.cli.sweeps.request import SweepRequest
-from workbench.client.connection import Reached
-from workbench.errors import Conflict, Interrupted, WorkbenchError
+from workbench.errors import Interrupted, WorkbenchError
 from workbench.present.inert import inert_line
 from workbench.present.tables import Table
 from workbench.rules.sweeps.specification import LOCAL_CLUSTER, SweepLimits
-from workbench.state import shares
 from workbench.state.settings import Settings
 from workbench.sweeps import begin, plan
-from workbench.sweeps.connection import SweepConnection
 from workbench.sweeps.execution import RunOutcome
 from workbench.sweeps.job import SweepCall, SweepJob
 from workbench.sweeps.progress import SweepProgress, described
@@ -244,40 +241,3 @@ def _line(outcome: RunOutcome) -> str:
     why = f": {outcome.error}" if outcome.error else ""
     name = f"number {outcome.run.number}" if outcome.id is None else f"run {outcome.id}"
     return inert_line(f"{name} ({described(outcome.run)}) {outcome.state}{why}")
-
-
-@contextmanager
-def connected(settings: Settings) -> Iterator[SweepConnection]:
-    """A connection to the server of a project, which the notebooks of the runs attach to.
-
-    Without a server this process runs one meanwhile. One that stops during the sweep is replaced with the next call.
-    """
-    connection = SweepConnection(settings.server_file, partial(_serving, settings))
-    try:
-        connection.start()
-        yield connection
-    finally:
-        connection.stop()
-
-
-async def _serving(settings: Settings, stack: AsyncExitStack) -> Reached | None:
-    """A server in this process; None if another process was faster.
-
-    What still uses the project at the end, such as a kernel that attached to it, takes the server over.
-    """
-    from workbench.app import Workbench
-    from workbench.shells.serve import Servers
-
-    async with AsyncExitStack() as opening:
-        workbench = await opening.enter_async_context(Workbench.open(settings))
-        servers = await opening.enter_async_context(Servers(workbench, end_workers=False))
-        share = opening.enter_context(shares.held(settings.shares))
-        try:
-            info = await servers.start(None)
-        except Conflict as error:
-            if error.code != "ALREADY_SERVED":
-                raise
-            return None
-        opening.callback(servers.leave, share, end_workers=False)
-        stack.push_async_exit(opening.pop_all())
-    return Reached(info.nonce, info.url, workbench.call)

@@ -6,7 +6,8 @@ A check is written as its command, or as a mapping: ``{run: pytest, repeats: 1, 
 
 from __future__ import annotations
 
-import math
+import re
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -15,8 +16,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from workbench.rules.reasons import reason
+from workbench.rules.runs import values
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
+LONGEST_NAME = 100
+"""The most characters of the name of a metric."""
 
 
 class DoneWhen(StrEnum):
@@ -127,7 +131,12 @@ def metrics_of(answer: Any) -> dict[str, float]:
     if not isinstance(metrics, dict):
         raise ValueError('the result is not {"metrics": {"name": number}}')
     for name, value in metrics.items():
+        shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+        if len(name) > LONGEST_NAME or not re.fullmatch(values.NAME, name):
+            raise ValueError(
+                f"{shown!r} is no name of a metric: it has 1 to {LONGEST_NAME} characters, without <, >, = and !"
+            )
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value):
-            raise ValueError(f"the metric {name!r} is no finite number")
+        if not is_number or not abs(value) <= sys.float_info.max:  # an integer may be larger than any float
+            raise ValueError(f"the metric {shown!r} is no finite number")
     return metrics

@@ -26,6 +26,7 @@ class ClaimReason(StrEnum):
     HOLD = "hold"
     BUDGET = "budget"
     RESOURCES = "resources"
+    APPROVAL = "approval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class ClaimCandidate:
     """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
 
     `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
-    `unaffordable` says which budget is used up, `lacks` what it waits for that it needs.
+    `unaffordable` says which budget is used up, `lacks` what it waits for that it needs; `approval` is the approval
+    that it waits for.
     """
 
     status: TaskState
@@ -61,6 +63,7 @@ class ClaimCandidate:
     has_command: bool = True
     unaffordable: str | None = None
     lacks: str | None = None
+    approval: int | None = None
 
 
 def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
@@ -110,6 +113,8 @@ def _not_ready(task: ClaimCandidate) -> dict[ClaimReason, str]:
         )
     if open_ := [str(task_id) for task_id, state in task.waits.items() if state not in DEAD]:
         found[ClaimReason.DEPENDENCY] = f"it waits for {_listed(open_)}"
+    if task.approval is not None:
+        found[ClaimReason.APPROVAL] = f"it waits for a person's decision (approval {task.approval})"
     if task.unaffordable is not None:
         found[ClaimReason.BUDGET] = task.unaffordable
     if task.lacks is not None:

@@ -10,6 +10,6 @@
 - `artifacts`: what the files contain that completed tasks name
 """
 
-from workbench.services.attempts import adopt, artifacts, calls, checks, failures, sessions, supervised, work
+from workbench.services.attempts import adopt, artifacts, calls, checks, failures, messages, sessions, supervised, work
 
-__all__ = ["adopt", "artifacts", "calls", "checks", "failures", "sessions", "supervised", "work"]
+__all__ = ["adopt", "artifacts", "calls", "checks", "failures", "messages", "sessions", "supervised", "work"]

@@ -17,12 +17,14 @@ from pydantic_core import from_json
 from workbench.errors import Conflict, WorkbenchError
 from workbench.model import Level, Wire
 from workbench.ops import Ctx, op
-from workbench.ops.duties import duty
+from workbench.ops.duties import duty, recovers
 from workbench.ops.parameters import TaskId
 from workbench.rules.integration import GateState
 from workbench.rules.tasks.check import Check, CheckState, DoneWhen, Evidence, check_of, metrics_of
+from workbench.rules.wire import json_safety
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.resources import leases, machine
+from workbench.services.resources.machine import Lent
 from workbench.services.tasks import attempts, checks, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key
 from workbench.services.tasks.rows import require_line
@@ -134,16 +136,29 @@ async def _commit_of(ctx: Ctx, worktree: str | None) -> str | None:
 
 # Running them.
 
+_OF_CHECK = "check-"
+"""What the names of the trials of checks begin with."""
+Outcome = tuple[CheckState, TrialResult, dict[str, float] | None]
+
+
+@recovers
+async def recover(ctx: Ctx) -> None:
+    """Remove the files of checks that a crash has left: those under way are run again."""
+    for home in sorted(ctx.settings.gates.glob(f"{_OF_CHECK}*/")):
+        await ctx.repositories.shielded(trials.remove(ctx, home.name))
+
 
 @duty("running checks", 5.0, wakes=True)
 async def run_asked(ctx: Ctx) -> None:
     """Run the checks that are asked for, oldest first, `max_checks` at a time, until there are none.
 
-    Those that were cut off, by the end of a server or by a fault in another one, are run again.
+    Those that were cut off, by the end of a server or by a fault, are run again. Those whose attempt has ended are
+    not: they are forgotten.
     """
     if any(row["state"] == CheckState.RUNNING for row in await ctx.read(lambda tx: tx.all(SQL.open))):
         await ctx.write(lambda tx: tx.run(SQL.again))
     running: dict[tuple[int, int], asyncio.Task[None]] = {}
+    faults: list[BaseException] = []
     try:
         while True:
             for row in await ctx.read(lambda tx: tx.all(SQL.waiting)):
@@ -151,16 +166,18 @@ async def run_asked(ctx: Ctx) -> None:
                 if place not in running and len(running) < ctx.settings.max_checks:
                     running[place] = asyncio.create_task(_run(ctx, row))
             if not running:
-                return
+                break
             asked = asyncio.create_task(_wait_for_another(ctx, len(running)))
             await asyncio.wait([*running.values(), asked], return_when=asyncio.FIRST_COMPLETED)
             asked.cancel()
-            for place in [place for place, task in running.items() if task.done()]:
-                running.pop(place).result()
+            ended = [running.pop(place) for place in [place for place, task in running.items() if task.done()]]
+            faults += [fault for task in ended if (fault := task.exception())]  # the others go on
     finally:
         for task in running.values():
             task.cancel()
         await asyncio.gather(*running.values(), return_exceptions=True)
+    if faults:
+        raise faults[0]
 
 
 async def _wait_for_another(ctx: Ctx, running: int) -> None:
@@ -182,17 +199,20 @@ class _Subject:
 
 async def _run(ctx: Ctx, row: Row) -> None:
     """Run one check and record its end, which for an attempt without a supervisor is that of the attempt."""
+    outcome: Outcome | None
     try:
         subject = await ctx.repositories.shielded(_subject(ctx, row))
-        name = f"check-{row['task_id']}-{row['attempt']}"
-        commit, files = subject.commit, subject.check.files
-        leased = await ctx.read(lambda tx: leases.leased_to(tx, row["task_id"], row["attempt"]))
-        lent = await to_thread(machine.lent, ctx.settings, leased)
-        async with trials.on_commit(ctx, name, commit, files=files, of=subject.target, lent=lent) as trial:
-            state, result, metrics = await _tries(ctx, row, subject, trial)
+        outcome = await _tries(ctx, row, subject)
     except (WorkbenchError, OSError) as error:
-        state, metrics, result = CheckState.FAILED, None, TrialResult("", GateState.FAILED, output=str(error))
-    await ctx.write(lambda tx: _end(tx, ctx, row, state, result, metrics))
+        unrun = TrialResult("", GateState.FAILED, output=f"The check could not be run: {error}")
+        outcome = CheckState.FAILED, unrun, None
+    await ctx.write(lambda tx: _forget(tx) if outcome is None else _end(tx, ctx, row, *outcome))
+
+
+async def _lent(ctx: Ctx, row: Row) -> Lent:
+    """What the attempt holds while it is checked."""
+    leased = await ctx.read(lambda tx: leases.leased_to(tx, row["task_id"], row["attempt"]))
+    return await to_thread(machine.lent, ctx.settings, leased)
 
 
 async def _subject(ctx: Ctx, row: Row) -> _Subject:
@@ -205,57 +225,71 @@ async def _subject(ctx: Ctx, row: Row) -> _Subject:
             commit = await import_branch(ctx, repository, found)
         branch = found["integration_target"] if found else await to_thread(repository.current_branch)
         target = await to_thread(repository.commit, branch or "HEAD")
+        if absent := await to_thread(repository.absent, target, check.files) if check.files else []:
+            raise Conflict(
+                "CHECK_FILES_MISSING",
+                f"The files of the check are taken from {branch or 'HEAD'}, which has nothing at {', '.join(absent)}. "
+                "Commit them there, or name others in the check's files.",
+                files=absent,
+            )
     return _Subject(check, commit or target, target, commit)
 
 
-async def _tries(
-    ctx: Ctx, row: Row, subject: _Subject, trial: Trial
-) -> tuple[CheckState, TrialResult, dict[str, float] | None]:
-    """Run the setup, then the check until it passes or has been repeated often enough."""
+async def _tries(ctx: Ctx, row: Row, subject: _Subject) -> Outcome | None:
+    """Run the check until it passes or has been repeated often enough; None: its attempt has ended meanwhile."""
+    outcome, tries = None, 0
+    while tries <= subject.check.repeats:
+        tries += 1
+        # Each in a trial of its own: code of the attempt that one run calls could change what the next believes.
+        name = f"{_OF_CHECK}{row['task_id']}-{row['attempt']}"
+        async with trials.on_commit(ctx, name, subject.commit, await _lent(ctx, row)) as trial:
+            outcome = await _try(ctx, row, subject, trial, tries)
+        if outcome is None or outcome[0] is not CheckState.FAILED:
+            return outcome
+    return outcome
+
+
+async def _try(ctx: Ctx, row: Row, subject: _Subject, trial: Trial, tries: int) -> Outcome | None:
+    """Run the setup, then the check with its own files; None: its attempt has ended meanwhile."""
 
     async def progress_of(now: TrialResult) -> bool:
         return await ctx.write(lambda tx: _show(tx, row, subject.recorded, tries, now))
 
-    tries, home = 1, trial.box.scratch
     if ctx.settings.setup:
         ready = await trials.run(ctx, trial, TrialResult(ctx.settings.setup), progress_of)
-        if ready is None or ready.state is not GateState.PASSED:
+        if ready is None:
+            return None
+        if ready.state is not GateState.PASSED:
             return CheckState.FAILED, _of_setup(ready), None
+    check, home = subject.check, trial.box.scratch
+    if check.files:
+        await ctx.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
+    await to_thread((home / RESULT).unlink, missing_ok=True)
+    command = TrialResult(check.run if isinstance(check.run, str) else " ".join(check.run))
     variables = {"WORKBENCH_RESULT": str(home / RESULT), "WORKBENCH_TASK_ID": str(row["task_id"])}
-    while True:
-        await to_thread((home / RESULT).unlink, missing_ok=True)
-        command = subject.check.run if isinstance(subject.check.run, str) else " ".join(subject.check.run)
-        ended = await trials.run(
-            ctx,
-            trial,
-            TrialResult(command),
-            progress_of,
-            argv=subject.check.argv,
-            limit=subject.check.seconds,
-            variables=variables,
-        )
-        if ended is None:
-            return CheckState.FAILED, TrialResult(command), None
-        state, metrics = _STATES[ended.state], None
+    ended = await trials.run(
+        ctx, trial, command, progress_of, argv=check.argv, limit=check.seconds, variables=variables
+    )
+    if ended is None:
+        return None
+    state, metrics = _STATES[ended.state], None
+    try:
+        metrics = ctx.secrets.masked(await to_thread(_metrics, trial))
+    except (OSError, ValueError) as error:
         if state is CheckState.PASSED:
-            try:
-                metrics = ctx.secrets.masked(await to_thread(_metrics, trial))
-            except (OSError, ValueError, RecursionError) as error:
-                state, ended = CheckState.FAILED, _explained(ended, error)
-        if state is CheckState.PASSED or tries > subject.check.repeats:
-            return CheckState.FLAKY if state is CheckState.PASSED and tries > 1 else state, ended, metrics
-        tries += 1
+            state, ended = CheckState.FAILED, _explained(ended, error)
+    return CheckState.FLAKY if state is CheckState.PASSED and tries > 1 else state, ended, metrics
 
 
-def _of_setup(ready: TrialResult | None) -> TrialResult:
+def _of_setup(ready: TrialResult) -> TrialResult:
     """What is said of a check whose set-up has failed; it was not run itself."""
-    said = ready.output if ready else ""
-    return TrialResult("", GateState.FAILED, output=f"The set-up that it needs has failed.\n{said}".rstrip())
+    output = f"{ready.output.rstrip()}\nThe check was not run: the set-up (`setup`) before it has failed."
+    return TrialResult("", GateState.FAILED, output=output.lstrip())
 
 
 def _metrics(trial: Trial) -> dict[str, float] | None:
     content = scratch.read(trial.box.scratch, RESULT, MAX_METRICS_BYTES)
-    return None if content is None else metrics_of(json.loads(content))
+    return None if content is None else metrics_of(json_safety.decode(content))
 
 
 def _explained(ended: TrialResult, error: Exception) -> TrialResult:
@@ -274,9 +308,20 @@ def _end(tx: Tx, ctx: Ctx, row: Row, state: CheckState, result: TrialResult, met
     values: dict[str, Any] = {"task_id": task_id, "attempt": attempt, "state": state, "output": result.output}
     values |= {"exit_code": result.exit_code, "metrics": None if metrics is None else json.dumps(metrics)}
     if not tx.run(SQL.end, values, now=tx.now):
+        _forget(tx)
         return
     line, found = require_line(tx, task_id), checks.find(tx, task_id, attempt)
     data = {"attempt": attempt, "state": state, "exit_code": result.exit_code, "commit": found and found["commit_hash"]}
     tx.emit("check.ended", f"task:{task_id}", session=line["session_id"], **data)
-    if found is not None and found["ending"] and line["attempt"] == attempt:
-        progress.end(tx, ctx, line, _if_passed(AttemptEnding.model_validate_json(found["ending"]), found))
+    if found is not None and found["ending"]:
+        ending = _if_passed(AttemptEnding.model_validate_json(found["ending"]), found)
+        if ending.outcome == "completed" and line["unmet"]:  # a task that it waits for was added meanwhile
+            ending = AttemptEnding(
+                outcome="released", reason="Its check has passed, but it waits for another task now."
+            )
+        progress.end(tx, ctx, line, ending)
+
+
+def _forget(tx: Tx) -> None:
+    """Forget the checks of attempts that have ended before them."""
+    tx.run(SQL.forget)

@@ -6,16 +6,18 @@ attempt in which it had it.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workbench.errors import BadInput, Conflict, Hint, NotFound, TooMany
+from workbench.errors import BadInput, Conflict, Hint, NotFound, Refused, TooMany
 from workbench.model import LARGEST_INT, SECOND, Int64, Level, Micros, Wire
 from workbench.ops import Caller, Columns, Command, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules import access
-from workbench.services.agents.rows import no_agent, require_agent, session_of
+from workbench.services.access.authentication import SUPERVISED
+from workbench.services.agents.rows import agent_by_uid, no_agent, require_agent, session_of
 from workbench.services.approvals import person_of
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
@@ -38,6 +40,7 @@ class Message(Wire):
 
     `sender` and `agent_id`, the recipient, are agents or people; the recipient is null while nobody does the task that
     a comment is about. `state`: queued, seen or acted. A question of an agent has its approval in the inbox.
+    `interrupts`: the agent's turn is ended for it.
     """
 
     id: int
@@ -49,6 +52,7 @@ class Message(Wire):
     text: str
     state: Literal["queued", "seen", "acted"]
     approval_id: int | None
+    interrupts: bool
     sent_at: Micros
     seen_at: Micros | None
     acted_at: Micros | None
@@ -79,14 +83,20 @@ async def tell(
     ctx: Ctx,
     agent_id: Annotated[str, Field(description="See list_agents.")],
     text: Body,
+    interrupt: Annotated[bool, Field(description="End its turn.")] = False,
 ) -> Message:
-    """Tell an agent of your session, or one that you spawned."""
+    """Tell an agent of your session, or one you spawned."""
     words = _bounded(ctx, text)
+    if interrupt and ctx.caller.level < Level.PLANNER:
+        raise Refused("FORBIDDEN", "You may not end the turn of another agent. Tell it without interrupt.")
 
     def change(tx: Tx) -> Message:
         agent = _reachable(tx, ctx.caller, agent_id)
+        if interrupt and not json.loads(agent["capabilities"]).get(SUPERVISED):
+            reason = f"Nobody can end a turn of {agent_id}: Workbench has not started its program."
+            raise Conflict("NOT_SUPERVISED", f"{reason} Tell it without interrupt.")
         _require_room(tx, ctx, agent["id"])
-        return send(tx, ctx, "message", words, agent["id"])
+        return send(tx, ctx, "message", words, agent["id"], interrupts=interrupt)
 
     return await ctx.write(change)
 
@@ -132,9 +142,9 @@ async def list_messages(
 async def read_messages(
     ctx: Ctx,
     acted: Annotated[list[Int64], Field(max_length=1_000, description="Those you acted on.")] = [],
-    wait_seconds: Annotated[float, Field(ge=0, description="Wait for a new one.")] = 0,
+    wait_seconds: Annotated[float, Field(ge=0, description="Wait for one.")] = 0,
 ) -> Inbox:
-    """Read messages to you, until you acted on them."""
+    """Read messages, until you acted on them."""
     me = _own(ctx.caller)
 
     def change(tx: Tx) -> Inbox:
@@ -165,6 +175,8 @@ def send(
     task_id: int | None = None,
     attempt: int | None = None,
     approval_id: int | None = None,
+    *,
+    interrupts: bool = False,
 ) -> Message:
     """Store a message of the caller; its recipient learns of it at once.
 
@@ -173,6 +185,7 @@ def send(
     """
     sender = {"sender": person_of(ctx) or ctx.caller.name, "sender_id": ctx.caller.agent}
     about = {"agent": agent, "task_id": task_id, "attempt": attempt, "approval_id": approval_id}
+    about |= {"interrupts": int(interrupts)}
     row = tx.one(SQL.add, sender | about, kind=kind, body=text, now=tx.now)
     assert row is not None
     session = session_of(tx, agent or ctx.caller.agent or "")
@@ -188,9 +201,9 @@ def get(tx: Reader, message_id: int) -> Message:
     return message_of(row)
 
 
-def queued(tx: Reader, agent: str) -> list[Message]:
+def queued(tx: Reader, agent: str, after: int = 0, limit: int = AT_ONCE) -> list[Message]:
     """The messages that an agent (`agents.id`) has not seen, oldest first."""
-    return [message_of(row) for row in tx.all(SQL.queued, agent=agent, limit=AT_ONCE)]
+    return [message_of(row) for row in tx.all(SQL.queued, agent=agent, after=after, limit=limit)]
 
 
 def mark_seen(tx: Tx, agent: str, messages: list[Message]) -> list[Message]:
@@ -209,6 +222,12 @@ def of_assignment(tx: Tx, agent: str, task_id: int) -> list[Message]:
     mark_seen(tx, agent, queued(tx, agent))
     rows = tx.all(SQL.of_assignment, task_id=task_id, agent=agent, limit=AT_ONCE)
     return [message_of(row) for row in reversed(rows)]
+
+
+def reaches(tx: Reader, agent: str) -> bool:
+    """Whether an agent (`agents.id`) has not ended, and can be told something."""
+    row = agent_by_uid(tx, agent)
+    return row["registration_status"] not in access.TURNED_AWAY and not tx.one(SQL.has_ended, agent=agent)
 
 
 def note_completion(tx: Tx, agent: str) -> None:
@@ -272,8 +291,7 @@ def _reachable(tx: Reader, caller: Caller, agent_id: str) -> Row:
     spawned = caller.level >= Level.PLANNER and agent["parent_agent_id"] == caller.agent
     if caller.level is not Level.OPERATOR and not (in_session or spawned):
         raise no_agent(agent_id)
-    gone = agent["registration_status"] in access.TURNED_AWAY or tx.one(SQL.has_ended, agent=agent["id"])
-    if gone:
+    if not reaches(tx, agent["id"]):
         raise Conflict("AGENT_ENDED", f"{agent_id} has ended: nothing reaches it.", Hint("list_agents"))
     return agent
 

@@ -1,11 +1,11 @@
 -- part: messages
 SELECT m.id, m.kind, m.sender, a.assigned_agent_id AS agent_id, m.task_id, m.attempt, m.body AS text, m.approval_id,
-    m.sent_at, m.seen_at, m.acted_at
+    m.interrupts, m.sent_at, m.seen_at, m.acted_at
 FROM messages m LEFT JOIN agents a ON a.id = m.agent_id
 
 -- name: add
-INSERT INTO messages (kind, sender_id, sender, agent_id, task_id, attempt, body, approval_id, sent_at)
-VALUES (:kind, :sender_id, :sender, :agent, :task_id, :attempt, :body, :approval_id, :now)
+INSERT INTO messages (kind, sender_id, sender, agent_id, task_id, attempt, body, approval_id, interrupts, sent_at)
+VALUES (:kind, :sender_id, :sender, :agent, :task_id, :attempt, :body, :approval_id, :interrupts, :now)
 RETURNING id;
 
 -- name: get
@@ -21,7 +21,7 @@ ORDER BY m.id DESC LIMIT :limit;
 
 -- name: queued
 {{messages}}
-WHERE m.agent_id = :agent AND m.seen_at IS NULL AND m.acted_at IS NULL
+WHERE m.agent_id = :agent AND m.id > :after AND m.seen_at IS NULL AND m.acted_at IS NULL
 ORDER BY m.id LIMIT :limit;
 
 -- name: open

@@ -1,53 +1,70 @@
-"""Budgets: what the project, a plan, or a task with its subtasks may spend, by the ledger.
+"""Budgets: what the project, a plan, session, persona or run, or a task with its subtasks may spend.
 
-A task is in the budgets of all that it is part of. What is booked is compared with them in the same transaction; then
-only the marks are read: by the gateway of models before a request, and by agents that claim tasks. Of a budget that is
-used up the person is asked once.
+A request, and an attempt, is in the budgets of all scopes that count it (`spent`). What is booked is compared with them
+in the same transaction; then only the marks are read: by the gateway of models before a request, and by agents that
+claim tasks. Of a budget that is used up the person is asked once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from workbench.errors import BadInput, Hint, NotFound, Refused
-from workbench.model import Level, TaskState, Wire
+from workbench.model import Level, Wire
 from workbench.ops import SYSTEM, Columns, Command, Ctx, RestRoute, op
 from workbench.ops.duties import duty, prepares
 from workbench.rules import budgets as rules
 from workbench.rules.budgets import LIMITS
+from workbench.rules.naming import resolve_ref
 from workbench.services import approvals
 from workbench.services.approvals import ApprovalInfo, decision_handler
+from workbench.services.spending import spent as sums
+from workbench.services.spending.spent import PROJECT
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
 KIND = "budget"
 """The kind of the questions of budgets that are used up."""
-PROJECT = "project"
 SPENT_BY_REQUESTS = ("tokens", "usd")
-StatedBy = Literal["settings", "plan", "person"]
+SPENT_AT_WORK = (*SPENT_BY_REQUESTS, "seconds")
+StatedBy = Literal["settings", "plan", "persona", "person"]
+NUMBERED = ("task", "run")
+MISSING = {
+    "plan": ("PLAN_NOT_FOUND", Hint("list_plans", "{} lists the plans.")),
+    "session": ("SESSION_NOT_FOUND", Hint("list_sessions", "{} lists the sessions.")),
+    "persona": ("PERSONA_NOT_FOUND", Hint("get_personas", "{} lists the personas.")),
+    "run": ("RUN_NOT_FOUND", Hint("list_runs", "{} lists the runs.")),
+    "task": ("TASK_NOT_FOUND", Hint("list_tasks", "{} lists the tasks.")),
+}
+"""What has budgets, besides the project: the code of one that there is not, and what lists those that there are."""
 SHOWN_TASKS = 10_000
 
 
 class BudgetInfo(Wire):
-    """A budget, and what is spent of it. `stated` is what was said; the limits in `tokens`, `usd` and `attempts` may
-    have been raised since. `used_up` and `nearly` (80 %) name limits; `stopped`: the person wants no more of it.
+    """A budget of `what`, in words, and what is spent of it.
+
+    `stated` is what was said; the limits in `tokens`, `usd`, `attempts` and `seconds` may have been raised since.
+    `used_up` and `nearly` (80 %) name limits; `stopped`: the person wants no more of it.
 
     `unpriced` requests have no known cost, which `spent_usd` does not contain. `waiting` are the tasks that nobody may
     claim because it is used up.
     """
 
     scope: str
+    what: str
     tokens: int | None
     spent_tokens: int
     usd: float | None
     spent_usd: float
     attempts: int | None
     spent_attempts: int
+    seconds: float | None
+    spent_seconds: float
     unpriced: int
     nearly: list[str]
     used_up: list[str]
@@ -62,7 +79,8 @@ class Budgets(Wire):
 
     SHOWN: ClassVar = Columns(
         "budgets",
-        "scope=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of attempts nearly used_up=used up stopped",
+        "what=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of spent_attempts=attempts attempts=of "
+        "spent_seconds=time seconds=of nearly used_up stopped",
         "There is no budget.",
     )
 
@@ -74,6 +92,7 @@ class BudgetSet(Wire):
 
     scope: str
     words: str
+    warnings: list[str]
 
 
 @op(
@@ -85,58 +104,82 @@ class BudgetSet(Wire):
     refreshed_by="budget",
 )
 async def list_budgets(ctx: Ctx) -> Budgets:
-    """List what may be spent, and what is spent of it, by the project, plans and tasks."""
+    """List what may be spent, and what is spent of it, by the project, plans, sessions, personas, runs and tasks."""
     return await ctx.read(lambda tx: Budgets(budgets=[_info(tx, row) for row in tx.all(SQL.list)]))
 
 
 @op(allow=Level.OPERATOR, tool=False, command=Command("budgets set SCOPE", "{scope} may spend {words}."))
 async def set_budget(
     ctx: Ctx,
-    scope: Annotated[str, Field(max_length=200, description="project, plan:NAME, or task:ID with its subtasks.")],
+    scope: Annotated[
+        str,
+        Field(
+            max_length=300,
+            description="project, plan:NAME, session:NAME, persona:NAME, run:ID, or task:ID with its subtasks.",
+        ),
+    ],
     tokens: Annotated[int | None, Field(ge=0, le=10**15, description="Tokens of all kinds; null: any.")] = None,
     usd: Annotated[float | None, Field(ge=0, le=1e9, description="US dollars; null: any.")] = None,
     attempts: Annotated[int | None, Field(ge=0, le=10**6, description="Attempts at tasks; null: any.")] = None,
+    seconds: Annotated[
+        float | None, Field(ge=0, le=1e9, description="Time in which at least one attempt is under way; null: any.")
+    ] = None,
 ) -> BudgetSet:
-    """Set what a project, plan or task may spend, instead of what was said before; without a limit, anything.
+    """Set what something may spend, instead of what was said before; without a limit, anything.
 
     Raises:
-        BadInput: ``BAD_SCOPE``. NotFound: ``PLAN_NOT_FOUND``, ``TASK_NOT_FOUND``.
+        BadInput: ``BAD_SCOPE``, ``AMBIGUOUS_NAME``. NotFound: ``PLAN_NOT_FOUND``, ``TASK_NOT_FOUND``,
+            ``SESSION_NOT_FOUND``, ``PERSONA_NOT_FOUND``, ``RUN_NOT_FOUND``.
     """
-    limits = {"tokens": tokens, "usd": usd, "attempts": attempts}
+    limits = {"tokens": tokens, "usd": usd, "attempts": attempts, "seconds": seconds}
     stated = {name: value for name, value in limits.items() if value is not None}
 
     def change(tx: Tx) -> BudgetSet:
-        _require_scope(tx, scope)
-        state(tx, scope, stated or None, "person")
-        return BudgetSet(scope=scope, words=rules.in_words(limits) or "what it likes")
+        target = _resolved(tx, scope)
+        state(tx, target, stated or None, "person")
+        row = tx.one(SQL.get, scope=target)
+        warnings = [_warning_of_unpriced(tx, row)] if row and usd is not None and row["unpriced"] else []
+        return BudgetSet(scope=scope, words=rules.in_words(limits) or "what it likes", warnings=warnings)
 
     return await ctx.write(change)
 
 
-def _parts(scope: str) -> tuple[str, str | int]:
-    """The kind of a scope, and its name or number."""
+def _parts(scope: str) -> dict[str, Any]:
+    """The kind of a scope, and its name or number, for queries."""
     kind, _, ref = scope.partition(":")
-    return kind, int(ref) if kind == "task" else ref
+    return {"kind": kind, "ref": ref, "number": int(ref) if kind in NUMBERED else None}
 
 
-def _require_scope(tx: Reader, scope: str) -> None:
+def _resolved(tx: Reader, scope: str) -> str:
+    """The scope that a text names."""
     kind, _, ref = scope.partition(":")
     if scope == PROJECT:
-        return
-    if kind == "plan" and ref:
-        if not tx.one(SQL.has_plan, ref=ref):
-            raise NotFound("PLAN_NOT_FOUND", f"There is no plan {ref!r}.", Hint("list_plans", "{} lists the plans."))
-    elif kind == "task" and ref.isascii() and ref.isdecimal() and len(ref) < 19:
-        if not tx.one(SQL.has_task, ref=int(ref)):
-            raise NotFound("TASK_NOT_FOUND", f"There is no task {ref}.", Hint("list_tasks", "{} lists the tasks."))
-    else:
-        raise BadInput("BAD_SCOPE", f"Nothing has the budget {scope!r}. Write project, plan:NAME or task:ID.")
+        return scope
+    is_number = ref.isascii() and ref.isdecimal() and len(ref) < 19
+    if kind not in MISSING or not ref or (kind in NUMBERED and not is_number):
+        text = "Write project, plan:NAME, session:NAME, persona:NAME, run:ID or task:ID."
+        raise BadInput("BAD_SCOPE", f"Nothing has the budget {scope!r}. {text}")
+    queries = {"plan": SQL.plan, "session": SQL.session, "persona": SQL.persona, "run": SQL.run, "task": SQL.task}
+    rows = tx.all(queries[kind], {"number": int(ref)} if kind in NUMBERED else {"ref": ref})
+    row = resolve_ref(rows, ref, kind) if kind == "session" else rows[0] if rows else None
+    if row is None:
+        code, hint = MISSING[kind]
+        raise NotFound(code, f"There is no {kind} {ref!r}.", hint)
+    return f"{kind}:{row['name' if kind == 'plan' else 'id']}"
 
 
-def stated(tx: Reader, scope: str, by: StatedBy) -> dict[str, Any] | None:
-    """What was said of a budget; None: nothing, or by others."""
-    row = tx.one(SQL.get, scope=scope)
-    return json.loads(row["stated"]) if row and row["stated_by"] == by else None
+def _warning_of_unpriced(tx: Reader, row: Row) -> str:
+    models = ", ".join(one["model"] for one in tx.all(SQL.unpriced_models, _parts(row["scope"])))
+    return (
+        f"{row['unpriced']:,} of its requests have no known cost ({models or 'by unknown models'}), and further ones "
+        "are refused: add the prices to prices.yaml, or set the budget in tokens."
+    )
+
+
+def declared(tx: Reader, scope: str) -> dict[str, Any] | None:
+    """What the settings, a plan or a persona say of a budget; None: nothing. A person may have set another since."""
+    row = tx.one(SQL.said, scope=scope)
+    return json.loads(row["declared"]) if row and row["declared"] else None
 
 
 def is_stated(tx: Reader, scope: str) -> bool:
@@ -145,17 +188,35 @@ def is_stated(tx: Reader, scope: str) -> bool:
 
 
 def state(tx: Tx, scope: str, budget: Mapping[str, Any] | None, by: StatedBy) -> None:
-    """Set or remove a budget. What is spent already counts."""
-    row = tx.one(SQL.get, scope=scope)
-    if row is not None and (question := approvals.open_question(tx, KIND, f"budget:{scope}")):
+    """Set or remove a budget. What is spent already counts. What is no longer declared is not removed if a person has
+    set another since.
+    """
+    row, limits, before = tx.one(SQL.said, scope=scope), dict.fromkeys(LIMITS) | dict(budget or {}), declared(tx, scope)
+    is_of_person = row is not None and row["stated_by"] == "person"
+    if by != "person" and budget is None and is_of_person:
+        tx.run(SQL.undeclare, scope=scope)
+        return
+    if question := approvals.open_question(tx, KIND, f"budget:{scope}"):
         approvals.withdraw(tx, question, "The budget was set anew.")
-    if budget is None:
+    known = before if by == "person" else budget
+    if budget is None and known is None:
         tx.run(SQL.remove, scope=scope)
     else:
-        limits = dict.fromkeys(LIMITS) | dict(budget)
-        tx.run(SQL.put, limits, scope=scope, stated=json.dumps(dict(budget)), by=by, now=tx.now)
+        stated = {"stated": json.dumps(dict(budget or {})), "declared": json.dumps(dict(known)) if known else None}
+        tx.run(SQL.put, {**limits, **stated}, scope=scope, by=by, now=tx.now)
+    if budget is None:
+        tx.run(SQL.mark, scope=scope, nearly="", used_up="")
+    else:
         _compare(tx, _require(tx, scope))
     tx.emit("budget.set", f"budget:{scope}", limits=budget)
+
+
+def forget(tx: Tx, scope: str) -> None:
+    """Remove the budget of what is no more, if it has one."""
+    if question := approvals.open_question(tx, KIND, f"budget:{scope}"):
+        approvals.withdraw(tx, question, "What it is of is no more.")
+    if tx.run(SQL.remove, scope=scope):
+        tx.emit("budget.set", f"budget:{scope}", limits=None)
 
 
 @prepares
@@ -163,33 +224,60 @@ async def state_of_settings(ctx: Ctx) -> None:
     """Set the budget of the project that the settings state, if they state another than before."""
     given = {name: getattr(ctx.settings, f"budget_{name}") for name in LIMITS}
     wanted = {name: value for name, value in given.items() if value is not None} or None
-    if wanted == await ctx.read(lambda tx: stated(tx, PROJECT, "settings")):
-        return
-    await ctx.of(SYSTEM).write(lambda tx: state(tx, PROJECT, wanted, "settings"))
+    if wanted != await ctx.read(lambda tx: declared(tx, PROJECT)):
+        await ctx.of(SYSTEM).write(lambda tx: state(tx, PROJECT, wanted, "settings"))
 
 
-def follow(tx: Tx, task_id: int | None) -> None:
-    """Compare what is spent with the budgets that a task is in, after something of it was booked or has ended.
+@prepares
+@duty("setting the budgets of personas", 2.0, wakes=True, serving=False)
+async def state_of_personas(ctx: Ctx) -> None:
+    """Set the budgets that personas state, if they state others than before."""
 
-    Args:
-        task_id: None: what was booked was for no task; only the project's counts.
-    """
-    for row in tx.all(SQL.of_task, task_id=task_id):
+    def change(tx: Tx) -> None:
+        for row in tx.all(SQL.personas):
+            state(tx, f"persona:{row['id']}", json.loads(row["budget"]) if row["budget"] else None, "persona")
+
+    if await ctx.read(lambda tx: tx.all(SQL.personas)):
+        await ctx.of(SYSTEM).write(change)
+
+
+def follow(tx: Tx, scopes: Sequence[str]) -> None:
+    """Compare what is spent in scopes with their budgets, after something was booked there or has ended."""
+    for row in _budgets(tx, scopes):
         _compare(tx, row)
 
 
-def is_used_up(tx: Reader, task_id: int) -> bool:
-    """Whether the gateway refuses the requests of a task's attempts."""
-    return any({*row["used_up"].split()} & {*SPENT_BY_REQUESTS} for row in tx.all(SQL.of_task, task_id=task_id))
+def follow_task(tx: Tx, task_id: int, agent: str) -> None:
+    """Compare what is spent with the budgets that an agent's attempt at a task was in."""
+    follow(tx, _scopes(tx, task_id, agent))
 
 
-def obstacle(tx: Reader, task_id: int) -> str | None:
-    """Why a task may not be begun, in words; None: it may."""
-    rows = [row for row in tx.all(SQL.of_task, task_id=task_id) if row["used_up"]]
-    return f"the budget of {_named(rows[0]['scope'])} is used up: {_left(tx, rows[0])}" if rows else None
+def _scopes(tx: Reader, task_id: int | None, agent: str | None) -> list[str]:
+    return sums.scopes_of(tx, sums.place(tx, task_id, agent))
 
 
-def require(tx: Reader, task_id: int, *, is_priced: bool) -> None:
+def _budgets(tx: Reader, scopes: Sequence[str]) -> list[Row]:
+    return tx.all(SQL.of_scopes, scopes=json.dumps(scopes))
+
+
+def is_used_up(tx: Reader, task_id: int, agent: str | None) -> bool:
+    """Whether the gateway refuses the requests of an agent's attempt at a task."""
+    rows = _budgets(tx, _scopes(tx, task_id, agent)) if tx.one(SQL.any_used_up) else []
+    return any(_names(row, SPENT_BY_REQUESTS) for row in rows)
+
+
+def obstacle(tx: Reader, task_id: int | None, agent: str) -> str | None:
+    """Why an agent may not begin a task, in words; None: it may.
+
+    Args:
+        task_id: None: any task.
+    """
+    rows = _budgets(tx, _scopes(tx, task_id, agent)) if tx.one(SQL.any_used_up) else []
+    used_up = [row for row in rows if row["used_up"]]
+    return f"the budget of {_named(used_up[0])} is used up: {_left(tx, used_up[0])}" if used_up else None
+
+
+def require(tx: Reader, task_id: int, agent: str | None, *, is_priced: bool) -> None:
     """Refuse a request of an attempt whose budget is used up, or cannot be kept.
 
     Args:
@@ -198,9 +286,9 @@ def require(tx: Reader, task_id: int, *, is_priced: bool) -> None:
     Raises:
         Refused: ``BUDGET_EXCEEDED``, ``PRICE_UNKNOWN``.
     """
-    for row in tx.all(SQL.of_task, task_id=task_id):
-        named = _named(row["scope"])
-        if {*row["used_up"].split()} & {*SPENT_BY_REQUESTS}:
+    for row in _budgets(tx, _scopes(tx, task_id, agent)):
+        named = _named(row)
+        if _names(row, SPENT_BY_REQUESTS):
             text = f"The budget of {named} is used up: {_left(tx, row)}. A person has to raise it; stop working."
             raise Refused("BUDGET_EXCEEDED", text)
         if row["usd"] is not None and not is_priced:
@@ -211,35 +299,45 @@ def require(tx: Reader, task_id: int, *, is_priced: bool) -> None:
             raise Refused("PRICE_UNKNOWN", text)
 
 
+def _names(row: Row, among: Collection[str]) -> list[str]:
+    """The limits of a budget that are used up, of some."""
+    return [name for name in row["used_up"].split() if name in among]
+
+
 def _compare(tx: Tx, row: Row) -> None:
     """Mark what of a budget is nearly, and wholly, spent, and ask the person if work waits for it."""
-    spent = _spent(tx, row["scope"])
-    used_up = rules.reached(spent, row)
-    nearly = [name for name in rules.reached(spent, row, rules.NEARLY) if name not in used_up]
+    spent = _spent(tx, row)
+    nearly, used_up = _marks(row, spent)
     before = {*row["used_up"].split()}
     for kind, names, known in (("budget.nearly", nearly, row["nearly"].split()), ("budget.exceeded", used_up, before)):
         if new := [name for name in names if name not in known and not (kind == "budget.nearly" and name in before)]:
-            amounts = {"limits": _limits(row), "spent": {name: spent[name] for name in LIMITS}}
-            tx.emit(kind, f"budget:{row['scope']}", names=new, **amounts)
+            amounts = {"limits": _limits(row), "spent": spent}
+            tx.emit(kind, f"budget:{row['scope']}", what=_named(row), names=new, **amounts)
     if (" ".join(nearly), " ".join(used_up)) != (row["nearly"], row["used_up"]):
         tx.run(SQL.mark, scope=row["scope"], nearly=" ".join(nearly), used_up=" ".join(used_up))
     _ask_or_withdraw(tx, row, used_up, spent)
 
 
+def _marks(row: Row, spent: Mapping[str, float]) -> tuple[list[str], list[str]]:
+    """The limits that are nearly, and wholly, spent."""
+    used_up = rules.reached(spent, row)
+    return [name for name in rules.reached(spent, row, rules.NEARLY) if name not in used_up], used_up
+
+
 def _ask_or_withdraw(tx: Tx, row: Row, used_up: list[str], spent: Mapping[str, float]) -> None:
-    scope = row["scope"]
+    scope: str = row["scope"]
     question = approvals.open_question(tx, KIND, f"budget:{scope}")
-    waiting = _held_up(tx, scope, used_up) if not row["stopped"] else []
+    waiting = _held_up(tx, scope, used_up) if not row["stopped"] else set()
     if question is not None and not waiting:
         approvals.withdraw(tx, question, "Nothing waits for this budget any more.")
     elif question is None and waiting:
         payload = {
             "scope": scope,
-            "what": _named(scope),
+            "what": _named(row),
             "used_up": used_up,
             "limits": _limits(row),
             "stated": json.loads(row["stated"]),
-            "spent": {name: spent[name] for name in LIMITS},
+            "spent": spent,
             "tasks": len(waiting),
         }
         approvals.ask(tx, KIND, f"budget:{scope}", payload, requester=SYSTEM.name)
@@ -247,10 +345,13 @@ def _ask_or_withdraw(tx: Tx, row: Row, used_up: list[str], spent: Mapping[str, f
 
 @duty("asking about budgets", 2.0, wakes=True)
 async def ask_about_used_up(ctx: Ctx) -> None:
-    """Ask about budgets that are used up once work waits for them, and no longer when none does."""
+    """Ask about budgets that are used up once work waits for them, and no longer when none does; see whether the time
+    of others is used up.
+    """
 
     def due(tx: Reader) -> list[Row]:
-        return [
+        later = [row for row in tx.all(SQL.running) if _marks(row, _spent(tx, row)) != _marked(row)]
+        return later + [
             row
             for row in tx.all(SQL.used_up)
             if bool(approvals.open_question(tx, KIND, f"budget:{row['scope']}"))
@@ -280,14 +381,15 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
     def change(tx: Tx) -> dict[str, Any]:
         row = _require(tx, scope)
         if not approved:
-            outcome = {"scope": scope, "what": _named(scope), "state": "stopped"}
+            outcome = {"budget": _named(row), "scope": scope, "state": "stopped"}
             tx.run(SQL.stop, scope=scope)
+            tx.emit("budget.stopped", f"budget:{scope}")
             return approvals.decide(tx, question, "rejected", str(choices["reason"]), outcome, person)
         limits = _limits(row) | (chosen or _once_more(row))
-        if left := rules.reached(_spent(tx, scope), limits):
-            text = f"The budget of {_named(scope)} would still be used up: {_left(tx, row, left)}. Choose more."
+        if left := rules.reached(_spent(tx, row), limits):
+            text = f"The budget of {_named(row)} would still be used up: {_left(tx, row, left)}. Choose more."
             raise BadInput("BUDGET_NOT_RAISED", text)
-        outcome = {"scope": scope, "what": _named(scope), "state": "raised", "limits": limits}
+        outcome = {"budget": _named(row), "scope": scope, "state": "raised", "limits": limits}
         stored = approvals.decide(tx, question, "approved", "", outcome, person)
         tx.run(SQL.raise_limits, limits, scope=scope)
         _compare(tx, _require(tx, scope))
@@ -317,60 +419,62 @@ def _require(tx: Reader, scope: str) -> Row:
     return row
 
 
-def _spent(tx: Reader, scope: str) -> dict[str, Any]:
-    """What is spent of a budget, and how many requests have no known cost."""
-    kind, ref = _parts(scope)
-    query = {"project": SQL.spent_by_project, "plan": SQL.spent_by_plan, "task": SQL.spent_by_task}[kind]
-    row = tx.one(query, **({} if kind == PROJECT else {"ref": ref}))
-    assert row is not None
-    return dict(row) | {"usd": round(float(row["usd"]), 9)}  # sums of 0.1 are to reach 1.0
+def _spent(tx: Reader, row: Row) -> dict[str, Any]:
+    """What is spent of a budget."""
+    of_requests = {"tokens": row["spent_tokens"], "usd": row["spent_usd"], "attempts": row["spent_attempts"]}
+    return sums.amounts({**row, **of_requests}, tx.now)
 
 
-def _open(tx: Reader, scope: str) -> list[Row]:
-    kind, ref = _parts(scope)
-    query = {"project": SQL.open_in_project, "plan": SQL.open_in_plan, "task": SQL.open_in_task}[kind]
-    return tx.all(query, **({} if kind == PROJECT else {"ref": ref}))
+def _marked(row: Row) -> tuple[list[str], list[str]]:
+    """The marks that a budget has; see `_marks`."""
+    return row["nearly"].split(), row["used_up"].split()
 
 
-def _held_up(tx: Reader, scope: str, used_up: Collection[str]) -> list[Row]:
+def _held_up(tx: Reader, scope: str, used_up: Collection[str]) -> set[int]:
     """The tasks that cannot be begun, or whose attempts get no answers of models."""
-    refuses = {*used_up} & {*SPENT_BY_REQUESTS}
-    return [one for one in _open(tx, scope) if one["status"] == TaskState.PENDING or refuses] if used_up else []
+    waiting = {row["task_id"] for row in tx.all(SQL.waiting, _parts(scope))} if used_up else set()
+    refused = {row["task_id"] for row in _under_way(tx, {scope})} if {*used_up} & {*SPENT_BY_REQUESTS} else set()
+    return waiting | refused
+
+
+def _under_way(tx: Reader, scopes: Collection[str]) -> list[Row]:
+    """The attempts in any of some scopes that have not ended."""
+    return [row for row in tx.all(SQL.under_way) if {*scopes} & {*sums.scopes_of(tx, row)}]
 
 
 def at_work(tx: Reader) -> list[str]:
-    """The agents that hold tasks whose requests are refused."""
-    rows = [one for row in tx.all(SQL.list) for one in _held_up(tx, row["scope"], row["used_up"].split())]
-    return sorted({one["assigned_agent_id"] for one in rows if one["status"] != TaskState.PENDING})
+    """The agents that hold tasks whose budgets are used up, but for those of attempts, of which theirs is the last."""
+    used_up = {row["scope"] for row in tx.all(SQL.list) if _names(row, SPENT_AT_WORK)}
+    return sorted({row["agent_id"] for row in _under_way(tx, used_up)}) if used_up else []
 
 
 def _limits(row: Row | Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in LIMITS}
 
 
-def _named(scope: str) -> str:
-    kind, ref = _parts(scope)
-    return "the project" if kind == PROJECT else f"{kind} {ref}"
+def _named(row: Row) -> str:
+    """What has a budget, in words."""
+    if row["scope"] == PROJECT:
+        return "the project"
+    return f"session {row['session_name']}" if row["session_name"] else str(row["scope"]).replace(":", " ", 1)
 
 
 def _left(tx: Reader, row: Row, names: list[str] | None = None) -> str:
     """What is spent of the limits that are used up, in words."""
     names = names or row["used_up"].split()
-    return f"{rules.in_words(_spent(tx, row['scope']), names)} of {rules.in_words(_limits(row), names)}"
+    return f"{rules.in_words(_spent(tx, row), names)} of {rules.in_words(_limits(row), names)}"
 
 
 def _info(tx: Reader, row: Row) -> BudgetInfo:
-    spent = _spent(tx, row["scope"])
-    used_up = row["used_up"].split()
-    waiting = (
-        [one["task_id"] for one in _open(tx, row["scope"]) if one["status"] == TaskState.PENDING] if used_up else []
-    )
+    nearly, used_up = _marked(row)
+    waiting = [one["task_id"] for one in tx.all(SQL.waiting, _parts(row["scope"]))] if used_up else []
     return BudgetInfo(
         scope=row["scope"],
+        what=_named(row),
         **_limits(row),
-        **{f"spent_{name}": spent[name] for name in LIMITS},
-        unpriced=spent["unpriced"],
-        nearly=row["nearly"].split(),
+        **{f"spent_{name}": value for name, value in _spent(tx, row).items()},
+        unpriced=row["unpriced"],
+        nearly=nearly,
         used_up=used_up,
         stopped=bool(row["stopped"]),
         stated=json.loads(row["stated"]),

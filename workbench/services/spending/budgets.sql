@@ -1,67 +1,66 @@
+-- part: number
+CAST(:number AS {{big}})
+
 -- part: below
 WITH RECURSIVE below (id) AS (
-    SELECT CAST(:ref AS {{big}}) UNION SELECT t.id FROM tasks t JOIN below b ON t.parent_id = b.id)
-SELECT id FROM below
+    SELECT {{number}} UNION SELECT o.id FROM tasks o JOIN below b ON o.parent_id = b.id)
+SELECT b.id FROM below b
 
--- part: sums
-SELECT CAST(COALESCE(SUM(COALESCE(x.input_tokens, 0) + COALESCE(x.cached_tokens, 0) + COALESCE(x.cache_write_tokens, 0)
-        + COALESCE(x.cache_write_hour_tokens, 0) + COALESCE(x.output_tokens, 0)), 0) AS {{big}}) AS tokens,
-    COALESCE(SUM(x.cost_usd), 0) AS usd,
-    COUNT(CASE WHEN x.cost_usd IS NULL AND x.input_tokens IS NOT NULL THEN 1 END) AS unpriced
+-- part: budget
+-- Budgets with what is spent of them; those without a limit only say what is declared.
+SELECT b.*, COALESCE(s.tokens, 0) AS spent_tokens, COALESCE(s.usd, 0) AS spent_usd,
+    COALESCE(s.attempts, 0) AS spent_attempts, COALESCE(s.unpriced, 0) AS unpriced, COALESCE(s.busy_us, 0) AS busy_us,
+    COALESCE(s.under_way, 0) AS under_way, COALESCE(s.since, 0) AS since, n.name AS session_name
+FROM budgets b LEFT JOIN spent s ON s.scope = b.scope LEFT JOIN sessions n ON b.scope = 'session:' || n.id
+WHERE (b.tokens IS NOT NULL OR b.usd IS NOT NULL OR b.attempts IS NOT NULL OR b.seconds IS NOT NULL)
 
--- part: open
-SELECT s.task_id, s.status, s.assigned_agent_id FROM task_status s JOIN tasks t ON t.id = s.task_id
-WHERE s.status IN ('pending', 'claimed', 'in_progress')
-
--- name: of_task
--- The budgets that a task is in: of the project, of its plan, its own, and of the tasks above it.
-SELECT b.* FROM budgets b WHERE b.scope = 'project'
-    OR b.scope = 'plan:' || (SELECT plan FROM tasks WHERE id = CAST(:task_id AS {{big}}))
-    OR b.scope IN (
-        WITH RECURSIVE up (id, parent_id) AS (
-            SELECT id, parent_id FROM tasks WHERE id = CAST(:task_id AS {{big}})
-            UNION SELECT t.id, t.parent_id FROM tasks t JOIN up u ON t.id = u.parent_id)
-        SELECT 'task:' || CAST(id AS TEXT) FROM up)
-ORDER BY b.scope;
+-- name: of_scopes
+{{budget}} AND b.scope IN (SELECT o.value FROM {{rows_of scopes}} AS o) ORDER BY b.scope;
 
 -- name: get
-SELECT * FROM budgets WHERE scope = :scope;
+{{budget}} AND b.scope = :scope;
 
 -- name: list
-SELECT * FROM budgets ORDER BY scope;
+{{budget}} ORDER BY b.scope;
 
 -- name: used_up
-SELECT * FROM budgets WHERE used_up <> '' AND stopped = 0;
+{{budget}} AND b.used_up <> '' AND b.stopped = 0 ORDER BY b.scope;
 
--- name: spent_by_project
-{{sums}}, (SELECT COUNT(*) FROM task_attempts) AS attempts FROM spending x;
+-- name: running
+-- Of the time that is worked, where somebody works.
+{{budget}} AND b.seconds IS NOT NULL AND s.under_way > 0 ORDER BY b.scope;
 
--- name: spent_by_plan
-{{sums}}, (SELECT COUNT(*) FROM task_attempts a JOIN tasks t ON t.id = a.task_id WHERE t.plan = :ref) AS attempts
-FROM spending x WHERE x.plan = :ref;
+-- name: said
+SELECT stated, stated_by, declared FROM budgets WHERE scope = :scope;
 
--- name: spent_by_task
-{{sums}}, (SELECT COUNT(*) FROM task_attempts WHERE task_id IN ({{below}})) AS attempts
-FROM spending x WHERE x.task_id IN ({{below}});
+-- name: any_used_up
+SELECT scope FROM budgets WHERE used_up <> '' LIMIT 1;
 
--- name: open_in_project
-{{open}} ORDER BY s.task_id;
+-- name: waiting
+-- The tasks of a scope that have not begun. A session, or a run in it, has its own; others may be done elsewhere.
+SELECT s.task_id FROM task_status s JOIN tasks t ON t.id = s.task_id
+WHERE s.status = 'pending' AND CASE :kind WHEN 'project' THEN 1 = 1 WHEN 'plan' THEN t.plan = :ref
+    WHEN 'session' THEN t.session_id = :ref WHEN 'persona' THEN s.persona_id = :ref
+    WHEN 'run' THEN t.session_id = (SELECT r.session_id FROM runs r WHERE r.id = {{number}} AND r.ended_at IS NULL)
+    ELSE t.id IN ({{below}}) END
+ORDER BY s.task_id;
 
--- name: open_in_plan
-{{open}} AND t.plan = :ref ORDER BY s.task_id;
-
--- name: open_in_task
-{{open}} AND t.id IN ({{below}}) ORDER BY s.task_id;
+-- name: under_way
+SELECT a.task_id, a.agent_id, a.plan, a.session_id, a.persona_id, a.run_id FROM task_attempts a
+JOIN task_status s ON s.task_id = a.task_id AND s.attempt = a.attempt
+WHERE a.ended_at IS NULL AND s.status IN ('claimed', 'in_progress') ORDER BY a.task_id;
 
 -- name: put
-INSERT INTO budgets (scope, tokens, usd, attempts, stated, stated_by, set_at)
-VALUES (:scope, CAST(:tokens AS {{big}}), CAST(:usd AS {{real}}), CAST(:attempts AS {{big}}), :stated, :by, :now)
+INSERT INTO budgets (scope, tokens, usd, attempts, seconds, stated, stated_by, declared, set_at)
+VALUES (:scope, CAST(:tokens AS {{big}}), CAST(:usd AS {{real}}), CAST(:attempts AS {{big}}), CAST(:seconds AS {{real}}),
+    :stated, :by, CAST(:declared AS TEXT), :now)
 ON CONFLICT (scope) DO UPDATE SET tokens = excluded.tokens, usd = excluded.usd, attempts = excluded.attempts,
-    stated = excluded.stated, stated_by = excluded.stated_by, set_at = excluded.set_at, stopped = 0;
+    seconds = excluded.seconds, stated = excluded.stated, stated_by = excluded.stated_by, declared = excluded.declared,
+    set_at = excluded.set_at, stopped = 0;
 
 -- name: raise_limits
 UPDATE budgets SET tokens = CAST(:tokens AS {{big}}), usd = CAST(:usd AS {{real}}), attempts = CAST(:attempts AS {{big}}),
-    stopped = 0
+    seconds = CAST(:seconds AS {{real}}), stopped = 0
 WHERE scope = :scope;
 
 -- name: stop
@@ -70,11 +69,37 @@ UPDATE budgets SET stopped = 1 WHERE scope = :scope;
 -- name: mark
 UPDATE budgets SET nearly = :nearly, used_up = :used_up WHERE scope = :scope;
 
+-- name: undeclare
+UPDATE budgets SET declared = NULL WHERE scope = :scope;
+
 -- name: remove
 DELETE FROM budgets WHERE scope = :scope;
 
--- name: has_plan
+-- name: plan
 SELECT name FROM plans WHERE name = :ref;
 
--- name: has_task
-SELECT id FROM tasks WHERE id = :ref;
+-- name: task
+SELECT id FROM tasks WHERE id = {{number}};
+
+-- name: run
+SELECT id FROM runs WHERE id = {{number}};
+
+-- name: persona
+SELECT id FROM personas WHERE id = LOWER(:ref);
+
+-- name: session
+SELECT id, name FROM sessions WHERE (id = :ref OR name = :ref) AND deleted_at IS NULL;
+
+-- name: personas
+-- What personas declare anew.
+SELECT p.id, p.budget FROM personas p LEFT JOIN budgets b ON b.scope = 'persona:' || p.id
+WHERE COALESCE(p.budget, '') <> COALESCE(b.declared, '');
+
+-- name: unpriced_models
+-- The models of past requests in a scope whose cost is not known, the last ones first.
+SELECT x.model FROM spending x
+WHERE x.cost_usd IS NULL AND x.input_tokens IS NOT NULL AND x.model IS NOT NULL AND CASE :kind
+    WHEN 'project' THEN 1 = 1 WHEN 'plan' THEN x.plan = :ref WHEN 'session' THEN x.session_id = :ref
+    WHEN 'persona' THEN x.persona_id = :ref WHEN 'run' THEN x.run_id = {{number}}
+    ELSE x.task_id IN ({{below}}) END
+GROUP BY x.model ORDER BY MAX(x.id) DESC LIMIT 5;

@@ -21,6 +21,7 @@ from workbench.rules.models import prices
 from workbench.rules.models.prices import Prices
 from workbench.rules.models.usage import ModelUsage
 from workbench.services.spending import budgets
+from workbench.services.spending import spent as sums
 from workbench.state import user_files
 from workbench.state.settings import shipped
 from workbench.store.base import Reader, Row, Tx
@@ -67,15 +68,19 @@ class ModelSpending:
 
 
 def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:
-    """Book a request, with its cost by the prices of its day, and compare what is spent with the budgets."""
+    """Book a request, with its cost by the prices of its day, sum it up, and compare the sums with the budgets."""
     values = asdict(spent)
     values |= values.pop("usage")
     if spent.cost_usd is None:
         day = datetime.datetime.fromtimestamp(spent.at / SECOND, datetime.UTC).date()
         cost = known.cost(spent.model, spent.usage, day)
         values["cost_usd"] = None if cost is None else float(cost)
-    tx.run(SQL.add, values | {"is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)})
-    budgets.follow(tx, spent.task_id)
+    place = sums.place(tx, spent.task_id, spent.agent, spent.at, spent.run_id)
+    values |= {**place, "is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)}
+    tx.run(SQL.add, values)
+    scopes = sums.scopes_of(tx, place)
+    sums.book(tx, scopes, spent.usage, values["cost_usd"])
+    budgets.follow(tx, scopes)
 
 
 def read_prices() -> Prices:

@@ -1,6 +1,3 @@
--- part: session
-COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent))
-
 -- part: sums
 SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
         WHEN 'attempt' THEN CAST(x.task_id AS TEXT) || '.' || CAST(x.attempt AS TEXT)
@@ -21,23 +18,17 @@ WHERE x.at >= :since
     AND (CAST(:agent AS TEXT) IS NULL OR a.assigned_agent_id = CAST(:agent AS TEXT))
 
 -- name: add
--- One request. What its task and its attempt say about it is kept with it. It was made in the run that was going on in
--- its session then, the innermost one; in none if there were several beside each other.
+-- One request. What its task and its attempt say about it is kept with it.
 INSERT INTO spending (
-    at, source, provider, model, agent_id, task_id, attempt, plan, session_id, definition_id, definition_hash, run_id,
-    conversation_id, status, error_code, seconds, first_byte_seconds, input_tokens, cached_tokens, cache_write_tokens,
-    cache_write_hour_tokens, output_tokens, reasoning_tokens, is_cut, is_estimated, cost_usd
+    at, source, provider, model, agent_id, task_id, attempt, plan, session_id, persona_id, run_id, definition_id,
+    definition_hash, conversation_id, status, error_code, seconds, first_byte_seconds, input_tokens, cached_tokens,
+    cache_write_tokens, cache_write_hour_tokens, output_tokens, reasoning_tokens, is_cut, is_estimated, cost_usd
 ) VALUES (
     :at, :source, :provider, :model, :agent, CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}),
-    (SELECT plan FROM tasks WHERE id = :task_id),
-    {{session}},
+    CAST(:plan AS TEXT), CAST(:session_id AS TEXT), CAST(:persona_id AS TEXT), CAST(:run_id AS {{big}}),
     COALESCE((SELECT definition_id FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
         (SELECT definition_id FROM agents WHERE id = :agent)),
     (SELECT definition_hash FROM task_attempts WHERE task_id = :task_id AND attempt = :attempt),
-    COALESCE(CAST(:run_id AS {{big}}), (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(r.id) END FROM runs r
-        WHERE r.session_id = {{session}} AND r.started_at <= :at AND (r.ended_at IS NULL OR r.ended_at >= :at)
-            AND NOT EXISTS (SELECT 1 FROM runs i WHERE i.parent_id = r.id AND i.started_at <= :at
-                AND (i.ended_at IS NULL OR i.ended_at >= :at)))),
     :conversation, CAST(:status AS {{big}}), :error_code, :seconds, :first_byte_seconds,
     CAST(:input AS {{big}}), CAST(:cached AS {{big}}), CAST(:cache_write AS {{big}}),
     CAST(:cache_write_hour AS {{big}}), CAST(:output AS {{big}}), CAST(:reasoning AS {{big}}), :is_cut, :is_estimated,

@@ -3,6 +3,7 @@
 - `task`: the types of the operations' arguments and answers
 - `rows`: reading and updating rows, who may see and change them, conversion to answers
 - `creation`, `plans`: adding tasks, one by one or as a plan
+- `approval`: tasks of agents that wait until a person approves them
 - `changes`: subtasks, cancel, retry, reopen, reassign, priority
 - `editing`: the fields of a task that is in no plan
 - `dependencies`: which tasks wait for which
@@ -12,6 +13,7 @@
 """
 
 from workbench.services.tasks import (
+    approval,
     attempts,
     board,
     changes,
@@ -29,6 +31,7 @@ from workbench.services.tasks import (
 )
 
 __all__ = [
+    "approval",
     "attempts",
     "board",
     "changes",

@@ -155,9 +155,10 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
     """
     end_attempt(tx, row["id"], failure.outcome, failure.error, failure.error_class)
     never = lifecycle.is_never_retried(failure.error_class, json.loads(row["no_retry"]))
-    if budgets.is_used_up(tx, row["id"]):  # it got no answers, and goes on when the budget is raised
+    agent = row["assigned_agent_id"]
+    if budgets.is_used_up(tx, row["id"], agent):  # it got no answers, and goes on when the budget is raised
         _defer(tx, settings, row, failure, tx.now)
-        budgets.follow(tx, row["id"])
+        budgets.follow_task(tx, row["id"], agent)
         return
     if failure.is_of_program and not never and (until := _consequences(tx, settings, row, failure)) is not None:
         _defer(tx, settings, row, failure, until)
@@ -170,7 +171,7 @@ def after_failure(tx: Tx, settings: Settings, row: Row, failure: Failure, jitter
         tx.run(SQL.put_back, task_id=row["id"], not_before=tx.now + wait, retries=1, error=failure.error)
         kind = "task.retried" if failure.outcome == "failed" else "task.expired"
         tx.emit(kind, subject, session=session, **data, wait_us=wait)
-        budgets.follow(tx, row["id"])  # it may have been the last attempt of its budget
+        budgets.follow_task(tx, row["id"], agent)  # it may have been the last attempt of its budget
     else:
         tx.run(SQL.give_up, task_id=row["id"], error=failure.error, now=tx.now)
         tx.emit("task.failed", subject, session=session, **data)

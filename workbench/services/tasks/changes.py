@@ -13,7 +13,7 @@ from workbench.ops import SAID, Caller, Command, Ctx, op
 from workbench.ops.parameters import TaskId
 from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TaskAction
-from workbench.services.tasks import attempts
+from workbench.services.tasks import approval, attempts
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.creation import add_task, named_tasks, newly_created, parent_that_is_over, reservable
 from workbench.services.tasks.expiry import end_pause
@@ -97,7 +97,7 @@ async def create_subtask(
         task_id = add_task(tx, ctx, new, within=parent)
         if blocks_parent:
             graph.add(tx, parent, task_id)
-        return newly_created(tx, task_id, new)
+        return newly_created(tx, ctx, task_id, new)
 
     return await ctx.write(change)
 
@@ -166,6 +166,7 @@ async def retry_task(
 
     def change(tx: Tx) -> Retried:
         row = require_own_row(tx, ctx.caller, task_id)
+        approval.require_not_left_out(ctx.caller, row)
         together = [one["id"] for one in tx.all(SQL.cancelled_with, task_id=task_id, at=row["completed_at"])]
         pauses = row["status"] == TaskState.PENDING and row["not_before"] is not None
         if pauses:
@@ -173,7 +174,13 @@ async def retry_task(
         else:
             require_possible(tx, row)
             revive(tx, row, reason)
-        others = [one for one in together if also_cancelled and may_change(tx, ctx.caller, one)]
+        others = [
+            one
+            for one in together
+            if also_cancelled
+            and may_change(tx, ctx.caller, one)
+            and not approval.is_left_out(ctx.caller, require_row(tx, one))
+        ]
         for other in others:
             revive(tx, require_row(tx, other), reason)
         for other in others:

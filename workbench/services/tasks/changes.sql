@@ -1,6 +1,7 @@
 -- name: revive
 UPDATE task_status SET status = 'pending', retry_count = 0, progress = 0, completed_at = NULL, not_before = NULL,
-    assigned_agent_id = NULL, lease_expires_at = NULL, error_message = NULL, evidence = NULL
+    assigned_agent_id = NULL, lease_expires_at = NULL, error_message = NULL, evidence = NULL,
+    approval_id = CASE WHEN EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval_id AND a.status = 'pending') THEN approval_id END
 WHERE task_id = :task_id;
 
 -- name: set_retries

@@ -85,9 +85,13 @@ def find(tx: Reader, task_id: int, attempt: int) -> Row | None:
 
 def failure(found: Row) -> AttemptEnding:
     """How an attempt ends whose check has failed: the next one is told the end of its output."""
-    code = found["exit_code"]
-    unended = "has no exit status: it took too long, wrote too much, or could not be run"
-    how = unended if code is None else f"failed with status {code}"
-    tries = f" {found['tries']} times" if found["tries"] > 1 else ""
+    match found["exit_code"]:
+        case None:
+            how = "has not passed"
+        case 0:
+            how = "has passed, but not with its result"
+        case code:
+            how = f"failed with status {code}" if code > 0 else f"was ended by the signal {-code}"
+    tries = f", after {found['tries']} runs" if found["tries"] > 1 else ""
     reason = f"The check {how}{tries}.\n{found['output'][-TOLD:]}".rstrip()
     return AttemptEnding(outcome="failed", reason=reason, error_class=ERROR_CLASS)

@@ -16,7 +16,7 @@ from workbench.services import holds
 from workbench.services.messages import inbox
 from workbench.services.resources import leases, machine
 from workbench.services.resources.leases import Waits
-from workbench.services.spending import budgets
+from workbench.services.spending import budgets, spent
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
     blockers,
@@ -83,14 +83,14 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
 def candidates(tx: Reader, ctx: Ctx, me: str, limit: int) -> list[Row]:
     """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age.
 
-    None for an agent whose session is deleted, or that is held (`workbench.services.holds`).
+    None for an agent whose session is deleted, that is held (`workbench.services.holds`), or whose budget is used up.
     """
     return _candidates(tx, ctx.caller, me, limit, leases.waits(tx, ctx.settings))
 
 
 def _candidates(tx: Reader, caller: Caller, me: str, limit: int, waits: Waits, needs: str | None = None) -> list[Row]:
     """As `candidates`, or with `needs` those that wait for just these, as they are stored."""
-    if _deleted_session(tx, caller) or holds.active(tx, me):
+    if _deleted_session(tx, caller) or holds.active(tx, me) or budgets.obstacle(tx, None, me):
         return []
     place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
     place |= {"unmet": waits.unmet, "waiting": 0, "alone": waits.alone}
@@ -148,8 +148,9 @@ def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
         waits=unmet,
         not_before=row["not_before"],
         has_command=row["run"] is not None,
-        unaffordable=budgets.obstacle(tx, row["id"]),
+        unaffordable=budgets.obstacle(tx, row["id"], me),
         lacks=leases.obstacle(tx, ctx.settings, row["id"]),
+        approval=row["approval_id"],
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -170,9 +171,12 @@ def _take(tx: Tx, me: str, task_id: int, waits: Waits) -> Assignment | None:
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
     row = require_row(tx, task_id)
-    tx.run(SQL.add_attempt, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    place = spent.place(tx, task_id, me)
+    tx.run(SQL.add_attempt, place, attempt=row["attempt"], agent=me, now=tx.now)
     leased = leases.take(tx, task_id, row["attempt"]) if waits.is_any else None
-    budgets.follow(tx, task_id)
+    scopes = spent.scopes_of(tx, place)
+    spent.begin(tx, scopes)
+    budgets.follow(tx, scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
     return _assignment(tx, task_of(tx, {**row, "leased": leased}), me)
 

@@ -1,9 +1,9 @@
 -- part: fits
--- An agent without a model does tasks with a command only; nobody begins one whose budget is used up, whose needs cannot
--- be met (`waiting`: only those), or beside a task that is alone, but for what is part of that.
+-- An agent without a model does tasks with a command only; nobody begins one whose budget, that of a task above it
+-- or of its plan is used up, whose needs cannot be met (`waiting`: only those), or beside a task that is alone, but for
+-- what is part of that.
 (CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
-    AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.used_up <> '' AND (b.scope = 'project'
-        OR b.scope = 'plan:' || (SELECT p.plan FROM tasks p WHERE p.id = task_id)
+    AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.used_up <> '' AND (b.scope = 'plan:' || (SELECT p.plan FROM tasks p WHERE p.id = task_id)
         OR b.scope IN (
             WITH RECURSIVE up (id, parent_id) AS (
                 SELECT o.id, o.parent_id FROM tasks o WHERE o.id = task_id
@@ -64,9 +64,10 @@ WHERE task_id = :task_id AND status = 'pending' AND unmet = 0 AND not_before IS 
 
 -- name: add_attempt
 INSERT INTO task_attempts (task_id, attempt, agent_id, claimed_at, definition_id, definition_hash, prompt_hash, include,
-    profile)
+    profile, plan, session_id, persona_id, run_id)
 SELECT CAST(:task_id AS {{big}}), CAST(:attempt AS {{big}}), a.id, CAST(:now AS {{big}}), a.definition_id, a.definition_hash,
-    a.prompt_hash, a.include, p.profile
+    a.prompt_hash, a.include, p.profile, CAST(:plan AS TEXT), CAST(:session_id AS TEXT), CAST(:persona_id AS TEXT),
+    CAST(:run_id AS {{big}})
 FROM agents a LEFT JOIN agent_programs p ON p.agent_id = a.id WHERE a.id = :agent;
 
 -- name: renew

@@ -20,7 +20,7 @@ from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
 from workbench.services.resources import leases
 from workbench.services.spaces.sessions import require_session
-from workbench.services.tasks import checks
+from workbench.services.tasks import approval, checks
 from workbench.services.tasks.rows import recount, require_line, require_task, visible_row
 from workbench.services.tasks.task import (
     Check,
@@ -112,7 +112,7 @@ async def create_task(
         no_retry=no_retry,
         due=due,
     )
-    return await ctx.write(lambda tx: newly_created(tx, add_task(tx, ctx, new), new))
+    return await ctx.write(lambda tx: newly_created(tx, ctx, add_task(tx, ctx, new), new))
 
 
 @op(allow=Level.PLANNER, tool=False)
@@ -131,21 +131,19 @@ async def create_tasks(
         warnings = [
             warning for task_id, new in zip(ids, tasks, strict=True) for warning in warnings_of(new, str(task_id))
         ]
-        note = " ".join(filter(None, (note_on_missing(without), note_on_needs(tx, ids)))) or None
+        waiting = approval.note_on_waiting(approval.ask_first(tx, ctx, ids))
+        note = joined(note_on_missing(without), waiting, note_on_needs(tx, ids))
         return TasksMade(task_ids=ids, note=note, warnings=warnings)
 
     return await ctx.write(change)
 
 
-def newly_created(tx: Reader, task_id: int, new: NewTask) -> NewlyCreated:
-    """A task that was just created, with a note on who can do it, and warnings about its secrets."""
+def newly_created(tx: Tx, ctx: Ctx, task_id: int, new: NewTask) -> NewlyCreated:
+    """A task that was just created: with notes on who can do it and what it waits for, and warnings about secrets."""
+    waiting = approval.note_on_waiting(approval.ask_first(tx, ctx, [task_id]))
     task = require_task(tx, task_id)
-    notes = (
-        note_on_missing([task_id] if task.run is None else []),
-        parent_that_is_over(tx, task.parent_task_id),
-        note_on_needs(tx, [task_id]),
-    )
-    note = " ".join(filter(None, notes)) or None
+    missing = note_on_missing([task_id] if task.run is None else [])
+    note = joined(missing, parent_that_is_over(tx, task.parent_task_id), waiting, note_on_needs(tx, [task_id]))
     return NewlyCreated.model_construct(**dict(task), note=note, warnings=warnings_of(new))
 
 
@@ -295,6 +293,11 @@ def note_on_needs(tx: Reader, ids: Sequence[int]) -> str | None:
         'Say what there is in [resources] of the settings (`gpus = "all"` lends the GPUs of this machine), or change '
         "what it needs."
     )
+
+
+def joined(*parts: str | None) -> str | None:
+    """Notes as one; None if there are none."""
+    return " ".join(filter(None, parts)) or None
 
 
 def named_tasks(ids: Sequence[int]) -> str:

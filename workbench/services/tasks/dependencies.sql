@@ -70,7 +70,8 @@ WHERE task_id = :task_id;
 
 -- name: restore_cancelled
 UPDATE task_status SET status = 'pending', completed_at = NULL, not_before = CAST(:not_before AS {{big}}),
-    error_message = CAST(:error AS TEXT)
+    error_message = CAST(:error AS TEXT),
+    approval_id = CASE WHEN EXISTS (SELECT 1 FROM approvals a WHERE a.id = approval_id AND a.status = 'pending') THEN approval_id END
 WHERE task_id = :task_id AND status = 'cancelled';
 
 -- name: held_above

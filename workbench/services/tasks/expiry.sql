@@ -9,7 +9,7 @@ AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.task_id = s.task_id AND m.attem
 
 -- name: expired
 SELECT s.task_id AS id, s.status, s.attempt, s.retry_count, s.lease_expires_at, t.max_retries, t.lease_us,
-    t.no_retry, t.session_id
+    t.no_retry, t.session_id, s.assigned_agent_id
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.lease_expires_at IS NOT NULL AND s.lease_expires_at <= :now
   AND {{may_end}}

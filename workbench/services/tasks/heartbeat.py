@@ -56,11 +56,11 @@ class Work(Wire):
 async def heartbeat_and_get_tasks(
     ctx: Ctx,
     agent_id: OwnId = None,
-    persona_id: Annotated[str | None, Field(description="Optional: your own persona; any other is refused.")] = None,
+    persona_id: Annotated[str | None, Field(description="Optional: your own persona.")] = None,
     wait_seconds: WaitSeconds = 0,
-    limit: Annotated[int, Field(ge=1, le=50, description="At most this many claimable tasks.")] = 10,
+    limit: Annotated[int, Field(ge=1, le=50, description="At most this many tasks.")] = 10,
 ) -> Work:
-    """Renew your leases; list tasks you hold, those you could claim, and new messages."""
+    """Renew your leases; list tasks you hold, or could claim, and new messages."""
     me = require_self(ctx.caller, agent_id, persona_id)
     hears = not ctx.caller.supervised or ctx.caller.attempt is not None  # not a supervisor, whose command does
 

@@ -16,6 +16,7 @@ from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
 from workbench.services.resources import leases
+from workbench.services.spending import spent
 from workbench.services.tasks.task import Attempt, AttemptCheck, KeptWork, TaskInfo, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import Query, beside
@@ -139,6 +140,7 @@ def end_attempt(tx: Tx, task_id: int, outcome: str, error: str | None, error_cla
     """Record the outcome of the current attempt, if there is one; the token of its command ends with it."""
     if command := tx.one(SQL.attempt_with_token, task_id=task_id):
         tx.emit("agent.token_ended", f"agent:{command['agent_id']}", task_id=task_id, attempt=command["attempt"])
+    spent.end(tx, task_id)
     values = {"task_id": task_id, "outcome": outcome, "error": error, "error_class": error_class}
     tx.run(SQL.end_attempt, values, now=tx.now)
 
@@ -211,14 +213,15 @@ def task_of(tx: Reader, row: Row) -> TaskInfo:
         "result_data": from_json(row["result_data"]) if row["result_data"] else None,
         "artifacts": from_json(row["artifacts"]) if row["artifacts"] else [],
         "attempts": _attempts(tx, row),
+        "approval_id": row["approval_id"] if row["status"] in lifecycle.OPEN else None,
     }
     return TaskInfo.model_validate(fields)
 
 
 def _attempts(tx: Reader, row: Row) -> list[Attempt]:
-    """The attempts of a task. While the first one runs, unsupervised and by an agent without a definition, its data
-    comes from the row, without a query."""
-    is_plain = not row["supervised"] and row["holder_definition"] is None
+    """The attempts of a task. While the first one runs, unsupervised, unchecked and by an agent without a definition,
+    its data comes from the row, without a query."""
+    is_plain = not row["supervised"] and not row["has_checks"] and row["holder_definition"] is None
     if row["attempt"] > 1 or not is_plain or row["status"] not in lifecycle.HELD:
         return [_attempt(row["id"], attempt) for attempt in tx.all(SQL.attempts, task_id=row["id"])]
     columns = ("attempt", "claimed_at", "started_at", "leased")

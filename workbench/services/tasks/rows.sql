@@ -30,11 +30,12 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.check
     t.max_retries, t.lease_us, t.session_id, t.on_failure, t.no_retry, t.due, t.created_by, t.created_at,
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
-    s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message, s.evidence, s.needs,
+    s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message, s.evidence, s.approval_id, s.needs,
     (SELECT x.leased FROM task_attempts x WHERE x.task_id = t.id AND x.attempt = s.attempt) AS leased,
     a.assigned_agent_id AS holder, a.definition_id AS holder_definition, r.assigned_agent_id AS reserved_name,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits,
-    EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised
+    EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised,
+    EXISTS (SELECT 1 FROM attempt_checks c WHERE c.task_id = t.id) AS has_checks
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 LEFT JOIN agents a ON a.id = s.assigned_agent_id
@@ -93,7 +94,7 @@ UPDATE task_status SET unmet = (
         SELECT t.parent_id, a.of FROM above a JOIN tasks t ON t.id = a.id WHERE t.parent_id IS NOT NULL
     )
     SELECT COUNT(DISTINCT d.depends_on) {{holding}}
-) WHERE task_id IN (SELECT id FROM below);
+) + CASE WHEN approval_id IS NULL THEN 0 ELSE 1 END WHERE task_id IN (SELECT id FROM below);
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,

@@ -217,7 +217,9 @@ class Attempt(Wire):
 
 
 class TaskInfo(TaskSummary):
-    """A task in full. `needs` are its own, null: those of its persona; `waits_for` says what of them is not free."""
+    """A task in full. `needs` are its own, null: those of its persona; `waits_for` says what of them is not free.
+    `approval_id`: it waits until a person has decided about this approval.
+    """
 
     description: GivenText
     run: GivenCommand
@@ -243,6 +245,7 @@ class TaskInfo(TaskSummary):
     result_data: Json
     artifacts: list[str]
     attempts: list[Attempt]
+    approval_id: int | None
 
 
 class Assignment(TaskInfo):

@@ -89,14 +89,11 @@ Progress = Callable[[TrialResult], Awaitable[bool]]
 
 
 @asynccontextmanager
-async def on_commit(
-    ctx: Ctx, name: str, commit: str, *, files: Sequence[str] = (), of: str | None = None, lent: Lent | None = None
-) -> AsyncIterator[Trial]:
+async def on_commit(ctx: Ctx, name: str, commit: str, lent: Lent | None = None) -> AsyncIterator[Trial]:
     """A trial of a commit, whose files are removed after the block.
 
     Args:
         name: of the trial; no two of a name exist at a time.
-        files: paths that it has as they are in the commit `of`.
         lent: what its commands get of what an attempt holds; None: none, but a GPU that is free if the settings ask.
 
     Raises:
@@ -104,19 +101,17 @@ async def on_commit(
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
     try:
-        yield await ctx.repositories.shielded(_make(ctx, name, commit, files, of, lent))
+        yield await ctx.repositories.shielded(_make(ctx, name, commit, lent))
     finally:
         await ctx.repositories.shielded(remove(ctx, name))
 
 
-async def _make(ctx: Ctx, name: str, commit: str, files: Sequence[str], of: str | None, lent: Lent | None) -> Trial:
+async def _make(ctx: Ctx, name: str, commit: str, lent: Lent | None) -> Trial:
     place = WorktreeLocation.of_trial(ctx.settings, name)
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, name)
         copied = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
         await to_thread(add_files, ctx.settings, repository, place, None, commit, include=copied)
-        if files and of is not None:
-            await to_thread(checkout_of(ctx.settings, repository, place).restore, of, files)
         box = await _box(ctx, repository, place, lent)
     included = await to_thread(included_secrets, ctx.settings, copied)
     await secret_marks.learn(ctx, [*included, *secrets_of(of_settings(ctx.settings), dict(box.variables))])
@@ -131,6 +126,17 @@ async def _box(ctx: Ctx, repository: Repository, place: WorktreeLocation, lent: 
         return box.lending(map(Path, lent.devices), map(Path, lent.read))
     taken = await ctx.read(leases.leased_gpus)
     return await to_thread(box_of, ctx.settings, repository, place, taken)
+
+
+async def restore(ctx: Ctx, trial: Trial, commit: str, paths: Sequence[str]) -> None:
+    """Give paths of a trial the content that they have at another commit; what is not there goes.
+
+    Raises:
+        Unavailable: ``GIT_BUSY``, ``GIT_FAILED``, ….
+    """
+    async with ctx.repositories.exclusive() as repository:
+        checkout = await to_thread(checkout_of, ctx.settings, repository, trial.place)
+        await to_thread(checkout.restore, commit, paths)
 
 
 async def remove(ctx: Ctx, name: str) -> None:
@@ -192,9 +198,10 @@ async def _run_boxed(
         while is_needed and ctx.processes.alive(ref):
             now = time.monotonic()
             if now - began > limit:
-                return _result(ctx, trial, result, GateState.TIMEOUT, None, now - began, output)
+                ended = _result(ctx, trial, result, GateState.TIMEOUT, None, now - began, output)
+                return _because(ended, f"it took longer than {limit:g} s")
             if output.stat().st_size > MAX_OUTPUT_BYTES:
-                return _result(ctx, trial, result, GateState.FAILED, None, now - began, output)
+                return _flooded(_result(ctx, trial, result, GateState.FAILED, None, now - began, output))
             if now - reported >= REPORT_SECONDS:
                 reported, result = now, replace(result, seconds=now - began, output=_tail(ctx, trial, output))
                 is_needed = await progress(result)
@@ -202,7 +209,7 @@ async def _run_boxed(
         if not is_needed:
             return None
         if output.stat().st_size > MAX_OUTPUT_BYTES:  # it ended between two looks
-            return _result(ctx, trial, result, GateState.FAILED, None, time.monotonic() - began, output)
+            return _flooded(_result(ctx, trial, result, GateState.FAILED, None, time.monotonic() - began, output))
         code = ctx.processes.exit_code(ref)
         state = GateState.PASSED if code == 0 else GateState.FAILED
         ended = _result(ctx, trial, result, state, code, time.monotonic() - began, output)
@@ -231,6 +238,16 @@ def _result(
     ctx: Ctx, trial: Trial, result: TrialResult, state: GateState, code: int | None, seconds: float, output: Path
 ) -> TrialResult:
     return replace(result, state=state, exit_code=code, seconds=seconds, output=_tail(ctx, trial, output))
+
+
+def _because(result: TrialResult, why: str) -> TrialResult:
+    """The result of a command that was ended, with the reason as the last line of its output."""
+    output = result.output.rstrip("\n")
+    return replace(result, output=f"{output}\nThe command was ended: {why}.".lstrip())
+
+
+def _flooded(result: TrialResult) -> TrialResult:
+    return _because(result, f"it wrote more than {MAX_OUTPUT_BYTES >> 20} MB")
 
 
 def _explain(output: str, box: Box, cwd: Path, refused: Sequence[HostRefusal]) -> str:

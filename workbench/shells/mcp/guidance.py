@@ -76,8 +76,8 @@ you: do not claim tasks, and do not send heartbeats.
 
 `report_task_progress` says how it goes. Work in the current directory; what you leave uncommitted is committed
 when you end, and ending with success completes the task: `complete_task` is not needed. It, `fail_task` and
-`release_task` take effect when you end: call one of them last, if at all. Do not wait for decisions of a person:
-fail or release the task with the reason instead."""
+`release_task` take effect when you end: call one of them last, if at all. What only a person can decide,
+`ask_person` asks; `read_messages` waits for the answer, and for what else you are told."""
 
 _OPERATOR = """\
 You act as the operator, with all rights of the person who runs the team. `list_approvals` lists the requests that

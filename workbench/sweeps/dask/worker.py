@@ -20,10 +20,10 @@ from typing import Any
 from distributed import Worker, WorkerPlugin, get_worker
 
 from workbench.client.discovery import find_server
+from workbench.client.lasting import LastingConnection
 from workbench.client.project_server import server_file
 from workbench.errors import Unavailable, WorkbenchError
 from workbench.rules.sweeps.grid import PlannedRun
-from workbench.sweeps.connection import SweepConnection
 from workbench.sweeps.execution import RunOutcome, execute_run
 from workbench.sweeps.job import SweepJob
 from workbench.sweeps.leftovers import note_worker
@@ -59,7 +59,7 @@ class SweepPlugin(WorkerPlugin):  # type: ignore[misc]
         self._tasks: set[Any] = set()
         self._lock = threading.Lock()
         self._watch = Watch(self._is_wanted)
-        self._call = SweepConnection(server_file(self._job.project))
+        self._call = LastingConnection(server_file(self._job.project))
         self._watch.__enter__()
         if self._environment is not None:
             os.environ.clear()

@@ -30,7 +30,7 @@ async def test_a_plan_becomes_tasks_in_an_order_they_can_be_done_in(workbench: W
             "tasks": {"first": 1, "middle": 2, "last": 3},
             "worktrees": ["lab", "other"],
         },
-        **{"changed": True, "diff": UNCHANGED, "note": NOTE, "warnings": []},
+        **{"changed": True, "diff": UNCHANGED, "note": NOTE, "warnings": [], "approval_id": None},
     }
     first, middle, last = [await workbench.call("get_task", task_id=n) for n in (1, 2, 3)]
     assert [(t["name"], t["plan"], t["dependencies"], t["blocked"]) for t in (first, middle, last)] == [

@@ -9,13 +9,15 @@ from workbench.errors import Refused
 from workbench.model import SECOND, Level
 from workbench.ops import Ctx
 from workbench.rules.tasks import plan as rules
+from workbench.rules.tasks.approval import SpendingLimit, limit_of
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.rules.workplace import opening
 from workbench.services.resources import leases
-from workbench.services.spending import budgets
+from workbench.services.spending import budgets, spent
+from workbench.services.tasks import approval
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.changes import closed_worktree, require_alive, revive
-from workbench.services.tasks.creation import add_task, note_on_missing, note_on_needs
+from workbench.services.tasks.creation import add_task, joined, note_on_missing, note_on_needs
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal, version_of
 from workbench.services.tasks.rows import recount, require_row
 from workbench.services.tasks.task import TaskToCreate, bounded_json, warnings_of
@@ -34,7 +36,9 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool =
     if standing.sha256 == proposal.sha256:
         if trusted and not standing.workplace_trusted:
             tx.run(SQL.set_workplace, stated)
-        return proposal.answer().model_copy(update={"warnings": notes})
+        asked = approval.of_plan(tx, plan.plan)
+        waits = {"approval_id": asked, "note": approval.note_on_waiting(asked)}
+        return proposal.answer().model_copy(update={"warnings": notes, **waits})
     if standing.exists:
         tx.run(SQL.remember, name=plan.plan, sha256=proposal.sha256, now=tx.now)
     else:
@@ -49,6 +53,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool =
         require_alive(tx, require_row(tx, ids[name]))
     _cancel_removed(tx, proposal)
     _state_budgets(tx, ctx, proposal, ids)
+    asked = approval.ask_first(tx, ctx, [ids[name] for name in diff.added], plan.plan, _new_limit(proposal))
     sessions = {task.session for task in plan.tasks}
     session = sessions.pop() if len(sessions) == 1 else None
     new_needs = [ids[task.name] for task in plan.tasks if task.name in diff.added or task.name in diff.changed]
@@ -76,7 +81,11 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool =
         ]
         + notes
         + list(filter(None, [note_on_needs(tx, sorted(new_needs))])),
-        note=note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
+        note=joined(
+            note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
+            approval.note_on_waiting(asked),
+        ),
+        approval_id=asked,
     )
 
 
@@ -188,7 +197,10 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
     worktree, session = task.worktree or "", task.session or ""
     place = {"persona": persona, "worktree": worktree, "session": session, "priority": task.priority}
     tx.run(SQL.set_status, place, id=task_id, needs=leases.stored(task.needs))
-    tx.run(SQL.set_parent, id=task_id, parent=ids[task.parent] if task.parent else None)
+    parent, before = ids[task.parent] if task.parent else None, require_row(tx, task_id)["parent_id"]
+    if parent != before:
+        tx.run(SQL.set_parent, id=task_id, parent=parent)
+        budgets.follow(tx, spent.move(tx, [before, parent]))
 
 
 def _state_budgets(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int]) -> None:
@@ -207,6 +219,13 @@ def _state_budgets(tx: Tx, ctx: Ctx, proposal: Proposal, ids: Mapping[str, int])
             text = f"Only a person may change the budget of {scope.replace(':', ' ')}. Leave it as it is."
             raise Refused("FORBIDDEN", text)
         budgets.state(tx, scope, budget, "plan")
+
+
+def _new_limit(proposal: Proposal) -> SpendingLimit:
+    """What is newly stated that may be spent: by the plan, or else by its new tasks."""
+    plan, added = proposal.plan, {*proposal.diff.added}
+    whole = plan.budget if plan.budget != proposal.standing.budget else None
+    return limit_of([(task.name, task.parent, task.budget) for task in plan.tasks if task.name in added], whole)
 
 
 def _cancel_removed(tx: Tx, proposal: Proposal) -> None:

@@ -22,8 +22,8 @@ class PlanMade(Wire):
     """The ids of a plan's tasks by name, and what this call changed.
 
     `version` is that of its text now. `diff` is empty for a plan that was just created. `note` says who can do the new
-    tasks that have no command. `warnings` name the secrets in new and changed tasks, which stay in them, and closed
-    worktrees of an updated plan.
+    tasks that have no command, and whether a person decides first, about `approval_id`. `warnings` name the secrets in
+    new and changed tasks, which stay in them, and closed worktrees of an updated plan.
     """
 
     plan: str
@@ -34,6 +34,7 @@ class PlanMade(Wire):
     diff: PlanDiff
     note: str | None = None
     warnings: list[str] = []
+    approval_id: int | None = None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def read_standing(tx: Reader, caller: Caller, name: str) -> PlanStanding:
         tasks=[_task_of(row, names.get(row["parent_id"]), after.get(row["id"], [])) for row in rows],
         workplace=json.loads((plan and plan["workplace"]) or "{}"),
         workplace_trusted=bool(plan and plan["workplace_trusted"]),
-        budget=budgets.stated(tx, f"plan:{name}", "plan"),
+        budget=budgets.declared(tx, f"plan:{name}"),
     )
 
 

@@ -1,4 +1,4 @@
-"""A sweep's connection to the project's server, which outlives it: the next call finds another one."""
+"""A connection to the project's server that outlives it: the next call finds another one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEEP_SECONDS = 1.0
 """How often a connection that can serve checks whether a server runs."""
 
 
-class SweepConnection:
+class LastingConnection:
     """Calls operations as the operator, in any thread.
 
     Args:
@@ -32,7 +32,7 @@ class SweepConnection:
     def __init__(self, server_file: Path, serve: Serve | None = None) -> None:
         self._keeps = serve is not None
         self._server = ProjectConnection(server_file, serve=serve, patience=PATIENCE_SECONDS, pauses=(RETRY_SECONDS,))
-        self._thread = LoopThread("workbench-sweep-calls", self._main, lambda: no_server(ConnectionError("it ended")))
+        self._thread = LoopThread("workbench-calls", self._main, lambda: no_server(ConnectionError("it ended")))
 
     def __call__(self, name: str, /, **arguments: Any) -> Mapping[str, Any]:
         """Run an operation; see `workbench.sweeps.job.Call`. It must be one that can be repeated."""

@@ -1,0 +1,30 @@
+"""What a check may say that it measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from workbench.rules.tasks.check import metrics_of
+
+
+def test_the_metrics_of_a_check_are_finite_numbers_by_name() -> None:
+    assert metrics_of({"metrics": {"accuracy": 0.5, "n": 3}}) == {"accuracy": 0.5, "n": 3}
+    assert metrics_of({}) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [1],
+        {"metrics": [1]},
+        *({"metrics": {"a": value}} for value in (True, "1", None, {"b": 1}, float("nan"), float("inf"), 10**400)),
+        *({"metrics": {name: 1}} for name in ("", "a\n", "a=1", "a" * 101)),
+    ],
+    ids=lambda answer: str(answer)[:30],
+)
+def test_other_metrics_are_refused(answer: Any) -> None:
+    with pytest.raises(ValueError, match=r"metric|\{"):
+        metrics_of(answer)
