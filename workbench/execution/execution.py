@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, WorkbenchError
 from workbench.execution.account import Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
@@ -248,7 +248,9 @@ class Execution:
         }
         self._crew = {place: agent for place, agent in self._crew.items() if agent in running}
         self._own &= running.keys()
-        completed = Counter((one["persona_id"], one["worktree"]) for one in tasks if one["status"] == TaskState.COMPLETED)
+        completed = Counter(
+            (one["persona_id"], one["worktree"]) for one in tasks if one["status"] == TaskState.COMPLETED
+        )
         for place in [place for place in self._starts if completed[place] > self._completed[place]]:
             del self._starts[place]
         self._completed = completed
@@ -267,8 +269,8 @@ class Execution:
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
                 profile = profiles[place]
-                if agent := self._existing(running, place, profile) or self._start(place, profile):
-                    self._crew[place] = agent
+                if at_work := self._existing(running, place, profile) or self._start(place, profile):
+                    self._crew[place] = at_work
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
