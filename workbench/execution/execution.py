@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, WorkbenchError
+from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.execution.account import Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
@@ -97,18 +97,39 @@ class Execution:
     """The worktrees that are there, or were made."""
     _notes: dict[str, None] = field(default_factory=dict)
 
+    def require_staff(self) -> None:
+        """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
+
+        Raises:
+            BadInput: ``NO_STAFF``, with the `personas` in its details; ``BAD_STAFF``. NotFound:
+                ``PROFILE_NOT_FOUND``. Unavailable: ``PROFILE_UNAVAILABLE``.
+        """
+        tasks = self._tasks()
+        self._require_personas(tasks)
+        to_do = self._to_do(tasks)
+        if not self.partly:
+            self._require_somebody(to_do)
+        profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
+        for name in dict.fromkeys(filter(None, map(self._profile, to_do))):
+            if name not in profiles:
+                known = ", ".join(sorted(profiles))
+                raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {known}.")
+            if not profiles[name]["available"]:
+                needs = ", ".join(profiles[name]["needs"])
+                raise Unavailable(
+                    "PROFILE_UNAVAILABLE",
+                    f"The profile {name} needs {needs}, which is not installed or set here. `workbench profiles` lists "
+                    "the others.",
+                )
+
     def begin(self) -> None:
         """Make the worktrees that are missing, and retry what has failed before.
 
         Raises:
-            BadInput: ``NO_STAFF``. WorkbenchError: of ``create_worktree``, ….
+            WorkbenchError: of ``create_worktree``, ….
         """
-        tasks = self._tasks()
-        self._require_personas(tasks)
+        to_do = self._to_do(self._tasks())
         self._own |= self._recorded()
-        to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        if not self.partly:
-            self._require_staff(to_do)
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -197,6 +218,10 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
+    def _to_do(self, tasks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tasks that are open or have failed."""
+        return [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
+
     def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         personas = {task["persona_id"] for task in tasks}
         if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
@@ -213,7 +238,7 @@ class Execution:
         except (OSError, ValueError):
             return set()
 
-    def _require_staff(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+    def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
         if not alone:
             return
@@ -227,10 +252,13 @@ class Execution:
                 f"Nobody is there to do {_tasks_named(ids)}, which {'has' if len(ids) == 1 else 'have'} no command. "
                 f"Say who does: --staff {named}, or with another profile of `workbench profiles`.",
                 tasks=ids,
+                personas=missing,
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        names = [name for name in dict.fromkeys(task["worktree"] for task in tasks) if name and name not in self._made]
+        to_make = [task for task in tasks if task["worktree"] and task["worktree"] not in self._made]
+        proposed = self._proposed() if to_make else set()
+        names = dict.fromkeys(task["worktree"] for task in to_make if task["id"] not in proposed)
         there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]} if names else set()
         for name in names:
             if name not in there:
@@ -238,6 +266,12 @@ class Execution:
                 branch = closed[0]["branch_name"] if closed and closed[0]["branch_kept"] else None
                 self.call("create_worktree", name=name, branch_name=branch)
         self._made |= {*names}
+
+    def _proposed(self) -> set[int]:
+        """The tasks of the plan about which a person has not decided yet."""
+        asked = self.call("list_approvals", kind="plan", subject=f"plan:{self.plan}")["approvals"]
+        pages = [self.call("list_proposed_tasks", approval_id=one["id"], limit=10_000) for one in asked]
+        return {task["id"] for page in pages for task in page["tasks"]}
 
     def _keep_crew(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Have an agent in each place with work, as far as the staff allows."""
@@ -269,8 +303,8 @@ class Execution:
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
                 profile = profiles[place]
-                if at_work := self._existing(running, place, profile) or self._start(place, profile):
-                    self._crew[place] = at_work
+                if started := self._existing(running, place, profile) or self._start(place, profile):
+                    self._crew[place] = started
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
@@ -333,7 +367,7 @@ class Execution:
         except WorkbenchError as error:
             if error.code in PASSING:
                 raise
-            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND"):
+            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND", "NOTHING_TO_INTEGRATE"):
                 self._note(f"{name} is not merged: {error.message}")
             return 0
         is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks)
