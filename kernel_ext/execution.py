@@ -39,7 +39,6 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     stop, latest = threading.Event(), _Latest()
 
     def work() -> Table:
-        host.call("export_plan", plan=plan)  # it is there
         with only_one(host.settings, plan):
             if limits is not None:
                 set_budget(host.call, plan, limits)

@@ -137,6 +137,11 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(refused) == "PLAN_UNDER_WAY"
     assert run("task", "1").out.startswith("1 A\n"), "what is refused changes nothing"
     assert run("budgets", "list", "--json").out.strip() == "[]"
+    assert run("budgets", "set", "plan:talk", "--usd", "2.5", "--attempts", "0").out == (
+        "plan:talk may spend $2.50, 0 attempts.\n"
+    )
+    headings, row = run("budgets", "list").out.splitlines()
+    assert row[headings.index("used up") :].split() == ["attempts", "no"]
 
 
 PROPOSED = """

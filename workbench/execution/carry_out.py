@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from workbench.errors import Conflict, Unavailable
 from workbench.execution.execution import KINDS, PASSING, Execution, Standing
@@ -70,7 +71,8 @@ def carry_out(
             show(standing)
             if is_over() or (standing.verdict is not None and not goes_on(standing)):
                 return standing
-            looks_at, events = time.monotonic() + LOOK_SECONDS, []
+            looks_at = time.monotonic() + LOOK_SECONDS
+            events: Sequence[Mapping[str, Any]] = ()
             while not (events or is_over() or time.monotonic() >= looks_at):
                 time.sleep(SPACING_SECONDS)
                 page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)

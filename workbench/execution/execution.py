@@ -101,11 +101,12 @@ class Execution:
         """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
 
         Raises:
-            BadInput: ``BAD_STAFF``, ``NO_STAFF`` with the `personas` in its details. NotFound:
+            BadInput: ``NO_STAFF``, with the `personas` in its details; ``BAD_STAFF``. NotFound:
                 ``PROFILE_NOT_FOUND``. Unavailable: ``PROFILE_UNAVAILABLE``.
         """
-        self._require_personas()
-        to_do = self._to_do()
+        tasks = self._tasks()
+        self._require_personas(tasks)
+        to_do = self._to_do(tasks)
         if not self.partly:
             self._require_somebody(to_do)
         profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
@@ -127,8 +128,8 @@ class Execution:
         Raises:
             WorkbenchError: of ``create_worktree``, ….
         """
+        to_do = self._to_do(self._tasks())
         self._own |= self._recorded()
-        to_do = self._to_do()
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -217,8 +218,12 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
-    def _require_personas(self) -> None:
-        personas = {task["persona_id"] for task in self._tasks()}
+    def _to_do(self, tasks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tasks that are open or have failed."""
+        return [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
+
+    def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+        personas = {task["persona_id"] for task in tasks}
         if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
             raise BadInput(
                 "BAD_STAFF",
@@ -232,12 +237,6 @@ class Execution:
             return set(json.loads(self.record.read_text("utf-8"))) if self.record is not None else set()
         except (OSError, ValueError):
             return set()
-
-    def _to_do(self) -> list[dict[str, Any]]:
-        """The tasks that are open or have failed."""
-        return [
-            task for task in self._tasks() if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED
-        ]
 
     def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
@@ -304,8 +303,8 @@ class Execution:
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
                 profile = profiles[place]
-                if agent := self._existing(running, place, profile) or self._start(place, profile):
-                    self._crew[place] = agent
+                if started := self._existing(running, place, profile) or self._start(place, profile):
+                    self._crew[place] = started
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)

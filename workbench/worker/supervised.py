@@ -289,8 +289,8 @@ class SupervisedAttempt:
         if failure is None or not (is_refused and self.config.models) or self.api.server() == self._server:
             return outcome
         failure = replace(failure, kind=FailureKind.OVERLOADED)
-        facts = {"failure": failure, "error_class": str(failure.kind), "retryable": True}
-        return replace(outcome, error=f"{AWAY}\n{outcome.error}", **facts)
+        error = f"{AWAY}\n{outcome.error}"
+        return replace(outcome, error=error, failure=failure, error_class=str(failure.kind), retryable=True)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
         if paths := self.config.box.translation.changes:
