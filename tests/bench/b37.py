@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from tests.bench.project import opened, scratch
 from tests.bench.rows import Row, Samples, within
 from tests.conftest import admitted
+from workbench.app import Workbench
 from workbench.client.http import HttpClient
 from workbench.shells.serve import Servers
 
@@ -32,7 +33,7 @@ async def _slowest(messages: int, agents: int) -> float:
             crowd = [await admitted(workbench, f"agent-{number}") for number in range(agents)]
             others = [asyncio.create_task(_wait(info.url, agent.token)) for agent in crowd[1:]]
             async with HttpClient(info.url, workbench.operator_token) as person:
-                took = [await _told(person, info.url, crowd[0].token) for _ in range(messages)]
+                took = [await _told(person, info.url, crowd[0].token, workbench, agents) for _ in range(messages)]
             for other in others:
                 other.cancel()
             await asyncio.gather(*others, return_exceptions=True)
@@ -47,9 +48,10 @@ async def _wait(url: str, token: str) -> float:
     return time.perf_counter()
 
 
-async def _told(person: HttpClient, url: str, token: str) -> float:
+async def _told(person: HttpClient, url: str, token: str, workbench: Workbench, agents: int) -> float:
     waiting = asyncio.create_task(_wait(url, token))
-    await asyncio.sleep(0.2)
+    while workbench.feed.readers < agents:
+        await asyncio.sleep(0.05)
     began = time.perf_counter()
     await person.call("tell", agent_id="agent-0", text="Use CSV.")
     return await waiting - began
