@@ -88,7 +88,7 @@ async def list_proposed_tasks(
     ctx: Ctx,
     approval_id: ApprovalId,
     offset: Annotated[Int64, Field(ge=0, description="How many to leave out at the beginning.")] = 0,
-    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 200,
+    limit: Annotated[int, Field(ge=1, le=10_000, description="At most this many.")] = 200,
 ) -> ProposedTasks:
     """List the tasks that an agent proposes, as a tree: what waits for your approval."""
 
@@ -261,16 +261,30 @@ def _payload(tx: Reader, question: ApprovalInfo) -> dict[str, Any]:
     limit = rules.limit_of(
         [(row["id"], row["parent_task_id"], _budget(row)) for row in rows], _budget(whole) if whole else None
     )
-    summary = {
-        "tasks": len(rows),
-        "personas": dict(Counter(row["persona_id"] for row in rows).most_common(NAMED)),
-        "worktrees": dict(Counter(row["worktree"] for row in rows if row["worktree"]).most_common(NAMED)),
-        "commands": sum(row["run"] is not None for row in rows),
-        "checks": sum(row["check_stated"] is not None for row in rows),
-        "limits": dict(limit.amounts),
-        "unlimited": limit.unlimited,
-    }
-    return {**question.payload, **summary}
+    decides = [*question.payload["why"], _work(rows), _spending(limit)]
+    return {**question.payload, "tasks": len(rows), "limits": dict(limit.amounts), "decides": decides}
+
+
+def _work(rows: Sequence[Row]) -> str:
+    """What kinds of tasks there are, in a sentence."""
+    personas = Counter(row["persona_id"] for row in rows).most_common()
+    worktrees = [*dict.fromkeys(row["worktree"] for row in rows if row["worktree"])]
+    commands, checks = (sum(row[name] is not None for row in rows) for name in ("run", "check_stated"))
+    parts = [
+        _listed([f"{number:,} for {persona}" for persona, number in personas], 5),
+        f"in {_listed(worktrees, 5)}" if worktrees else "",
+        f"{commands:,} with a command" if commands else "",
+        f"{checks:,} with a check" if checks else "",
+    ]
+    return f"{'; '.join(filter(None, parts))}."
+
+
+def _spending(limit: SpendingLimit) -> str:
+    """What they may spend, in a sentence."""
+    stated = amounts.in_words(limit.amounts)
+    if not stated:
+        return "No limit is stated of what they may spend."
+    return f"At most {stated}{f'; without a limit: {_tasks(limit.unlimited)}' if limit.unlimited else ''}."
 
 
 @refreshes_approvals
@@ -382,10 +396,8 @@ def _leave_out(tx: Tx, question: ApprovalInfo, ids: Sequence[int], reason: str) 
     """Cancel tasks and take them out of their plan; a plan of which nothing is left is no more."""
     tx.many(SQL.detach, [{"task_id": task_id} for task_id in ids])
     graph.cancel(tx, [(task_id, reason) for task_id in ids])
-    if plan := question.payload["plan"]:
-        scope = f"plan:{plan}"
-        if tx.run(SQL.forget_plan, plan=plan) and budgets.is_stated(tx, scope):
-            budgets.state(tx, scope, None, "plan")
+    if (plan := question.payload["plan"]) and tx.run(SQL.forget_plan, plan=plan):
+        budgets.forget(tx, f"plan:{plan}")
 
 
 def _tell(
@@ -421,6 +433,6 @@ def _cut(text: str, most: int) -> str:
     return text.encode()[: most - len(end.encode())].decode(errors="ignore") + end
 
 
-def _listed(names: Sequence[str | int]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(map(str, names[:NAMED])) + more
+def _listed(names: Sequence[str | int], most: int = NAMED) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more

@@ -212,6 +212,7 @@ export class TaskDetails {
         agent ? ` · ${OPEN.has(status) ? "held by" : "by"} ${agent}` : "",
         begun ? ` · ${progress} %` : "",
         checking(this.task) ? " · being checked" : "",
+        this.task?.approval_id ? " · waits for your approval" : "",
         paused ? ` · next attempt after ${timeOfDay(pause)}` : "",
         dueText(task) && ` · ${dueText(task)}`,
       ),
