@@ -190,7 +190,7 @@ def _of_parents(tx: Reader, ids: Sequence[int]) -> ApprovalInfo | None:
     return next((approvals.find(tx, row["approval_id"]) for row in rows if row is not None), None)
 
 
-def _require_room(tx: Reader, ctx: Ctx) -> None:
+def _require_room(tx: Tx, ctx: Ctx) -> None:
     most, row = ctx.settings.max_agent_questions, tx.one(SQL.count_open, requester=tx.actor)
     if row and row["n"] >= most:
         text = f"A person has not decided yet about {most} of your plans. read_messages waits for the decisions."
