@@ -368,7 +368,9 @@ async def decide_plan(ctx: Ctx, question: ApprovalInfo, yes: bool, choices: Mapp
 def _text(ctx: Ctx, value: object) -> str:
     if not isinstance(value, str | None):
         raise BadInput("INVALID_ARGUMENTS", "A comment is a text.", problems=["comment"])
-    return inert(inbox.masked(ctx, value or "", ctx.settings.max_message_bytes)).strip()
+    if value is None or not value.strip():
+        return ""
+    return inert(inbox.masked(ctx, value, ctx.settings.max_message_bytes)).strip()
 
 
 def _valid(adapter: TypeAdapter[Any], choices: Mapping[str, Any], name: str, default: Any) -> Any:
