@@ -1123,11 +1123,11 @@ i=>i.waited_seconds),.001);return n.map(({id:i,kind:o,status:r,requester:l,waite
 Question ${i}, asked by ${l}`,open:e.inbox,share:c/s,state:r==="pending"?"pending":r==="approved"?"completed":"failed",text:`${K(1e3*c)}, ${r==="pending"?"waits":
 r}`}))}function qh(n,t,e){let{label:s,title:i}=ls({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Mh({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
 0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:r,p95_ms:l})=>({name:s,open:t.tools,share:(r??0)/e,tick:l===null?void 0:l/e,state:o?"failed":"in_progr\
-ess",text:r===null?"not ended":K(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${K(l)}`}`}))}var Ww=1e4,Dh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition"},Ih={model:"unknow\
-n model",plan:"in no plan",task:"for no task",definition:"no definition"},Kw={1:"Last day",7:"Last 7 days",30:"Last 30 days",365:"Last year"},Uw=50;function Ph({
-desk:n}){let t=U(n),[e,s]=A("model"),[i,o]=A("30"),[r,l]=A(null),c=async()=>{let{costs:f}=await t.send("list_costs",{by:e,days:Number(i)}),{budgets:p}=await t.send(
-"list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=yt(Ww,c,f=>t.showError(f));M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??
-""}));return m`<${Rt} title="Spending" section=${h}>
+ess",text:r===null?"not ended":K(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${K(l)}`}`}))}var Ww=1e4,Dh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition",persona:"By person\
+a"},Ih={model:"unknown model",plan:"in no plan",task:"for no task",definition:"no definition",persona:"no persona"},Kw={1:"Last day",7:"Last 7 days",30:"Last 30\
+ days",365:"Last year"},Uw=50;function Ph({desk:n}){let t=U(n),[e,s]=A("model"),[i,o]=A("30"),[r,l]=A(null),c=async()=>{let{costs:f}=await t.send("list_costs",{
+by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=yt(Ww,c,f=>t.showError(f));
+M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??""}));return m`<${Rt} title="Spending" section=${h}>
     <div class="wb-line">
       <${Dt} name="Sum the costs" options=${Object.entries(Dh)} value=${e} onChoose=${s} />
       <${Dt} name="Of which time" options=${Object.entries(Kw)} value=${i} onChoose=${o} />

@@ -141,10 +141,9 @@ def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
         return None
     row = require_row(tx, task_id)
     place = spent.place(tx, task_id, me)
-    tx.run(SQL.add_attempt, place, attempt=row["attempt"], agent=me, now=tx.now)
-    scopes = spent.scopes_of(tx, place)
-    spent.begin(tx, scopes)
-    budgets.follow(tx, scopes)
+    tx.run(SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    spent.begin(tx, place.scopes)
+    budgets.follow(tx, place.scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
     return _assignment(tx, task_of(tx, row), me)
 
