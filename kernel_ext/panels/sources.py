@@ -200,10 +200,10 @@ SINGLE_ROWS: Mapping[str, SingleRows] = {
 
 EVENT_KINDS = sorted(
     {f"{noun}.*" for source in (*SOURCES.values(), *UNSENT.values()) for noun in source.nouns - {CLOCK}}
-    | {"answer.*", "turn.*"}
+    | {"answer.*", "turn.*", "notification.*"}
 )
-"""The events that may change a table, or what the page reads by itself: answers in conversations. Calls of tools have
-`tool.*`, as permissions have."""
+"""The events that may change a table, or what the page reads by itself: answers in conversations, and what the person
+is told. Calls of tools have `tool.*`, as permissions have."""
 
 
 def stale_tables(nouns: Collection[str]) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.cli.conftest import Type
+from workbench.app import Workbench
 from workbench.cli import doctor
+from workbench.state.settings import Settings
 
 
 def row(run: Type, name: str) -> list[str]:
@@ -26,3 +30,20 @@ def test_a_project_that_is_near_its_disk_limit_is_told(run: Type, monkeypatch: p
     assert "the project takes" in run("doctor").out
     monkeypatch.setenv("WORKBENCH_MAX_DISK_BYTES", "1000")
     assert "`workbench disk` shows what" in run("doctor").out
+
+
+@pytest.mark.anyio
+async def test_a_message_that_did_not_reach_the_person_is_told(
+    run: Type, migrated: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = {"notify_command": ("/bin/sh", "-c", "exit 3"), "notify_digest_seconds": 0}
+    settings = Settings.model_validate({**migrated.model_dump(), **command})
+    async with Workbench.open(settings) as workbench:
+        await workbench.call("register", name="ada")
+        for duty in ("gathering what the person is told", "running the person's command"):
+            await workbench.duties[duty].perform(workbench._ctx)
+    assert "notifications" not in (await asyncio.to_thread(run, "doctor")).out
+    monkeypatch.setenv("WORKBENCH_NOTIFY_COMMAND", "exit 3")
+    state, words = await asyncio.to_thread(row, run, "notifications")
+    assert state == "warning"
+    assert "NOTIFY_COMMAND_FAILED: Your command for notifications ended with status 3." in words

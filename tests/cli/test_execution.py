@@ -92,6 +92,29 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]
     assert len(first["attempts"]) == 1, "what was done is not done again"
+    (repository / "first.txt").write_text("mine")
+    git("add", ".", cwd=repository)
+    git("commit", "-qm", "Mine", cwd=repository)
+    account = run("account", "tidy").out
+    assert ("one cannot be merged as it is. " in account, "`workbench worktrees resolve one`" in account) == (
+        True,
+        True,
+    )
+
+
+def test_a_budget_holds_a_plan_up_and_the_next_run_leaves_what_was_raised(run: Type, plan: Path) -> None:
+    ran = run("run", str(plan), "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    assert (ran.status, "1 of 3 tasks done" in ran.out) == (3, True)
+    (budget,) = json.loads(run("budgets", "list", "--json").out)
+    assert (budget["scope"], budget["used_up"], budget["waiting"]) == ("plan:tidy", ["attempts"], [2, 3])
+    (asked,) = (one for one in json.loads(run("approvals", "--json").out) if one["kind"] == "budget")
+    assert "1 attempt of 1 attempt; 2 tasks waiting" in run("approvals").out
+    assert code(run("approve", str(asked["id"]), "--budget", "1 attempt")) == "BUDGET_NOT_RAISED"
+    assert run("approve", str(asked["id"]), "--budget", "5 attempts").status == 0
+    again = run("run", "tidy", "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    assert (again.status, "3 of 3 tasks done" in again.out) == (0, True)
+    for wrong in ("", "1", "-1usd", "1usd,2usd"):
+        assert code(run("run", "tidy", "--budget", wrong)) == "BAD_BUDGET"
 
 
 def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
@@ -104,6 +127,7 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(run("run", "talk", "--staff", "reviewer=0")) == "BAD_STAFF"
     assert "only for reviewer. Name" in run("run", "talk", "--staff", "reviwer=1:claude").err
     assert code(run("run", "none")) == "PLAN_NOT_FOUND"
+    assert code(run("run", "talk", "--staff", "reviewer=1:nobody")) == "PROFILE_NOT_FOUND"
     assert code(run("run", "talk", "--until", "25:00")) == "BAD_SCHEDULE"
     partly = run("run", "talk", "--staff", "*=2", "--partly")
     assert (partly.status, "Nobody is left to do what is open." in partly.out) == (3, True)
@@ -113,6 +137,11 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(refused) == "PLAN_UNDER_WAY"
     assert run("task", "1").out.startswith("1 A\n"), "what is refused changes nothing"
     assert run("budgets", "list", "--json").out.strip() == "[]"
+    assert run("budgets", "set", "plan:talk", "--usd", "2.5", "--attempts", "0").out == (
+        "plan:talk may spend $2.50, 0 attempts.\n"
+    )
+    headings, row = run("budgets", "list").out.splitlines()
+    assert row[headings.index("used up") :].split() == ["attempts", "no"]
 
 
 PROPOSED = """

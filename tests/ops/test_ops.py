@@ -190,7 +190,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "insight": (Level.READ, Level.WORKER),
     "integration": (None, Level.PLANNER),
     "models": (Level.OPERATOR, Level.OPERATOR),
-    "notifications": (Level.OPERATOR, None),
+    "notifications": (Level.OPERATOR, Level.OPERATOR),
     "personalities": (Level.READ, Level.OPERATOR),
     "processes": (Level.READ, Level.PLANNER),
     "reviews": (Level.READ, Level.OPERATOR),

@@ -54,11 +54,15 @@ async def test_who_claims_to_be_done_and_is_not_has_failed_and_the_next_one_is_t
     served: Served, settle: Admit
 ) -> None:
     ada = await settle("ada", "lab")
+    measured = 'echo \'{"metrics": {"n": 0}}\' > $WORKBENCH_RESULT'
     told = "grep -q 'nothing is [2]' $WORKBENCH_TASK_FILE && echo good > new.txt; true"
     async with working(served, ada.token):
-        task = await done(served, told, check="test -e new.txt || { echo nothing is $((1 + 1)); exit 3; }")
+        task = await done(
+            served, told, check=f"test -e new.txt || {{ {measured}; echo nothing is $((1 + 1)); exit 3; }}"
+        )
     first, second = task["attempts"]
     assert (first["outcome"], first["error_class"], second["outcome"]) == ("failed", "check", "completed")
+    assert check_of(task)["metrics"] == {"n": 0}
     assert first["error_message"] == "The check failed with status 3.\nnothing is 2"
     assert (check_of(task)["state"], check_of(task, 2)["state"]) == ("failed", "passed")
 

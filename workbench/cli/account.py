@@ -57,14 +57,18 @@ def hours_table(hours: Sequence[Mapping[str, Any]]) -> Table:
     return Table(HOUR_COLUMNS, [_hour(hour) for hour in hours], "Work has not begun.", hours)
 
 
-def account_table(account: Account, standing: Standing) -> Table:
-    """What has become of a plan when its execution ends, task by task, and what to do now."""
+def account_table(account: Account, standing: Standing, expected: Mapping[str, Any]) -> Table:
+    """What has become of a plan when its execution ends, task by task, and what to do now.
+
+    Args:
+        expected: what was estimated before it began, for programs.
+    """
     verdict = None if standing.verdict is None else str(standing.verdict)
     notes = [ENDINGS[verdict], *standing.notes, *account.notes, *_next(account, standing)]
     if account.cost_usd is not None:
         notes.append(f"It has cost {_cost(account.cost_usd)}, as far as that is known.")
     notes.append(f"`workbench account {account.plan}` says what happened when.")
-    data = {"plan": account.plan, "verdict": verdict, **account.as_data()}
+    data = {"plan": account.plan, "verdict": verdict, **account.as_data(), "expected": expected}
     common: dict[str, Any] = {"data": data, "note": "\n".join(notes), "lead": account.headline}
     status = 3 if verdict is None else STATUS[verdict]
     if status == 0:
@@ -93,7 +97,7 @@ def _hour(hour: Mapping[str, Any]) -> list[Any]:
 
 def _next(account: Account, standing: Standing) -> list[str]:
     """What to do now: a sentence and a command each."""
-    numbers = dict.fromkeys([*account.waiting, *standing.questions])
+    numbers = dict.fromkeys([*account.ready, *(one for one in standing.questions if one not in account.waiting)])
     questions = [account.pending[number] for number in numbers if number in account.pending]
     steps = [how_to_decide(question) for question in questions[:NAMED]]
     if (others := len(questions) - NAMED) > 0:

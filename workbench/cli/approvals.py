@@ -434,6 +434,8 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
         return f"{outcome['tool']} is {outcome['state']}{such}{_LASTING.get(outcome['remember'], ' from now on')}"
     if "left_out" in outcome:
         return _begun(outcome)
+    if "budget" in outcome:
+        return f"the budget of {outcome['budget']} is {outcome['state']}"
     if "scope" in outcome:
         return f"{outcome['what']}: its agents are {outcome['state']}"
     return f"{outcome['worktree']} is {outcome['state']}"

@@ -29,6 +29,9 @@ class NotificationSettings(BaseSettings):
     notify_digest_seconds: float = Field(
         30.0, ge=0, description="How long what happens is gathered before you are told of it, in one message."
     )
+    notify_panel: bool = Field(
+        True, description="Whether an open panel shows the message as a notification of JupyterLab."
+    )
     notify_command: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="Your own command for each message: a line for the shell, or a list. It runs unconfined, with the "

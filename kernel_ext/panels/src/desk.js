@@ -16,6 +16,7 @@ import { Tabs } from "./lib/tabs.js";
 import { Channel } from "./link/channel.js";
 import { Dock } from "./link/dock.js";
 import { keepLastState } from "./link/last_state.js";
+import { Notifier } from "./link/notifier.js";
 import { Store } from "./link/store.js";
 import { Holds } from "./models/holds.js";
 import { Unattended, Untrusted } from "./notices.js";
@@ -266,6 +267,7 @@ export default () => {
     initialize({ model, signal }) {
       keepLastState(model);
       channel = new Channel(model, store, signal);
+      new Notifier(model, store, channel, signal);
       const chosen = { tab: model.get("tab"), alone: model.get("alone") };
       dock = new Dock(model, (el, ended) => el.append(new View(store, channel, chosen, ended).element));
     },

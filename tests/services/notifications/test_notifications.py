@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Clock
+from tests import given
+from tests.conftest import Clock, admitted
 from workbench.app import Workbench
 from workbench.shells.serve import Servers
 from workbench.state.settings import Settings
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.anyio
 
 DONE = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 BROKEN = b"HTTP/1.1 500 Broken\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+DRIP = b"drip"
+"""Instead of an answer: a byte of the status line every tenth of a second, without end."""
 ELSEWHERE = b"HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -29,6 +32,7 @@ class Hook:
 
     def __init__(self, answer: bytes | None = DONE) -> None:
         self.answer = answer
+        self.pause = 0.0
         self.calls: list[tuple[dict[str, str], dict[str, Any]]] = []
         self.address = ""
         self.called = asyncio.Event()
@@ -39,8 +43,15 @@ class Hook:
         body = json.loads(await reader.readexactly(int(headers["content-length"])))
         self.calls.append((headers, body))
         self.called.set()
+        await asyncio.sleep(self.pause)
         if self.answer is None:
             await reader.read()  # until the client gives up
+        elif self.answer == DRIP:
+            with suppress(ConnectionError):
+                while True:
+                    writer.write(b"x")
+                    await writer.drain()
+                    await asyncio.sleep(0.1)
         else:
             writer.write(self.answer)
             with suppress(ConnectionError):  # who has seen enough of a long answer
@@ -128,17 +139,18 @@ async def test_what_happens_within_the_digest_is_one_message_without_what_is_ans
         (BROKEN, "waiting", "WEBHOOK_UNREACHABLE"),
         (None, "waiting", "WEBHOOK_UNREACHABLE"),
         (b"", "waiting", "WEBHOOK_UNREACHABLE"),
+        (DRIP, "waiting", "WEBHOOK_UNREACHABLE"),
         (ELSEWHERE, "failed", "WEBHOOK_REFUSED"),
         (BROKEN.replace(b"500 Broken", b"404 Gone"), "failed", "WEBHOOK_REFUSED"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000, "delivered", None),
     ],
-    ids=["broken", "never", "nothing", "elsewhere", "gone", "flood"],
+    ids=["broken", "never", "nothing", "drip", "elsewhere", "gone", "flood"],
 )
 async def test_a_webhook_that_answers_badly_is_said_once_and_tried_again_if_that_may_help(
     settings: Settings, clock: Clock, answer: bytes | None, state: str, code: str | None
 ) -> None:
     async with hooked(answer) as hook:
-        chosen = telling(settings, notify_webhook=hook.address, notify_seconds=10 if answer is not None else 2)
+        chosen = telling(settings, notify_webhook=hook.address, notify_seconds=2 if answer in (None, DRIP) else 10)
         async with Workbench.open(chosen, clock=clock) as workbench:
             await workbench.call("register", name="ada")
             await perform(workbench)
@@ -152,6 +164,54 @@ async def test_a_webhook_that_answers_badly_is_said_once_and_tried_again_if_that
             assert (await told(workbench))[0]["webhook"] == ("delivered" if state == "waiting" else state)
             ids = {headers["idempotency-key"] for headers, _ in hook.calls}
     assert (len(hook.calls), len(ids)) == (2 if state == "waiting" else 1, 1)
+
+
+async def test_a_header_whose_secret_is_missing_sends_nothing_and_is_said(settings: Settings) -> None:
+    async with hooked() as hook:
+        chosen = telling(settings, notify_webhook=hook.address, notify_header="Authorization: Bearer env://NOT_SET")
+        async with Workbench.open(chosen) as workbench:
+            await workbench.call("register", name="ada")
+            await perform(workbench)
+            (only,) = await told(workbench)
+    assert (hook.calls, only["webhook"], only["error_code"]) == ([], "failed", "SECRET_UNRESOLVED")
+
+
+async def test_what_failed_for_good_a_budget_and_a_finished_plan_are_items_of_one_message(
+    settings: Settings, clock: Clock
+) -> None:
+    chosen = telling(settings, notify_digest_seconds=30, budget_attempts=5, notify=["failed", "budget", "done"])
+    async with Workbench.open(chosen, clock=clock) as workbench:
+        ada = await admitted(workbench, "ada")
+        tasks = "".join(f"  - {{name: t{n}, title: Count {n}, persona: implementer}}\n" for n in range(3))
+        await workbench.call("create_plan", text=f"plan: p\ntasks:\n{tasks}")
+        for task in (1, 2, 3):
+            await given.end(workbench, ada, task)
+        await given.end(workbench, ada, await given.task(workbench, max_retries=0), "failed")
+        clock.forward(31)
+        await perform(workbench)
+        await perform(workbench)
+        (only,) = await told(workbench)
+    assert [(item["what"], item["subject"]) for item in only["items"]] == [
+        ("failed", "task:4"),
+        ("budget", "budget:project"),
+        ("done", "plan:p"),
+    ]
+    assert only["sentence"] == "1 task has failed for good, 1 budget is nearly used, 1 plan is completed."
+
+
+async def test_a_panel_gets_what_was_not_shown_as_one_message_once_without_what_is_over(settings: Settings) -> None:
+    async with Workbench.open(telling(settings)) as workbench:
+        for name in ("ada", "bob", "eve"):
+            await workbench.call("register", name=name)
+            await perform(workbench)
+        await workbench.call("reject", approval_id=2)
+        both = await asyncio.gather(*(workbench.call("take_notifications") for _ in range(2)))
+        assert sorted(taken["sentence"] for taken in both) == ["", "2 questions wait for you."]
+    async with Workbench.open(telling(settings, notify_panel=False)) as workbench:
+        await workbench.call("register", name="zoe")
+        await perform(workbench)
+        assert (await workbench.call("take_notifications"))["sentence"] == ""
+        assert len(await told(workbench)) == 4
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ import pytest
 
 from tests import given
 from tests.conftest import Admitted, Clock, admitted
+from tests.services.processes.running import over, serving, spawn
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.state.settings import Settings
@@ -241,3 +242,28 @@ async def test_a_budget_in_money_says_at_once_that_models_without_a_price_were_u
     (warning,) = (await workbench.call("set_budget", scope="session:lab", usd=5))["warnings"]
     assert "1 of its requests have no known cost (m)" in warning
     assert (await workbench.call("set_budget", scope="session:lab", tokens=5))["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "how"),
+    [({"budget_ends_running": True}, "released"), ({}, "completed")],
+    indirect=["settings"],
+    ids=["ended", "finishes"],
+)
+async def test_at_the_end_of_a_budget_of_time_what_runs_may_finish_or_is_ended_without_using_up_a_retry(
+    migrated: Settings, how: str
+) -> None:
+    async with serving(migrated) as served:
+        workbench = served.workbench
+        wait = "sleep 1000" if how == "released" else "sleep 0.4"
+        task = await given.task(workbench, run=wait)
+        agent = await spawn(served)
+        await given.reached(workbench, task, "in_progress")
+        await workbench.call("set_budget", scope="project", seconds=0.001)
+        seen = await given.reached(workbench, task, "pending" if how == "released" else "completed")
+        (attempt,) = seen["attempts"]
+        assert (attempt["outcome"], seen["retry_count"]) == (how, 0)
+        assert (await budget(workbench, "project"))["used_up"] == ["seconds"]
+        if how == "released":
+            assert (await over(served, agent["agent_id"]))["reason"] == "The budget of its task is used up."
+            assert [one["payload"]["tasks"] for one in await questions(workbench)] == [1]

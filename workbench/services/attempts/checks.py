@@ -265,13 +265,13 @@ async def _try(ctx: Ctx, row: Row, subject: _Subject, trial: Trial, tries: int) 
     )
     if ended is None:
         return None
-    if _STATES[ended.state] is CheckState.FAILED:
-        return CheckState.FAILED, ended, None
+    state, metrics = _STATES[ended.state], None
     try:
         metrics = ctx.secrets.masked(await to_thread(_metrics, trial))
     except (OSError, ValueError) as error:
-        return CheckState.FAILED, _explained(ended, error), None
-    return CheckState.FLAKY if tries > 1 else CheckState.PASSED, ended, metrics
+        if state is CheckState.PASSED:
+            state, ended = CheckState.FAILED, _explained(ended, error)
+    return CheckState.FLAKY if state is CheckState.PASSED and tries > 1 else state, ended, metrics
 
 
 def _of_setup(ready: TrialResult) -> TrialResult:

@@ -2,7 +2,7 @@
 
 A webhook is called once for each digest. If it cannot be reached or answers 5xx, it is called again after a growing
 pause; the call has the same id. Redirects are not followed, and what it answers is not read. A command is run once.
-Neither waits for the other, and nothing waits for them.
+Neither waits for the other, and nothing waits for them. What the end of the server cuts off is not done again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 from workbench.definition_files.secret_sources import resolve
 from workbench.errors import Unavailable, WorkbenchError
-from workbench.model import SECOND
+from workbench.model import SECOND, Micros
 from workbench.ops import SYSTEM, Ctx
-from workbench.ops.duties import duty
+from workbench.ops.duties import duty, recovers
 from workbench.rules.definitions.secrets.references import parse
 from workbench.services.notifications.digests import Notification, message, notification
 from workbench.store.base import Row, Tx
@@ -58,10 +59,28 @@ async def run_command(ctx: Ctx) -> None:
     await _deliver_due(ctx, "command", _run)
 
 
+@recovers
+async def give_up_cut_off(ctx: Ctx) -> None:
+    """Record what the end of the server cut off: it may have arrived, so it is not delivered again."""
+    if not await ctx.read(lambda tx: tx.all(SQL.cut_off)):
+        return
+    problem = Unavailable(
+        "NOTIFY_INTERRUPTED",
+        "The server ended while it delivered this; whether it arrived is not known. The panel and "
+        "`workbench notifications` have it.",
+    )
+
+    def change(tx: Tx) -> None:
+        for row in tx.all(SQL.cut_off):
+            _note(tx, row, row["channel"], problem, again_at=None)
+
+    await ctx.of(SYSTEM).write(change)
+
+
 async def _deliver_due(ctx: Ctx, channel: Channel, deliver: Deliver) -> None:
     for row in await ctx.read(lambda tx: tx.all(SQL.due, channel=channel, now=tx.now)):
         told = notification({name: row[name] for name in Notification.model_fields})
-        delivery = asyncio.create_task(_attempt(ctx, channel, row, deliver(ctx, told)))
+        delivery = asyncio.create_task(_attempt(ctx, channel, row, partial(deliver, ctx, told)))
         try:
             await asyncio.shield(delivery)
         except asyncio.CancelledError:
@@ -72,32 +91,42 @@ async def _deliver_due(ctx: Ctx, channel: Channel, deliver: Deliver) -> None:
             raise
 
 
-async def _attempt(ctx: Ctx, channel: Channel, row: Row, delivery: Awaitable[None]) -> None:
-    """Deliver a digest, and record how that went."""
+async def _attempt(ctx: Ctx, channel: Channel, row: Row, deliver: Callable[[], Awaitable[None]]) -> None:
+    """Deliver a digest, and record how that went; first that it is begun."""
+    await ctx.of(SYSTEM).write(lambda tx: tx.run(SQL.begin, id=row["id"], channel=channel, now=tx.now))
     error: WorkbenchError | None = None
     try:
-        await delivery
+        await deliver()
     except WorkbenchError as problem:
         error = problem
         log.warning("notification %d, %s: %s: %s", row["id"], channel, error.code, error.message)
-    tries = row["tries"] + 1
-    again = error is not None and error.code == MAY_PASS and tries < ctx.settings.notify_tries
-    pause = min(BASE_SECONDS * 2.0 ** min(tries - 1, 32), CAP_SECONDS)
-    state = "waiting" if again else "failed" if error else "delivered"
+    again = error is not None and error.code == MAY_PASS and row["tries"] + 1 < ctx.settings.notify_tries
+    pause = min(BASE_SECONDS * 2.0 ** min(row["tries"], 32), CAP_SECONDS)
 
     def change(tx: Tx) -> None:
-        told = {"code": error.code if error else None, "error": error.message if error else None}
-        times = {"not_before": tx.now + int(pause * SECOND), "ended_at": None if again else tx.now}
-        tx.run(SQL.note, {"id": row["id"], "channel": channel, "tries": tries, "state": state}, **told, **times)
-        subject, about = f"notification:{row['id']}", {"channel": channel, **told}
-        if again:
-            tx.emit("notification.deferred", subject, **about)
-        elif error is not None:
-            tx.emit("notification.failed", subject, **about)
-        else:
-            tx.emit("notification.delivered", subject, channel=channel)
+        _note(tx, row, channel, error, again_at=tx.now + int(pause * SECOND) if again else None)
 
     await ctx.of(SYSTEM).write(change)
+
+
+def _note(tx: Tx, row: Row, channel: Channel, error: WorkbenchError | None, *, again_at: Micros | None) -> None:
+    """Record the end of one try.
+
+    Args:
+        again_at: when it is tried again; None: not.
+    """
+    state = "waiting" if again_at is not None else "failed" if error else "delivered"
+    told = {"code": error.code if error else None, "error": error.message if error else None}
+    times = {"not_before": again_at or tx.now, "ended_at": None if again_at is not None else tx.now}
+    place = {"id": row["id"], "channel": channel, "tries": row["tries"] + 1}
+    tx.run(SQL.note, place, state=state, **told, **times)
+    subject, about = f"notification:{row['id']}", {"channel": channel, **told}
+    if again_at is not None:
+        tx.emit("notification.deferred", subject, **about)
+    elif error is not None:
+        tx.emit("notification.failed", subject, **about)
+    else:
+        tx.emit("notification.delivered", subject, channel=channel)
 
 
 async def _post(ctx: Ctx, told: Notification) -> None:

@@ -15,6 +15,7 @@ from pydantic import Field
 from workbench.model import SECOND, FeedEvent, Level, Micros, Wire
 from workbench.ops import SYSTEM, Columns, Command, Ctx, RestRoute, op
 from workbench.ops.duties import duty
+from workbench.present.inert import inert_line
 from workbench.state.settings import Settings
 from workbench.store.base import Reader, Row, Tx
 from workbench.store.feed import event
@@ -61,6 +62,14 @@ class Notification(Wire):
     error: str | None
 
 
+class Untold(Wire):
+    """What was not shown to the person yet, as one message; `sentence` is empty if there is nothing."""
+
+    sentence: str
+    items: list[NotificationItem]
+    left_out: int
+
+
 class Notifications(Wire):
     """What the person was told, the newest first."""
 
@@ -83,6 +92,35 @@ async def list_notifications(
     """List what you were told: the newest first, and whether it got to your command and webhook."""
     rows = await ctx.read(lambda tx: tx.all(SQL.list, limit=limit))
     return Notifications(notifications=[notification(row) for row in rows])
+
+
+@op(allow=Level.OPERATOR, tool=False)
+async def take_notifications(ctx: Ctx) -> Untold:
+    """Take what you were not shown yet, as one message, without what is over by now. It is given once."""
+
+    def change(tx: Tx) -> Untold:
+        rows = tx.all(SQL.unshown)
+        items = {(item.what, item.subject): item for row in rows for item in _stored_items(row)}
+        open_items = [item for item in items.values() if _is_open(tx, item)]
+        tx.run(SQL.show, now=tx.now)
+        for row in rows:
+            tx.emit("notification.shown", f"notification:{row['id']}")
+        left_out = sum(row["left_out"] for row in rows) + max(0, len(open_items) - MOST)
+        return Untold(sentence=_sentence(open_items), items=open_items[:MOST], left_out=left_out)
+
+    if not await ctx.read(lambda tx: tx.all(SQL.unshown)):
+        return Untold(sentence="", items=[], left_out=0)
+    return await ctx.write(change)
+
+
+def _stored_items(row: Row) -> list[NotificationItem]:
+    return [NotificationItem(**item) for item in json.loads(row["items"])]
+
+
+def _is_open(tx: Reader, item: NotificationItem) -> bool:
+    """Whether what an item says may still be so: a question that was answered is over."""
+    read = {"waiting": _waiting, "failed": _failed}.get(item.what)
+    return read is None or read(tx, item.subject) is not None
 
 
 def notification(row: Row) -> Notification:
@@ -113,7 +151,8 @@ def _tell(tx: Tx, settings: Settings, kinds: str) -> None:
     if not items:
         return
     shown = json.dumps([item.model_dump() for item in items[:MOST]])
-    row = tx.one(SQL.add, now=tx.now, sentence=_sentence(items), items=shown, left_out=max(0, len(items) - MOST))
+    about = {"sentence": _sentence(items), "items": shown, "left_out": max(0, len(items) - MOST)}
+    row = tx.one(SQL.add, about, now=tx.now, shown=None if settings.notify_panel else tx.now)
     assert row is not None
     channels = {"command": settings.notify_command, "webhook": settings.notify_webhook}
     for channel in (name for name, value in channels.items() if value):
@@ -128,7 +167,8 @@ def _items(tx: Reader, settings: Settings, events: Iterable[FeedEvent]) -> list[
         for what in settings.notify:
             if happened.kind in _KINDS[what] and (found := _TELL[what](tx, happened)) is not None:
                 subject, text = found
-                items[what, subject] = NotificationItem(what=what, subject=subject, text=text[:LONGEST])
+                inert_text = inert_line(text)[:LONGEST]  # agents wrote the titles
+                items[what, subject] = NotificationItem(what=what, subject=subject, text=inert_text)
     return sorted(items.values(), key=lambda item: settings.notify.index(item.what))
 
 
@@ -137,23 +177,28 @@ def _sentence(items: list[NotificationItem]) -> str:
     counts: dict[str, int] = {}
     for item in items:
         counts[item.what] = counts.get(item.what, 0) + 1
-    if len(items) == 1:
-        return items[0].text
+    if len(items) <= 1:
+        return "".join(item.text for item in items)
     return ", ".join(_WORDS[what][count > 1].format(count) for what, count in counts.items()) + "."
 
 
-def _waiting(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
-    row = tx.one(SQL.question, id=int(happened.subject.partition(":")[2]))
+def _waiting(tx: Reader, subject: str) -> tuple[str, str] | None:
+    row = tx.one(SQL.question, id=int(subject.partition(":")[2]))
     if row is None or row["status"] != "pending":
         return None
-    return happened.subject, f"Question {row['id']} waits for you: {row['kind']} ({row['subject']})."
+    payload = json.loads(row["payload"])
+    if row["kind"] == "agent_question":
+        return subject, f"Question {row['id']} waits for you: {payload['agent']} asks: {payload['message']}"
+    names = (payload.get(key) for key in ("name", "worktree", "definition", "tool", "what"))
+    name = next(filter(None, names), row["subject"])
+    return subject, f"Question {row['id']} waits for you: {row['kind'].replace('_', ' ')} of {name}."
 
 
-def _failed(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
-    row = tx.one(SQL.task, id=int(happened.subject.partition(":")[2]))
+def _failed(tx: Reader, subject: str) -> tuple[str, str] | None:
+    row = tx.one(SQL.task, id=int(subject.partition(":")[2]))
     if row is None or row["status"] != "failed":
         return None
-    return happened.subject, f"Task {row['id']} has failed for good: {row['title']}"
+    return subject, f"Task {row['id']} has failed for good: {row['title']}"
 
 
 def _silent(tx: Reader, happened: FeedEvent) -> tuple[str, str] | None:
@@ -200,8 +245,8 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """The events by which each is noticed."""
 _TELL: Mapping[str, Callable[[Reader, FeedEvent], tuple[str, str] | None]] = {
-    "waiting": _waiting,
-    "failed": _failed,
+    "waiting": lambda tx, happened: _waiting(tx, happened.subject),
+    "failed": lambda tx, happened: _failed(tx, happened.subject),
     "silent": _silent,
     "budget": _budget,
     "done": _done,

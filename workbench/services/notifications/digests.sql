@@ -23,14 +23,21 @@ ORDER BY id;
 UPDATE notification_cursor SET event_id = (SELECT COALESCE(MAX(id), 0) FROM events);
 
 -- name: add
-INSERT INTO notifications (at, sentence, items, left_out) VALUES (:now, :sentence, :items, :left_out) RETURNING id;
+INSERT INTO notifications (at, sentence, items, left_out, shown_at)
+VALUES (:now, :sentence, :items, :left_out, CAST(:shown AS {{big}})) RETURNING id;
+
+-- name: unshown
+SELECT id, items, left_out FROM notifications WHERE shown_at IS NULL ORDER BY id;
+
+-- name: show
+UPDATE notifications SET shown_at = :now WHERE shown_at IS NULL;
 
 -- name: deliver
 INSERT INTO notification_deliveries (notification_id, channel, state, not_before)
 VALUES (:id, :channel, 'waiting', :now);
 
 -- name: question
-SELECT id, status, kind, subject FROM approvals WHERE id = :id;
+SELECT id, status, kind, subject, payload FROM approvals WHERE id = :id;
 
 -- name: task
 SELECT t.id, t.title, k.status FROM tasks t JOIN task_status k ON k.task_id = t.id WHERE t.id = :id;

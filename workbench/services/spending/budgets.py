@@ -80,7 +80,7 @@ class Budgets(Wire):
     SHOWN: ClassVar = Columns(
         "budgets",
         "what=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of spent_attempts=attempts attempts=of "
-        "spent_seconds=time seconds=of nearly used_up=used up stopped",
+        "spent_seconds=time seconds=of nearly used_up stopped",
         "There is no budget.",
     )
 
@@ -209,6 +209,14 @@ def state(tx: Tx, scope: str, budget: Mapping[str, Any] | None, by: StatedBy) ->
     else:
         _compare(tx, _require(tx, scope))
     tx.emit("budget.set", f"budget:{scope}", limits=budget)
+
+
+def forget(tx: Tx, scope: str) -> None:
+    """Remove the budget of what is no more, if it has one."""
+    if question := approvals.open_question(tx, KIND, f"budget:{scope}"):
+        approvals.withdraw(tx, question, "What it is of is no more.")
+    if tx.run(SQL.remove, scope=scope):
+        tx.emit("budget.set", f"budget:{scope}", limits=None)
 
 
 @prepares
@@ -373,7 +381,7 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
     def change(tx: Tx) -> dict[str, Any]:
         row = _require(tx, scope)
         if not approved:
-            outcome = {"scope": scope, "what": _named(row), "state": "stopped"}
+            outcome = {"budget": _named(row), "scope": scope, "state": "stopped"}
             tx.run(SQL.stop, scope=scope)
             tx.emit("budget.stopped", f"budget:{scope}")
             return approvals.decide(tx, question, "rejected", str(choices["reason"]), outcome, person)
@@ -381,7 +389,7 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
         if left := rules.reached(_spent(tx, row), limits):
             text = f"The budget of {_named(row)} would still be used up: {_left(tx, row, left)}. Choose more."
             raise BadInput("BUDGET_NOT_RAISED", text)
-        outcome = {"scope": scope, "what": _named(row), "state": "raised", "limits": limits}
+        outcome = {"budget": _named(row), "scope": scope, "state": "raised", "limits": limits}
         stored = approvals.decide(tx, question, "approved", "", outcome, person)
         tx.run(SQL.raise_limits, limits, scope=scope)
         _compare(tx, _require(tx, scope))

@@ -190,7 +190,7 @@ def _of_parents(tx: Reader, ids: Sequence[int]) -> ApprovalInfo | None:
     return next((approvals.find(tx, row["approval_id"]) for row in rows if row is not None), None)
 
 
-def _require_room(tx: Reader, ctx: Ctx) -> None:
+def _require_room(tx: Tx, ctx: Ctx) -> None:
     most, row = ctx.settings.max_agent_questions, tx.one(SQL.count_open, requester=tx.actor)
     if row and row["n"] >= most:
         text = f"A person has not decided yet about {most} of your plans. read_messages waits for the decisions."
@@ -406,10 +406,8 @@ def _leave_out(tx: Tx, question: ApprovalInfo, ids: Sequence[int], reason: str) 
     """Cancel tasks and take them out of their plan; a plan of which nothing is left is no more."""
     tx.many(SQL.detach, [{"task_id": task_id} for task_id in ids])
     graph.cancel(tx, [(task_id, reason) for task_id in ids])
-    if plan := question.payload["plan"]:
-        scope = f"plan:{plan}"
-        if tx.run(SQL.forget_plan, plan=plan) and budgets.is_stated(tx, scope):
-            budgets.state(tx, scope, None, "plan")
+    if (plan := question.payload["plan"]) and tx.run(SQL.forget_plan, plan=plan):
+        budgets.forget(tx, f"plan:{plan}")
 
 
 def _tell(

@@ -7,6 +7,7 @@ import { BulkDecision } from "./bulk_decision.js";
 import { ApprovalCard } from "./card.js";
 import { Decided } from "./decided.js";
 import { Frame } from "../link/frame.js";
+import { DesktopChoice } from "../link/notifier.js";
 
 /** A decided card stays so long, and as long as the pointer is on it. */
 const LINGER_MS = 4_000;
@@ -36,10 +37,11 @@ export class Inbox {
     this.empty = h("p", { class: "wb-empty" }, ...(empty ?? nothingWaits(connect)));
     this.bulk = new BulkDecision(this.desk, () => this.registrations());
     this.decided = new Decided(this.desk, signal);
+    this.desktop = new DesktopChoice(announce);
     this.element = h(
       "section",
       { class: "wb-section wb-stack", "aria-labelledby": id },
-      h("div", { class: "wb-toolbar" }, this.heading, this.count),
+      h("div", { class: "wb-toolbar" }, this.heading, this.count, ids ? null : this.desktop.element),
       this.empty,
       this.bulk.element,
       this.list,
@@ -80,6 +82,7 @@ export class Inbox {
     }
     this.bulk.update(enabled);
     this.decided.update();
+    this.desktop.update();
     if (this.filled && added.length) this.announceAdded(added);
     this.filled ||= loaded;
     setText(this.count, String(rows.size));
