@@ -93,6 +93,7 @@ MIRRORS = (
             "artifacts": "VARCHAR",
             "error": "VARCHAR",
             "evidence": "VARCHAR",
+            "approval_id": "BIGINT",
         },
         SQL.tasks,
         "task",
