@@ -941,17 +941,17 @@ asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}}
 ents go on.`};var Xf=500,dh=5e3,Qf=["Persona","Worktree","Waits for","Limit"],uh={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
 Begin ${s?`${(n-s).toLocaleString("en")} of `:""}${g(n,"task")}`},approving:"Beginning…",rejected:"Its tasks are cancelled, and its agent is told.",opensDetails:!0,
 needsButton:!0,title:({payload:n})=>n.plan??`Tasks of ${n.agent}`,origin:({payload:n})=>`proposed by ${n.agent}`,summary:()=>[],lines:({payload:n})=>n.decides,discouraged:()=>!1,
-details:(n,t,e)=>new da(n,e),done:({tasks:n,left_out:t,left_out_with:e})=>{let s=[...t,...e];return`${g(n,"task")} may begin.${s.length?` Left out: ${V(s,5)}.`:
-""}`}};function Zf(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(o)&&(e.set(
-o,i),s(o))};return n.forEach(s),e}var da=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new v(s),this.first=
-this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",this.load()}refresh({
-payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.send("list_proposed\
-_tasks",{approval_id:this.id,limit:Xf});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.tasks.map(({id:t})=>t).
-filter(t=>this.without.has(t))),this.draw()}draw(){this.also=Zf(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),X(m`<${tw} of=${this} />`,
-this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.comments.set(t,""),this.
-draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[...this.without],comment:this.
-comment,comments:t,...e}}fieldOf(){return null}};function tw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[l,c??h])),i=l=>c=>n[l]=c.
-target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
+details:(n,t,e)=>new da(n,e),done:({tasks:n,left_out:t,left_out_with:e,cancelled:s})=>{let i=[...t,...e];return`${g(n,"task")} may begin.${i.length?` Left out: ${V(
+i,5,s)}.`:""}`}};function Zf(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(
+o)&&(e.set(o,i),s(o))};return n.forEach(s),e}var da=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new v(s),
+this.first=this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",
+this.load()}refresh({payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.
+send("list_proposed_tasks",{approval_id:this.id,limit:Xf});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.
+tasks.map(({id:t})=>t).filter(t=>this.without.has(t))),this.draw()}draw(){this.also=Zf(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),
+X(m`<${tw} of=${this} />`,this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.
+comments.set(t,""),this.draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[
+...this.without],comment:this.comment,comments:t,...e}}fieldOf(){return null}};function tw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[
+l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
     Limit in US dollars
     <input class="wb-input" inputmode="decimal" placeholder=${e.limits.usd} onInput=${i("limit")} />
   </label>`;return m`<${O} element=${n.requests.errorBox} />
@@ -1123,11 +1123,11 @@ i=>i.waited_seconds),.001);return n.map(({id:i,kind:o,status:r,requester:l,waite
 Question ${i}, asked by ${l}`,open:e.inbox,share:c/s,state:r==="pending"?"pending":r==="approved"?"completed":"failed",text:`${K(1e3*c)}, ${r==="pending"?"waits":
 r}`}))}function qh(n,t,e){let{label:s,title:i}=ls({kind:t});return e?`${i(e)} · ${s}`:`${s} ${n}`}function Mh({tools:n},t){let e=Math.max(...n.map(({p95_ms:s})=>s??
 0),.001);return n.map(({tool:s,calls:i,failed:o,median_ms:r,p95_ms:l})=>({name:s,open:t.tools,share:(r??0)/e,tick:l===null?void 0:l/e,state:o?"failed":"in_progr\
-ess",text:r===null?"not ended":K(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${K(l)}`}`}))}var Ww=1e4,Dh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition",persona:"By person\
-a"},Ih={model:"unknown model",plan:"in no plan",task:"for no task",definition:"no definition",persona:"no persona"},Kw={1:"Last day",7:"Last 7 days",30:"Last 30\
- days",365:"Last year"},Uw=50;function Ph({desk:n}){let t=U(n),[e,s]=A("model"),[i,o]=A("30"),[r,l]=A(null),c=async()=>{let{costs:f}=await t.send("list_costs",{
-by:e,days:Number(i)}),{budgets:p}=await t.send("list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=yt(Ww,c,f=>t.showError(f));
-M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??""}));return m`<${Rt} title="Spending" section=${h}>
+ess",text:r===null?"not ended":K(r),title:`${g(i,"call")}, ${o} failed${l===null?"":`; 95 % took no longer than ${K(l)}`}`}))}var Ww=1e4,Dh={model:"By model",provider:"By provider",day:"By day",agent:"By agent",plan:"By plan",task:"By task",definition:"By definition"},Ih={model:"unknow\
+n model",plan:"in no plan",task:"for no task",definition:"no definition"},Kw={1:"Last day",7:"Last 7 days",30:"Last 30 days",365:"Last year"},Uw=50;function Ph({
+desk:n}){let t=U(n),[e,s]=A("model"),[i,o]=A("30"),[r,l]=A(null),c=async()=>{let{costs:f}=await t.send("list_costs",{by:e,days:Number(i)}),{budgets:p}=await t.send(
+"list_budgets",{});t.clearError(),l({by:e,days:i,costs:f,budgets:p})},{ref:h,runNow:d}=yt(Ww,c,f=>t.showError(f));M(d,[e,i]);let u=r?.costs.map(f=>({...f,id:f.name??
+""}));return m`<${Rt} title="Spending" section=${h}>
     <div class="wb-line">
       <${Dt} name="Sum the costs" options=${Object.entries(Dh)} value=${e} onChoose=${s} />
       <${Dt} name="Of which time" options=${Object.entries(Kw)} value=${i} onChoose=${o} />
