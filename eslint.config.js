@@ -9,6 +9,7 @@ const FOLDERS = [
   "charts",
   "contents",
   "models",
+  "messages",
   "saved_views",
   "review",
   "projects",

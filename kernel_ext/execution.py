@@ -6,6 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import click
 from IPython.display import DisplayHandle
 
 from kernel_ext.decisions import WAKE_SECONDS, WaitInterrupted
@@ -14,10 +15,11 @@ from kernel_ext.panels import has_frontend
 from kernel_ext.wording import worded
 from workbench.cli.account import account_table
 from workbench.cli.execution import set_budget
+from workbench.errors import BadInput
 from workbench.execution.account import account_of
 from workbench.execution.carry_out import carry_out, only_one, record_of
 from workbench.execution.execution import Execution, Standing
-from workbench.present.inert import as_html
+from workbench.present.inert import as_html, inert
 from workbench.present.tables import Table
 from workbench.rules.budgets import parse
 from workbench.rules.execution import Integrate, parse_staff
@@ -29,18 +31,22 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     Raises:
         WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
     """
+    if integrate not in [*Integrate]:
+        raise BadInput("INVALID_ARGUMENTS", f"integrate is {' or '.join(Integrate)}, not {integrate!r}.")
     crew, record = parse_staff(staff) if staff else (), record_of(host.settings, plan)
     execution = Execution(host.call, plan, crew, Integrate(integrate), partly, record)
     limits = parse(budget) if budget else None
+    execution.require_staff()
+    expected = host.call("estimate_costs", plan=plan, staff=staff)
+    click.echo(inert(expected["sentence"]))
     stop, latest = threading.Event(), _Latest()
 
     def work() -> Table:
-        host.call("export_plan", plan=plan)  # it is there
         with only_one(host.settings, plan):
             if limits is not None:
                 set_budget(host.call, plan, limits)
             standing = carry_out(execution, latest.note, is_over=stop.is_set)
-        return account_table(account_of(host.call, plan), standing)
+        return account_table(account_of(host.call, plan), standing, expected)
 
     with ThreadPoolExecutor(1, "workbench-execution") as thread:  # which ends with the cell
         working = asyncio.get_running_loop().run_in_executor(thread, work)

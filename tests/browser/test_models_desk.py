@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any
 
 from playwright.sync_api import expect
@@ -171,3 +172,40 @@ def test_what_is_not_known_is_not_free_and_waits_say_until_when(open_bare_desk: 
     expect(desk.element.get_by_text("8 more lines")).to_be_visible()
     expect_readable(desk.page)
     shot(desk.element, "failure")
+
+
+def test_what_may_be_spent_stands_beside_the_plan_its_task_and_the_costs(open_bare_desk: Any) -> None:
+    desk: BareDesk = open_bare_desk()
+    task, uid = working(desk)
+    set_budget = partial(desk.project.operate, "set_budget")
+    set_budget(scope="plan:penguins", usd=0.15, tokens=2_000_000, attempts=1, seconds=28_800)
+    set_budget(scope=f"task:{task}", tokens=100_000)
+    set_budget(scope="project", usd=20)
+    set_budget(scope="persona:implementer", tokens=80_000)
+    on_server(desk.host, *[spent(task, uid, "claude-sonnet-4-5")] * 1, spent(task, uid, "claude-next"))
+    view(desk.element, "Tasks")
+    of_plan = desk.element.get_by_role("listitem").filter(has_text="Budget of plan penguins")
+    expect(of_plan).to_contain_text("$0.13 of $0.15 · 87 %, nearly used up")
+    expect(of_plan).to_contain_text("1 of 1 attempt · 100 %, used up")
+    expect(of_plan).to_contain_text("1 request of unknown cost not counted in dollars")
+    expect(of_plan.get_by_role("meter")).to_have_count(4)
+    for width in (1280, 420):
+        resize(desk.element, width)
+        expect_fitting(desk.element, f"at {width}")
+        expect_readable(desk.page)
+        shot(desk.element, f"budget-of-plan-{width}")
+    desk.element.get_by_role("row").filter(has_text="Count").last.click()
+    pane = desk.element.get_by_role("region", name="Count")
+    expect(pane).to_contain_text(f"Budget of task {task}")
+    expect(pane).to_contain_text("131,808 of 100,000 tokens · 131 %, used up")
+    shot(desk.element, "budget-of-task")
+    view(desk.element, "Analytics")
+    expect(desk.element.get_by_role("list", name="Budgets").get_by_role("listitem")).to_have_count(4)
+    expect(desk.element).to_contain_text("Budget of the project$0.13 of $20.00 · 0 %")
+    for width in (1280, 420):
+        resize(desk.element, width)
+        expect_fitting(desk.element, f"at {width}")
+        shot(desk.element, f"budgets-{width}")
+    with wearing(desk.page, "dark"):
+        expect_readable(desk.page)
+        shot(desk.element, "budgets-dark")

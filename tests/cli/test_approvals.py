@@ -132,7 +132,10 @@ def test_a_definitions_needs_are_refused_by_path_and_trusted_by_name_but_not_by_
 async def test_a_part_of_a_planners_plan_is_approved_by_name(served: Served, command: Command, admit: Admit) -> None:
     pam = await admit("pam", role="planner")
     await served.workbench.dispatch(pam.caller, "create_plan", {"text": PLANNED})
-    assert "the plan zoo: 3 tasks (3 for implementer); at most $30.00; It may spend" in (await command("approvals")).out
+    assert (
+        "the plan zoo: 3 tasks. It may spend $30.00, more than $20.00. 3 for implementer. At"
+        in (await command("approvals")).out
+    )
     tree = (await command("proposed", "2")).out
     assert [line.split()[1] for line in tree.splitlines()[1:]] == ["feed", "clean", "open"]
     assert (await command("approve", "--all")).out == "Nothing needs your approval.\n"

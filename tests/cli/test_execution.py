@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Type, code
-from tests.conftest import git
+from tests.conftest import admitted, git
+from workbench.app import Workbench
 from workbench.execution.carry_out import only_one
 from workbench.state.settings import Settings
 
@@ -90,6 +93,29 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]
     assert len(first["attempts"]) == 1, "what was done is not done again"
+    (repository / "first.txt").write_text("mine")
+    git("add", ".", cwd=repository)
+    git("commit", "-qm", "Mine", cwd=repository)
+    account = run("account", "tidy").out
+    assert ("one cannot be merged as it is. " in account, "`workbench worktrees resolve one`" in account) == (
+        True,
+        True,
+    )
+
+
+def test_a_budget_holds_a_plan_up_and_the_next_run_leaves_what_was_raised(run: Type, plan: Path) -> None:
+    ran = run("run", str(plan), "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    assert (ran.status, "1 of 3 tasks done" in ran.out) == (3, True)
+    (budget,) = json.loads(run("budgets", "list", "--json").out)
+    assert (budget["scope"], budget["used_up"], budget["waiting"]) == ("plan:tidy", ["attempts"], [2, 3])
+    (asked,) = (one for one in json.loads(run("approvals", "--json").out) if one["kind"] == "budget")
+    assert "1 attempt of 1 attempt; 2 tasks waiting" in run("approvals").out
+    assert code(run("approve", str(asked["id"]), "--budget", "1 attempt")) == "BUDGET_NOT_RAISED"
+    assert run("approve", str(asked["id"]), "--budget", "5 attempts").status == 0
+    again = run("run", "tidy", "--budget", "1 attempt", "--integrate", "auto-if-checked")
+    assert (again.status, "3 of 3 tasks done" in again.out) == (0, True)
+    for wrong in ("", "1", "-1usd", "1usd,2usd"):
+        assert code(run("run", "tidy", "--budget", wrong)) == "BAD_BUDGET"
 
 
 def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
@@ -102,6 +128,7 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(run("run", "talk", "--staff", "reviewer=0")) == "BAD_STAFF"
     assert "only for reviewer. Name" in run("run", "talk", "--staff", "reviwer=1:claude").err
     assert code(run("run", "none")) == "PLAN_NOT_FOUND"
+    assert code(run("run", "talk", "--staff", "reviewer=1:nobody")) == "PROFILE_NOT_FOUND"
     assert code(run("run", "talk", "--until", "25:00")) == "BAD_SCHEDULE"
     partly = run("run", "talk", "--staff", "*=2", "--partly")
     assert (partly.status, "Nobody is left to do what is open." in partly.out) == (3, True)
@@ -111,16 +138,52 @@ def test_who_is_missing_what_is_wrong_and_who_is_at_it_already_is_said(
     assert code(refused) == "PLAN_UNDER_WAY"
     assert run("task", "1").out.startswith("1 A\n"), "what is refused changes nothing"
     assert run("budgets", "list", "--json").out.strip() == "[]"
-
-
-def test_from_a_fresh_repository_to_a_merge_each_step_is_named_by_the_one_before(run: Type, repository: Path) -> None:
-    assert "`workbench run plan.yaml`" in run("init").out
-    (file := repository / "plan.yaml").write_text(
-        file.read_text()
-        + "  - {name: write, title: Write, persona: implementer, worktree: lab, run: echo 1 > it.txt}\n"
+    assert run("budgets", "set", "plan:talk", "--usd", "2.5", "--attempts", "0").out == (
+        "plan:talk may spend $2.50, 0 attempts.\n"
     )
-    ran = run("run", str(file))
-    assert (ran.status, "3 of 3 tasks done; not merged: lab" in ran.out) == (0, True)
-    [line] = [line for line in ran.out.splitlines() if line.startswith("`workbench approve")]
-    assert run("approve", line.split("`")[1].split()[-1]).status == 0
-    assert (repository / "it.txt").read_text() == "1\n"
+    headings, row = run("budgets", "list").out.splitlines()
+    assert row[headings.index("used up") :].split() == ["attempts", "no"]
+
+
+PROPOSED = """
+plan: zoo
+budget: 30usd
+tasks:
+  - {name: feed, title: Feed, persona: implementer, run: "true"}
+  - {name: clean, title: Clean, persona: implementer, worktree: lab, run: "true"}
+"""
+
+
+async def propose(settings: Settings) -> None:
+    """A planner proposes a plan that may spend much."""
+    async with Workbench.open(settings) as workbench:
+        planner = await admitted(workbench, "pam", role="planner")
+        await workbench.dispatch(planner.caller, "create_plan", {"text": PROPOSED})
+
+
+def test_a_planners_plan_is_a_question_and_nothing_of_it_is_begun_before_the_answer(
+    run: Type, repository: Path, migrated: Settings
+) -> None:
+    asyncio.run(propose(migrated))
+    ran = run("run", "zoo")
+    assert (ran.status, "Only your decisions are waited for." in ran.out) == (3, True)
+    assert "`workbench approve 2` lets the plan zoo begin; `workbench proposed 2` lists its tasks." in ran.out
+    assert "waits for your approval 2" in ran.out
+    assert json.loads(run("worktrees", "--json").out) == []
+    assert run("approve", "zoo", "--without", "clean").status == 0
+    ran = run("run", "zoo", "--json")
+    assert (ran.status, json.loads(ran.out)["done"]) == (0, [1])
+
+
+def test_from_a_fresh_repository_to_a_merge_each_command_is_named_by_the_one_before(
+    run: Type, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    shown = run("init").out
+    for command in (r"`workbench (run plan\.yaml)`", r"`workbench (approve \d+)` merges it"):
+        found = re.search(command, shown)
+        assert found is not None, shown
+        ran = run(*found[1].split())
+        assert ran.status == 0
+        shown = ran.out
+    assert (repository / "FINDINGS.md").read_text() == "344 penguins were measured.\n"

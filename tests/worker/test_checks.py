@@ -54,11 +54,15 @@ async def test_who_claims_to_be_done_and_is_not_has_failed_and_the_next_one_is_t
     served: Served, settle: Admit
 ) -> None:
     ada = await settle("ada", "lab")
+    measured = 'echo \'{"metrics": {"n": 0}}\' > $WORKBENCH_RESULT'
     told = "grep -q 'nothing is [2]' $WORKBENCH_TASK_FILE && echo good > new.txt; true"
     async with working(served, ada.token):
-        task = await done(served, told, check="test -e new.txt || { echo nothing is $((1 + 1)); exit 3; }")
+        task = await done(
+            served, told, check=f"test -e new.txt || {{ {measured}; echo nothing is $((1 + 1)); exit 3; }}"
+        )
     first, second = task["attempts"]
     assert (first["outcome"], first["error_class"], second["outcome"]) == ("failed", "check", "completed")
+    assert check_of(task)["metrics"] == {"n": 0}
     assert first["error_message"] == "The check failed with status 3.\nnothing is 2"
     assert (check_of(task)["state"], check_of(task, 2)["state"]) == ("failed", "passed")
 
@@ -187,3 +191,24 @@ async def test_a_task_that_is_to_be_checked_has_a_check(served: Served) -> None:
     await served.workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
     task = await given.whole_task(served.workbench, persona_id="careful", done_when="checked")
     assert task["check"] is None, "it is its persona's"
+
+
+@pytest.mark.parametrize("is_supervised", [True, False])
+async def test_a_task_fails_for_good_whose_persona_has_lost_the_check_that_was_demanded(
+    is_supervised: bool, served: Served, settle: Admit
+) -> None:
+    workbench = served.workbench
+    await workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
+    ada = await settle("ada", "lab", persona_id="careful")
+    terms = {"persona_id": "careful", "done_when": "checked", "target_worktree": "lab"}
+    task_id = await given.task(workbench, run="echo 1 > new.txt", **terms)
+    await workbench.call("save_persona", persona_id="careful", text="---\n---\nBe careful.")
+    if is_supervised:
+        async with working(served, ada.token):
+            task = await given.reached(workbench, task_id, "completed", "failed")
+    else:
+        await given.claim(workbench, ada, task_id)
+        await given.done_by(workbench, ada, "complete_task", task_id)
+        task = await given.task_now(workbench, task_id)
+    assert (task["status"], task["attempts"][0]["error_class"], task["retry_count"]) == ("failed", "check", 0)
+    assert "its persona has no check any more" in task["error_message"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from workbench.cli.approvals import how_to_decide
 from workbench.cli.client import OperatorClient
 from workbench.cli.completion import offers
 from workbench.cli.global_options import root
@@ -29,6 +30,8 @@ ENDINGS = {
     "stuck": "Nobody is left to do what is open.",
     None: "The time is over.",
 }
+NAMED = 10
+"""Questions that are named at most."""
 UNEXPLAINED = "agents ran, and none had a task of this plan"
 
 
@@ -54,14 +57,18 @@ def hours_table(hours: Sequence[Mapping[str, Any]]) -> Table:
     return Table(HOUR_COLUMNS, [_hour(hour) for hour in hours], "Work has not begun.", hours)
 
 
-def account_table(account: Account, standing: Standing) -> Table:
-    """What has become of a plan when its execution ends, task by task, and what to do now."""
+def account_table(account: Account, standing: Standing, expected: Mapping[str, Any]) -> Table:
+    """What has become of a plan when its execution ends, task by task, and what to do now.
+
+    Args:
+        expected: what was estimated before it began, for programs.
+    """
     verdict = None if standing.verdict is None else str(standing.verdict)
     notes = [ENDINGS[verdict], *standing.notes, *account.notes, *_next(account, standing)]
     if account.cost_usd is not None:
         notes.append(f"It has cost {_cost(account.cost_usd)}, as far as that is known.")
     notes.append(f"`workbench account {account.plan}` says what happened when.")
-    data = {"plan": account.plan, "verdict": verdict, **account.as_data()}
+    data = {"plan": account.plan, "verdict": verdict, **account.as_data(), "expected": expected}
     common: dict[str, Any] = {"data": data, "note": "\n".join(notes), "lead": account.headline}
     status = 3 if verdict is None else STATUS[verdict]
     if status == 0:
@@ -90,10 +97,11 @@ def _hour(hour: Mapping[str, Any]) -> list[Any]:
 
 def _next(account: Account, standing: Standing) -> list[str]:
     """What to do now: a sentence and a command each."""
-    steps = [f"`workbench approve {number}` merges it." for number in account.waiting[:3]]
-    others = [number for number in standing.questions if number not in account.waiting]
-    if others:
-        steps.append(f"{counted(len(others), 'other question')} for you: `workbench approvals`.")
+    numbers = dict.fromkeys([*account.ready, *(one for one in standing.questions if one not in account.waiting)])
+    questions = [account.pending[number] for number in numbers if number in account.pending]
+    steps = [how_to_decide(question) for question in questions[:NAMED]]
+    if (others := len(questions) - NAMED) > 0:
+        steps.append(f"{counted(others, 'other question')} for you: `workbench approvals`.")
     if account.failed:
         steps.append(f"`workbench task {account.failed[0]}` shows why it failed; then run this again.")
     return steps

@@ -384,12 +384,8 @@ def plan_name(payload: Mapping[str, Any]) -> str:
 
 
 def plan_text(payload: Mapping[str, Any]) -> str:
-    """What an agent proposes, what it may spend, and why it is asked about."""
-    limits, unlimited = in_words(payload["limits"]), payload["unlimited"]
-    without = f"{counted(unlimited, 'task')} without a limit" if unlimited else ""
-    spends = ", ".join(filter(None, [f"at most {limits}" if limits else "", without]))
-    work = ", ".join(f"{number} for {persona}" for persona, number in payload["personas"].items())
-    return f"{plan_name(payload)}: {counted(payload['tasks'], 'task')} ({work}); {spends}; {' '.join(payload['why'])}"
+    """What an agent proposes, why it is asked about, and what it may spend."""
+    return f"{plan_name(payload)}: {counted(payload['tasks'], 'task')}. {' '.join(payload['decides'])}"
 
 
 def question_text(payload: Mapping[str, Any]) -> str:
@@ -438,16 +434,46 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
         return f"{outcome['tool']} is {outcome['state']}{such}{_LASTING.get(outcome['remember'], ' from now on')}"
     if "left_out" in outcome:
         return _begun(outcome)
+    if "budget" in outcome:
+        return f"the budget of {outcome['budget']} is {outcome['state']}"
     if "scope" in outcome:
         return f"{outcome['what']}: its agents are {outcome['state']}"
     return f"{outcome['worktree']} is {outcome['state']}"
+
+
+def how_to_decide(approval: Mapping[str, Any]) -> str:
+    """The command that decides a pending approval, and what it does, in a sentence."""
+    number, payload, about = approval["id"], approval["payload"], _brief(_subject(approval))
+    approves = f"`workbench approve {number}`"
+    match approval["kind"]:
+        case "integration":
+            return f"{approves} merges {about}."
+        case "registration":
+            return f"{approves} admits {about}."
+        case "plan":
+            return f"{approves} lets {about} begin; `workbench proposed {number}` lists its tasks."
+        case "budget":
+            return f"{approves} goes on although the budget of {about} is used up, with as much again."
+        case "failure":
+            return f"{approves} goes on with {about}, which fails again and again."
+        case "agent_question":
+            return f"`workbench answer {number} TEXT` answers {payload['agent']}: {about}"
+        case "question":
+            return f"`workbench answer {number}` answers {about}."
+    return f"{approves} allows {about}."
+
+
+def _brief(text: str) -> str:
+    line = inert_line(text)
+    return line if len(line) <= ARGUMENTS else f"{line[: ARGUMENTS - 1]}…"
 
 
 def _begun(outcome: Mapping[str, Any]) -> str:
     left_out = [*map(str, outcome["left_out"])]
     also = [f"{name} (needs or is part of one of these)" for name in outcome["left_out_with"]]
     names = [*left_out, *also]
-    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
+    others = outcome["cancelled"] - NAMED
+    shown = ", ".join(names[:NAMED]) + (f" and {others:,} more" if others > 0 else "")
     return f"{counted(outcome['tasks'], 'task')} may begin" + (f"; left out: {shown}" if names else "")
 
 

@@ -108,7 +108,7 @@ def _carried_out(
     from workbench.execution.carry_out import carry_out, only_one, record_of
     from workbench.execution.execution import Execution
     from workbench.rules.budgets import parse
-    from workbench.rules.execution import Integrate, parse_staff
+    from workbench.rules.execution import Integrate, as_text, parse_staff
     from workbench.shells.meanwhile import connected
 
     limits = None if budget is None else parse(budget)
@@ -116,15 +116,19 @@ def _carried_out(
     client.create_project()
     with connected(client.settings) as call, _noting_end(call, plan if scheduled else None) as note:
         name, text = (plan, None) if scheduled else _named(call, plan)  # a file of that name may be anyone's
-        with only_one(client.settings, name), _showing() as show:
+        with only_one(client.settings, name):
             if text is not None:
                 call("create_plan", text=text, update=True)
             if limits is not None:
                 set_budget(call, name, limits)
             execution = Execution(call, name, crew, Integrate(integrate), partly, record_of(client.settings, name))
-            standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
+            _require_staff(execution)
+            expected = call("estimate_costs", plan=name, staff=as_text(execution.staff))
+            click.echo(inert_line(expected["sentence"]), err=True)
+            with _showing() as show:
+                standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
         account = account_of(call, name)
-        table = account_table(account, standing)
+        table = account_table(account, standing, expected)
         note(table, account.headline)
     return table
 
@@ -147,6 +151,33 @@ def _noting_end(call: Call, plan: str | None) -> Iterator[Callable[[Table, str],
         if plan is not None:
             call("note_schedule_end", plan=plan, status=1, outcome=f"{error.code}: {error.message}"[:OUTCOME_LENGTH])
         raise
+
+
+def _require_staff(execution: Execution) -> None:
+    """Refuse to begin without staff; at a terminal, ask who works.
+
+    Raises:
+        WorkbenchError: see `Execution.require_staff`.
+    """
+    from workbench.rules.execution import Staff
+
+    while True:
+        try:
+            return execution.require_staff()
+        except BadInput as error:
+            if error.code != "NO_STAFF" or not _is_attended():
+                raise
+            click.echo(inert_line(error.message.partition(" Say who")[0]), err=True)
+            for persona in error.details["personas"]:
+                question = f"With which profile of `workbench profiles` does the persona {persona} work?"
+                profile = click.prompt(inert_line(question), default="claude", err=True)
+                others = [one for one in execution.staff if one.persona != persona]
+                execution.staff = [*others, Staff(persona, 1, profile)]
+
+
+def _is_attended() -> bool:
+    """Whether somebody is at the terminal who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _named(call: Call, plan: str) -> tuple[str, str | None]:
@@ -211,7 +242,7 @@ def _showing() -> Iterator[Callable[[Standing], None]]:
 def _ask(execution: Execution, standing: Standing) -> bool:
     """At a terminal, ask for the merges that wait; whether any was decided."""
     waiting = [(name, number) for name, number in execution.merges.items() if number in standing.questions]
-    if not (waiting and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (waiting and _is_attended()):
         return False
     click.echo(_ERASE, nl=False, err=True)
     for name, number in waiting:

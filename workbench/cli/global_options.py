@@ -94,6 +94,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Experiments": ("runs", "sweep"),
     "Questions": (
         "costs",
+        "estimate",
         "transcript",
         "report",
         "sql",

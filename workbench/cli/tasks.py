@@ -63,6 +63,7 @@ FACTS = {
     ("failed", "completed_at"): "ended_at",
     ("cancelled", "completed_at"): "ended_at",
     ("cancelled", "error_message"): "reason",
+    ("pending", "approval_id"): "waits_for_your_approval",
 }
 """What a field of a task means when the task is not completed."""
 CHECKS = {

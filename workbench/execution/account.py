@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from workbench.rules.integration import WorktreeState
 COMMIT_LENGTH = 12
 BATCH = 100
 REASON_LENGTH = 160
+CONFLICTS_SHOWN = 5
 NO_COMMAND = "has no command"
 
 Call = Callable[..., Mapping[str, Any]]
@@ -48,7 +49,10 @@ class Account:
 
     Args:
         merged: the worktrees of the plan that are merged, and how, in words.
+        empty: those that have nothing to merge.
         waiting: the ids of approvals about its worktrees that wait for a decision.
+        ready: those of them that nothing is in the way of.
+        pending: all approvals that wait for a decision, by id.
         notes: why they wait, in a sentence each.
         hours: the rows of `get_plan_hours`.
     """
@@ -56,7 +60,10 @@ class Account:
     plan: str
     tasks: Sequence[TaskAccount]
     merged: Mapping[str, str]
+    empty: Collection[str]
     waiting: Sequence[int]
+    ready: Sequence[int]
+    pending: Mapping[int, Mapping[str, Any]]
     notes: Sequence[str]
     hours: Sequence[Mapping[str, Any]]
 
@@ -77,10 +84,9 @@ class Account:
 
     @property
     def unmerged(self) -> list[str]:
-        """The worktrees of the plan that are not merged."""
-        return [
-            name for name in dict.fromkeys(task.worktree for task in self.tasks) if name and name not in self.merged
-        ]
+        """The worktrees of the plan that are not merged, and have something to merge."""
+        names = dict.fromkeys(task.worktree for task in self.tasks if task.worktree)
+        return [name for name in names if name not in self.merged and name not in self.empty]
 
     @property
     def is_done(self) -> bool:
@@ -142,7 +148,9 @@ def account_of(call: Call, plan: str) -> Account:
     hours = call("get_plan_hours", plan=plan)["hours"]
     tasks = _tasks(call, plan)
     places = {task["worktree"] for task in tasks if task["worktree"]}
-    merged = {name: how for name, how in _merged(call).items() if name in places} if places else {}
+    active = call("get_worktree_status")["worktrees"] if places else []
+    merged = {name: how for name, how in _merged(call, active).items() if name in places} if places else {}
+    empty = {one["name"] for one in active if one["name"] in places and not one["ahead"] and not one["dirty"]}
     pending = call("list_approvals", status="pending", limit=500)["approvals"]
     waiting = [one for one in pending if one["kind"] == "integration" and one["payload"]["worktree"] in places]
     costs = {one["name"]: one["cost_usd"] for one in call("list_costs", by="task", plan=plan, days=36_500)["costs"]}
@@ -150,9 +158,12 @@ def account_of(call: Call, plan: str) -> Account:
     questions = _Questions(plan, pending, budgets)
     return Account(
         plan=plan,
-        tasks=[_task(task, merged, costs, questions) for task in tasks],
+        tasks=[_task(task, merged | dict.fromkeys(empty, "nothing to merge"), costs, questions) for task in tasks],
         merged=merged,
+        empty=empty,
         waiting=[approval["id"] for approval in waiting],
+        ready=[approval["id"] for approval in waiting if not _is_refused(approval["payload"])],
+        pending={approval["id"]: approval for approval in pending},
         notes=[_waits(approval) for approval in waiting],
         hours=hours,
     )
@@ -170,12 +181,12 @@ def _tasks(call: Call, plan: str) -> list[Mapping[str, Any]]:
             return tasks
 
 
-def _merged(call: Call) -> dict[str, str]:
+def _merged(call: Call, active: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The worktrees whose last use ended with a merge, and the commit it made; active ones are not merged."""
-    active = {one["name"] for one in call("get_worktree_status")["worktrees"]}
+    in_use = {one["name"] for one in active}
     found: dict[str, str] = {}
     for one in call("list_closed_worktrees", limit=500)["worktrees"]:
-        if one["name"] not in active and one["status"] == WorktreeState.INTEGRATED:
+        if one["name"] not in in_use and one["status"] == WorktreeState.INTEGRATED:
             commit = (one["integrated_commit"] or "")[:COMMIT_LENGTH]
             found.setdefault(one["name"], f"merged into {one['integration_target']} as {commit}")
     return found
@@ -199,8 +210,13 @@ class _Questions:
             case TaskState.COMPLETED if task["worktree"] is None or is_merged:
                 return ""
             case TaskState.COMPLETED:
-                asked = self._asked("integration", lambda payload: payload["worktree"] == task["worktree"])
-                return f"workbench approve {asked}" if asked else f"workbench integrate {task['worktree']}"
+                name = task["worktree"]
+                if self._asked("integration", lambda payload: payload["worktree"] == name and payload["conflicts"]):
+                    return f"workbench worktrees resolve {name}"
+                asked = self._asked("integration", lambda payload: payload["worktree"] == name)
+                return f"workbench approve {asked}" if asked else f"workbench integrate {name}"
+            case TaskState.PENDING if task["approval_id"]:
+                return f"workbench approve {task['approval_id']}"
             case TaskState.PENDING:
                 return "" if task["blocked"] else self._of_pending(task)
         asked = self._asked("agent_question", lambda payload: payload.get("task_id") == task["id"])
@@ -285,6 +301,15 @@ def _reason(message: str) -> str:
     return text if len(text) <= REASON_LENGTH else f"{text[: REASON_LENGTH - 1]}…"
 
 
+def _is_refused(payload: Mapping[str, Any]) -> bool:
+    return bool(payload["refused"] or payload["conflicts"])
+
+
 def _waits(approval: Mapping[str, Any]) -> str:
     payload = approval["payload"]
+    if payload["refused"]:
+        return f"{payload['worktree']} cannot be merged as it is. {payload['refused']['message']}"
+    if payload["conflicts"]:
+        files = ", ".join(payload["conflicts"][:CONFLICTS_SHOWN])
+        return f"{payload['worktree']} cannot be merged as it is. It and {payload['target']} both changed {files}."
     return f"{payload['worktree']} waits for your approval {approval['id']} to be merged into {payload['target']}."

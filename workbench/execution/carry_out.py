@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from workbench.errors import Conflict
-from workbench.execution.execution import KINDS, Execution, Standing
+from workbench.errors import Conflict, Hint, Unavailable
+from workbench.execution.execution import KINDS, PASSING, Execution, Standing
 from workbench.state.settings import Settings
 from workbench.system import file_lock
 
 WAIT_SECONDS = 2.0
-"""How long it waits for an event before it looks again, and for its caller's `is_over`."""
+"""How long it waits for an event before it asks its caller's `is_over`."""
+LOOK_SECONDS = 30.0
+"""How long it waits for an event before it looks again although there was none."""
 SPACING_SECONDS = 0.2
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -27,10 +33,8 @@ def only_one(settings: Settings, plan: str) -> Iterator[None]:
     settings.executions.mkdir(mode=0o700, parents=True, exist_ok=True)
     with file_lock.held(settings.executions / f"{plan}.lock", remove=True) as is_held:
         if not is_held:
-            raise Conflict(
-                "PLAN_UNDER_WAY",
-                f"The plan {plan} is being carried out already. `workbench tasks --plan {plan}` shows how far it is.",
-            )
+            hint = Hint("list_tasks", "{} shows how far it is.", plan=plan)
+            raise Conflict("PLAN_UNDER_WAY", f"The plan {plan} is being carried out already.", hint)
         yield
 
 
@@ -61,13 +65,28 @@ def carry_out(
     execution.begin()
     try:
         while True:
-            standing = execution.step()
+            standing = _step(execution, is_over)
             show(standing)
             if is_over() or (standing.verdict is not None and not goes_on(standing)):
                 return standing
-            time.sleep(SPACING_SECONDS)
-            page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
-            last = page["next_after"]
-            execution.note_events(page["events"])
+            looks_at = time.monotonic() + LOOK_SECONDS
+            events: Sequence[Mapping[str, Any]] = ()
+            while not (events or is_over() or time.monotonic() >= looks_at):
+                time.sleep(SPACING_SECONDS)
+                page = execution.call("list_events", after=last, kinds=list(KINDS), wait_seconds=WAIT_SECONDS)
+                last, events = page["next_after"], page["events"]
+            execution.note_events(events)
     finally:
         execution.end()
+
+
+def _step(execution: Execution, is_over: Callable[[], bool]) -> Standing:
+    """The next step, as soon as it can be stored: a disk that is full for a while ends no execution."""
+    while True:
+        try:
+            return execution.step()
+        except Unavailable as error:
+            if error.code not in PASSING or is_over():
+                raise
+            log.warning("%s It is tried again.", error.message)
+        time.sleep(WAIT_SECONDS)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import BadInput, Conflict, WorkbenchError
+from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
 from workbench.execution.account import Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
@@ -22,7 +22,9 @@ Place = tuple[str, str | None]
 
 PAGE = 500
 MOST_STARTS = 3
-"""How often an agent is started in one place that ends although there is work."""
+"""How often an agent is started in one place that ends although there is work, and has completed none."""
+PASSING = ("STORE_FULL", "STORE_BUSY")
+"""Errors that a step may be tried again after."""
 KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
 """The events after which there may be something to do."""
 
@@ -84,6 +86,8 @@ class Execution:
     _own: set[str] = field(default_factory=set)
     """The agents that it has started itself, which it ends."""
     _starts: Counter[Place] = field(default_factory=Counter)
+    """How often agents were started in each place since a task there was completed."""
+    _completed: Counter[Place] = field(default_factory=Counter)
     _has_command: dict[int, bool] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
     """The approvals of its worktrees' merges, by worktree."""
@@ -93,18 +97,39 @@ class Execution:
     """The worktrees that are there, or were made."""
     _notes: dict[str, None] = field(default_factory=dict)
 
+    def require_staff(self) -> None:
+        """Refuse to begin without those who are needed: each open task has somebody, and each profile its program.
+
+        Raises:
+            BadInput: ``NO_STAFF``, with the `personas` in its details; ``BAD_STAFF``. NotFound:
+                ``PROFILE_NOT_FOUND``. Unavailable: ``PROFILE_UNAVAILABLE``.
+        """
+        tasks = self._tasks()
+        self._require_personas(tasks)
+        to_do = self._to_do(tasks)
+        if not self.partly:
+            self._require_somebody(to_do)
+        profiles = {one["name"]: one for one in self.call("list_profiles")["profiles"]}
+        for name in dict.fromkeys(filter(None, map(self._profile, to_do))):
+            if name not in profiles:
+                known = ", ".join(sorted(profiles))
+                raise NotFound("PROFILE_NOT_FOUND", f"There is no profile {name!r}. Available: {known}.")
+            if not profiles[name]["available"]:
+                needs = ", ".join(profiles[name]["needs"])
+                raise Unavailable(
+                    "PROFILE_UNAVAILABLE",
+                    f"The profile {name} needs {needs}, which is not installed or set here. `workbench profiles` lists "
+                    "the others.",
+                )
+
     def begin(self) -> None:
         """Make the worktrees that are missing, and retry what has failed before.
 
         Raises:
-            BadInput: ``NO_STAFF``. WorkbenchError: of ``create_worktree``, ….
+            WorkbenchError: of ``create_worktree``, ….
         """
-        tasks = self._tasks()
-        self._require_personas(tasks)
+        to_do = self._to_do(self._tasks())
         self._own |= self._recorded()
-        to_do = [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
-        if not self.partly:
-            self._require_staff(to_do)
         self._make_worktrees(to_do)
         for task in to_do:
             if task["status"] == TaskState.FAILED:
@@ -114,7 +139,7 @@ class Execution:
         """Do what is to do now: start agents where there is work, end those without, ask for merges.
 
         Raises:
-            Conflict: ``AGENT_ENDS``. WorkbenchError: of ``spawn_agent``, ….
+            WorkbenchError: of ``spawn_agent``, ….
         """
         tasks = self._tasks()
         self._make_worktrees([task for task in tasks if task["status"] in lifecycle.OPEN])
@@ -193,13 +218,17 @@ class Execution:
             return staff.profile if staff.profile != SCRIPT or self._runs(task) else None
         return SCRIPT if self._runs(task) else None
 
+    def _to_do(self, tasks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The tasks that are open or have failed."""
+        return [task for task in tasks if task["status"] in lifecycle.OPEN or task["status"] == TaskState.FAILED]
+
     def _require_personas(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         personas = {task["persona_id"] for task in tasks}
         if strange := [one.persona for one in self.staff if one.persona not in (ANY, *personas)]:
             raise BadInput(
                 "BAD_STAFF",
                 f"The plan {self.plan} has no task for {', '.join(strange)}, only for {', '.join(sorted(personas))}. "
-                "Name these in --staff.",
+                "Name these as staff.",
             )
 
     def _recorded(self) -> set[str]:
@@ -209,7 +238,7 @@ class Execution:
         except (OSError, ValueError):
             return set()
 
-    def _require_staff(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+    def _require_somebody(self, tasks: Iterable[Mapping[str, Any]]) -> None:
         alone = [task for task in tasks if self._profile(task) is None]
         if not alone:
             return
@@ -223,10 +252,13 @@ class Execution:
                 f"Nobody is there to do {_tasks_named(ids)}, which {'has' if len(ids) == 1 else 'have'} no command. "
                 f"Say who does: --staff {named}, or with another profile of `workbench profiles`.",
                 tasks=ids,
+                personas=missing,
             )
 
     def _make_worktrees(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        names = [name for name in dict.fromkeys(task["worktree"] for task in tasks) if name and name not in self._made]
+        to_make = [task for task in tasks if task["worktree"] and task["worktree"] not in self._made]
+        proposed = self._proposed() if to_make else set()
+        names = dict.fromkeys(task["worktree"] for task in to_make if task["id"] not in proposed)
         there = {one["name"] for one in self.call("get_worktree_status")["worktrees"]} if names else set()
         for name in names:
             if name not in there:
@@ -234,6 +266,12 @@ class Execution:
                 branch = closed[0]["branch_name"] if closed and closed[0]["branch_kept"] else None
                 self.call("create_worktree", name=name, branch_name=branch)
         self._made |= {*names}
+
+    def _proposed(self) -> set[int]:
+        """The tasks of the plan about which a person has not decided yet."""
+        asked = self.call("list_approvals", kind="plan", subject=f"plan:{self.plan}")["approvals"]
+        pages = [self.call("list_proposed_tasks", approval_id=one["id"], limit=10_000) for one in asked]
+        return {task["id"] for page in pages for task in page["tasks"]}
 
     def _keep_crew(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Have an agent in each place with work, as far as the staff allows."""
@@ -244,6 +282,12 @@ class Execution:
         }
         self._crew = {place: agent for place, agent in self._crew.items() if agent in running}
         self._own &= running.keys()
+        completed = Counter(
+            (one["persona_id"], one["worktree"]) for one in tasks if one["status"] == TaskState.COMPLETED
+        )
+        for place in [place for place in self._starts if completed[place] > self._completed[place]]:
+            del self._starts[place]
+        self._completed = completed
         wanted: dict[Place, bool] = {}
         profiles: dict[Place, str] = {}
         for task in tasks:
@@ -258,9 +302,9 @@ class Execution:
                 self.call("terminate_agent", agent_id=agent, reason="no work is left there")
         for place in sorted(wanted, key=lambda place: not wanted[place]):
             if wanted[place] and place not in self._crew and self._has_room(place[0]):
-                self._crew[place] = self._existing(running, place, profiles[place]) or self._start(
-                    place, profiles[place]
-                )
+                profile = profiles[place]
+                if started := self._existing(running, place, profile) or self._start(place, profile):
+                    self._crew[place] = started
 
     def _has_room(self, persona: str) -> bool:
         staff = self._staff_of(persona)
@@ -285,18 +329,19 @@ class Execution:
             None,
         )
 
-    def _start(self, place: Place, profile: str) -> str:
+    def _start(self, place: Place, profile: str) -> str | None:
+        """Start an agent; None: it has ended too often."""
         persona, worktree = place
-        self._starts[place] += 1
         where = f"in {worktree}" if worktree else "outside of worktrees"
-        if self._starts[place] > MOST_STARTS:
-            raise Conflict(
-                "AGENT_ENDS",
-                f"The agent {persona} {where} has ended {MOST_STARTS} times although there is work. `workbench ps` "
-                "lists the processes, and `workbench logs AGENT` shows what it wrote.",
+        if self._starts[place] >= MOST_STARTS:
+            self._note(
+                f"The agent {persona} {where} has ended {MOST_STARTS} times although there is work, and is not started "
+                "again. `workbench ps` lists the processes, and `workbench logs AGENT` shows what it wrote."
             )
+            return None
         name = f"{worktree}-{persona}" if worktree else persona
         spawned = self.call("spawn_agent", persona_id=persona, assigned_worktree=worktree, name=name, profile=profile)
+        self._starts[place] += 1
         self._own.add(spawned["agent_id"])
         if self.record is not None:
             self.record.write_text(json.dumps(sorted(self._own)), "utf-8")
@@ -320,7 +365,9 @@ class Execution:
         try:
             asked = self.call("integrate_worktree", worktree_name=name)
         except WorkbenchError as error:
-            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND"):
+            if error.code in PASSING:
+                raise
+            if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND", "NOTHING_TO_INTEGRATE"):
                 self._note(f"{name} is not merged: {error.message}")
             return 0
         is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks)
@@ -345,7 +392,10 @@ class Execution:
             return True
         if task["blocked"]:
             return False
-        return self._profile(task) is not None or not self.call("get_unattended_work", task_id=task["id"])["tasks"]
+        place = (task["persona_id"], task["worktree"])
+        if self._profile(task) is not None:
+            return place in self._crew or self._starts[place] < MOST_STARTS
+        return not self.call("get_unattended_work", task_id=task["id"])["tasks"]
 
     def _note(self, text: str) -> None:
         self._notes[text] = None

@@ -107,6 +107,11 @@ class CellOutput(CellLines):
         return f"{lines:,} more {'line' if lines == 1 else 'lines'}"
 
 
+def _joined(value: Any) -> Any:
+    """A value of a row; names one after another."""
+    return ", ".join(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
+
+
 def _pre(lines: Iterable[str]) -> str:
     text = as_html("\n".join(lines))
     return f'<pre style="white-space: pre-wrap; text-align: left">{text}</pre>'
@@ -136,7 +141,7 @@ class Table:
         note: str = "",
     ) -> Table:
         """A table of some fields of mappings; `columns` maps field to heading."""
-        rows = [[item.get(name) for name in columns] for item in items]
+        rows = [[_joined(item.get(name)) for name in columns] for item in items]
         return cls(list(columns.values()), rows, empty, items if data is None else data, note)
 
     @property

@@ -115,6 +115,6 @@ def _in_words(name: str, value: float) -> str:
     if name == "usd":
         return f"${value:,.2f}"
     if name != "seconds":
-        return f"{value:,} {name}"
+        return f"{value:,} {name.removesuffix('s') if value == 1 else name}"
     unit, seconds = ("h", 3_600) if value >= 7_200 else ("min", 60) if value >= 120 else ("s", 1)
     return f"{round(value / seconds, 1):,g} {unit}"

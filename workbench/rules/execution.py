@@ -48,3 +48,8 @@ def parse_staff(text: str) -> Sequence[Staff]:
             f"persona once; {ANY} stands for all others.",
         )
     return staff
+
+
+def as_text(staff: Sequence[Staff]) -> str:
+    """Staff as `parse_staff` reads it; empty: there is none."""
+    return ",".join(f"{one.persona}={one.count}:{one.profile}" for one in staff)

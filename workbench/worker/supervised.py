@@ -20,6 +20,7 @@ from workbench.confinement.hidden import hiding
 from workbench.errors import BadInput, Conflict, Refused, Unavailable, WorkbenchError
 from workbench.git import Repository
 from workbench.process import process_identity
+from workbench.rules.failures import FailureKind
 from workbench.worker import attempt, preparation, surroundings
 from workbench.worker.api import Api
 from workbench.worker.attempt import AttemptOutcome, Worker, author
@@ -35,6 +36,7 @@ OCCUPIED_SECONDS = 0.5
 ERROR_LIMIT = 9_000
 CHECK_SECONDS = 20
 """How long one call waits for the end of a check."""
+AWAY = "The server, by which its program asks for models, was away meanwhile."
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ class SupervisedAttempt:
     """Paths of the project that its command may not read."""
     _note: str | None = None
     """What the server says of its worktree."""
+    _server: str | None = None
+    """The server with which it began."""
 
     async def make(self) -> None:
         """Make the attempt.
@@ -191,6 +195,7 @@ class SupervisedAttempt:
                     raise
                 log.info("waiting: %s", error.message)
             else:
+                self._server = self.api.server()
                 self._note, checkout, self._hide = answer["note"], answer["checkout"], tuple(answer["hide"])
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
@@ -234,7 +239,7 @@ class SupervisedAttempt:
     # Its end.
 
     async def _finish(self, outcome: AttemptOutcome) -> None:
-        if self.config.profile.token:
+        if self.config.profile.token or self.config.models:
             await self._renew()
         if self._requested == "released":
             await self._report("released")
@@ -271,10 +276,21 @@ class SupervisedAttempt:
             state = check["state"]
 
     async def _fail(self, outcome: AttemptOutcome, **details: Any) -> None:
+        outcome = self._excused(outcome)
         facts = {"retryable": outcome.retryable, "error_class": outcome.error_class, **_usage(outcome), **details}
         if outcome.failure is not None:
             facts |= {"failure": outcome.failure.kind, "until": outcome.failure.until}
         await self._report("failed", reason=outcome.error[:ERROR_LIMIT], **facts)
+
+    def _excused(self, outcome: AttemptOutcome) -> AttemptOutcome:
+        """An outcome; if its program reached no model because the server was away, that passes with time."""
+        failure = outcome.failure
+        is_refused = failure is not None and failure.kind is FailureKind.REFUSED
+        if failure is None or not (is_refused and self.config.models) or self.api.server() == self._server:
+            return outcome
+        failure = replace(failure, kind=FailureKind.OVERLOADED)
+        error = f"{AWAY}\n{outcome.error}"
+        return replace(outcome, error=error, failure=failure, error_class=str(failure.kind), retryable=True)
 
     async def _report(self, outcome: str, **facts: Any) -> None:
         if paths := self.config.box.translation.changes:

@@ -279,3 +279,22 @@ def test_no_text_is_answered_by_anything_but_a_plan_or_a_list_of_problems(text: 
             assert json.dumps(error, ensure_ascii=False).encode()
             assert error["code"] == "PLAN_INVALID"
             assert all(p["line"] >= 1 and p["reason"] for p in error["details"]["problems"])
+
+
+def test_budgets_stand_in_the_front_matter_and_in_braces() -> None:
+    text = """\
+---
+plan: night
+budget: 5usd, 8h
+persona: implementer
+---
+- [ ] Clean {name=clean budget="3 attempts"}
+- [ ] Report {name=report}
+  budget: {"usd": 1.5}
+"""
+    plan = parse(text, personas=PERSONAS)
+    for again in (plan, parse(write(plan, "markdown"), personas=PERSONAS)):
+        assert again.budget == {"usd": 5.0, "seconds": 28_800.0}
+        assert [task.budget for task in again.tasks] == [{"attempts": 3}, {"usd": 1.5}]
+    wrong = refused("PLAN_INVALID", parse, text.replace("3 attempts", "a lot"), personas=PERSONAS)
+    assert "write amounts such as `20usd" in str(wrong.details)

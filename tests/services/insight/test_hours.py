@@ -10,9 +10,10 @@ import pytest
 
 from tests.conftest import Admit, Clock
 from workbench.app import Workbench
-from workbench.model import SECOND, ServerInfo
+from workbench.model import SECOND
 from workbench.rules.failures import FailureKind
 from workbench.services import holds
+from workbench.services.processes import reattach
 from workbench.state.settings import Settings
 from workbench.store.base import Tx
 
@@ -21,13 +22,12 @@ pytestmark = pytest.mark.anyio
 PLAN = (
     "plan: tidy\ntasks:\n  - {name: a, title: A, persona: implementer}\n  - {name: b, title: B, persona: implementer}\n"
 )
-SERVER = ServerInfo(pid=1, started=0.0, nonce="here", url="", ws_url="", mcp_url="")
 
 
 @pytest.fixture
 async def workbench(settings: Settings, clock: Clock) -> AsyncIterator[Workbench]:
-    """An open project whose time only the test moves."""
-    async with Workbench.open(settings, clock=clock) as opened:
+    """An open project whose time only the test moves, and whose leases outlast that."""
+    async with Workbench.open(settings.model_copy(update={"lease_seconds": 86_400.0}), clock=clock) as opened:
         yield opened
 
 
@@ -49,7 +49,7 @@ async def test_the_account_of_hours_says_why_nothing_was_done(
 
     await workbench.store.write(limit)
     clock.forward(3_600)
-    await workbench.serving(SERVER)
+    await reattach.recover(workbench._ctx, end_workers=False)
     clock.forward(3_600)
     second = (await ask("claim_task", {}))["task"]["id"]
     clock.forward(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
+import yaml
 
 from tests import given
 from tests.conftest import Served, ended
+from tests.drivers.days import RESULT
 from tests.services.processes.running import agent, process, serving, spawn
 from workbench.app import Workbench
 from workbench.model import wall_clock
@@ -21,6 +24,8 @@ from workbench.rules.secrets.forms import MASK
 from workbench.services.spawning import request
 from workbench.state.settings import Settings
 from workbench.store.queries import Query
+from workbench.trust.withheld import trust, withheld
+from workbench.worker.supervised import AWAY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long, pytest.mark.timeout(60)]
 
@@ -102,6 +107,33 @@ async def test_a_command_that_ended_meanwhile_is_reported_to_the_next_server(set
     async with serving(settings, end_workers=False) as served:
         task = await given.reached(served.workbench, 1, "completed", "failed")
         assert (task["status"], len(task["attempts"])) == ("completed", 1)
+
+
+async def test_a_program_that_reached_no_model_because_the_server_was_away_is_tried_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is asked: in the night nobody would answer."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-test-0123456789")
+    said = json.dumps(RESULT | {"is_error": True, "result": "API Error: Unable to connect to API (ECONNREFUSED)"})
+    command = ["/bin/sh", "-c", f"{UNTIL_GO}; echo '{said}'; exit 1"]
+    profile = {"summary": "Fails.", "driver": "claude", "command": command, "passes": ["ANTHROPIC_API_KEY"]}
+    (settings.home / "profiles").mkdir(parents=True)
+    (settings.home / "profiles" / "failing.yaml").write_text(yaml.safe_dump(profile))
+    trust(settings.project, withheld(settings.project))
+    async with serving(settings, end_workers=False) as served:
+        lab = await given.worktree(served.workbench)
+        await spawn(served, name="walt", assigned_worktree="lab", profile="failing")
+        await given.task(served.workbench)
+        await given.written(lab / "pid")
+    async with serving(settings, end_workers=False) as served:
+        (lab / "go").touch()
+
+        async def failed() -> Any:
+            return next(iter(await events(served, "task.deferred")), None)
+
+        event = await given.until(failed)
+        assert (event["data"]["error_class"], AWAY in event["data"]["error"]) == ("overloaded", True)
+        assert (await served.workbench.call("list_approvals", status="pending"))["approvals"] == []
 
 
 async def test_a_server_that_is_to_end_workers_ends_those_of_the_earlier_one(settings: Settings) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import given
 from tests.conftest import Admitted, Clock, admitted
+from tests.services.processes.running import over, serving, spawn
 from workbench.analytics.live import Live, refresh
 from workbench.app import Workbench
 from workbench.state.settings import Settings
@@ -234,10 +236,53 @@ async def test_the_view_has_the_sums_of_the_ledger_for_each_limit(
     ]
 
 
+@pytest.mark.usefixtures("_own_prices")
 async def test_a_budget_in_money_says_at_once_that_models_without_a_price_were_used(
-    workbench: Workbench, ada: Admitted
+    workbench: Workbench, ada: Admitted, tmp_path: Path
 ) -> None:
+    await workbench.call("create_plan", text=TEXT)
     await spend(workbench, ada)
-    (warning,) = (await workbench.call("set_budget", scope="session:lab", usd=5))["warnings"]
-    assert "1 of its requests have no known cost (m)" in warning
-    assert (await workbench.call("set_budget", scope="session:lab", tokens=5))["warnings"] == []
+    assert "1 of its requests have no known cost (m)" in await warning_of(workbench, "session:lab", usd=5)
+    assert await warning_of(workbench, "session:lab", tokens=5) == ""
+    before = (await workbench.call("estimate_costs", plan="night"))["sentence"]
+    assert "The price of m is not known, and the budget of plan night is in US dollars: requests are refused." in before
+    (tmp_path / "config").mkdir(exist_ok=True)
+    (tmp_path / "config" / "prices.yaml").write_text(
+        "prices:\n- {model: m, input: 1, cached: 1, cache_write: 1, output: 1}\n"
+    )
+    assert "The price of m" not in (await workbench.call("estimate_costs", plan="night"))["sentence"]
+
+
+@pytest.fixture
+def _own_prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+
+
+async def warning_of(workbench: Workbench, scope: str, **limits: float) -> str:
+    """What is said when a budget is set."""
+    return str((await workbench.call("set_budget", scope=scope, **limits))["warning"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "how"),
+    [({"budget_ends_running": True}, "released"), ({}, "completed")],
+    indirect=["settings"],
+    ids=["ended", "finishes"],
+)
+async def test_at_the_end_of_a_budget_of_time_what_runs_may_finish_or_is_ended_without_using_up_a_retry(
+    migrated: Settings, how: str
+) -> None:
+    async with serving(migrated) as served:
+        workbench = served.workbench
+        wait = "sleep 1000" if how == "released" else "sleep 0.4"
+        task = await given.task(workbench, run=wait)
+        agent = await spawn(served)
+        await given.reached(workbench, task, "in_progress")
+        await workbench.call("set_budget", scope="project", seconds=0.001)
+        seen = await given.reached(workbench, task, "pending" if how == "released" else "completed")
+        (attempt,) = seen["attempts"]
+        assert (attempt["outcome"], seen["retry_count"]) == (how, 0)
+        assert (await budget(workbench, "project"))["used_up"] == ["seconds"]
+        if how == "released":
+            assert (await over(served, agent["agent_id"]))["reason"] == "The budget of its task is used up."
+            assert [one["payload"]["tasks"] for one in await questions(workbench)] == [1]

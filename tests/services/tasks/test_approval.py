@@ -114,8 +114,11 @@ async def test_a_large_plan_of_an_agent_begins_when_a_person_approves_it(
     assert asked["requester"] == "pam"
     assert asked["payload"] | {"agent": "pam", "plan": "penguins", "tasks": 5} == asked["payload"]
     assert asked["payload"]["why"] == ["It is 5 tasks, more than 3."]
-    assert asked["payload"]["personas"] == {"implementer": 3, "reviewer": 2}
-    assert (asked["payload"]["limits"]["usd"], asked["payload"]["unlimited"]) == (5.0, 3)
+    assert asked["payload"]["decides"] == [
+        "It is 5 tasks, more than 3.",
+        "3 for implementer, 2 for reviewer; in lab; 1 with a command; 1 with a check.",
+        "At most $5.00; without a limit: 3 tasks.",
+    ]
     tree = await workbench.call("list_proposed_tasks", approval_id=asked["id"])
     assert [(one["name"], one["depth"]) for one in tree["tasks"]] == [
         ("load", 0),
@@ -174,6 +177,7 @@ async def test_a_part_is_approved_and_what_needs_the_rest_is_left_out_with_it(
         assert refused.value.code == "NOT_APPROVED"
 
 
+@pytest.mark.long
 async def test_what_cannot_be_approved_so_is_refused_and_changes_nothing(workbench: Workbench, plans: Call) -> None:
     made = await plans("create_plan", text=PLAN)
 
@@ -197,6 +201,7 @@ async def test_what_cannot_be_approved_so_is_refused_and_changes_nothing(workben
     assert await messages(plans) == ""
 
 
+@pytest.mark.long
 async def test_a_rejected_plan_is_no_more_and_its_name_is_free(workbench: Workbench, plans: Call) -> None:
     made = await plans("create_plan", text=PLAN.replace("tasks:", "budget: 9usd\ntasks:", 1))
     await workbench.call("reject", approval_id=made["approval_id"], reason="Too much.")
@@ -208,6 +213,7 @@ async def test_a_rejected_plan_is_no_more_and_its_name_is_free(workbench: Workbe
     assert (await plans("create_plan", text=small))["approval_id"] is None
 
 
+@pytest.mark.long
 async def test_tasks_one_by_one_count_together_for_a_while_and_with_those_of_spawned_planners(
     workbench: Workbench, plans: Call, admit: Admit, pam: Admitted, clock: Clock
 ) -> None:
@@ -235,6 +241,7 @@ async def test_tasks_one_by_one_count_together_for_a_while_and_with_those_of_spa
     assert await create("An hour later") is None
 
 
+@pytest.mark.long
 async def test_a_plan_that_may_spend_much_is_asked_about_and_the_person_s_own_is_not(
     workbench: Workbench, plans: Call
 ) -> None:
@@ -245,8 +252,15 @@ async def test_a_plan_that_may_spend_much_is_asked_about_and_the_person_s_own_is
     assert (await plans("create_plan", text=more, update=True))["approval_id"] == made["approval_id"]
     assert (await question(workbench))["payload"]["tasks"] == 2
     assert (await workbench.call("create_plan", text=PLAN))["approval_id"] is None
+    for number in range(9):
+        await plans("create_plan", text=text.replace("rich", f"rich-{number}"))
+    with pytest.raises(Conflict) as refused:
+        await plans("create_plan", text=text.replace("rich", "richer"))
+    assert refused.value.code == "TOO_MANY_QUESTIONS"
+    assert "richer" not in {one["plan"] for one in (await workbench.call("list_plans"))["plans"]}
 
 
+@pytest.mark.long
 async def test_subtasks_of_what_waits_wait_with_it_and_what_is_cancelled_is_asked_about_no_more(
     workbench: Workbench, plans: Call, pam: Admitted, clock: Clock
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from mcp.client import Client
+from mcp.client.session import ElicitationFnT
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -96,6 +97,54 @@ async def test_a_tool_learns_that_nobody_answers(served: Served, ada: Admitted, 
             assert said(await client.call_tool("greet", {})) == f"The answer was {action}."
     async with session(served, ada.token, era) as client:
         assert said(await client.call_tool("greet", {})) == "Nobody can be asked."
+
+
+def ask_person(answer: dict[str, Any]) -> ElicitationFnT:
+    """A person at a client, who answers the questions of its agent."""
+
+    async def answered(ctx: Any, params: ElicitRequestParams) -> ElicitResult:
+        assert isinstance(params, ElicitRequestFormParams)
+        assert params.message == "The agent ada asks: Which?"
+        return ElicitResult.model_validate(answer)
+
+    return answered
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("answer", "said", "status"),
+    [
+        ({"action": "accept", "content": {"answer": "CSV"}}, "You asked: Which?\nThe answer: CSV", "failed"),
+        ({"action": "accept", "content": {"answer": "JSON"}}, "Which?", "pending"),
+        ({"action": "decline"}, "Which?", "pending"),
+    ],
+)
+async def test_an_agents_question_is_asked_at_its_own_client_and_is_otherwise_left_in_the_inbox(
+    served: Served, ada: Admitted, era: str, answer: dict[str, Any], said: str, status: str
+) -> None:
+    call, question = served.workbench.call, {"question": "Which?", "options": ["CSV", "Parquet"]}
+    async with session(served, ada.token, era, elicitation_callback=ask_person(answer)) as client:
+        told = (await client.call_tool("ask_person", question)).structured_content or {}
+    approval = await call("get_approval", approval_id=told["approval_id"])
+    assert (told["text"], approval["status"], approval["person"]) == (said, status, None)
+
+
+@pytest.mark.long
+async def test_an_answer_in_the_inbox_withdraws_the_question_at_the_client(
+    served: Served, ada: Admitted, era: str
+) -> None:
+    async def answered(ctx: Any, params: ElicitRequestParams) -> ElicitResult:
+        (approval,) = (await served.workbench.call("list_approvals"))["approvals"]
+        await served.workbench.call("approve", approval_id=approval["id"], choices={"content": {"answer": "CSV"}})
+        if era == "legacy":
+            await asyncio.Event().wait()
+        return ElicitResult.model_validate({"action": "accept", "content": {"answer": "Parquet"}})
+
+    async with session(served, ada.token, era, elicitation_callback=answered) as client:
+        told = (await client.call_tool("ask_person", {"question": "Which?"})).structured_content or {}
+    assert told["text"] == "You asked: Which?\nThe answer: CSV"
+    answers = [one["text"] for one in (await served.workbench.call("list_messages"))["messages"]]
+    assert sum("The answer" in text for text in answers) == 1
 
 
 async def first_question(client: Client, name: str) -> InputRequiredResult:

@@ -205,7 +205,7 @@ async def test_an_execution_waits_for_nobody_when_only_a_budget_holds_it_up(serv
     await workbench.call("create_plan", text=text)
     loop = asyncio.get_running_loop()
 
-    def call(name: str, **more: Any) -> Any:
+    def call(name: str, /, **more: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(workbench.call(name, **more), loop).result()
 
     standing = await asyncio.to_thread(Execution(call, "p").step)

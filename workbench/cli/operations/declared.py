@@ -79,7 +79,7 @@ def _show(row: Mapping[str, Any], result: dict[str, Any], arguments: Mapping[str
     fields = {**arguments, **{name: value for name, value in result.items() if not isinstance(value, dict | list)}}
     if "prints" in row:
         return Text(row["prints"].format_map(fields), result)
-    return Note(row["says"].format_map(fields), result)
+    return Note(row["says"].format_map(fields).rstrip(), result)
 
 
 def _argument(part: Mapping[str, Any]) -> click.Parameter:
@@ -112,7 +112,8 @@ def _type(part: Mapping[str, Any]) -> Any:
     if "choices" in part:
         return click.Choice([*part["choices"], *([DEFAULT] if part.get("nullable") else ())])
     is_range = part["typed"].startswith("-") and ("min" in part or "max" in part)
-    return click.IntRange(part.get("min"), part.get("max")) if is_range else TYPES[part["type"]]
+    ranges = click.FloatRange if part["type"] == "number" else click.IntRange
+    return ranges(part.get("min"), part.get("max")) if is_range else TYPES[part["type"]]
 
 
 def _offers(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -104,6 +104,8 @@ async def judged(ctx: Ctx, work: Row, ending: AttemptEnding) -> AttemptEnding:
     commit = await ctx.repositories.shielded(_commit_of(ctx, work["worktree"]))
     if terms.done_when is DoneWhen.CHANGED:
         return _if_changed(ending, commit != work["base_commit"], terms)
+    if found is None and (failure := terms.failure):
+        return failure.model_copy(update={"usage": ending.usage})
     if found is None or found["state"] not in checks.ENDED or found["commit_hash"] != commit:
         raise Conflict("NOT_CHECKED", "The work of this attempt has not been checked as it is now.")
     return _if_passed(ending, found)
@@ -263,13 +265,13 @@ async def _try(ctx: Ctx, row: Row, subject: _Subject, trial: Trial, tries: int) 
     )
     if ended is None:
         return None
-    if _STATES[ended.state] is CheckState.FAILED:
-        return CheckState.FAILED, ended, None
+    state, metrics = _STATES[ended.state], None
     try:
         metrics = ctx.secrets.masked(await to_thread(_metrics, trial))
     except (OSError, ValueError) as error:
-        return CheckState.FAILED, _explained(ended, error), None
-    return CheckState.FLAKY if tries > 1 else CheckState.PASSED, ended, metrics
+        if state is CheckState.PASSED:
+            state, ended = CheckState.FAILED, _explained(ended, error)
+    return CheckState.FLAKY if state is CheckState.PASSED and tries > 1 else state, ended, metrics
 
 
 def _of_setup(ready: TrialResult) -> TrialResult:

@@ -121,7 +121,7 @@ def _hours(tx: Reader, plan: str, now: int, longest: int) -> list[Hour]:
     is_open = tx.all(SQL.open, plan=plan)[0]["number"]
     if not attempts or bounds is None:
         return []
-    until = now if is_open else bounds["ended"]
+    until = now if is_open else _end(tx, plan, bounds)
     since = max(attempts[0]["claimed_at"], until - longest)
     window = {"since": since, "until": until}
     events = tx.all(SQL.events, window, first=bounds["first"], most=MOST_EVENTS)
@@ -138,6 +138,12 @@ def _hours(tx: Reader, plan: str, now: int, longest: int) -> list[Hour]:
         *rules.gaps(since, until, _agents(events, tx.all(SQL.processes, since=since), since, until), "no agent ran"),
     ]
     return rules.by_hour(since, until, work, reasons, _moments(events, names))
+
+
+def _end(tx: Reader, plan: str, bounds: Row) -> int:
+    """When a plan ended: with the last event of its tasks, or the merge that followed."""
+    [merged] = tx.all(SQL.merged, plan=plan, last=bounds["last"], until=bounds["ended"] + rules.HOUR)
+    return int(merged["at"] or bounds["ended"])
 
 
 def _attempt(row: Row, told: Iterable[Stretch], until: int) -> Stretch:

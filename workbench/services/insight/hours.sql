@@ -11,6 +11,12 @@ WHERE t.plan = :plan AND s.status IN ('pending', 'claimed', 'in_progress');
 SELECT MIN(e.id) AS first, MAX(e.id) AS last, MAX(e.at) AS ended
 FROM events e JOIN tasks t ON e.subject = 'task:' || CAST(t.id AS TEXT) WHERE t.plan = :plan;
 
+-- name: merged
+-- When worktrees of a plan were merged last, soon after its last task ended.
+SELECT MAX(at) AS at FROM events
+WHERE id > :last AND at <= :until AND kind = 'worktree.integrated' AND subject IN (
+    SELECT 'worktree:' || s.worktree FROM task_status s JOIN tasks t ON t.id = s.task_id WHERE t.plan = :plan);
+
 -- name: events
 SELECT at, kind, subject, data FROM events
 WHERE id >= :first AND at >= :since AND at <= :until

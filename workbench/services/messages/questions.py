@@ -5,7 +5,8 @@ The answer is a message to the agent that asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -56,7 +57,54 @@ async def ask_person(
         approval_id = approvals.ask(tx, KIND, subject, payload)
         return inbox.send(tx, ctx, "question", text, None, task_id, attempt, approval_id)
 
+    asked, elicit = await ctx.write(change), ctx.surroundings.elicit
+    if elicit is None or ctx.caller.supervised:  # nobody sits at a program that Workbench started
+        return asked
+    form = _form(choices)
+    return await _ask_at_client(ctx, asked, elicit(f"The agent {ctx.caller.name} asks: {text}", form))
+
+
+async def _ask_at_client(ctx: Ctx, asked: Message, answering: Awaitable[dict[str, Any]]) -> Message:
+    """Show a question at the agent's own program, too, until it is answered there or in the inbox; the answer, or the
+    question, which then stays in the inbox.
+
+    Who sits there is not known: it is no decision of the inbox, whose question is withdrawn.
+    """
+    shown = asyncio.ensure_future(answering)
+    closed = asyncio.ensure_future(
+        ctx.feed.until(
+            lambda tx: inbox.get(tx, asked.id),
+            lambda question: question.acted_at is not None,
+            "message.acted",
+            subject=f"message:{asked.id}",
+            seconds=ctx.settings.agent_question_seconds,
+        )
+    )
+    try:
+        await asyncio.wait({shown, closed}, return_when=asyncio.FIRST_COMPLETED)
+        reply = shown.result() if shown.done() else {}
+    finally:
+        shown.cancel()
+        closed.cancel()
+    words = reply.get("content", {}).get(ANSWER) if reply.get("action") == "accept" else None
+
+    def change(tx: Tx) -> Message:
+        approval = approvals.find(tx, asked.approval_id or 0)
+        assert approval is not None, "a question has its approval"
+        if approval.status == "pending" and _fits(words, approval.payload["options"]):
+            approvals.withdraw(tx, approval, "It was answered at the agent's own program.")
+            _answer(tx, ctx, approval.id, inbox.masked(ctx, str(words), LONGEST_ANSWER))
+        answer = tx.one(SQL.answer_to, approval_id=approval.id)
+        if answer is None:
+            return asked
+        inbox.mark_seen(tx, ctx.caller.agent or "", [inbox.get(tx, answer["id"])])
+        return inbox.get(tx, answer["id"])
+
     return await ctx.write(change)
+
+
+def _fits(words: Any, options: list[str]) -> bool:
+    return isinstance(words, str) and bool(words.strip()) and (not options or words in options)
 
 
 def _held(tx: Tx, agent: str) -> tuple[int | None, int | None]:
@@ -65,10 +113,14 @@ def _held(tx: Tx, agent: str) -> tuple[int | None, int | None]:
 
 
 def _payload(agent: str, task_id: int | None, attempt: int | None, text: str, options: list[str]) -> dict[str, Any]:
-    field = {"type": "string", "title": "Answer", "minLength": 1, "maxLength": LONGEST_ANSWER}
-    field |= {"enum": options} if options else {}
-    form = {"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}
-    return {"agent": agent, "task_id": task_id, "attempt": attempt, "message": text, "options": options, "form": form}
+    about = {"agent": agent, "task_id": task_id, "attempt": attempt}
+    return about | {"message": text, "options": options, "form": _form(options)}
+
+
+def _form(options: list[str]) -> dict[str, Any]:
+    field: dict[str, Any] = {"type": "string", "title": "Answer"}
+    field |= {"enum": options} if options else {"minLength": 1, "maxLength": LONGEST_ANSWER}
+    return {"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}
 
 
 @approvals.decision_handler(KIND)
@@ -76,19 +128,21 @@ async def decide_question(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: 
     """Tell an agent the person's answer: `content`, with the field `answer`. Rejected, it is told to decide itself.
 
     Raises:
-        BadInput: ``INVALID_ARGUMENTS``.
+        BadInput: ``INVALID_ARGUMENTS``. Conflict: ``ALREADY_DECIDED``: its attempt has ended.
     """
     approvals.check_choices(choices, {"content"} if yes else {"reason"})
     options, reason = approval.payload["options"], str(choices.get("reason", ""))
     words = choices.get("content", {}).get(ANSWER) if yes else reason or "No answer: decide this yourself."
-    if not isinstance(words, str) or not words.strip() or (yes and options and words not in options):
+    if not _fits(words, options if yes else []):
         known = f" It is one of: {', '.join(options)}." if options else ""
         raise BadInput("INVALID_ARGUMENTS", f"The content has the text of the answer in the field answer.{known}")
-    text = inbox.masked(ctx, words, LONGEST_ANSWER)
+    text = inbox.masked(ctx, str(words), LONGEST_ANSWER)
     outcome = {"asked_by": approval.payload["agent"], "answer": text if yes else None}
     person = approvals.person_of(ctx)
 
     def change(tx: Tx) -> dict[str, Any]:
+        if tx.one(SQL.over, approval_id=approval.id):  # and is about to be withdrawn
+            raise Conflict("ALREADY_DECIDED", "What this was about has ended: nobody waits for the answer.")
         decided = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
         _answer(tx, ctx, approval.id, text)
         return decided

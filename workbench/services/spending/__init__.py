@@ -3,8 +3,9 @@
 - `ledger`: each request
 - `spent`: sums of requests and attempts
 - `budgets`: what may be spent
+- `estimates`: what a plan may cost, by what similar attempts did
 """
 
-from workbench.services.spending import budgets, ledger, spent
+from workbench.services.spending import budgets, estimates, ledger, spent
 
-__all__ = ["budgets", "ledger", "spent"]
+__all__ = ["budgets", "estimates", "ledger", "spent"]

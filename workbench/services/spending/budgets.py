@@ -80,7 +80,7 @@ class Budgets(Wire):
     SHOWN: ClassVar = Columns(
         "budgets",
         "what=budget spent_tokens=tokens tokens=of spent_usd=usd usd=of spent_attempts=attempts attempts=of "
-        "spent_seconds=time seconds=of nearly used_up=used up stopped",
+        "spent_seconds=time seconds=of nearly used_up stopped",
         "There is no budget.",
     )
 
@@ -88,11 +88,11 @@ class Budgets(Wire):
 
 
 class BudgetSet(Wire):
-    """A budget that was set, or removed."""
+    """A budget that was set, or removed. `warning`: what it does not cover, and what to do; empty: nothing."""
 
     scope: str
     words: str
-    warnings: list[str]
+    warning: str
 
 
 @op(
@@ -108,7 +108,7 @@ async def list_budgets(ctx: Ctx) -> Budgets:
     return await ctx.read(lambda tx: Budgets(budgets=[_info(tx, row) for row in tx.all(SQL.list)]))
 
 
-@op(allow=Level.OPERATOR, tool=False, command=Command("budgets set SCOPE", "{scope} may spend {words}."))
+@op(allow=Level.OPERATOR, tool=False, command=Command("budgets set SCOPE", "{scope} may spend {words}. {warning}"))
 async def set_budget(
     ctx: Ctx,
     scope: Annotated[
@@ -138,8 +138,8 @@ async def set_budget(
         target = _resolved(tx, scope)
         state(tx, target, stated or None, "person")
         row = tx.one(SQL.get, scope=target)
-        warnings = [_warning_of_unpriced(tx, row)] if row and usd is not None and row["unpriced"] else []
-        return BudgetSet(scope=scope, words=rules.in_words(limits) or "what it likes", warnings=warnings)
+        warning = _warning_of_unpriced(tx, row) if row and usd is not None and row["unpriced"] else ""
+        return BudgetSet(scope=scope, words=rules.in_words(limits) or "what it likes", warning=warning)
 
     return await ctx.write(change)
 
@@ -182,6 +182,11 @@ def declared(tx: Reader, scope: str) -> dict[str, Any] | None:
     return json.loads(row["declared"]) if row and row["declared"] else None
 
 
+def in_dollars(tx: Reader) -> list[tuple[str, str]]:
+    """The scopes, each also in words, with a budget in US dollars."""
+    return [(row["scope"], _named(row)) for row in tx.all(SQL.list) if row["usd"] is not None]
+
+
 def is_stated(tx: Reader, scope: str) -> bool:
     """Whether there is a budget."""
     return tx.one(SQL.get, scope=scope) is not None
@@ -209,6 +214,14 @@ def state(tx: Tx, scope: str, budget: Mapping[str, Any] | None, by: StatedBy) ->
     else:
         _compare(tx, _require(tx, scope))
     tx.emit("budget.set", f"budget:{scope}", limits=budget)
+
+
+def forget(tx: Tx, scope: str) -> None:
+    """Remove the budget of what is no more, if it has one."""
+    if question := approvals.open_question(tx, KIND, f"budget:{scope}"):
+        approvals.withdraw(tx, question, "What it is of is no more.")
+    if tx.run(SQL.remove, scope=scope):
+        tx.emit("budget.set", f"budget:{scope}", limits=None)
 
 
 @prepares
@@ -373,7 +386,7 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
     def change(tx: Tx) -> dict[str, Any]:
         row = _require(tx, scope)
         if not approved:
-            outcome = {"scope": scope, "what": _named(row), "state": "stopped"}
+            outcome = {"budget": _named(row), "scope": scope, "state": "stopped"}
             tx.run(SQL.stop, scope=scope)
             tx.emit("budget.stopped", f"budget:{scope}")
             return approvals.decide(tx, question, "rejected", str(choices["reason"]), outcome, person)
@@ -381,7 +394,7 @@ async def decide_budget(ctx: Ctx, question: ApprovalInfo, approved: bool, choice
         if left := rules.reached(_spent(tx, row), limits):
             text = f"The budget of {_named(row)} would still be used up: {_left(tx, row, left)}. Choose more."
             raise BadInput("BUDGET_NOT_RAISED", text)
-        outcome = {"scope": scope, "what": _named(row), "state": "raised", "limits": limits}
+        outcome = {"budget": _named(row), "scope": scope, "state": "raised", "limits": limits}
         stored = approvals.decide(tx, question, "approved", "", outcome, person)
         tx.run(SQL.raise_limits, limits, scope=scope)
         _compare(tx, _require(tx, scope))

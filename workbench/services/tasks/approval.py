@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from workbench.errors import BadInput, Hint, NotFound, Refused
+from workbench.errors import BadInput, Conflict, Hint, NotFound, Refused
 from workbench.model import SECOND, Int64, Level, Wire
 from workbench.ops import SYSTEM, Caller, Columns, Command, Ctx, RestRoute, op
 from workbench.ops.duties import duty, refreshes_approvals
@@ -38,6 +38,8 @@ KIND = "plan"
 """The kind of the questions about tasks that an agent proposes."""
 NAMED = 20
 """The most tasks that a message names."""
+LISTED = 200
+"""The most tasks that an outcome names."""
 CHOICES = frozenset({"without", "comment", "comments", *LIMITS})
 _WITHOUT: TypeAdapter[list[str | int]] = TypeAdapter(Annotated[list[str | int], Field(max_length=10_000)])
 _COMMENTS: TypeAdapter[dict[str, str]] = TypeAdapter(Annotated[dict[str, str], Field(max_length=10_000)])
@@ -88,7 +90,7 @@ async def list_proposed_tasks(
     ctx: Ctx,
     approval_id: ApprovalId,
     offset: Annotated[Int64, Field(ge=0, description="How many to leave out at the beginning.")] = 0,
-    limit: Annotated[int, Field(ge=1, le=1_000, description="At most this many.")] = 200,
+    limit: Annotated[int, Field(ge=1, le=10_000, description="At most this many.")] = 200,
 ) -> ProposedTasks:
     """List the tasks that an agent proposes, as a tree: what waits for your approval."""
 
@@ -128,16 +130,20 @@ def ask_first(
     Args:
         plan: the plan that they are of.
         stated: what they may spend, if that is said.
+
+    Raises:
+        Conflict: ``TOO_MANY_QUESTIONS``.
     """
     if ctx.caller.agent is None or not ids:
         return None
     subject = f"plan:{plan}" if plan else f"agent:{ctx.caller.agent}"
-    question = approvals.open_question(tx, KIND, subject) or _of_parents(tx, ids)
+    question = approvals.open_question(tx, KIND, subject) or (None if plan else _of_parents(tx, ids))
     approval_id = question.id if question else None
     if approval_id is None:
         why = _why(tx, ctx, len(ids), stated)
         if not why:
             return None
+        _require_room(tx, ctx)
         payload = {"agent": ctx.caller.name, "plan": plan, "why": why}
         approval_id = approvals.ask(tx, KIND, subject, payload)
     tx.many(SQL.wait, [{"task_id": task_id, "approval": approval_id} for task_id in ids])
@@ -180,11 +186,15 @@ def is_left_out(caller: Caller, row: Row) -> bool:
 
 
 def _of_parents(tx: Reader, ids: Sequence[int]) -> ApprovalInfo | None:
-    if len(ids) > 1:  # of a plan, whose tasks are all asked about together
-        return None
-    row = tx.one(SQL.approval_of_parent, task_id=ids[0])
-    question = approvals.find(tx, row["approval_id"]) if row else None
-    return question if question and question.status == "pending" else None
+    rows = (tx.one(SQL.approval_of_parent, task_id=task_id) for task_id in ids)
+    return next((approvals.find(tx, row["approval_id"]) for row in rows if row is not None), None)
+
+
+def _require_room(tx: Reader, ctx: Ctx) -> None:
+    most, row = ctx.settings.max_agent_questions, tx.one(SQL.count_open, requester=tx.actor)
+    if row and row["n"] >= most:
+        text = f"A person has not decided yet about {most} of your plans. read_messages waits for the decisions."
+        raise Conflict("TOO_MANY_QUESTIONS", text)
 
 
 def _why(tx: Reader, ctx: Ctx, count: int, stated: SpendingLimit | None) -> list[str]:
@@ -261,16 +271,30 @@ def _payload(tx: Reader, question: ApprovalInfo) -> dict[str, Any]:
     limit = rules.limit_of(
         [(row["id"], row["parent_task_id"], _budget(row)) for row in rows], _budget(whole) if whole else None
     )
-    summary = {
-        "tasks": len(rows),
-        "personas": dict(Counter(row["persona_id"] for row in rows).most_common(NAMED)),
-        "worktrees": dict(Counter(row["worktree"] for row in rows if row["worktree"]).most_common(NAMED)),
-        "commands": sum(row["run"] is not None for row in rows),
-        "checks": sum(row["check_stated"] is not None for row in rows),
-        "limits": dict(limit.amounts),
-        "unlimited": limit.unlimited,
-    }
-    return {**question.payload, **summary}
+    decides = [*question.payload["why"], _work(rows), _spending(limit)]
+    return {**question.payload, "tasks": len(rows), "limits": dict(limit.amounts), "decides": decides}
+
+
+def _work(rows: Sequence[Row]) -> str:
+    """What kinds of tasks there are, in a sentence."""
+    personas = Counter(row["persona_id"] for row in rows).most_common()
+    worktrees = [*dict.fromkeys(row["worktree"] for row in rows if row["worktree"])]
+    commands, checks = (sum(row[name] is not None for row in rows) for name in ("run", "check_stated"))
+    parts = [
+        _listed([f"{number:,} for {persona}" for persona, number in personas], 5),
+        f"in {_listed(worktrees, 5)}" if worktrees else "",
+        f"{commands:,} with a command" if commands else "",
+        f"{checks:,} with a check" if checks else "",
+    ]
+    return f"{'; '.join(filter(None, parts))}."
+
+
+def _spending(limit: SpendingLimit) -> str:
+    """What they may spend, in a sentence."""
+    stated = amounts.in_words(limit.amounts)
+    if not stated:
+        return "No limit is stated of what they may spend."
+    return f"At most {stated}{f'; without a limit: {_tasks(limit.unlimited)}' if limit.unlimited else ''}."
 
 
 @refreshes_approvals
@@ -375,17 +399,15 @@ def _require(keys: Mapping[str, int], key: str) -> int:
 
 
 def _names(rows: Mapping[int, Row], ids: Collection[int]) -> list[str | int]:
-    return [rows[task_id]["name"] or task_id for task_id in sorted(ids)]
+    return [rows[task_id]["name"] or task_id for task_id in sorted(ids)[:LISTED]]
 
 
 def _leave_out(tx: Tx, question: ApprovalInfo, ids: Sequence[int], reason: str) -> None:
     """Cancel tasks and take them out of their plan; a plan of which nothing is left is no more."""
     tx.many(SQL.detach, [{"task_id": task_id} for task_id in ids])
     graph.cancel(tx, [(task_id, reason) for task_id in ids])
-    if plan := question.payload["plan"]:
-        scope = f"plan:{plan}"
-        if tx.run(SQL.forget_plan, plan=plan) and budgets.is_stated(tx, scope):
-            budgets.state(tx, scope, None, "plan")
+    if (plan := question.payload["plan"]) and tx.run(SQL.forget_plan, plan=plan):
+        budgets.forget(tx, f"plan:{plan}")
 
 
 def _tell(
@@ -421,6 +443,6 @@ def _cut(text: str, most: int) -> str:
     return text.encode()[: most - len(end.encode())].decode(errors="ignore") + end
 
 
-def _listed(names: Sequence[str | int]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(map(str, names[:NAMED])) + more
+def _listed(names: Sequence[str | int], most: int = NAMED) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more

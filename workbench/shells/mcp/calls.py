@@ -1,4 +1,5 @@
-"""Calls of the tools that are no operations, also by `call_tool`: with progress, and questions to the client."""
+"""Calls that may ask their client: tools that are no operations, also by `call_tool`, which tell of their progress, and
+`ask_person`."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from workbench.rules.tools.surroundings import Surroundings
 from workbench.shells.mcp.backend import Backend, Context, refusing
 from workbench.shells.mcp.progress import ToolReports
 from workbench.shells.mcp.questions import Exchanges, ToolExchange, ask, can_answer, has_requests
-from workbench.shells.mcp.tools import coded, named_call, outcome
+from workbench.shells.mcp.tools import coded, named_call, outcome, structured
 
-BY_NAME = "call_tool"
-"""The operation that calls a tool."""
+BY_NAME, ASKING = "call_tool", "ask_person"
+"""The operation that calls a tool, and the one that asks the person at the client."""
 
 
 class McpCalls:
@@ -46,6 +47,8 @@ class McpCalls:
             if name == BY_NAME:
                 asking = _asking_by_name(str(arguments.get("name")), surroundings)
                 return named_call(await self._backend.call(ctx, name, arguments, asking))
+            if name == ASKING:
+                return structured(await self._backend.call(ctx, name, arguments, surroundings))
             asking = _asking_by_name(name, surroundings)
             return outcome(await self._backend.call_tool(ctx, name, arguments, asking), ctx)
 

@@ -63,7 +63,7 @@ class InProcess:
         caller = caller_of(ctx)
         work = self._workbench.dispatch(caller, name, arguments, surroundings=surroundings)
         op = self._workbench.catalogue.get(name)
-        if op is None or not op.waits(arguments):
+        if op is None or not (op.waits(arguments) or surroundings.elicit):
             return await work
         return await unless_ended(self._workbench, caller, work, self._stop)
 

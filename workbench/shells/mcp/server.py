@@ -33,7 +33,7 @@ from workbench.model import Level, __version__
 from workbench.ops import Caller, Catalogue, Op
 from workbench.shells.gate import client_name
 from workbench.shells.mcp.backend import Backend, Context, refusing, require_first_page
-from workbench.shells.mcp.calls import BY_NAME, McpCalls
+from workbench.shells.mcp.calls import ASKING, BY_NAME, McpCalls
 from workbench.shells.mcp.progress import reported
 from workbench.shells.mcp.prompts import Prompts
 from workbench.shells.mcp.questions import sealed
@@ -91,7 +91,8 @@ def server(
     async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         _introduce(ctx)
         op, arguments = catalogue.get(params.name), params.arguments or {}
-        if (op is None or op.name == BY_NAME) and catalogue[BY_NAME].permits(await backend.caller(ctx)):
+        asks = op is None or op.name in (BY_NAME, ASKING)
+        if asks and catalogue[params.name if op else BY_NAME].permits(await backend.caller(ctx)):
             return await calls.call(ctx, params)
         async with reported(ctx) if op is not None and op.waits(arguments) else nullcontext():
             return await coded(lambda: run(ctx, params.name, arguments))

@@ -8,6 +8,7 @@ import { h } from "../lib/dom.js";
 import { age, dateTime } from "../lib/format.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { holdText } from "../models/holds.js";
+import { Messages } from "../messages/messages.js";
 import { ModelUse } from "../models/use.js";
 import { capabilityList, changeText, eventLabel } from "./state.js";
 import { GrantFields } from "./grant.js";
@@ -45,6 +46,7 @@ export class AgentDetails {
     this.capabilities = h("div", {});
     this.history = h("ul", { class: "wb-list wb-history" });
     this.models = h("div", {});
+    this.messages = h("div", {});
     this.form = form({ class: "wb-stack wb-roomy" }, { submit: () => this.onSubmit() });
     for (const event of ["input", "change"]) this.form.addEventListener(event, () => this.drawSave());
     this.confirmBox = h("div", {});
@@ -63,6 +65,7 @@ export class AgentDetails {
         h("div", { class: "wb-stack wb-roomy" }, this.facts.element, this.capabilities),
         labelled("History", this.history),
       ),
+      this.messages,
       this.models,
     );
     this.fill();
@@ -109,6 +112,9 @@ export class AgentDetails {
     this.drawFacts(now);
     const about = { desk: this.desk, of: { agent_id: this.id }, underway: Boolean(agent.running), version: agent };
     render(html`<${ModelUse} key=${this.id} ...${about} />`, this.models);
+    const { desk, id } = this;
+    const can = { canTell: !EXCLUDED.has(agent.registration_status), canInterrupt: Boolean(agent.running) };
+    render(html`<${Messages} key=${id} ...${{ desk, of: { agent_id: id }, version: agent, ...can }} />`, this.messages);
   }
 
   /** Whether the form has values that are not saved. */

@@ -4,6 +4,7 @@ import { DataTable } from "../components/data_table.js";
 import { Choice } from "../components/filters.js";
 import { Embedded, Section, html, useLayoutEffect, usePolling, useRequests, useState } from "../components/ui.js";
 import { plural } from "../lib/format.js";
+import { Budgets } from "../models/budgets.js";
 import { costNote, costText, count, sumOf, tokensText } from "../models/words.js";
 
 const POLL_MS = 10_000;
@@ -19,11 +20,6 @@ const BY = {
 const NAMELESS = { model: "unknown model", plan: "in no plan", task: "for no task", definition: "no definition" };
 const DAYS = { 1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 365: "Last year" };
 const STEP = 50;
-const AMOUNTS = {
-  tokens: (value) => plural(value, "token"),
-  usd: (value) => `$${value.toFixed(2)}`,
-  attempts: (value) => plural(value, "attempt"),
-};
 
 /** @param {{desk: any}} props */
 export function Spending({ desk }) {
@@ -46,7 +42,7 @@ export function Spending({ desk }) {
       <${Choice} name="Of which time" options=${Object.entries(DAYS)} value=${days} onChoose=${chooseDays} />
       <span class="wb-muted wb-grow">${read && sentence(read.costs)}</span>
     </div>
-    ${read?.budgets.map((budget) => html`<p key=${budget.scope} class="wb-muted">${budgetText(budget)}</p>`)}
+    <${Budgets} budgets=${read?.budgets ?? []} />
     ${rows?.length > 0 && html`<${DataTable} class="wb-by-need wb-spending" ...${{ rows, step: STEP, filters: read.by }} columns=${columnsOf(read.by)} name=${({ name }) => name ?? NAMELESS[read.by] ?? "unknown"} />`}
     <${Embedded} element=${requests.errorBox} />
   <//>`;
@@ -59,14 +55,6 @@ function sentence(costs) {
   const price = costText(sum);
   const cost = price === "–" ? "" : price === "unknown" ? ", at an unknown cost" : `, for ${price}`;
   return `${plural(sum.requests, "request")}, ${tokensText(sum)}${cost}. ${costNote(sum)}`;
-}
-
-/** "Budget of plan:night: $1.20 of $20.00, used up." */
-function budgetText(budget) {
-  const limits = Object.keys(AMOUNTS).filter((name) => budget[name] !== null);
-  const spent = limits.map((name) => `${AMOUNTS[name](budget[`spent_${name}`])} of ${AMOUNTS[name](budget[name])}`);
-  const state = budget.used_up.length ? ", used up" : budget.nearly.length ? ", nearly used up" : "";
-  return `Budget of ${budget.scope}: ${spent.join("; ")}${state}.`;
 }
 
 function columnsOf(by) {

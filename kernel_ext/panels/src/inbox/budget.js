@@ -1,15 +1,14 @@
 /** How the question about a budget that is used up looks on its card: go on with as much again, or stop. */
 
 import { plural } from "../lib/format.js";
-
-const amount = (name, value) => (name === "usd" ? `$${value.toFixed(2)}` : `${value.toLocaleString("en")} ${name}`);
+import { amountText, spentText } from "../models/words.js";
 
 /** @type {import("./kinds.js").Kind} */
 export const budget = {
   icon: "warning",
   label: "budget",
   approve: ({ payload: { used_up: names, stated } }) =>
-    `Go on with another ${names.map((name) => amount(name, stated[name] ?? 0)).join(", ")}`,
+    `Go on with another ${names.map((name) => amountText(name, stated[name] ?? 0)).join(", ")}`,
   approving: "Going on…",
   reject: "Stop…",
   rejects: "Stop",
@@ -17,7 +16,7 @@ export const budget = {
   title: ({ payload }) => `The budget of ${payload.what} is used up`,
   origin: () => "asked by Workbench",
   summary: ({ payload: { used_up: names, spent, limits, tasks } }) => [
-    `${names.map((name) => `${amount(name, spent[name])} of ${amount(name, limits[name])}`).join("; ")} spent. ` +
+    `${names.map((name) => spentText(name, spent[name], limits[name])).join("; ")} spent. ` +
       `${plural(tasks, "task")} waiting for your answer.`,
   ],
   discouraged: () => true,

@@ -158,7 +158,7 @@ export class ApprovalCard {
 
   draw() {
     const { approval, kind } = this;
-    const label = kind.approve(approval, this.detailsOpen);
+    const label = kind.approve(approval, this.detailsOpen, this.details);
     if (this.state === "waiting") setText(this.approveButton, label);
     setAttribute(this.approveButton, "aria-label", `${label}: ${this.name}`);
     this.approveButton.classList.toggle("wb-primary", !kind.discouraged(approval, this.tables));
@@ -185,7 +185,7 @@ export class ApprovalCard {
     this.draw();
     const summary = h("div", {}, ...this.kind.summary(this.approval, this.tables));
     if (summary.textContent !== this.summary.textContent) this.summary.replaceChildren(...summary.childNodes);
-    this.details?.refresh?.();
+    this.details?.refresh?.(this.approval);
   }
 
   /** @param {boolean} enabled whether decisions can be sent */
@@ -214,7 +214,9 @@ export class ApprovalCard {
 
   showDetails(open) {
     if (open && !this.details) {
-      this.details = this.kind.details(this.approval, this.tables);
+      const changed = () => this.state === "waiting" && this.draw();
+      const desk = { channel: this.requests.desk.channel, announce: this.announce, changed };
+      this.details = this.kind.details(this.approval, this.tables, desk);
       this.details.element.addEventListener("keydown", (event) => this.onDetailsKey(event));
       this.element.insertBefore(this.details.element, this.form);
     }

@@ -24,6 +24,7 @@ const KINDS = {
   agent_question: "Questions of agents",
   failure: "Repeated failures",
   budget: "Budgets",
+  plan: "Plans",
 };
 
 export class Decided {

@@ -3,6 +3,7 @@
 import { integration } from "../integration/approval.js";
 import { budget } from "./budget.js";
 import { failure } from "./failure.js";
+import { plan } from "./plan.js";
 import { agentQuestion, question } from "./question.js";
 import { peerCall, toolCall } from "./tool_call.js";
 import { registration } from "./registration.js";
@@ -15,7 +16,8 @@ import { trust } from "./trust.js";
  * @typedef {object} Kind
  * @property {string} icon
  * @property {string} label
- * @property {(approval: any, detailed: boolean) => string} approve label of the button; `detailed`: the details are open
+ * @property {(approval: any, detailed: boolean, details: Details|null) => string} approve label of the button;
+ *   `detailed`: the details are open
  * @property {string} approving its label while the request is under way
  * @property {string} [reject] label of the button that rejects, `rejects` of the one that sends it, and what is said then
  * @property {string} [rejects]
@@ -35,7 +37,8 @@ import { trust } from "./trust.js";
  * @property {(approval: any) => {label: string, choices: object}[]} [also] other ways to approve, with a button each
  * @property {{label: string, request: (approval: any) => [string, object]}} [ban] another way to reject: an operation
  * @property {(approval: any) => string} [review] the worktree whose changes it is about
- * @property {(approval: any, tables: Tables) => Details} [details]
+ * @property {(approval: any, tables: Tables, desk: object) => Details} [details] `desk`: what a `RequestRunner` needs, and
+ *   `changed`, to be called when the label of the button may be another
  * @property {boolean} [opensDetails] whether the details are open from the beginning
  * @property {boolean} [needsButton] whether Enter in the details does not approve
  * @property {(outcome: any, approval: any) => string} done what came of it
@@ -47,7 +50,7 @@ import { trust } from "./trust.js";
  * @typedef {{element: HTMLElement, isRunning: boolean, update: (approval: any) => void,
  *   refresh: (approval: any) => void}} Live `refresh` takes the approval as it was just read, while it `isRunning`
  *
- * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object, refresh?: () => void,
+ * @typedef {{element: HTMLElement, first: HTMLElement, choices: () => object, refresh?: (approval: any) => void,
  *   fieldOf: (error: {code: string}) => HTMLElement|null}} Details
  */
 
@@ -74,6 +77,7 @@ const KINDS = {
   agent_question: agentQuestion,
   failure,
   budget,
+  plan,
 };
 
 /** @param {any} approval @returns {Kind} */

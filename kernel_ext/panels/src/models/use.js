@@ -3,6 +3,7 @@
 import { Button, Embedded, html, useLayoutEffect, usePolling, useRequests, useState } from "../components/ui.js";
 import { plural } from "../lib/format.js";
 import { answeredBy, costNote, costText, sumOf, tokensText } from "./words.js";
+import { Budgets } from "./budgets.js";
 import { TranscriptView } from "./transcript.js";
 
 const POLL_MS = 2_000;
@@ -21,11 +22,13 @@ const ALL_DAYS = 36_500;
 export function ModelUse({ desk, of, underway, version }) {
   const requests = useRequests(desk);
   const [attempts, setAttempts] = useState([]);
+  const [budgets, setBudgets] = useState([]);
   const [opened, open] = useState(null);
   const [read, setRead] = useState(null);
   const work = async () => {
     if (read === version && !underway) return;
     const { costs } = await requests.send("list_costs", { ...of, by: "attempt", days: ALL_DAYS, limit: MOST });
+    if (of.task_id) setBudgets(await budgetsOf(requests, `task:${of.task_id}`));
     requests.clearError();
     setRead(version);
     setAttempts(costs.filter(({ name }) => name).sort((one, other) => other.last_at.localeCompare(one.last_at)));
@@ -40,6 +43,7 @@ export function ModelUse({ desk, of, underway, version }) {
     />`;
   const total = attempts.length > 1 ? ` · ${attempts.length === MOST ? "the last " : ""}${summary(attempts)}` : "";
   return html`<div ref=${ref} class="wb-model-use">
+    <${Budgets} budgets=${budgets} />
     ${attempts.length > 0 && html`<div class="wb-label">Requests to models${total}</div>`}
     <ul class="wb-stack">
       ${attempts.map(line)}
@@ -48,12 +52,14 @@ export function ModelUse({ desk, of, underway, version }) {
   </div>`;
 }
 
-/** What a plan used and cost so far, in one line. @param {{desk: any, plan: string}} props */
+/** What a plan used and cost so far, in one line, and what it may spend. @param {{desk: any, plan: string}} props */
 export function PlanUse({ desk, plan }) {
   const requests = useRequests(desk);
   const [cost, setCost] = useState(null);
+  const [budgets, setBudgets] = useState([]);
   const work = async () => {
     const { costs } = await requests.send("list_costs", { by: "plan", plan, days: ALL_DAYS });
+    setBudgets(await budgetsOf(requests, `plan:${plan}`));
     requests.clearError();
     setCost(costs[0] ?? null);
   };
@@ -61,8 +67,13 @@ export function PlanUse({ desk, plan }) {
   const note = cost && costNote(cost);
   return html`<div ref=${ref} class="wb-model-use">
     ${cost && html`<p class="wb-muted wb-wrap">Plan ${plan}: ${costText(cost)} · ${plural(cost.requests, "request")} to models · ${tokensText(cost)}${note && ` · ${note}`}</p>`}
+    <${Budgets} budgets=${budgets} />
     <${Embedded} element=${requests.errorBox} />
   </div>`;
+}
+
+async function budgetsOf(requests, scope) {
+  return (await requests.send("list_budgets", {})).budgets.filter((budget) => budget.scope === scope);
 }
 
 function summary(attempts) {

@@ -1,6 +1,6 @@
 /** What requests to models used and cost, in words. What is not known is said to be unknown: it is not 0. Pure. */
 
-import { dollars, plural } from "../lib/format.js";
+import { dollars, duration, plural } from "../lib/format.js";
 
 /**
  * What some requests used, of `list_costs`.
@@ -9,12 +9,26 @@ import { dollars, plural } from "../lib/format.js";
  *   output_tokens: number|null, reasoning_tokens: number|null, cost_usd: number|null}} Cost
  */
 
+/** What budgets limit. */
+export const LIMITS = ["tokens", "usd", "attempts", "seconds"];
 const COUNTED = ["requests", "unpriced", "estimated"];
 const TOKENS = ["input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens"];
 
 /** "34,200"; "–" where the provider told none. @param {number|null} value */
 export function count(value) {
   return value === null ? "–" : value.toLocaleString("en");
+}
+
+/** "$0.13 of $20.00", "800 of 1,000 tokens". @param {string} limit @param {number} spent @param {number} most */
+export function spentText(limit, spent, most) {
+  const isCounted = limit === "tokens" || limit === "attempts";
+  return `${isCounted ? count(spent) : amountText(limit, spent)} of ${amountText(limit, most)}`;
+}
+
+/** "$0.21", "1,000 tokens", "3 attempts", "2 h 0 min". @param {string} limit @param {number} value */
+export function amountText(limit, value) {
+  if (limit === "usd") return dollars(value);
+  return limit === "seconds" ? duration(1000 * value) : plural(value, limit.slice(0, -1));
 }
 
 /** "$0.21", "$0.21 + unknown", "unknown"; "–" where nothing was used. @param {Cost} cost */

@@ -7,6 +7,7 @@ import { button } from "../lib/controls.js";
 import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
+import { Messages } from "../messages/messages.js";
 import { ModelUse } from "../models/use.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
@@ -32,6 +33,7 @@ const PARTS = {
   subtasks: "wb-task-part",
   attempts: "wb-task-part",
   models: "wb-task-part",
+  messages: "wb-task-part",
   result: "wb-task-part",
 };
 
@@ -57,8 +59,9 @@ export class TaskDetails {
     this.mark = h("span", { class: "wb-mark" });
     this.title = h("h4", { class: "wb-pane-title", id, tabindex: -1 });
     this.number = h("span", { class: "wb-muted wb-number" });
-    const { state, description, dependencies, subtasks, attempts, models, result } = this.parts;
+    const { state, description, dependencies, subtasks, attempts, models, messages, result } = this.parts;
     this.drawModels = drawnIn(models, signal);
+    this.drawMessages = drawnIn(messages, signal);
     this.element = h(
       "section",
       { class: "wb-pane wb-stack wb-roomy", "aria-labelledby": id, hidden: true },
@@ -72,6 +75,7 @@ export class TaskDetails {
       dependencies,
       subtasks,
       attempts,
+      messages,
       models,
       this.log.element,
       result,
@@ -97,6 +101,7 @@ export class TaskDetails {
     this.task = null;
     this.drawn.clear();
     this.drawModels(null);
+    this.drawMessages(null);
     for (const part of Object.values(this.parts)) part.replaceChildren();
     this.about.hidden = true;
     this.element.scrollTop = 0;
@@ -171,6 +176,8 @@ export class TaskDetails {
     this.draw("result", [result, artifacts], () => this.drawResult());
     const about = { desk: this.desk, of: { task_id: this.id }, underway: OPEN.has(task.status) };
     this.drawModels(html`<${ModelUse} key=${this.id} ...${about} version=${JSON.stringify(attempts)} />`);
+    const told = { desk: this.desk, of: { task_id: this.id }, version: JSON.stringify(attempts), canTell: true };
+    this.drawMessages(html`<${Messages} key=${this.id} ...${told} />`);
     this.drawFacts(task);
   }
 
@@ -205,6 +212,7 @@ export class TaskDetails {
         agent ? ` · ${OPEN.has(status) ? "held by" : "by"} ${agent}` : "",
         begun ? ` · ${progress} %` : "",
         checking(this.task) ? " · being checked" : "",
+        this.task?.approval_id ? " · waits for your approval" : "",
         paused ? ` · next attempt after ${timeOfDay(pause)}` : "",
         dueText(task) && ` · ${dueText(task)}`,
       ),
