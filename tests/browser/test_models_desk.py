@@ -88,7 +88,7 @@ def checked(task: int) -> Any:
     failed = Query(
         "check",
         "INSERT INTO attempt_checks (task_id, attempt, check_stated, commit_hash, state, tries, asked_at, output, "
-        "metrics) VALUES (:task, 1, '\"make\"', '0123456789abcdef', 'failed', 1, 1, 'No such file', '{\"accuracy\": 0.4}')",
+        "metrics) VALUES (:task, 1, '\"make\"', '0123456789abcdef', 'failed', 1, 1, 'No file', '{\"accuracy\": 0.4}')",
     )
     return lambda ctx: ctx.write(lambda tx: tx.run(failed, task=task))
 

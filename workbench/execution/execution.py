@@ -228,7 +228,7 @@ class Execution:
             raise BadInput(
                 "BAD_STAFF",
                 f"The plan {self.plan} has no task for {', '.join(strange)}, only for {', '.join(sorted(personas))}. "
-                "Name these in --staff.",
+                "Name these as staff.",
             )
 
     def _recorded(self) -> set[str]:

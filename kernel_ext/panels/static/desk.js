@@ -947,17 +947,17 @@ asked by Workbench",summary:({payload:{failure:n,message:t,agents:e,attempts:s}}
 ents go on.`};var Zf=500,mh=5e3,tw=["Persona","Worktree","Waits for","Limit"],ph={icon:"question",label:"plan",approve:({payload:{tasks:n}},t,e)=>{let s=e?.out.size??0;return`\
 Begin ${s?`${(n-s).toLocaleString("en")} of `:""}${g(n,"task")}`},approving:"Beginning…",rejected:"Its tasks are cancelled, and its agent is told.",opensDetails:!0,
 needsButton:!0,title:({payload:n})=>n.plan??`Tasks of ${n.agent}`,origin:({payload:n})=>`proposed by ${n.agent}`,summary:()=>[],lines:({payload:n})=>n.decides,discouraged:()=>!1,
-details:(n,t,e)=>new ua(n,e),done:({tasks:n,left_out:t,left_out_with:e})=>{let s=[...t,...e];return`${g(n,"task")} may begin.${s.length?` Left out: ${V(s,5)}.`:
-""}`}};function ew(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(o)&&(e.set(
-o,i),s(o))};return n.forEach(s),e}var ua=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new v(s),this.first=
-this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",this.load()}refresh({
-payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.send("list_proposed\
-_tasks",{approval_id:this.id,limit:Zf});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.tasks.map(({id:t})=>t).
-filter(t=>this.without.has(t))),this.draw()}draw(){this.also=ew(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),X(m`<${sw} of=${this} />`,
-this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.comments.set(t,""),this.
-draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[...this.without],comment:this.
-comment,comments:t,...e}}fieldOf(){return null}};function sw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[l,c??h])),i=l=>c=>n[l]=c.
-target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
+details:(n,t,e)=>new ua(n,e),done:({tasks:n,left_out:t,left_out_with:e,cancelled:s})=>{let i=[...t,...e];return`${g(n,"task")} may begin.${i.length?` Left out: ${V(
+i,5,s)}.`:""}`}};function ew(n,t){let e=new Map,s=i=>{for(let{id:o,parent_task_id:r,after:l,ignores_failure:c}of t)(r===i||!c&&l.includes(i))&&!n.has(o)&&!e.has(
+o)&&(e.set(o,i),s(o))};return n.forEach(s),e}var ua=class{constructor({id:t,payload:e},s){this.id=t,this.payload=e,this.changed=s.changed,this.requests=new v(s),
+this.first=this.element=a("div",{class:"wb-box wb-stack wb-plan"}),this.tasks=[],this.without=this.out=new Set,this.comments=new Map,this.comment=this.limit="",
+this.load()}refresh({payload:t}){JSON.stringify(t)!==JSON.stringify(this.payload)&&(this.payload=t,this.load())}async load(){try{let{tasks:t}=await this.requests.
+send("list_proposed_tasks",{approval_id:this.id,limit:Zf});this.requests.clearError(),this.tasks=t}catch(t){this.requests.showError(t)}this.without=new Set(this.
+tasks.map(({id:t})=>t).filter(t=>this.without.has(t))),this.draw()}draw(){this.also=ew(this.without,this.tasks),this.out=new Set([...this.without,...this.also.keys()]),
+X(m`<${sw} of=${this} />`,this.element),this.changed()}toggle(t,e){e?this.without.delete(t):this.without.add(t),this.draw()}note(t){this.comments.delete(t)||this.
+comments.set(t,""),this.draw()}choices(){let t=Object.fromEntries([...this.comments].filter(([,s])=>s.trim())),e=this.limit&&{usd:Number(this.limit)};return{without:[
+...this.without],comment:this.comment,comments:t,...e}}fieldOf(){return null}};function sw({of:n}){let{tasks:t,payload:e}=n,s=new Map(t.map(({id:l,name:c,title:h})=>[
+l,c??h])),i=l=>c=>n[l]=c.target.value,o=`Comment for ${e.agent}`,r=m`<label class="wb-plan-limit wb-muted">
     Limit in US dollars
     <input class="wb-input" inputmode="decimal" placeholder=${e.limits.usd} onInput=${i("limit")} />
   </label>`;return m`<${T} element=${n.requests.errorBox} />

@@ -104,6 +104,8 @@ async def judged(ctx: Ctx, work: Row, ending: AttemptEnding) -> AttemptEnding:
     commit = await ctx.repositories.shielded(_commit_of(ctx, work["worktree"]))
     if terms.done_when is DoneWhen.CHANGED:
         return _if_changed(ending, commit != work["base_commit"], terms)
+    if found is None and (failure := terms.failure):
+        return failure.model_copy(update={"usage": ending.usage})
     if found is None or found["state"] not in checks.ENDED or found["commit_hash"] != commit:
         raise Conflict("NOT_CHECKED", "The work of this attempt has not been checked as it is now.")
     return _if_passed(ending, found)

@@ -88,11 +88,11 @@ class Budgets(Wire):
 
 
 class BudgetSet(Wire):
-    """A budget that was set, or removed."""
+    """A budget that was set, or removed. `warning`: what it does not cover, and what to do; empty: nothing."""
 
     scope: str
     words: str
-    warnings: list[str]
+    warning: str
 
 
 @op(
@@ -108,7 +108,7 @@ async def list_budgets(ctx: Ctx) -> Budgets:
     return await ctx.read(lambda tx: Budgets(budgets=[_info(tx, row) for row in tx.all(SQL.list)]))
 
 
-@op(allow=Level.OPERATOR, tool=False, command=Command("budgets set SCOPE", "{scope} may spend {words}."))
+@op(allow=Level.OPERATOR, tool=False, command=Command("budgets set SCOPE", "{scope} may spend {words}. {warning}"))
 async def set_budget(
     ctx: Ctx,
     scope: Annotated[
@@ -138,8 +138,8 @@ async def set_budget(
         target = _resolved(tx, scope)
         state(tx, target, stated or None, "person")
         row = tx.one(SQL.get, scope=target)
-        warnings = [_warning_of_unpriced(tx, row)] if row and usd is not None and row["unpriced"] else []
-        return BudgetSet(scope=scope, words=rules.in_words(limits) or "what it likes", warnings=warnings)
+        warning = _warning_of_unpriced(tx, row) if row and usd is not None and row["unpriced"] else ""
+        return BudgetSet(scope=scope, words=rules.in_words(limits) or "what it likes", warning=warning)
 
     return await ctx.write(change)
 
@@ -180,6 +180,11 @@ def declared(tx: Reader, scope: str) -> dict[str, Any] | None:
     """What the settings, a plan or a persona say of a budget; None: nothing. A person may have set another since."""
     row = tx.one(SQL.said, scope=scope)
     return json.loads(row["declared"]) if row and row["declared"] else None
+
+
+def in_dollars(tx: Reader) -> list[tuple[str, str]]:
+    """The scopes, each also in words, with a budget in US dollars."""
+    return [(row["scope"], _named(row)) for row in tx.all(SQL.list) if row["usd"] is not None]
 
 
 def is_stated(tx: Reader, scope: str) -> bool:
