@@ -25,8 +25,8 @@ class ClaimReason(StrEnum):
     SESSION = "session"
     HOLD = "hold"
     BUDGET = "budget"
-    RESOURCES = "resources"
     APPROVAL = "approval"
+    RESOURCES = "resources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class ClaimCandidate:
     not_before: int | None
     has_command: bool = True
     unaffordable: str | None = None
-    lacks: str | None = None
     approval: int | None = None
+    lacks: str | None = None
 
 
 def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:

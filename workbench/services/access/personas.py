@@ -40,8 +40,8 @@ class PersonaInfo(Wire):
     updated_at: Micros
     workplace: Annotated[dict[str, Json], BeforeValidator(lambda value: _read_json(value) or {})] = {}
     check: Annotated[Json, BeforeValidator(_read_json)] = Field(None, validation_alias="check_stated")
-    needs: Annotated[Json, BeforeValidator(_read_json)] = None
     budget: Annotated[Json, BeforeValidator(_read_json)] = None
+    needs: Annotated[Json, BeforeValidator(_read_json)] = None
 
     @property
     def lease_seconds(self) -> float | None:
@@ -198,8 +198,8 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
     check = json.dumps(text.check) if text.check else None
     budget = json.dumps(text.budget) if text.budget else None
     needs = None if text.needs is None else json.dumps(text.needs, sort_keys=True)
-    terms = {"check": check, "budget": budget, "needs": needs}
-    tx.run(SQL.save, values | terms, lease_us=lease, workplace=workplace, now=tx.now)
+    stated = {"check": check, "budget": budget, "needs": needs}
+    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, now=tx.now, **stated)
     tx.run(SQL.keep_version, values, by=tx.actor, now=tx.now)
     tx.emit("persona.saved", f"persona:{text.id}", sha256=text.sha256, source=source)
 

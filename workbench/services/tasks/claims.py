@@ -151,8 +151,8 @@ def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
         not_before=row["not_before"],
         has_command=row["run"] is not None,
         unaffordable=budgets.obstacle(tx, row["id"], me),
-        lacks=leases.obstacle(tx, ctx.settings, row["id"]),
         approval=row["approval_id"],
+        lacks=leases.obstacle(tx, ctx.settings, row["id"]),
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -174,11 +174,10 @@ def _take(tx: Tx, me: str, task_id: int, waits: Waits) -> Assignment | None:
         return None
     row = require_row(tx, task_id)
     place = spent.place(tx, task_id, me)
-    tx.run(SQL.add_attempt, place, attempt=row["attempt"], agent=me, now=tx.now)
+    tx.run(SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
     leased = leases.take(tx, task_id, row["attempt"]) if waits.is_any else None
-    scopes = spent.scopes_of(tx, place)
-    spent.begin(tx, scopes)
-    budgets.follow(tx, scopes)
+    spent.begin(tx, place.scopes)
+    budgets.follow(tx, place.scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
     return _assignment(tx, task_of(tx, {**row, "leased": leased}), me)
 

@@ -1,7 +1,7 @@
 -- part: fits
--- An agent without a model does tasks with a command only; nobody begins one whose budget, that of a task above it
--- or of its plan is used up, whose needs cannot be met (`waiting`: only those), or beside a task that is alone, but for
--- what is part of that.
+-- An agent without a model does tasks with a command only; nobody begins one whose budget, that of a task above it or of
+-- its plan is used up, whose needs cannot be met (`waiting`: only those), or beside a task that is alone, but for what is
+-- part of that.
 (CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.used_up <> '' AND (b.scope = 'plan:' || (SELECT p.plan FROM tasks p WHERE p.id = task_id)
         OR b.scope IN (

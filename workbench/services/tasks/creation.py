@@ -132,7 +132,7 @@ async def create_tasks(
             warning for task_id, new in zip(ids, tasks, strict=True) for warning in warnings_of(new, str(task_id))
         ]
         waiting = approval.note_on_waiting(approval.ask_first(tx, ctx, ids))
-        note = joined(note_on_missing(without), waiting, note_on_needs(tx, ids))
+        note = joined(note_on_missing(without), note_on_needs(tx, ids), waiting)
         return TasksMade(task_ids=ids, note=note, warnings=warnings)
 
     return await ctx.write(change)
@@ -143,7 +143,7 @@ def newly_created(tx: Tx, ctx: Ctx, task_id: int, new: NewTask) -> NewlyCreated:
     waiting = approval.note_on_waiting(approval.ask_first(tx, ctx, [task_id]))
     task = require_task(tx, task_id)
     missing = note_on_missing([task_id] if task.run is None else [])
-    note = joined(missing, parent_that_is_over(tx, task.parent_task_id), waiting, note_on_needs(tx, [task_id]))
+    note = joined(missing, parent_that_is_over(tx, task.parent_task_id), note_on_needs(tx, [task_id]), waiting)
     return NewlyCreated.model_construct(**dict(task), note=note, warnings=warnings_of(new))
 
 
@@ -282,6 +282,11 @@ def note_on_missing(ids: Sequence[int]) -> str | None:
     return f"{named_tasks(ids)} {what}."
 
 
+def joined(*parts: str | None) -> str | None:
+    """Notes as one; None if there are none."""
+    return " ".join(filter(None, parts)) or None
+
+
 def note_on_needs(tx: Reader, ids: Sequence[int]) -> str | None:
     """A note for the creator of tasks that need what the project does not have; None if there are none."""
     absent = {task_id: found for task_id in ids if (found := leases.absent(tx, task_id))}
@@ -293,11 +298,6 @@ def note_on_needs(tx: Reader, ids: Sequence[int]) -> str | None:
         'Say what there is in [resources] of the settings (`gpus = "all"` lends the GPUs of this machine), or change '
         "what it needs."
     )
-
-
-def joined(*parts: str | None) -> str | None:
-    """Notes as one; None if there are none."""
-    return " ".join(filter(None, parts)) or None
 
 
 def named_tasks(ids: Sequence[int]) -> str:

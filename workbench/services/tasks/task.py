@@ -217,8 +217,8 @@ class Attempt(Wire):
 
 
 class TaskInfo(TaskSummary):
-    """A task in full. `needs` are its own, null: those of its persona; `waits_for` says what of them is not free.
-    `approval_id`: it waits until a person has decided about this approval.
+    """A task in full. `needs` are its own, null: those of its persona; `waits_for` says what of them is not free, and
+    `approval_id` is the approval that it waits for.
     """
 
     description: GivenText

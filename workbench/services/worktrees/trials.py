@@ -120,14 +120,6 @@ async def _make(ctx: Ctx, name: str, commit: str, lent: Lent | None) -> Trial:
     return Trial(place, box, preceded(environment, path))
 
 
-async def _box(ctx: Ctx, repository: Repository, place: WorktreeLocation, lent: Lent | None) -> Box:
-    if lent is not None and lent.devices:
-        box = await to_thread(box_of, ctx.settings, repository, place, with_gpu=False)
-        return box.lending(map(Path, lent.devices), map(Path, lent.read))
-    taken = await ctx.read(leases.leased_gpus)
-    return await to_thread(box_of, ctx.settings, repository, place, taken)
-
-
 async def restore(ctx: Ctx, trial: Trial, commit: str, paths: Sequence[str]) -> None:
     """Give paths of a trial the content that they have at another commit; what is not there goes.
 
@@ -137,6 +129,14 @@ async def restore(ctx: Ctx, trial: Trial, commit: str, paths: Sequence[str]) -> 
     async with ctx.repositories.exclusive() as repository:
         checkout = await to_thread(checkout_of, ctx.settings, repository, trial.place)
         await to_thread(checkout.restore, commit, paths)
+
+
+async def _box(ctx: Ctx, repository: Repository, place: WorktreeLocation, lent: Lent | None) -> Box:
+    if lent is not None and lent.devices:
+        box = await to_thread(box_of, ctx.settings, repository, place, with_gpu=False)
+        return box.lending(map(Path, lent.devices), map(Path, lent.read))
+    taken = await ctx.read(leases.leased_gpus)
+    return await to_thread(box_of, ctx.settings, repository, place, taken)
 
 
 async def remove(ctx: Ctx, name: str) -> None:
