@@ -94,8 +94,8 @@ async def test_a_killed_worker_leaves_nothing_on_its_device_and_the_next_one_get
 async def test_twelve_workers_share_four_devices_without_a_collision_and_keep_them_busy(
     settings: Settings, repository: Path, devices: list[Path]
 ) -> None:
-    random, tasks = chance("lengths"), 300
-    lengths = [0.5 + 11 * random.random() ** 2 for _ in range(tasks)]
+    random = chance("lengths")
+    lengths = [1 + 22 * random.random() ** 2 for _ in range(300)]
     foreign = " && ".join(
         f'{{ [ "$CUDA_VISIBLE_DEVICES" = {path.name} ] || ! (exec 8<> {path}); }}' for path in devices
     )
