@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -174,14 +175,15 @@ def test_a_planners_plan_is_a_question_and_nothing_of_it_is_begun_before_the_ans
     assert (ran.status, json.loads(ran.out)["done"]) == (0, [1])
 
 
-def test_from_a_fresh_repository_to_a_merge_each_step_is_named_by_the_one_before(run: Type, repository: Path) -> None:
-    assert "`workbench run plan.yaml`" in run("init").out
-    (file := repository / "plan.yaml").write_text(
-        file.read_text()
-        + "  - {name: write, title: Write, persona: implementer, worktree: lab, run: echo 1 > it.txt}\n"
-    )
-    ran = run("run", str(file))
-    assert (ran.status, "3 of 3 tasks done; not merged: lab" in ran.out) == (0, True)
-    [line] = [line for line in ran.out.splitlines() if line.startswith("`workbench approve")]
-    assert run("approve", line.split("`")[1].split()[-1]).status == 0
-    assert (repository / "it.txt").read_text() == "1\n"
+def test_from_a_fresh_repository_to_a_merge_each_command_is_named_by_the_one_before(
+    run: Type, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    shown = run("init").out
+    for command in (r"`workbench (run plan\.yaml)`", r"`workbench (approve \d+)` merges it"):
+        found = re.search(command, shown)
+        assert found is not None, shown
+        ran = run(*found[1].split())
+        assert ran.status == 0
+        shown = ran.out
+    assert (repository / "FINDINGS.md").read_text() == "344 penguins were measured.\n"

@@ -191,3 +191,24 @@ async def test_a_task_that_is_to_be_checked_has_a_check(served: Served) -> None:
     await served.workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
     task = await given.whole_task(served.workbench, persona_id="careful", done_when="checked")
     assert task["check"] is None, "it is its persona's"
+
+
+@pytest.mark.parametrize("is_supervised", [True, False])
+async def test_a_task_fails_for_good_whose_persona_has_lost_the_check_that_was_demanded(
+    is_supervised: bool, served: Served, settle: Admit
+) -> None:
+    workbench = served.workbench
+    await workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
+    ada = await settle("ada", "lab", persona_id="careful")
+    terms = {"persona_id": "careful", "done_when": "checked", "target_worktree": "lab"}
+    task_id = await given.task(workbench, run="echo 1 > new.txt", **terms)
+    await workbench.call("save_persona", persona_id="careful", text="---\n---\nBe careful.")
+    if is_supervised:
+        async with working(served, ada.token):
+            task = await given.reached(workbench, task_id, "completed", "failed")
+    else:
+        await given.claim(workbench, ada, task_id)
+        await given.done_by(workbench, ada, "complete_task", task_id)
+        task = await given.task_now(workbench, task_id)
+    assert (task["status"], task["attempts"][0]["error_class"], task["retry_count"]) == ("failed", "check", 0)
+    assert "its persona has no check any more" in task["error_message"]

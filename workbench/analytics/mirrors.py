@@ -93,6 +93,7 @@ MIRRORS = (
             "artifacts": "VARCHAR",
             "error": "VARCHAR",
             "evidence": "VARCHAR",
+            "needs": "VARCHAR",
         },
         SQL.tasks,
         "task",
@@ -122,6 +123,7 @@ MIRRORS = (
             "cost_usd": "DOUBLE",
             **dict.fromkeys(("plan", "session_id", "persona"), "VARCHAR"),
             "run_id": "BIGINT",
+            "leased": "VARCHAR",
         },
         SQL.attempts,
         "task",
@@ -142,6 +144,17 @@ MIRRORS = (
         SQL.checks,
         "task",
         "task_id",
+    ),
+    Mirror(
+        "raw_resources",
+        {
+            **dict.fromkeys(("name", "device"), "VARCHAR"),
+            **dict.fromkeys(("amount", "vram"), "BIGINT"),
+            "problem": "VARCHAR",
+        },
+        SQL.resources,
+        "resource",
+        "name",
     ),
     Mirror(
         "raw_messages",

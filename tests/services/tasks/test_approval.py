@@ -252,6 +252,12 @@ async def test_a_plan_that_may_spend_much_is_asked_about_and_the_person_s_own_is
     assert (await plans("create_plan", text=more, update=True))["approval_id"] == made["approval_id"]
     assert (await question(workbench))["payload"]["tasks"] == 2
     assert (await workbench.call("create_plan", text=PLAN))["approval_id"] is None
+    for number in range(9):
+        await plans("create_plan", text=text.replace("rich", f"rich-{number}"))
+    with pytest.raises(Conflict) as refused:
+        await plans("create_plan", text=text.replace("rich", "richer"))
+    assert refused.value.code == "TOO_MANY_QUESTIONS"
+    assert "richer" not in {one["plan"] for one in (await workbench.call("list_plans"))["plans"]}
 
 
 @pytest.mark.long
