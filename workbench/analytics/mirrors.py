@@ -94,6 +94,7 @@ MIRRORS = (
             "error": "VARCHAR",
             "evidence": "VARCHAR",
             "needs": "VARCHAR",
+            "approval_id": "BIGINT",
         },
         SQL.tasks,
         "task",

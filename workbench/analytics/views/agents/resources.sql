@@ -1,7 +1,7 @@
 CREATE VIEW resources AS
 SELECT r.name, nullif(r.device, '') AS device, r.amount, r.vram, r.problem,
-    coalesce((SELECT sum(l.amount) FROM leases l
-        WHERE l.name = r.name AND l.ended_at IS NULL AND coalesce(l.device, '') = r.device), 0) AS held
+    CAST(coalesce((SELECT sum(l.amount) FROM leases l
+        WHERE l.name = r.name AND l.ended_at IS NULL AND coalesce(l.device, '') = r.device), 0) AS BIGINT) AS held
 FROM raw_resources r;
 
 COMMENT ON VIEW resources IS 'What tasks can need: GPUs, processors, memory, licences, and what the settings name.';
