@@ -30,9 +30,9 @@ export const plan = {
   lines: ({ payload }) => payload.decides,
   discouraged: () => false,
   details: (approval, _, desk) => new ProposedTasks(approval, desk),
-  done: ({ tasks, left_out: out, left_out_with: also }) => {
+  done: ({ tasks, left_out: out, left_out_with: also, cancelled }) => {
     const left = [...out, ...also];
-    return `${plural(tasks, "task")} may begin.${left.length ? ` Left out: ${shortList(left, 5)}.` : ""}`;
+    return `${plural(tasks, "task")} may begin.${left.length ? ` Left out: ${shortList(left, 5, cancelled)}.` : ""}`;
   },
 };
 
