@@ -94,6 +94,7 @@ MIRRORS = (
             "error": "VARCHAR",
             "evidence": "VARCHAR",
             "approval_id": "BIGINT",
+            "needs": "VARCHAR",
         },
         SQL.tasks,
         "task",
@@ -123,6 +124,7 @@ MIRRORS = (
             "cost_usd": "DOUBLE",
             **dict.fromkeys(("plan", "session_id", "persona"), "VARCHAR"),
             "run_id": "BIGINT",
+            "leased": "VARCHAR",
         },
         SQL.attempts,
         "task",
@@ -143,6 +145,17 @@ MIRRORS = (
         SQL.checks,
         "task",
         "task_id",
+    ),
+    Mirror(
+        "raw_resources",
+        {
+            **dict.fromkeys(("name", "device"), "VARCHAR"),
+            **dict.fromkeys(("amount", "vram"), "BIGINT"),
+            "problem": "VARCHAR",
+        },
+        SQL.resources,
+        "resource",
+        "name",
     ),
     Mirror(
         "raw_messages",
