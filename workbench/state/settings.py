@@ -37,6 +37,7 @@ from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
+from workbench.state.resource_settings import ResourceSettings
 from workbench.state.root import find_project, require_own
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
@@ -55,7 +56,7 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings):
+class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
