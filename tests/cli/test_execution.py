@@ -188,7 +188,7 @@ def test_from_a_fresh_repository_to_a_merge_each_command_is_named_by_the_one_bef
 ) -> None:
     monkeypatch.chdir(repository)
     shown = run("init").out
-    for command in (r"`workbench (run plan\.yaml)`", r"`workbench (approve \d+)` merges it"):
+    for command in (r"`workbench (run plan\.yaml)`", r"`workbench (approve \d+)` merges"):
         found = re.search(command, shown)
         assert found is not None, shown
         ran = run(*found[1].split())

@@ -21,6 +21,7 @@ from tests.worker import acp_agent
 from tests.worker.fake_model import FakeModel, answering
 from tests.worker.runner import Runner
 from tests.worker.test_programs_heard import scripted
+from tests.worker.test_real_failures import for_test as failing
 from tests.worker.test_real_programs import PROGRAMS, for_test
 from workbench.rules.profile import Profile
 from workbench.state.settings import Settings
@@ -139,6 +140,34 @@ async def test_an_agent_that_speaks_acp_is_prompted_with_a_message(run: Runner, 
     prompts = [line.removeprefix("[plan: ").rstrip("]") for line in run.lines if line.startswith("[plan: ")]
     about = "Message 1 from eve:"
     assert (prompts, inbox.seen) == ([about] if when == "before" else ["Do it.", about], [1])
+
+
+@pytest.mark.long
+@pytest.mark.node
+@pytest.mark.parametrize("name", ["codex", "gemini"])
+async def test_a_real_program_that_is_interrupted_continues_its_own_conversation(
+    run: Runner, inbox: Inbox, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    with answering(("shell", "echo begun > begun; tail -f /dev/null"), ("text", "It is CSV.")) as model:
+        model.scripts[BOUNDARY] = [("text", "It is CSV.")]
+        how = failing(name, model)
+        files = {
+            path: text.replace("required = true", "required = false") for path, text in how["profile"].files.items()
+        }
+        run.profile = how["profile"].model_copy(update={"files": files})
+        attempt = asyncio.create_task(run(None, "DO-IT", **how["environment"]))
+        while not (run.place / "begun").exists():
+            await asyncio.sleep(0.05)
+        inbox.tell(BOUNDARY, interrupts=True)
+        outcome = await attempt
+    assert outcome.result == {"answer": "It is CSV."}, (outcome, run.lines)
+    assert inbox.seen == [1]
+    last = json.dumps([request for path, request in model.requests if "count" not in path][-1])
+    assert ("DO-IT" in last, BOUNDARY in last) == (True, True)
+    assert last.count("DO-IT") == 1, "the conversation goes on"
 
 
 def requests(model: FakeModel) -> list[str]:

@@ -25,7 +25,7 @@ MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work, and has completed none."""
 PASSING = ("STORE_FULL", "STORE_BUSY")
 """Errors that a step may be tried again after."""
-KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
+KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*", "resource.*")
 """The events after which there may be something to do."""
 
 
@@ -190,18 +190,24 @@ class Execution:
         return {name: approval for name, approval in self._asked.items() if approval}
 
     def _tasks(self) -> list[dict[str, Any]]:
-        """The tasks of the plan; those that wait for a budget are blocked."""
+        """The tasks of the plan; those that wait for a budget, or for what is not there, are blocked."""
         budgets = self.call("list_budgets")["budgets"]
         self._held_up = {budget["scope"]: budget["waiting"] for budget in budgets}
-        unaffordable = {task for waiting in self._held_up.values() for task in waiting}
+        waiting = self.call("list_resources")["waiting"]
+        absent = {task["task_id"]: task["waits_for"] for task in waiting if not task["is_there"]}
+        held_up = {task for tasks in self._held_up.values() for task in tasks} | absent.keys()
         tasks: list[dict[str, Any]] = []
         cursor = None
         while True:
             page = self.call("list_tasks", plan=self.plan, limit=PAGE, **({"cursor": cursor} if cursor else {}))
-            tasks += [task | {"blocked": task["blocked"] or task["id"] in unaffordable} for task in page["tasks"]]
+            tasks += [task | {"blocked": task["blocked"] or task["id"] in held_up} for task in page["tasks"]]
             cursor = page["next_cursor"]
             if cursor is None:
-                return tasks
+                break
+        for task in tasks:
+            if task["id"] in absent:
+                self._note(f"Task {task['id']} waits for what is not there: {absent[task['id']]}.")
+        return tasks
 
     def _runs(self, task: Mapping[str, Any]) -> bool:
         """Whether a task has a command."""
