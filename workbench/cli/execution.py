@@ -81,12 +81,17 @@ def run(
 
 
 def _scheduled(client: OperatorClient, plan: str, options: Mapping[str, Any]) -> Note:
-    """Store when a plan is carried out, and say what starts it."""
+    """Store when a plan is carried out, and say what starts it; refused now without those who are needed then."""
+    from workbench.execution.execution import Execution
+    from workbench.rules.execution import parse_staff
+
+    crew = parse_staff(options["staff"]) if options["staff"] else ()
     client.create_project()
     given = {name: value for name, value in options.items() if value is not None}
     name, text = _named(client.call, plan)
     if text is not None:
         client.call("create_plan", text=text, update=True)
+    Execution(client.call, name, crew, partly=options["partly"]).require_staff()
     schedule = client.call("schedule_plan", plan=name, **given)
     again = f", then every {schedule['every']}" if schedule["every"] else ""
     says = f"The plan {schedule['plan']} is carried out at {plain(schedule['next_at'])}{again}, by the server."
