@@ -265,6 +265,7 @@ class Persona(Row):
     workplace: dict[str, Any] | None
     check: Any
     budget: Any
+    needs: Any
 
     def save(self, text: str) -> None:
         """Save it with this text, front matter included. Its agents get the text from now on.

@@ -51,6 +51,8 @@ class Task(Row):
     run: str | list[str] | None
     check: Any
     done_when: str | None
+    needs: dict[str, Any] | None
+    waits_for: str | None
     context_ref: str | None
     metadata: dict[str, Any]
     dependencies: list[int]

@@ -276,3 +276,15 @@ async def test_subtasks_of_what_waits_wait_with_it_and_what_is_cancelled_is_aske
     with pytest.raises(Refused, match="never approved"):
         await plans("retry_task", task_id=made["tasks"]["load"])
     assert (await workbench.call("retry_task", task_id=below["id"]))["approval_id"] is None  # the person decides so
+
+
+@pytest.mark.long
+async def test_a_plan_outlives_its_planner_and_a_person_decides_about_it_all_the_same(
+    workbench: Workbench, plans: Call, ada: Admitted
+) -> None:
+    made = await plans("create_plan", text=PLAN)
+    await workbench.call("revoke_agent", agent_id="pam", reason="Gone.")
+    decided = await workbench.call("approve", approval_id=made["approval_id"], choices={"comment": "Go on."})
+    assert decided["outcome"]["tasks"] == 5
+    assert await claimed(workbench, ada) == "load"
+    assert (await workbench.call("list_messages"))["messages"] == []

@@ -190,7 +190,7 @@ def _of_parents(tx: Reader, ids: Sequence[int]) -> ApprovalInfo | None:
     return next((approvals.find(tx, row["approval_id"]) for row in rows if row is not None), None)
 
 
-def _require_room(tx: Reader, ctx: Ctx) -> None:
+def _require_room(tx: Tx, ctx: Ctx) -> None:
     most, row = ctx.settings.max_agent_questions, tx.one(SQL.count_open, requester=tx.actor)
     if row and row["n"] >= most:
         text = f"A person has not decided yet about {most} of your plans. read_messages waits for the decisions."
@@ -325,7 +325,8 @@ async def decide_plan(ctx: Ctx, question: ApprovalInfo, yes: bool, choices: Mapp
     approvals.check_choices(choices, set(CHOICES) if yes else {"reason"})
     words = _text(ctx, choices.get("comment" if yes else "reason"))
     without = _valid(_WITHOUT, choices, "without", [])
-    comments = {key: _text(ctx, text) for key, text in _valid(_COMMENTS, choices, "comments", {}).items()}
+    noted = {key: _text(ctx, text) for key, text in _valid(_COMMENTS, choices, "comments", {}).items()}
+    comments = {key: text for key, text in noted.items() if text}
     limits = _limits(question, {name: choices[name] for name in LIMITS if name in choices})
     person = approvals.person_of(ctx)
 
@@ -368,7 +369,8 @@ async def decide_plan(ctx: Ctx, question: ApprovalInfo, yes: bool, choices: Mapp
 def _text(ctx: Ctx, value: object) -> str:
     if not isinstance(value, str | None):
         raise BadInput("INVALID_ARGUMENTS", "A comment is a text.", problems=["comment"])
-    return inert(inbox.masked(ctx, value or "", ctx.settings.max_message_bytes)).strip()
+    words = (value or "").strip()
+    return inert(inbox.masked(ctx, words, ctx.settings.max_message_bytes)) if words else ""
 
 
 def _valid(adapter: TypeAdapter[Any], choices: Mapping[str, Any], name: str, default: Any) -> Any:

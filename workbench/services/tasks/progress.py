@@ -26,9 +26,7 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-AttemptNumber = Annotated[
-    Int64 | None, Field(description="The attempt you were given; refused if it is not the current one.")
-]
+AttemptNumber = Annotated[Int64 | None, Field(description="The attempt you were given; no other.")]
 
 
 @op(allow=Level.WORKER)

@@ -286,6 +286,9 @@ export class TaskDetails {
       ["Command", command && h("code", {}, command)],
       ["Checked by", task.check && h("code", {}, commandOf(task.check))],
       ["Done when", task.done_when && DONE_WHEN[task.done_when]],
+      ["Needs", task.needs && (needsOf(task.needs) || "nothing")],
+      ["Waits for", task.waits_for],
+      ["Holds", OPEN.has(task.status) && task.attempts.at(-1)?.leased?.devices.join(", ")],
       ["Context", task.context_ref],
       ["Created", `${dateTime(task.created_at)} by ${task.created_by}`],
       ["Started", task.started_at && dateTime(task.started_at)],
@@ -330,6 +333,13 @@ function checking(task) {
 function commandOf(check) {
   const run = check.run ?? check;
   return Array.isArray(run) ? run.join(" ") : run;
+}
+
+/** "gpu 1, vram 12G, exclusive, matlab 1" @param {{[name: string]: any}} needs */
+function needsOf(needs) {
+  const part = ([name, value]) =>
+    value === true ? name : value instanceof Object ? needsOf(value) : `${name} ${value}`;
+  return Object.entries(needs).map(part).join(", ");
 }
 
 /** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */
