@@ -154,9 +154,7 @@ def lent(settings: Settings, leased: Mapping[str, Any] | None) -> Lent:
         return Lent(variables=hidden | variables, memory_bytes=memory)
     held = [gpu for _, gpu, problem in _gpus(said) if gpu and not problem and gpu.name in names]
     if gone := sorted({*names} - {gpu.name for gpu in held}):
-        raise Conflict(
-            "DEVICE_GONE", f"The GPU {', '.join(gone)} is there no more: `workbench resources` says why."
-        )
+        raise Conflict("DEVICE_GONE", f"The GPU {', '.join(gone)} is there no more: `workbench resources` says why.")
     return Lent(
         devices=[str(path) for path in dict.fromkeys(path for gpu in held for path in gpu.devices)],
         read=[str(path) for path in dict.fromkeys(path for gpu in held for path in gpu.read)],
