@@ -15,6 +15,7 @@ from kernel_ext.panels import has_frontend
 from kernel_ext.wording import worded
 from workbench.cli.account import account_table
 from workbench.cli.execution import set_budget
+from workbench.errors import BadInput
 from workbench.execution.account import account_of
 from workbench.execution.carry_out import carry_out, only_one, record_of
 from workbench.execution.execution import Execution, Standing
@@ -30,6 +31,8 @@ async def carry_out_plan(host: KernelHost, plan: str, staff: str, integrate: str
     Raises:
         WaitInterrupted: the cell was interrupted. WorkbenchError: see `carry_out`.
     """
+    if integrate not in [*Integrate]:
+        raise BadInput("INVALID_ARGUMENTS", f"integrate is {' or '.join(Integrate)}, not {integrate!r}.")
     crew, record = parse_staff(staff) if staff else (), record_of(host.settings, plan)
     execution = Execution(host.call, plan, crew, Integrate(integrate), partly, record)
     limits = parse(budget) if budget else None

@@ -59,7 +59,7 @@ COMMANDS = {block.heading: block for block in BLOCKS if block.language in ("cons
 SETTINGS = {block.heading: block for block in BLOCKS if block.language == "toml"}
 PROGRAMS = {block.heading: block for block in BLOCKS if block.language == "python" and not block.is_cell}
 FIRST_STEPS, EACH_KIND = "Five minutes on your own repository", "Each kind of agent in a few lines"
-OWN_SETTINGS = {"Your own environment, data and keys", "Hosts", "The workplace", "Being told"}
+OWN_SETTINGS = {"Your own environment, data and keys", "Hosts", "The workplace", "Being told", "Scarce things"}
 """Headings of settings for the user's own file."""
 APRIL_2026 = 1_775_044_800
 """Noon of the first day, in UTC."""

@@ -75,6 +75,7 @@ WORDS = {
     "schedules": "schedule",
     "models": "_model_keys$|transcript$",
     "spending": "usage$|costs$|budgets?$",
+    "resources": "resources$",
     "undo": "^undo$",
     "runs": "(^|_)(run|sweep|metric)s?(_|$)",
     "spawning": "spawn|restart_agent|enlist|unattended|workplace",

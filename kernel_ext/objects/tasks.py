@@ -51,6 +51,8 @@ class Task(Row):
     run: str | list[str] | None
     check: Any
     done_when: str | None
+    needs: dict[str, Any] | None
+    waits_for: str | None
     context_ref: str | None
     metadata: dict[str, Any]
     dependencies: list[int]
@@ -110,6 +112,20 @@ class Task(Row):
             WorkbenchError: see the operation ``reassign_task``.
         """
         self._change("reassign_task", task_id=self.id, assigned_agent_id=agent_id, reason=reason)
+
+    def comment(self, text: str) -> None:
+        """Comment on it: its agent gets the comment, and so does everyone who does it later.
+
+        Raises:
+            WorkbenchError: see the operation ``comment_on_task``.
+        """
+        self._call("comment_on_task", task_id=self.id, text=text)
+
+    @property
+    def messages(self) -> Table:
+        """The comments on it, and the questions of its agents, the newest first."""
+        table: Table = self._notebook.run(["messages", "--task", str(self.id)])
+        return table
 
     def diff(self, attempt: int) -> Any:
         """What an attempt made that did not complete the task, as a unified diff.

@@ -176,6 +176,33 @@ async def test_a_subtask_waits_for_what_its_parent_waits_for(workbench: Workbenc
     assert await rows(live, workbench, ready, values={"id": deep}) == [(2.0,)]
 
 
+async def test_a_proposed_task_waits_for_the_person_until_it_is_approved(
+    workbench: Workbench, admit: Admit, clock: Clock
+) -> None:
+    pam, ada, live = await admit("pam", role="planner"), await admit("ada"), Live()
+    tasks = "".join(f"  - {{name: t{n}, title: T, persona: implementer}}\n" for n in range(21))
+    made = await workbench.dispatch(pam.caller, "create_plan", {"text": f"plan: large\ntasks:\n{tasks}"})
+    clock.forward(60)
+    await given.task(workbench, "The time of the last event", "reviewer")
+    waits = "SELECT waits_for, seconds, ended_at IS NULL, approval_id FROM waits WHERE task_id = $id ORDER BY began_at"
+    waiting = [("person", 60.0, True, made["approval_id"])]
+    assert await rows(live, workbench, waits, values={"id": made["tasks"]["t0"]}) == waiting
+    await workbench.call("approve", approval_id=made["approval_id"], choices={"without": ["t20"]})
+    clock.forward(5)
+    await given.done_by(workbench, ada, "claim_task", made["tasks"]["t0"])
+    assert await rows(live, workbench, waits, values={"id": made["tasks"]["t0"]}) == [
+        ("person", 60.0, False, made["approval_id"]),
+        ("agent", 5.0, False, None),
+    ]
+    assert await rows(live, workbench, waits, values={"id": made["tasks"]["t1"]}) == [
+        ("person", 60.0, False, made["approval_id"]),
+        ("agent", 5.0, True, None),
+    ]
+    assert await rows(live, workbench, waits, values={"id": made["tasks"]["t20"]}) == [
+        ("person", 60.0, False, made["approval_id"])
+    ]
+
+
 async def test_agents_approvals_and_events_can_be_queried(workbench: Workbench, admit: Admit, clock: Clock) -> None:
     registration = await workbench.call("register", name="ada", persona_id="tester")
     clock.forward(90)

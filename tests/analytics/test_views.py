@@ -37,7 +37,7 @@ def test_the_manual_has_every_column() -> None:
 def test_an_unknown_view_is_an_error_that_names_the_others() -> None:
     assert views.find("waits").columns[0].name == "task_id"
     said = refused("VIEW_NOT_FOUND", views.find, "task").message
-    assert "no view 'task'. Did you mean tasks? Available: held_back, tasks, attempts, checks, blocked" in said
+    assert "no view 'task'. Did you mean tasks? Available: held_back, tasks, attempts, checks, leases" in said
 
 
 @pytest.mark.long

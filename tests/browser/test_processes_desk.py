@@ -62,3 +62,20 @@ def test_the_panel_says_what_confines_commands_on_this_machine(desk: BareDesk) -
         with wearing(desk.page, "dark"):
             expect_readable(desk.page)
             shot(desk.element, f"walls-{width}-dark")
+
+
+def test_the_agents_tab_says_who_holds_what_is_scarce_and_which_task_waits_for_it(desk: BareDesk) -> None:
+    view(desk.element, "Agents")
+    table = desk.element.get_by_role("table", name="Scarce things")
+    expect(table).to_be_hidden()
+    task = desk.host.call("create_task", title="Solve", persona_id="tester", needs={"license": "matlab"})
+    row = table.get_by_role("row", name="license:matlab")
+    expect(row).to_contain_text(f"0–task {task['id']}there is none, and tasks need it")
+    says = desk.element.get_by_text(f"Task {task['id']} waits for the licence matlab (0 there).")
+    expect(says).to_be_visible()
+    for width in (1280, 420):
+        resize(desk.element, width)
+        expect_fitting(desk.element, f"at {width}")
+        expect_readable(desk.page)
+    desk.host.call("cancel_task", task_id=task["id"])
+    expect(table).to_be_hidden()

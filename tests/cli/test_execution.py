@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,9 @@ def test_a_plan_is_carried_out_merged_where_it_is_checked_and_accounted_for(
     assert git("rev-list", "--count", "main", cwd=repository) == "5"
 
 
-def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Path, plan: Path) -> None:
+def test_what_failed_is_said_and_the_next_run_goes_on(
+    run: Type, migrated: Settings, repository: Path, plan: Path
+) -> None:
     plan.write_text(PLAN.format(second="exit 3"))
     ran = run("run", str(plan))
     assert (ran.status, "1 of 3 tasks done; 1 failed; 1 not done" in ran.out) == (1, True)
@@ -92,6 +95,12 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]
     assert len(first["attempts"]) == 1, "what was done is not done again"
+    (migrated.worktree("one") / "more.txt").write_text("not checked")
+    git("add", ".", cwd=migrated.worktree("one"))
+    git("commit", "-qm", "More", cwd=migrated.worktree("one"))
+    changed = run("run", "tidy", "--integrate", "auto-if-checked").out
+    assert "one has changed since its last check, so it is not merged at once." in changed
+    assert "merged: two; not merged: one" in changed
     (repository / "first.txt").write_text("mine")
     git("add", ".", cwd=repository)
     git("commit", "-qm", "Mine", cwd=repository)
@@ -174,14 +183,15 @@ def test_a_planners_plan_is_a_question_and_nothing_of_it_is_begun_before_the_ans
     assert (ran.status, json.loads(ran.out)["done"]) == (0, [1])
 
 
-def test_from_a_fresh_repository_to_a_merge_each_step_is_named_by_the_one_before(run: Type, repository: Path) -> None:
-    assert "`workbench run plan.yaml`" in run("init").out
-    (file := repository / "plan.yaml").write_text(
-        file.read_text()
-        + "  - {name: write, title: Write, persona: implementer, worktree: lab, run: echo 1 > it.txt}\n"
-    )
-    ran = run("run", str(file))
-    assert (ran.status, "3 of 3 tasks done; not merged: lab" in ran.out) == (0, True)
-    [line] = [line for line in ran.out.splitlines() if line.startswith("`workbench approve")]
-    assert run("approve", line.split("`")[1].split()[-1]).status == 0
-    assert (repository / "it.txt").read_text() == "1\n"
+def test_from_a_fresh_repository_to_a_merge_each_command_is_named_by_the_one_before(
+    run: Type, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    shown = run("init").out
+    for command in (r"`workbench (run plan\.yaml)`", r"`workbench (approve \d+)` merges"):
+        found = re.search(command, shown)
+        assert found is not None, shown
+        ran = run(*found[1].split())
+        assert ran.status == 0
+        shown = ran.out
+    assert (repository / "FINDINGS.md").read_text() == "344 penguins were measured.\n"

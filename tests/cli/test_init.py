@@ -43,7 +43,7 @@ def test_init_names_the_written_files_and_the_next_step(run: Type, repository: P
     assert [line.split()[:2] for line in printed.splitlines()[2:-1]] == [["written", file] for file in FILES]
     assert "`workbench run plan.yaml`" in printed.splitlines()[-1]
     nbformat.validate(nbformat.read(repository / "workbench.ipynb", as_version=4))
-    assert [task.name for task in parse((repository / "plan.yaml").read_text()).tasks] == ["measure", "check"]
+    assert [task.name for task in parse((repository / "plan.yaml").read_text()).tasks] == ["measure", "check", "note"]
 
 
 def test_files_that_exist_stay_as_they_are(run: Type, repository: Path) -> None:
@@ -83,6 +83,7 @@ def test_init_says_that_a_directory_without_git_has_no_worktrees(run: Type, tmp_
     (place := tmp_path / "new").mkdir()
     lead = run("--project", str(place), "init").out.splitlines()[0]
     assert lead.endswith("worktrees and merges need one. Run `git init` there, and make a first commit.")
+    assert all(task.worktree is None for task in parse((place / "plan.yaml").read_text()).tasks)
     git("init", "-q", cwd=place)
     (below := place / "below").mkdir()
     for project in (place, below):
@@ -117,11 +118,15 @@ def test_the_starter_notebook_runs_as_it_is_and_with_a_plan_of_ones_own(
     run("init")
     git("add", ".", cwd=repository)
     git("commit", "-q", "-m", "A project to begin with", cwd=repository)
+    parameters = {"approve": "auto"}
     notebook = papermill.execute_notebook(
-        repository / "workbench.ipynb", tmp_path / "out.ipynb", cwd=repository, progress_bar=False
+        repository / "workbench.ipynb", tmp_path / "out.ipynb", parameters, cwd=repository, progress_bar=False
     )
     assert "Workbench is stopped." in str(notebook.cells[-1].outputs)
-    assert [task["status"] for task in data(run("--json", "tasks"))] == ["completed", "completed"]
+    assert [task["status"] for task in data(run("--json", "tasks"))] == 3 * ["completed"]
+    assert (repository / "FINDINGS.md").read_text() == "344 penguins were measured.\n"
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code" and "injected" not in str(cell.metadata)]
+    assert "wb.decided" in code[5], "the sixth cell merges what an agent did"
 
     own = tmp_path / "own.yaml"
     own.write_text(OWN)

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from workbench.confinement import box_for_worktree, environments
-from workbench.confinement.gpus import Gpu, find
+from workbench.confinement.gpus import Gpu, find, variables_of
 
 COMPUTE = """
 try:
@@ -40,7 +40,7 @@ def run(python: Path, gpu: Gpu | None) -> subprocess.CompletedProcess[str]:
             scratch=Path(directory) / "scratch",
             read=(environment.directory, *environment.base, *(gpu.read if gpu else ())),
             devices=gpu.devices if gpu else (),
-            variables=dict(gpu.variables if gpu else ()),
+            variables=variables_of([gpu] if gpu else []),
         )
         argv = box.guarded([str(python), "-c", COMPUTE])
         return subprocess.run(

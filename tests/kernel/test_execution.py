@@ -41,6 +41,7 @@ def test_a_plan_is_carried_out_in_a_cell_interrupted_and_goes_on(serving: Kernel
     one = serving.run('print(len([task for task in wb.tasks(plan="tidy") if task.name == "one"][0].attempts))')
     assert one == "1\n", "what was done is not done again"
     assert "BAD_STAFF" in serving.error('await wb.carry_out("tidy", staff="=")')
+    assert "integrate is ask or auto-if-checked" in serving.error('await wb.carry_out("tidy", integrate="soon")')
     assert "PLAN_NOT_FOUND" in serving.error('await wb.carry_out("none")')
 
 

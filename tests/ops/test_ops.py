@@ -193,6 +193,7 @@ LOWEST: dict[str, tuple[Level | None, Level | None]] = {
     "notifications": (Level.OPERATOR, Level.OPERATOR),
     "personalities": (Level.READ, Level.OPERATOR),
     "processes": (Level.READ, Level.PLANNER),
+    "resources": (Level.OPERATOR, None),
     "reviews": (Level.READ, Level.OPERATOR),
     "runs": (Level.PLANNER, Level.OPERATOR),
     "schedules": (Level.OPERATOR, Level.OPERATOR),

@@ -98,6 +98,8 @@ TASK: dict[str, Any] = LINE | {
         "check",
         "done_when",
         "approval_id",
+        "needs",
+        "waits_for",
         "context_ref",
         "claimed_at",
         "started_at",
@@ -112,7 +114,7 @@ ATTEMPT: dict[str, Any] = {
     **empty("definition_id", "definition_hash", "prompt_hash", "include"),
     **empty("started_at", "ended_at", "outcome", "error_class", "error_message"),
     **empty("worktree", "base_commit", "waits_for", "finishing", "kept", "problem"),
-    **empty("profile", "input_tokens", "output_tokens", "cost_usd", "check"),
+    **empty("profile", "input_tokens", "output_tokens", "cost_usd", "check", "leased"),
 }
 CREATED = TASK | {"note": "Task 1 has no command (run): only an LLM agent or a person can do it.", "warnings": []}
 REGISTERED = {
@@ -155,6 +157,7 @@ TRANSCRIPT: dict[str, Outcome] = {
         | HELD
         | {"claimed_at": "<time>", "lease_expires_at": "<time>", "attempts": [ATTEMPT], "messages": []},
         "worktree_path": None,
+        "variables": {},
     },
     "wrong type": Refusal("INVALID_ARGUMENTS", 400),
     "missing field": Refusal("INVALID_ARGUMENTS", 400),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Served, git
+from tests.conftest import Admit, Served, git, limited
 from tests.worker.working import done, ran, working
 from workbench.services.attempts import checks
 from workbench.services.worktrees.trials import Trial
@@ -27,8 +27,9 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def settings(settings: Settings, on_disk: Path) -> Settings:
-    return settings.model_copy(update={"retry_base_seconds": 0.0, "max_retries": 2, "confinement_write": str(on_disk)})
+def settings(settings: Settings, on_disk: Path, request: pytest.FixtureRequest) -> Settings:
+    changes = {"retry_base_seconds": 0.0, "max_retries": 2, "confinement_write": str(on_disk)}
+    return settings.model_copy(update=changes | getattr(request, "param", {}))
 
 
 def check_of(task: Mapping[str, Any], attempt: int = 1) -> dict[str, Any]:
@@ -91,6 +92,19 @@ async def test_the_files_of_a_check_are_those_of_the_target_not_of_the_attempt(s
         assert (await done(served, "touch exam/help; echo echo 42 > answer", check=honest))["evidence"] == "checked"
         nowhere = await ran(served, "echo 1 > it", check={"run": "true", "files": ["test"]}, max_retries=0)
         assert "main, which has nothing at test. " in nowhere["error_message"]
+
+
+@limited(setup="echo true > exam/run.sh")
+async def test_the_setup_changes_no_file_of_a_check(served: Served, settle: Admit) -> None:
+    project = served.workbench.settings.project
+    (project / "exam").mkdir()
+    (project / "exam" / "run.sh").write_text("exit 1\n")
+    git("add", ".", cwd=project)
+    git("commit", "-qm", "An exam", cwd=project)
+    ada = await settle("ada", "lab")
+    async with working(served, ada.token):
+        task = await ran(served, "echo 1 > it", check={"run": "sh exam/run.sh", "files": ["exam"]}, max_retries=0)
+    assert task["error_message"] == "The check failed with status 1."
 
 
 async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed(served: Served, settle: Admit) -> None:
@@ -191,3 +205,24 @@ async def test_a_task_that_is_to_be_checked_has_a_check(served: Served) -> None:
     await served.workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
     task = await given.whole_task(served.workbench, persona_id="careful", done_when="checked")
     assert task["check"] is None, "it is its persona's"
+
+
+@pytest.mark.parametrize("is_supervised", [True, False])
+async def test_a_task_fails_for_good_whose_persona_has_lost_the_check_that_was_demanded(
+    is_supervised: bool, served: Served, settle: Admit
+) -> None:
+    workbench = served.workbench
+    await workbench.call("save_persona", persona_id="careful", text="---\ncheck: 'true'\n---\nBe careful.")
+    ada = await settle("ada", "lab", persona_id="careful")
+    terms = {"persona_id": "careful", "done_when": "checked", "target_worktree": "lab"}
+    task_id = await given.task(workbench, run="echo 1 > new.txt", **terms)
+    await workbench.call("save_persona", persona_id="careful", text="---\n---\nBe careful.")
+    if is_supervised:
+        async with working(served, ada.token):
+            task = await given.reached(workbench, task_id, "completed", "failed")
+    else:
+        await given.claim(workbench, ada, task_id)
+        await given.done_by(workbench, ada, "complete_task", task_id)
+        task = await given.task_now(workbench, task_id)
+    assert (task["status"], task["attempts"][0]["error_class"], task["retry_count"]) == ("failed", "check", 0)
+    assert "its persona has no check any more" in task["error_message"]

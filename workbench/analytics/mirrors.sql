@@ -3,7 +3,7 @@ SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree
     s.priority, t.due, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,
     s.retry_count, s.progress, t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
     s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error,
-    s.evidence
+    s.evidence, s.needs, s.approval_id
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
@@ -13,7 +13,8 @@ ORDER BY t.id;
 SELECT x.task_id, x.attempt, x.agent_id AS agent_uid, x.claimed_at AS claimed_us, x.started_at AS started_us,
     x.ended_at AS ended_us, x.outcome, x.error_message AS error, x.error_class, d.name AS definition, x.definition_hash,
     x.prompt_hash, x.include, w.base_commit, w.kept_commit, x.profile, x.input_tokens, x.output_tokens, x.cost_usd,
-    x.plan, x.session_id, x.persona_id AS persona, x.run_id
+    x.plan, x.session_id, x.persona_id AS persona, x.run_id,
+    x.leased
 FROM task_attempts x
 LEFT JOIN definitions d ON d.id = x.definition_id
 LEFT JOIN attempt_work w ON w.task_id = x.task_id AND w.attempt = x.attempt
@@ -26,6 +27,11 @@ SELECT task_id, attempt, check_stated AS command, commit_hash AS commit_id, stat
 FROM attempt_checks
 WHERE CAST(:keys AS TEXT) IS NULL OR task_id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)
 ORDER BY task_id, attempt;
+
+-- name: resources
+SELECT name, device, amount, vram, problem FROM resources
+WHERE CAST(:keys AS TEXT) IS NULL OR name IN (SELECT k.value FROM {{rows_of keys}} AS k)
+ORDER BY name, device;
 
 -- name: messages
 SELECT m.id, m.kind, m.sender, a.assigned_agent_id AS recipient, m.task_id, m.attempt, m.body, m.approval_id,

@@ -472,7 +472,8 @@ def _begun(outcome: Mapping[str, Any]) -> str:
     left_out = [*map(str, outcome["left_out"])]
     also = [f"{name} (needs or is part of one of these)" for name in outcome["left_out_with"]]
     names = [*left_out, *also]
-    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
+    others = outcome["cancelled"] - NAMED
+    shown = ", ".join(names[:NAMED]) + (f" and {others:,} more" if others > 0 else "")
     return f"{counted(outcome['tasks'], 'task')} may begin" + (f"; left out: {shown}" if names else "")
 
 

@@ -85,6 +85,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
             "terminate",
             "holds",
             "budgets",
+            "resources",
             "personas",
             "define",
             "profiles",

@@ -24,6 +24,8 @@ from workbench.trust import state_directory
 NOTEBOOK = "workbench.ipynb"
 PLAN = "plan.yaml"
 SANITIZING = "nbval.cfg"
+NEEDS_GIT = "  - name: note\n"
+"""Where the tasks of the plan begin that need a worktree."""
 OFFERED = (
     "port",
     "lease_seconds",
@@ -100,7 +102,8 @@ def _next_step(dry_run: bool) -> str:
         return "Nothing was written. Without --dry-run, these files are."
     return (
         f"Run the plan here: `workbench run {PLAN}`. Or open {NOTEBOOK} in JupyterLab and run it (`jupyter lab "
-        f"{NOTEBOOK}`), or without a browser: `papermill {NOTEBOOK} out.ipynb`. Then write your own tasks into {PLAN}."
+        f"{NOTEBOOK}`), or without a browser: `papermill {NOTEBOOK} out.ipynb -p approve later`. Then write your own "
+        f"tasks into {PLAN}."
     )
 
 
@@ -148,7 +151,10 @@ def files_of(settings: Settings) -> Iterator[StarterFile]:
     """The files that a project begins with."""
     shared = f"{settings.home.name}/{SETTINGS_FILE}"
     yield StarterFile(settings.project, NOTEBOOK, "a notebook that runs the plan", _shipped(NOTEBOOK))
-    yield StarterFile(settings.project, PLAN, "the plan: replace its tasks with your own", _shipped(PLAN))
+    plan = _shipped(PLAN)
+    if _without_git(settings):
+        plan = plan.partition(NEEDS_GIT)[0]
+    yield StarterFile(settings.project, PLAN, "the plan: replace its tasks with your own", plan)
     what = "what differs between runs, for pytest --nbval"
     yield StarterFile(settings.project, SANITIZING, what, _shipped(SANITIZING))
     yield StarterFile(settings.project, shared, "the settings, as comments", settings_text())

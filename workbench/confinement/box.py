@@ -182,7 +182,7 @@ class Box:
             yield from self._mount_orders()
         yield from (f"fs={fs:x}", f"net={0 if own_network else net:x}", f"scope={scope:x}")
         yield from (f"connect={port}" for port in (*self.connect, *self.forward))
-        if self._has_gpu:
+        if self.has_gpu:
             yield f"threads={landlock.DEVICE & ~landlock.Fs.IOCTL_DEV:x}"
         yield from way_out.arguments()
         own_memory = [_SHM] if self._has_own_files else []
@@ -202,7 +202,7 @@ class Box:
             yield f"filter={program.hex()}"
 
     @property
-    def _has_gpu(self) -> bool:
+    def has_gpu(self) -> bool:
         """Whether it has more devices than others: a driver of GPUs fails if it may not name its threads."""
         return set(self.devices) > set(surroundings.DEVICES)
 
@@ -213,7 +213,7 @@ class Box:
         for mount in self._views():
             optional = "" if mount in self.mounts else "o"
             yield _mount_order(mount, optional)
-        if self._has_gpu:  # the names of threads are written there
+        if self.has_gpu:  # the names of threads are written there
             yield _mount_order(Mount(Path("/proc"), Path("/proc"), True), "o")
         # By both names: the rules of Landlock are about what is at a path, by whatever path it is reached.
         yield from (f"hide={path}" for path in dict.fromkeys(p for one in self.hide for p in (one, self.inside(one))))
@@ -367,6 +367,14 @@ class Box:
         )
         box.require_free()
         return box
+
+    def lending(self, devices: Iterable[Path], read: Iterable[Path]) -> Self:
+        """The box with these devices in place of those that it has besides what every command has.
+
+        Args:
+            read: what their driver reads.
+        """
+        return replace(self, devices=(*surroundings.DEVICES, *devices), read=_resolve((*self.read, *read)))
 
     @property
     def translation(self) -> Translation:

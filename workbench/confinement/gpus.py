@@ -1,15 +1,16 @@
-"""The GPUs of a machine, one of which a box may have: its device files, what its driver reads, and its variables.
+"""The GPUs of a machine, which a box may have: their device files, what their driver reads, and their variables.
 
-Device files are looked for, never opened. A box has no other GPU, so a program that finds none cannot take a
+Device files are looked for, never opened. A box has no others, so a program that finds none cannot take a
 neighbour's; without any, the box is refused, because a program would quietly compute on the processor.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from workbench.errors import Unavailable
 
@@ -67,6 +68,36 @@ def choose(gpus: Collection[Gpu], taken: Collection[str]) -> Gpu:
     )
 
 
+def stated(name: str, devices: Collection[str]) -> Gpu:
+    """A device that is not found by itself, with the files that are said to be its own."""
+    names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    return Gpu(name, tuple(map(Path, devices)), (), tuple((variable, name) for variable in names))
+
+
+NOTHING_VISIBLE: Mapping[str, str] = MappingProxyType(
+    {
+        "CUDA_VISIBLE_DEVICES": "",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+        "ROCR_VISIBLE_DEVICES": "",
+        "HIP_VISIBLE_DEVICES": "",
+    }
+)
+"""The variables of a command that is to see no GPU."""
+
+
+def variables_of(gpus: Sequence[Gpu]) -> dict[str, str]:
+    """The variables with which a program sees these GPUs, and no others."""
+    values: dict[str, dict[str, None]] = {}
+    for gpu in gpus:
+        for name, value in gpu.variables:
+            values.setdefault(name, {})[value] = None
+    variables = {name: ",".join(several) for name, several in values.items()}
+    if several := values.get("ROCR_VISIBLE_DEVICES"):
+        # ROCr leaves out those whose node cannot be opened, and HIP counts what remains.
+        variables["HIP_VISIBLE_DEVICES"] = ",".join(map(str, range(len(several))))
+    return variables
+
+
 def _of_nvidia(root: Path, read: tuple[Path, ...]) -> Iterator[Gpu]:
     identities = dict(_identities(root))
     common = tuple(path for name in _OF_ALL if (path := root / "dev" / name).exists())
@@ -76,8 +107,9 @@ def _of_nvidia(root: Path, read: tuple[Path, ...]) -> Iterator[Gpu]:
     for number in sorted(numbers):
         name = f"nvidia{number}"
         # By its identity: its number among the visible ones is another one when the others cannot be opened.
-        variables = (("CUDA_VISIBLE_DEVICES", identities.get(number, str(number))), ("CUDA_DEVICE_ORDER", "PCI_BUS_ID"))
-        yield Gpu(name, (root / "dev" / name, *common, *parts), read, variables)
+        identity = identities.get(number, str(number))
+        variables = (("CUDA_VISIBLE_DEVICES", identity), ("NVIDIA_VISIBLE_DEVICES", identity))
+        yield Gpu(name, (root / "dev" / name, *common, *parts), read, (*variables, ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")))
 
 
 def _identities(root: Path) -> Iterator[tuple[int, str]]:
@@ -97,7 +129,4 @@ def _of_amd(root: Path, read: tuple[Path, ...]) -> Iterator[Gpu]:
         return
     nodes = sorted((root / "dev" / "dri").glob("renderD*"), key=lambda path: int(path.name[7:]))
     for number, node in enumerate(nodes):
-        # ROCr leaves out those whose node cannot be opened, so that the one that remains is the first.
-        yield Gpu(
-            node.name, (kernel, node), read, (("ROCR_VISIBLE_DEVICES", str(number)), ("HIP_VISIBLE_DEVICES", "0"))
-        )
+        yield Gpu(node.name, (kernel, node), read, (("ROCR_VISIBLE_DEVICES", str(number)),))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import Conflict, Unavailable
+from workbench.errors import Conflict, Hint, Unavailable
 from workbench.execution.execution import KINDS, PASSING, Execution, Standing
 from workbench.state.settings import Settings
 from workbench.system import file_lock
@@ -33,10 +33,8 @@ def only_one(settings: Settings, plan: str) -> Iterator[None]:
     settings.executions.mkdir(mode=0o700, parents=True, exist_ok=True)
     with file_lock.held(settings.executions / f"{plan}.lock", remove=True) as is_held:
         if not is_held:
-            raise Conflict(
-                "PLAN_UNDER_WAY",
-                f"The plan {plan} is being carried out already. `workbench tasks --plan {plan}` shows how far it is.",
-            )
+            hint = Hint("list_tasks", "{} shows how far it is.", plan=plan)
+            raise Conflict("PLAN_UNDER_WAY", f"The plan {plan} is being carried out already.", hint)
         yield
 
 

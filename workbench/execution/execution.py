@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
-from workbench.execution.account import Call
+from workbench.execution.account import BATCH, Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
 from workbench.rules.tasks import lifecycle
@@ -25,7 +25,7 @@ MOST_STARTS = 3
 """How often an agent is started in one place that ends although there is work, and has completed none."""
 PASSING = ("STORE_FULL", "STORE_BUSY")
 """Errors that a step may be tried again after."""
-KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*")
+KINDS = ("task.*", "approval.*", "agent.*", "worktree.*", "hold.*", "check.*", "budget.*", "resource.*")
 """The events after which there may be something to do."""
 
 
@@ -190,18 +190,24 @@ class Execution:
         return {name: approval for name, approval in self._asked.items() if approval}
 
     def _tasks(self) -> list[dict[str, Any]]:
-        """The tasks of the plan; those that wait for a budget are blocked."""
+        """The tasks of the plan; those that wait for a budget, or for what is not there, are blocked."""
         budgets = self.call("list_budgets")["budgets"]
         self._held_up = {budget["scope"]: budget["waiting"] for budget in budgets}
-        unaffordable = {task for waiting in self._held_up.values() for task in waiting}
+        waiting = self.call("list_resources")["waiting"]
+        absent = {task["task_id"]: task["waits_for"] for task in waiting if not task["is_there"]}
+        held_up = {task for tasks in self._held_up.values() for task in tasks} | absent.keys()
         tasks: list[dict[str, Any]] = []
         cursor = None
         while True:
             page = self.call("list_tasks", plan=self.plan, limit=PAGE, **({"cursor": cursor} if cursor else {}))
-            tasks += [task | {"blocked": task["blocked"] or task["id"] in unaffordable} for task in page["tasks"]]
+            tasks += [task | {"blocked": task["blocked"] or task["id"] in held_up} for task in page["tasks"]]
             cursor = page["next_cursor"]
             if cursor is None:
-                return tasks
+                break
+        for task in tasks:
+            if task["id"] in absent:
+                self._note(f"Task {task['id']} waits for what is not there: {absent[task['id']]}.")
+        return tasks
 
     def _runs(self, task: Mapping[str, Any]) -> bool:
         """Whether a task has a command."""
@@ -228,7 +234,7 @@ class Execution:
             raise BadInput(
                 "BAD_STAFF",
                 f"The plan {self.plan} has no task for {', '.join(strange)}, only for {', '.join(sorted(personas))}. "
-                "Name these in --staff.",
+                "Name these as staff.",
             )
 
     def _recorded(self) -> set[str]:
@@ -370,10 +376,26 @@ class Execution:
             if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND", "NOTHING_TO_INTEGRATE"):
                 self._note(f"{name} is not merged: {error.message}")
             return 0
-        is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks)
-        if self.integrate is Integrate.AUTO_IF_CHECKED and is_checked and not asked["open_tasks"]:
+        is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks) and not asked["open_tasks"]
+        if (
+            self.integrate is Integrate.AUTO_IF_CHECKED
+            and is_checked
+            and self._is_as_checked(asked["approval_id"], tasks)
+        ):
             self.call("approve", approval_id=asked["approval_id"])
         return int(asked["approval_id"])
+
+    def _is_as_checked(self, approval: int, tasks: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a check has passed on exactly the commit that is asked for: a worktree may have newer ones."""
+        payload = self.call("get_approval", approval_id=approval)["payload"]
+        ids = [task["id"] for task in tasks]
+        for start in range(0, len(ids), BATCH):
+            whole = self.call("get_tasks", task_ids=ids[start : start + BATCH])["tasks"]
+            checks = [task["attempts"][-1]["check"] for task in whole]
+            if any(check["commit"] == payload["source_commit"] for check in checks if check):
+                return True
+        self._note(f"{payload['worktree']} has changed since its last check, so it is not merged at once.")
+        return False
 
     def _verdict(self, tasks: Sequence[Mapping[str, Any]], waits: bool) -> Verdict | None:
         left = [task for task in tasks if task["status"] in lifecycle.OPEN]

@@ -1,5 +1,5 @@
-"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, `budget`, keys of
-a workplace.
+"""Parses a persona: Markdown with YAML front matter: `name`, `role`, `lease_seconds`, `check`, `budget`, `needs`, keys
+of a workplace.
 
 Other keys are ignored.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from workbench.errors import BadInput
 from workbench.model import Role
-from workbench.rules import budgets, front_matter, workplace
+from workbench.rules import budgets, front_matter, needs, workplace
 from workbench.rules.naming import NOTHING
 from workbench.rules.tasks import check
 from workbench.rules.wire import json_safety
@@ -41,6 +41,8 @@ class PersonaText:
     check: Any = None
     budget: Mapping[str, Any] | None = None
     """The check of its tasks that have none of their own; see `workbench.rules.tasks.check`."""
+    needs: Mapping[str, Any] | None = None
+    """What its tasks need that do not say it; see `workbench.rules.needs`."""
 
 
 def check_id(persona_id: str) -> str:
@@ -88,6 +90,7 @@ def parse(persona_id: str, text: str) -> PersonaText:
         workplace=_workplace(persona_id, meta),
         check=_term(persona_id, "check", check.in_short, meta),
         budget=_term(persona_id, "budget", budgets.in_short, meta),
+        needs=_term(persona_id, "needs", needs.in_short, meta),
     )
 
 

@@ -108,6 +108,11 @@ class ProjectPlaces:
         return self.home / "writers"
 
     @property
+    def devices(self) -> Path:
+        """Locks of the devices that attempts lease. Only supervisors write there."""
+        return self.home / "devices"
+
+    @property
     def executions(self) -> Path:
         """Locks of the plans that are being carried out, the agents that these have started, and the output of those
         that were scheduled."""

@@ -37,6 +37,7 @@ from workbench.errors import BadInput
 from workbench.state import settings_file, user_files
 from workbench.state.notification_settings import NotificationSettings
 from workbench.state.project_places import ProjectPlaces
+from workbench.state.resource_settings import ResourceSettings
 from workbench.state.root import find_project, require_own
 from workbench.state.workplace_settings import OPENING_NUMBERS, WorkplaceSettings
 
@@ -55,7 +56,7 @@ HARMLESS = frozenset({"allowed_agents", "integration_fast_forward", "notify", "s
 """Settings that count from the file of any project, besides the numbers."""
 
 
-class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings):
+class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceSettings):
     """The settings of one project. Times are in seconds, sizes in bytes.
 
     Raises:
@@ -294,6 +295,15 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings):
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
     max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest diff shown at once.")
+    max_notebook_bytes: int = Field(
+        67_108_864, ge=1_024, description="Largest notebook of which a review shows the outputs."
+    )
+    max_output_picture_bytes: int = Field(
+        2_097_152, ge=0, description="Largest picture among a notebook's outputs that a review shows."
+    )
+    max_outputs_bytes: int = Field(
+        4_194_304, ge=0, description="Most bytes of pictures of one notebook that a review shows."
+    )
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
         description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,22 @@ class WorkerConfig:
             "preparation": Preparation.from_json(fields["preparation"]),
         }
         return cls(**fields | values)
+
+
+def lending(config: WorkerConfig, lent: Mapping[str, Any]) -> WorkerConfig:
+    """The configuration of an attempt, with what it holds: its devices and no others, its variables, its memory.
+
+    Args:
+        lent: as `begin_attempt` answers it. Without devices, those that the agent has for itself stay.
+    """
+    box, limits, variables, memory = config.box, config.limits, lent["variables"], lent["memory_bytes"]
+    if lent["devices"]:
+        box = box.lending(map(Path, lent["devices"]), map(Path, lent["read"]))
+    elif box.has_gpu:
+        variables = {name: value for name, value in variables.items() if not name.endswith("_VISIBLE_DEVICES")}
+    if memory is not None:
+        limits = replace(limits, memory_bytes=min(memory, limits.memory_bytes or memory))
+    return replace(config, box=box, limits=limits, environment={**config.environment, **variables})
 
 
 def _worktree(fields: Mapping[str, str]) -> WorktreePlace:

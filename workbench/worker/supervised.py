@@ -10,7 +10,8 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,23 @@ from workbench.worker.checkout import WorkerCheckout
 from workbench.worker.lease import HeldTask, Lease
 from workbench.worker.messages import Mailbox
 from workbench.worker.progress import CallReporter, ProgressReporter
-from workbench.worker.startup import WorkerConfig
-from workbench.worker.writing import WorktreeWriter
+from workbench.worker.startup import WorkerConfig, lending
+from workbench.worker.writing import AttemptLock
 
 OCCUPIED_SECONDS = 0.5
 """The pause between tries of an occupied worktree."""
+DEVICE_SECONDS = 0.1
+"""The same of a device, which another attempt had."""
 ERROR_LIMIT = 9_000
 CHECK_SECONDS = 20
 """How long one call waits for the end of a check."""
 AWAY = "The server, by which its program asks for models, was away meanwhile."
 
 log = logging.getLogger(__name__)
+
+
+class _DeviceOccupied(Exception):
+    """Something of an earlier holder of a device cannot be ended; the message says what."""
 
 
 @dataclass
@@ -62,6 +69,8 @@ class SupervisedAttempt:
     """The checkout that it reads, outside of worktrees, and the repository of that."""
     _hide: tuple[str, ...] = ()
     """Paths of the project that its command may not read."""
+    _lent: Mapping[str, Any] = field(default_factory=dict)
+    """What its command gets of what the attempt holds, as `begin_attempt` answers it."""
     _note: str | None = None
     """What the server says of its worktree."""
     _server: str | None = None
@@ -73,7 +82,8 @@ class SupervisedAttempt:
         Raises:
             Conflict: ``LEASE_LOST``. Unavailable: ``PROCESS_SURVIVED``. WorkbenchError: another error of the server.
         """
-        with WorktreeWriter(self.config.worktree, self.claim.task) as writer:
+        place = self.config.worktree
+        with AttemptLock(place.writer if place else None, self.claim.task) as writer:
             running = asyncio.create_task(self._run(writer))
             keeping = asyncio.create_task(self._keep_lease(running))
             try:
@@ -107,7 +117,7 @@ class SupervisedAttempt:
 
     # The command.
 
-    async def _run(self, writer: WorktreeWriter) -> AttemptOutcome:
+    async def _run(self, writer: AttemptLock) -> AttemptOutcome:
         try:
             begun = await self._begin(writer)
         except (BadInput, Conflict, Refused) as error:
@@ -124,6 +134,13 @@ class SupervisedAttempt:
         if self.checkout:
             await self.checkout.fetch_branches()
 
+        try:
+            async with self._devices():
+                return await self._carry_out(worker, task)
+        except _DeviceOccupied as error:
+            return AttemptOutcome(False, error=f"GPU_UNAVAILABLE: {error}", error_class="GPU_UNAVAILABLE")
+
+    async def _carry_out(self, worker: Worker, task: Mapping[str, Any]) -> AttemptOutcome:
         if failure := await preparation.prepare(worker):
             return failure
 
@@ -133,6 +150,7 @@ class SupervisedAttempt:
         if self._note:
             task = {**task, "note": self._note}
             await send(self._note)
+        config = worker.config
         cwd = config.worktree.path if config.worktree else self._reads[0] if self._reads else None
         async with ProgressReporter(send).sending() as on_line, CallReporter(self._send_calls).sending() as on_call:
             outcome = await attempt.run(worker, task, cwd, on_line, on_call, Mailbox(self._deliver))
@@ -150,12 +168,13 @@ class SupervisedAttempt:
         Raises:
             Conflict: ``MOUNT_POINT_TAKEN``. Unavailable: ``HIDE_UNAVAILABLE``.
         """
+        config = lending(self.config, self._lent)
         if self._reads is None:
-            return replace(self.config, box=hiding(self.config.box, self._hide)) if self._hide else self.config
-        repository = Repository.open(self.config.project)
-        box = self.config.box.reading(*self._reads, repository.object_directories(), repository.root)
+            return replace(config, box=hiding(config.box, self._hide)) if self._hide else config
+        repository = Repository.open(config.project)
+        box = config.box.reading(*self._reads, repository.object_directories(), repository.root)
         repository.anchor_worktree(*self._reads, box.mount_points)
-        return replace(self.config, box=hiding(box, self._hide))
+        return replace(config, box=hiding(box, self._hide))
 
     async def _send_calls(self, started: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         program, runner = self.config.profile.stream, process_identity().rpartition("/")[2]
@@ -175,7 +194,7 @@ class SupervisedAttempt:
         environment = config.box.environment(os.environ) | dict(config.environment)
         return own_path(config.box, config.project, place, environment)
 
-    async def _begin(self, writer: WorktreeWriter) -> dict[str, Any]:
+    async def _begin(self, writer: AttemptLock) -> dict[str, Any]:
         """Begin, once no process of another attempt is alive in the worktree; the server records what it waits for.
 
         Returns the server's answer, with the tokens of the command.
@@ -197,12 +216,48 @@ class SupervisedAttempt:
             else:
                 self._server = self.api.server()
                 self._note, checkout, self._hide = answer["note"], answer["checkout"], tuple(answer["hide"])
+                self._lent = answer["lent"]
                 self._reads = (Path(checkout["path"]), Path(checkout["git_dir"])) if checkout else None
                 if self.checkout:
                     self.checkout.begin(answer["base_commit"])
                 return answer
             writer.leave()
             await asyncio.sleep(OCCUPIED_SECONDS)
+
+    @contextlib.asynccontextmanager
+    async def _devices(self) -> AsyncIterator[None]:
+        """Use the devices that the attempt holds, once nothing of an earlier holder runs: its lease has ended.
+
+        Raises:
+            _DeviceOccupied: that cannot be ended.
+        """
+        with contextlib.ExitStack() as stack:
+            locks = [stack.enter_context(AttemptLock(Path(path), self.claim.task)) for path in self._lent["locks"]]
+            is_left = True
+            try:
+                for lock in locks:
+                    await self._acquire(lock)
+                yield
+            except Unavailable as error:
+                is_left = error.code != "PROCESS_SURVIVED"  # else the next holder ends what survives
+                raise
+            finally:
+                for lock in locks if is_left else ():
+                    lock.leave()
+
+    async def _acquire(self, lock: AttemptLock) -> None:
+        """Wait for a device; a supervisor that has had time to notice that its lease has ended is ended."""
+        late = time.monotonic() + 2 * self.config.heartbeat_seconds + 4 * self.config.grace_seconds
+        while True:
+            await _complete_work(asyncio.to_thread(lock.enter))
+            if lock.is_held:
+                return
+            if time.monotonic() > late:
+                try:
+                    await asyncio.to_thread(lock.evict)
+                except Unavailable as error:
+                    raise _DeviceOccupied(error.message) from error
+            await asyncio.sleep(DEVICE_SECONDS)
 
     # The lease.
 

@@ -1,29 +1,29 @@
-"""The right to write in a worktree: this process holds its lock while it makes an attempt there."""
+"""The right to write in a worktree, or to use a device: this process holds its lock while it makes an attempt."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Self
 
 from workbench.errors import Unavailable
 from workbench.process import Writer, WriterLock
-from workbench.worker.startup import WorktreePlace
 
 log = logging.getLogger(__name__)
 
 
-class WorktreeWriter:
-    """The right to write in a worktree for one attempt; a context manager, at whose end the lock is free.
+class AttemptLock:
+    """The right to write in a worktree, or to use a device, for one attempt; at the end of the context, it is free.
 
     Args:
-        place: the worktree; None: there is none, and every method does nothing.
+        path: the lock of the worktree or the device; None: there is none, and every method does nothing.
         task: the task as it was claimed.
     """
 
-    def __init__(self, place: WorktreePlace | None, task: Mapping[str, Any]) -> None:
-        self._lock = WriterLock(place.writer) if place else None
+    def __init__(self, path: Path | None, task: Mapping[str, Any]) -> None:
+        self._lock = WriterLock(path) if path else None
         self._task = task
         self._held = ExitStack()
 
@@ -34,7 +34,7 @@ class WorktreeWriter:
         self._held.close()
 
     def enter(self) -> None:
-        """Try to become the writer, and end the processes of a killed one. The server checks whether it succeeded.
+        """Try to get the lock, and end the processes of a killed holder. The server checks whether it succeeded.
 
         Raises:
             Unavailable: ``PROJECT_UNWRITABLE``.
@@ -52,6 +52,20 @@ class WorktreeWriter:
             return
         self._lock.record(Writer.of_this_process(self._task["id"], self._task["attempt"]))
         self._entered = True
+
+    @property
+    def is_held(self) -> bool:
+        """Whether `enter` has succeeded."""
+        return self._entered
+
+    def evict(self) -> None:
+        """End the supervisor that holds the lock, with everything that it started.
+
+        Raises:
+            Unavailable: ``PROCESS_SURVIVED``.
+        """
+        if self._lock is not None:
+            self._lock.evict()
 
     def leave(self) -> None:
         """Give up the right once no process of the attempt runs."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.chance import SOAK
 from tests.conftest import Admit, Admitted, Clock, admitted
 from tests.services.tasks.leases.calls import sweep
 from workbench.app import Workbench
@@ -96,6 +97,12 @@ async def test_what_cannot_be_told_is_refused(
         await workbench.dispatch(bob.caller, "tell", {"agent_id": "ada", "text": "x", "interrupt": True})
     with pytest.raises(BadInput, match="TOO_LARGE"):
         await tell("bob", "x" * 10_000_000)
+    for text in ("", " \n\t", None, "a\0b"):
+        with pytest.raises(BadInput, match="INVALID_ARGUMENTS"):
+            await workbench.call("tell", agent_id="bob", text=text)
+    for options in (["a"] * 21, [" "], ["x" * 2_000]):
+        with pytest.raises(BadInput, match=r"INVALID_ARGUMENTS|TOO_LARGE"):
+            await workbench.dispatch(ada.caller, "ask_person", {"question": "Which?", "options": options})
     with pytest.raises(BadInput, match="AGENT_ONLY"):
         await workbench.call("read_messages")
     with pytest.raises(NotFound, match="TASK_NOT_FOUND"):
@@ -141,9 +148,66 @@ async def test_the_answer_to_an_agents_question_is_a_message_to_it(
         await workbench.call("approve", approval_id=approval["id"], choices={"content": {"answer": "JSON"}})
     await workbench.call("approve", approval_id=approval["id"], choices={"content": {"answer": "CSV"}})
     assert await waiting == ["You asked: Which?\nThe answer: CSV"]
+    twice = await workbench.dispatch(ada.caller, "ask_person", {"question": "Which?", "options": ["a", "b", "a"]})
+    assert (await workbench.call("get_approval", approval_id=twice["approval_id"]))["payload"]["options"] == ["a", "b"]
     declined = await workbench.dispatch(ada.caller, "ask_person", {"question": "May I?"})
     await workbench.call("reject", approval_id=declined["approval_id"])
     assert (await texts(workbench, ada))[-1].endswith("decide this yourself.")
+
+
+async def test_nobody_gets_an_answer_that_comes_after_the_attempt(workbench: Workbench, ada: Admitted) -> None:
+    task = (await workbench.call("create_task", title="Clean", persona_id="implementer"))["id"]
+    await workbench.dispatch(ada.caller, "claim_task", {})
+    asked = await workbench.dispatch(ada.caller, "ask_person", {"question": "Which?"})
+    await workbench.dispatch(ada.caller, "complete_task", {"task_id": task})
+    with pytest.raises(Conflict, match="ALREADY_DECIDED"):
+        await workbench.call("approve", approval_id=asked["approval_id"], choices={"content": {"answer": "x"}})
+    await questions.close_due(workbench._ctx)
+    assert (await workbench.call("get_approval", approval_id=asked["approval_id"]))["status"] == "failed"
+    assert await texts(workbench, ada) == []
+
+
+async def test_what_is_told_does_nothing_in_a_terminal(workbench: Workbench, ada: Admitted) -> None:
+    told = await workbench.call("tell", agent_id="ada", text="One\ntwo \x1b]0;three\x07")
+    assert told["text"] == "One\ntwo \\u001b]0;three\\u0007"
+
+
+AGENTS, MESSAGES = (200, 10_000) if SOAK else (8, 100)
+
+
+@pytest.mark.timeout(1_800)
+async def test_each_message_to_a_crowd_is_acted_on_once(settings: Settings) -> None:
+    acted: list[int] = []
+    limits = {"max_messages_per_minute": MESSAGES, "max_pending_registrations": AGENTS}
+    async with Workbench.open(settings.model_copy(update=limits)) as workbench:
+        project = await workbench.call("create_project", name="Night")
+        session = (await workbench.call("create_session", project_id=project["id"], name="One"))["id"]
+        crowd = [await admitted(workbench, f"agent-{number}", session_id=session) for number in range(AGENTS)]
+
+        async def act(agent: Admitted) -> None:
+            done: list[int] = []
+            while len(acted) < MESSAGES:
+                arguments = {"acted": [*done, *done], "wait_seconds": 0.5}
+                inbox = await workbench.dispatch(agent.caller, "read_messages", arguments)
+                acted.extend(inbox["acted"])
+                done = [message["id"] for message in inbox["messages"]]
+
+        async def send(number: int) -> None:
+            by, to = crowd[number % AGENTS], crowd[(number * 7 + 1) % AGENTS]
+            arguments = {"agent_id": to.agent_id, "text": f"Message {number}"}
+            if by is to or number % 2:
+                await workbench.call("tell", **arguments)
+            else:
+                await workbench.dispatch(by.caller, "tell", arguments)
+
+        async def send_all() -> None:
+            for number in range(MESSAGES):
+                await send(number)
+
+        await asyncio.gather(send_all(), *(act(agent) for agent in crowd))
+        page = await workbench.call("list_messages", limit=500)
+    assert sorted(acted) == list(range(1, MESSAGES + 1))
+    assert {message["state"] for message in page["messages"]} == {"acted"}
 
 
 async def test_a_lease_does_not_end_while_its_agent_waits_for_an_answer(settings: Settings, clock: Clock) -> None:

@@ -142,6 +142,18 @@ async def test_a_spawned_agent_names_the_settings_that_its_profile_ignores(serve
     assert (await served.workbench.call("restart_agent", agent_id=made["agent_id"]))["unused"] == made["unused"]
 
 
+async def test_a_spawned_agent_is_told_of_budgets_in_dollars_when_its_model_has_no_price(
+    served: Served, lab: Path
+) -> None:
+    await define(served, initialSettings={"model": "anthropic:claude-test"})
+    write_profiles(served, mine="program: claude\nstdin: prompt\ncommand: [cat]")
+    for scope in ("project", "persona:implementer", "persona:reviewer"):
+        await served.workbench.call("set_budget", scope=scope, usd=5)
+    made = await spawn(served, definition="Reviewer", profile="mine", assigned_worktree="lab")
+    told = "The price of claude-test is not known, and the budget of persona implementer, the project is in US dollars"
+    assert [one for one in made["unused"] if one.startswith(told)]
+
+
 # What is refused
 
 

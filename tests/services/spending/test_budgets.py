@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,6 +131,20 @@ async def test_what_a_person_sets_stays_when_the_same_is_declared_again(workbenc
     assert (await workbench.call("list_budgets"))["budgets"] == []
 
 
+async def test_what_the_settings_state_is_set_once_until_they_state_something_else(migrated: Settings) -> None:
+    async def limits_of(change: float | None, **settings: Any) -> list[Any]:
+        async with Workbench.open(migrated.model_copy(update=settings)) as workbench:
+            if change is not None:
+                await workbench.call("set_budget", scope="project", usd=change)
+            return [one["usd"] for one in (await workbench.call("list_budgets"))["budgets"]]
+
+    assert await limits_of(None, budget_usd=5.0) == [5]
+    assert await limits_of(50.0, budget_usd=5.0) == [50]
+    assert await limits_of(None, budget_usd=5.0) == [50]
+    assert await limits_of(None, budget_usd=6.0) == [6]
+    assert await limits_of(None) == []
+
+
 async def test_a_persona_states_its_budget_in_its_front_matter(workbench: Workbench, ada: Admitted) -> None:
     async def save(budget: str) -> None:
         await workbench.call("save_persona", persona_id="implementer", text=f"---\nbudget: {budget}\n---\nDo it.")
@@ -235,13 +250,31 @@ async def test_the_view_has_the_sums_of_the_ledger_for_each_limit(
     ]
 
 
+@pytest.mark.usefixtures("_own_prices")
 async def test_a_budget_in_money_says_at_once_that_models_without_a_price_were_used(
-    workbench: Workbench, ada: Admitted
+    workbench: Workbench, ada: Admitted, tmp_path: Path
 ) -> None:
+    await workbench.call("create_plan", text=TEXT)
     await spend(workbench, ada)
-    (warning,) = (await workbench.call("set_budget", scope="session:lab", usd=5))["warnings"]
-    assert "1 of its requests have no known cost (m)" in warning
-    assert (await workbench.call("set_budget", scope="session:lab", tokens=5))["warnings"] == []
+    assert "1 of its requests have no known cost (m)" in await warning_of(workbench, "session:lab", usd=5)
+    assert await warning_of(workbench, "session:lab", tokens=5) == ""
+    before = (await workbench.call("estimate_costs", plan="night"))["sentence"]
+    assert "The price of m is not known, and the budget of plan night is in US dollars: requests are refused." in before
+    (tmp_path / "config").mkdir(exist_ok=True)
+    (tmp_path / "config" / "prices.yaml").write_text(
+        "prices:\n- {model: m, input: 1, cached: 1, cache_write: 1, output: 1}\n"
+    )
+    assert "The price of m" not in (await workbench.call("estimate_costs", plan="night"))["sentence"]
+
+
+@pytest.fixture
+def _own_prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WORKBENCH_CONFIG", str(tmp_path / "config"))
+
+
+async def warning_of(workbench: Workbench, scope: str, **limits: float) -> str:
+    """What is said when a budget is set."""
+    return str((await workbench.call("set_budget", scope=scope, **limits))["warning"])
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.anyio
 PLAN = """\
 plan: {name}
 tasks:
-- {{name: fit, title: Fit, persona: implementer}}
-- {{name: plot, title: Plot, persona: implementer}}
+- {{name: fit, title: Fit, persona: implementer, lease_seconds: 4000}}
+- {{name: plot, title: Plot, persona: implementer, lease_seconds: 4000}}
 - {{name: judge, title: Judge, persona: reviewer}}
 """
 

@@ -24,7 +24,7 @@ tasks:
   - {{name: load, title: Load the data, persona: implementer, budget: 2usd, run: "curl -H 'token={SECRET}' x"}}
   - {{name: model, title: Model, persona: implementer, worktree: lab, after: [load], check: pytest -q}}
   - {{name: fit, title: Fit, persona: implementer, parent: model, budget: 3usd}}
-  - {{name: plot, title: Plot, persona: reviewer, after: [model]}}
+  - {{name: plot, title: Plot, persona: reviewer, after: [model], needs: "gpu=1,vram=12G"}}
   - {{name: write, title: Write, persona: reviewer, after: [plot], on_failure: ignore}}
 """
 
@@ -128,6 +128,7 @@ async def test_a_large_plan_of_an_agent_begins_when_a_person_approves_it(
         ("write", 0),
     ]
     assert SECRET not in str(tree)
+    assert tree["tasks"][3]["needs"] == "1 GPU with 12G"
 
     decided = await workbench.call("approve", approval_id=asked["id"])
     assert decided["outcome"]["tasks"] == 5
@@ -252,6 +253,12 @@ async def test_a_plan_that_may_spend_much_is_asked_about_and_the_person_s_own_is
     assert (await plans("create_plan", text=more, update=True))["approval_id"] == made["approval_id"]
     assert (await question(workbench))["payload"]["tasks"] == 2
     assert (await workbench.call("create_plan", text=PLAN))["approval_id"] is None
+    for number in range(9):
+        await plans("create_plan", text=text.replace("rich", f"rich-{number}"))
+    with pytest.raises(Conflict) as refused:
+        await plans("create_plan", text=text.replace("rich", "richer"))
+    assert refused.value.code == "TOO_MANY_QUESTIONS"
+    assert "richer" not in {one["plan"] for one in (await workbench.call("list_plans"))["plans"]}
 
 
 @pytest.mark.long
@@ -270,3 +277,15 @@ async def test_subtasks_of_what_waits_wait_with_it_and_what_is_cancelled_is_aske
     with pytest.raises(Refused, match="never approved"):
         await plans("retry_task", task_id=made["tasks"]["load"])
     assert (await workbench.call("retry_task", task_id=below["id"]))["approval_id"] is None  # the person decides so
+
+
+@pytest.mark.long
+async def test_a_plan_outlives_its_planner_and_a_person_decides_about_it_all_the_same(
+    workbench: Workbench, plans: Call, ada: Admitted
+) -> None:
+    made = await plans("create_plan", text=PLAN)
+    await workbench.call("revoke_agent", agent_id="pam", reason="Gone.")
+    decided = await workbench.call("approve", approval_id=made["approval_id"], choices={"comment": "Go on."})
+    assert decided["outcome"]["tasks"] == 5
+    assert await claimed(workbench, ada) == "load"
+    assert (await workbench.call("list_messages"))["messages"] == []

@@ -23,6 +23,8 @@ VIEWS = (
     "tasks",
     "attempts",
     "checks",
+    "leases",
+    "resources",
     "blocked",
     "waits",
     "dependencies",

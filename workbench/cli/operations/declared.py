@@ -79,7 +79,7 @@ def _show(row: Mapping[str, Any], result: dict[str, Any], arguments: Mapping[str
     fields = {**arguments, **{name: value for name, value in result.items() if not isinstance(value, dict | list)}}
     if "prints" in row:
         return Text(row["prints"].format_map(fields), result)
-    return Note(row["says"].format_map(fields), result)
+    return Note(row["says"].format_map(fields).rstrip(), result)
 
 
 def _argument(part: Mapping[str, Any]) -> click.Parameter:

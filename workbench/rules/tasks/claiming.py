@@ -26,6 +26,7 @@ class ClaimReason(StrEnum):
     HOLD = "hold"
     BUDGET = "budget"
     APPROVAL = "approval"
+    RESOURCES = "resources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class ClaimCandidate:
     """The task: who holds it, whom it is for, and what it waits for (states of unmet dependencies by task id).
 
     `reserved_for` is an agent's internal id and `reserved_name` its public one; `not_before` is in microseconds UTC.
-    `unaffordable` says which budget is used up; `approval` is the approval that it waits for.
+    `unaffordable` says which budget is used up, `lacks` what it waits for that it needs; `approval` is the approval
+    that it waits for.
     """
 
     status: TaskState
@@ -61,6 +63,7 @@ class ClaimCandidate:
     has_command: bool = True
     unaffordable: str | None = None
     approval: int | None = None
+    lacks: str | None = None
 
 
 def obstacles(task: ClaimCandidate, claimant: Claimant) -> dict[ClaimReason, str]:
@@ -114,6 +117,8 @@ def _not_ready(task: ClaimCandidate) -> dict[ClaimReason, str]:
         found[ClaimReason.APPROVAL] = f"it waits for a person's decision (approval {task.approval})"
     if task.unaffordable is not None:
         found[ClaimReason.BUDGET] = task.unaffordable
+    if task.lacks is not None:
+        found[ClaimReason.RESOURCES] = f"it waits for {task.lacks}"
     if task.not_before is not None:
         found[ClaimReason.BACKOFF] = f"its next attempt may begin at {iso(task.not_before)}"
     return found

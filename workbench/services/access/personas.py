@@ -41,6 +41,7 @@ class PersonaInfo(Wire):
     workplace: Annotated[dict[str, Json], BeforeValidator(lambda value: _read_json(value) or {})] = {}
     check: Annotated[Json, BeforeValidator(_read_json)] = Field(None, validation_alias="check_stated")
     budget: Annotated[Json, BeforeValidator(_read_json)] = None
+    needs: Annotated[Json, BeforeValidator(_read_json)] = None
 
     @property
     def lease_seconds(self) -> float | None:
@@ -125,7 +126,7 @@ async def save_persona(
             min_length=1,
             max_length=200_000,
             description="Markdown; front matter may have name, role (worker or planner), lease_seconds, check, budget, "
-            "and keys of a workplace.",
+            "needs, and keys of a workplace.",
         ),
     ],
 ) -> SavedPersona:
@@ -196,7 +197,9 @@ def _save(tx: Tx, text: PersonaText, source: str) -> None:
     workplace = json.dumps(text.workplace) if text.workplace else None
     check = json.dumps(text.check) if text.check else None
     budget = json.dumps(text.budget) if text.budget else None
-    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, check=check, budget=budget, now=tx.now)
+    needs = None if text.needs is None else json.dumps(text.needs, sort_keys=True)
+    stated = {"check": check, "budget": budget, "needs": needs}
+    tx.run(SQL.save, values, lease_us=lease, workplace=workplace, now=tx.now, **stated)
     tx.run(SQL.keep_version, values, by=tx.actor, now=tx.now)
     tx.emit("persona.saved", f"persona:{text.id}", sha256=text.sha256, source=source)
 

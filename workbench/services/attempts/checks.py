@@ -23,6 +23,8 @@ from workbench.rules.integration import GateState
 from workbench.rules.tasks.check import Check, CheckState, DoneWhen, Evidence, check_of, metrics_of
 from workbench.rules.wire import json_safety
 from workbench.services.attempts.work import AttemptNumber
+from workbench.services.resources import leases, machine
+from workbench.services.resources.machine import Lent
 from workbench.services.tasks import attempts, checks, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key
 from workbench.services.tasks.rows import require_line
@@ -104,6 +106,8 @@ async def judged(ctx: Ctx, work: Row, ending: AttemptEnding) -> AttemptEnding:
     commit = await ctx.repositories.shielded(_commit_of(ctx, work["worktree"]))
     if terms.done_when is DoneWhen.CHANGED:
         return _if_changed(ending, commit != work["base_commit"], terms)
+    if found is None and (failure := terms.failure):
+        return failure.model_copy(update={"usage": ending.usage})
     if found is None or found["state"] not in checks.ENDED or found["commit_hash"] != commit:
         raise Conflict("NOT_CHECKED", "The work of this attempt has not been checked as it is now.")
     return _if_passed(ending, found)
@@ -200,7 +204,9 @@ async def _run(ctx: Ctx, row: Row) -> None:
     outcome: Outcome | None
     try:
         subject = await ctx.repositories.shielded(_subject(ctx, row))
-        outcome = await _tries(ctx, row, subject)
+        leased = await ctx.read(lambda tx: leases.leased_to(tx, row["task_id"], row["attempt"]))
+        lent = await to_thread(machine.lent, ctx.settings, leased)
+        outcome = await _tries(ctx, row, subject, lent)
     except (WorkbenchError, OSError) as error:
         unrun = TrialResult("", GateState.FAILED, output=f"The check could not be run: {error}")
         outcome = CheckState.FAILED, unrun, None
@@ -227,13 +233,17 @@ async def _subject(ctx: Ctx, row: Row) -> _Subject:
     return _Subject(check, commit or target, target, commit)
 
 
-async def _tries(ctx: Ctx, row: Row, subject: _Subject) -> Outcome | None:
-    """Run the check until it passes or has been repeated often enough; None: its attempt has ended meanwhile."""
+async def _tries(ctx: Ctx, row: Row, subject: _Subject, lent: Lent | None) -> Outcome | None:
+    """Run the check until it passes or has been repeated often enough; None: its attempt has ended meanwhile.
+
+    It gets what the attempt holds (`lent`).
+    """
+    name = f"{_OF_CHECK}{row['task_id']}-{row['attempt']}"
     outcome, tries = None, 0
     while tries <= subject.check.repeats:
         tries += 1
         # Each in a trial of its own: code of the attempt that one run calls could change what the next believes.
-        async with trials.on_commit(ctx, f"{_OF_CHECK}{row['task_id']}-{row['attempt']}", subject.commit) as trial:
+        async with trials.on_commit(ctx, name, subject.commit, lent) as trial:
             outcome = await _try(ctx, row, subject, trial, tries)
         if outcome is None or outcome[0] is not CheckState.FAILED:
             return outcome
@@ -246,15 +256,20 @@ async def _try(ctx: Ctx, row: Row, subject: _Subject, trial: Trial, tries: int) 
     async def progress_of(now: TrialResult) -> bool:
         return await ctx.write(lambda tx: _show(tx, row, subject.recorded, tries, now))
 
+    check, home = subject.check, trial.box.scratch
+
+    async def take_files() -> None:
+        if check.files:
+            await ctx.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
+
+    await take_files()
     if ctx.settings.setup:
         ready = await trials.run(ctx, trial, TrialResult(ctx.settings.setup), progress_of)
         if ready is None:
             return None
         if ready.state is not GateState.PASSED:
             return CheckState.FAILED, _of_setup(ready), None
-    check, home = subject.check, trial.box.scratch
-    if check.files:
-        await ctx.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
+        await take_files()  # code of the attempt, which the setup may run, could have changed them
     await to_thread((home / RESULT).unlink, missing_ok=True)
     command = TrialResult(check.run if isinstance(check.run, str) else " ".join(check.run))
     variables = {"WORKBENCH_RESULT": str(home / RESULT), "WORKBENCH_TASK_ID": str(row["task_id"])}

@@ -24,6 +24,8 @@ from workbench.rules.failures import FailureKind
 from workbench.services.attempts import checks
 from workbench.services.attempts.work import AttemptNumber
 from workbench.services.models import tokens
+from workbench.services.resources import leases, machine
+from workbench.services.resources.machine import Lent
 from workbench.services.spawning import provider_keys
 from workbench.services.tasks import attempts, progress
 from workbench.services.tasks.attempts import AttemptEnding, Key, ToldUsage
@@ -50,6 +52,7 @@ class Begun(Wire):
     by how much its worktree is behind its target, and why; null: it is up to date. `checkout`: outside of worktrees,
     what its command may read; null: the project has no repository. `model_token`: with it, its command asks this
     server for models. `hide`: paths of the project that its command may not read, because its check asks for that.
+    `lent`: what its commands get of what it holds, and the locks of its devices.
     """
 
     base_commit: str | None
@@ -58,6 +61,7 @@ class Begun(Wire):
     token: str | None = None
     model_token: str | None = None
     hide: list[str] = []
+    lent: Lent = Lent()
 
 
 @op(allow=Level.WORKER, tool=False)
@@ -79,8 +83,11 @@ async def begin_attempt(
     Until then it is refused with `WORKTREE_OCCUPIED`, which says what it waits for.
     """
     begun = await _enlist_and_begin(ctx, task_id, attempt, key, worktree)
-    terms = await ctx.read(lambda tx: terms_of(tx, require_line(tx, task_id)))
-    begun = begun.model_copy(update={"hide": terms.check.hide if terms.check else []})
+    terms, leased = await ctx.read(
+        lambda tx: (terms_of(tx, require_line(tx, task_id)), leases.leased_to(tx, task_id, attempt))
+    )
+    lent = await to_thread(machine.lent, ctx.settings, leased)
+    begun = begun.model_copy(update={"hide": terms.check.hide if terms.check else [], "lent": lent})
     providers = await provider_keys.of_agent(ctx, ctx.caller.agent) if with_models and ctx.caller.agent else {}
     if not with_token and not providers:
         return begun

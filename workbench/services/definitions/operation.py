@@ -18,7 +18,7 @@ M = TypeVar("M", bound=BaseModel)
 definition_op = partial(op, allow=Level.PLANNER, requires=Capability.DEFINITIONS, invalid="VALIDATION_ERROR")
 """`op`, for the operator and for planners whose grant includes definitions."""
 
-AgentTarget = Annotated[str, Field(min_length=1, max_length=1_000, description="The agent's path, id or name.")]
+AgentTarget = Annotated[str, Field(min_length=1, max_length=1_000, description="Its path, id or name.")]
 AgentPath = Annotated[
     str, Field(min_length=1, max_length=1_000, description="A new directory, such as ./agents/reviewer.")
 ]

@@ -15,6 +15,7 @@ from workbench.errors import BadInput, Conflict, Hint, NotFound, Refused, TooMan
 from workbench.model import LARGEST_INT, SECOND, Int64, Level, Micros, Wire
 from workbench.ops import Caller, Columns, Command, Ctx, op
 from workbench.ops.parameters import TaskId
+from workbench.present.inert import inert
 from workbench.rules import access
 from workbench.services.access.authentication import SUPERVISED
 from workbench.services.agents.rows import agent_by_uid, no_agent, require_agent, session_of
@@ -245,8 +246,10 @@ def masked(ctx: Ctx, text: str, limit: int) -> str:
     """A text of a message, without secrets.
 
     Raises:
-        BadInput: ``TOO_LARGE``.
+        BadInput: ``INVALID_ARGUMENTS``, ``TOO_LARGE``.
     """
+    if not text.strip():
+        raise BadInput("INVALID_ARGUMENTS", "The text is empty.", problems=[])
     if (size := len(text.encode())) > limit:
         hint = "Put it into a file, and tell where that is."
         raise BadInput("TOO_LARGE", f"The text has {size:,} bytes; at most {limit:,} are sent. {hint}")
@@ -269,7 +272,7 @@ def require_pace(tx: Reader, settings: Settings, caller: Caller) -> None:
 
 
 def _bounded(ctx: Ctx, text: str) -> str:
-    return masked(ctx, text, ctx.settings.max_message_bytes)
+    return inert(masked(ctx, text, ctx.settings.max_message_bytes))
 
 
 def _own(caller: Caller) -> str:

@@ -128,7 +128,7 @@ async def decide_question(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: 
     """Tell an agent the person's answer: `content`, with the field `answer`. Rejected, it is told to decide itself.
 
     Raises:
-        BadInput: ``INVALID_ARGUMENTS``.
+        BadInput: ``INVALID_ARGUMENTS``. Conflict: ``ALREADY_DECIDED``: its attempt has ended.
     """
     approvals.check_choices(choices, {"content"} if yes else {"reason"})
     options, reason = approval.payload["options"], str(choices.get("reason", ""))
@@ -141,6 +141,8 @@ async def decide_question(ctx: Ctx, approval: ApprovalInfo, yes: bool, choices: 
     person = approvals.person_of(ctx)
 
     def change(tx: Tx) -> dict[str, Any]:
+        if tx.one(SQL.over, approval_id=approval.id):  # and is about to be withdrawn
+            raise Conflict("ALREADY_DECIDED", "What this was about has ended: nobody waits for the answer.")
         decided = approvals.decide(tx, approval, "approved" if yes else "rejected", reason, outcome, person)
         _answer(tx, ctx, approval.id, text)
         return decided

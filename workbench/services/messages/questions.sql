@@ -21,6 +21,9 @@ RETURNING id, body, sender_id, task_id, attempt;
 -- name: answer_to
 SELECT id FROM messages WHERE approval_id = :approval_id AND kind = 'answer';
 
+-- name: over
+SELECT 1 AS found FROM messages m WHERE m.approval_id = :approval_id AND m.kind = 'question' AND {{is_over}};
+
 -- name: due
 SELECT m.approval_id, CASE WHEN {{is_over}} THEN 1 ELSE 0 END AS is_over FROM messages m
 WHERE m.kind = 'question' AND m.acted_at IS NULL AND (m.sent_at <= :before OR {{is_over}});

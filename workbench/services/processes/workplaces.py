@@ -64,7 +64,7 @@ def open_places(settings: Settings, workplace: Workplace, gpu: gpus.Gpu | None =
     if environment:
         _open(environment.place, project, read, mounts)
         read += environment.base
-    variables = dict(gpu.variables if gpu else ()) | (environment.variables if environment else {})
+    variables = gpus.variables_of([gpu] if gpu else []) | (environment.variables if environment else {})
     return OpenedPlaces(
         read=(*read, *(gpu.read if gpu else ())),
         mounts=tuple(mounts),

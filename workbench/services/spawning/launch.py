@@ -23,6 +23,7 @@ from workbench.rules.workplace import Workplace
 from workbench.services.processes import processes, termination
 from workbench.services.processes.sandbox import confinement_of
 from workbench.services.processes.termination import scratch_prefix
+from workbench.services.resources import leases
 from workbench.services.spawning import definition as definitions
 from workbench.services.spawning import provider_keys, startup, workplace
 from workbench.services.spawning.request import SQL, SpawnRequest, environment_of
@@ -92,7 +93,7 @@ async def _launch(ctx: Ctx, agent_uid: str) -> int:
 
 
 async def _take_gpu(ctx: Ctx, agent_uid: str, place: Workplace) -> Gpu | None:
-    """The GPU of an agent, if its workplace asks for one: no other running agent has it.
+    """The GPU of an agent, if its workplace asks for one: no other running agent has it, and no attempt holds it.
 
     Raises:
         Unavailable: ``GPU_UNAVAILABLE``.
@@ -100,8 +101,7 @@ async def _take_gpu(ctx: Ctx, agent_uid: str, place: Workplace) -> Gpu | None:
     found = await asyncio.to_thread(gpus.find) if place.gpu else []
 
     def change(tx: Tx) -> Gpu | None:
-        taken = {row["gpu"] for row in tx.all(SQL.taken_gpus, agent=agent_uid)}
-        gpu = gpus.choose(found, taken) if place.gpu else None
+        gpu = gpus.choose(found, leases.taken_gpus(tx, agent_uid)) if place.gpu else None
         tx.run(SQL.take_gpu, agent=agent_uid, gpu=gpu and gpu.name)
         return gpu
 

@@ -26,6 +26,7 @@ from workbench.services.spawning.request import (
     check_profile,
     learn_secrets,
 )
+from workbench.services.spending import ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,16 @@ async def check(
     if choices.new_worktree:
         worktree = await workplace.make_worktree(ctx, worktree, name, place_there)
     variables, tools = tuple(sorted(environment)), tuple(choices.tools)
-    return Newcomer(
-        name, persona_id, checked.capabilities, worktree, definition, variables, tools, checked.unused, place_there
-    )
+    models = [checked.fit.model] if checked.fit and checked.fit.model else []
+    priceless = await ledger.price_warning(ctx, models, lambda scope: _may_spend(scope, persona_id))
+    unused = (*checked.unused, *priceless)
+    return Newcomer(name, persona_id, checked.capabilities, worktree, definition, variables, tools, unused, place_there)
+
+
+def _may_spend(scope: str, persona_id: str) -> bool:
+    """Whether the budget of a scope may be one that an agent of a persona spends; its tasks are not known yet."""
+    kind, _, ref = scope.partition(":")
+    return kind not in ("session", "run", "persona") or (kind == "persona" and ref == persona_id)
 
 
 def _check_tools(caller: Caller, tools: Sequence[str]) -> None:

@@ -56,10 +56,5 @@ SELECT masked_at FROM masked_records;
 -- name: note_masked_records
 INSERT INTO masked_records (masked_at) VALUES (:now);
 
--- name: taken_gpus
-SELECT s.gpu FROM spawns s LEFT JOIN processes p ON p.agent_id = s.agent_id
-WHERE s.gpu IS NOT NULL AND s.agent_id <> :agent
-    AND (s.state = 'starting' OR (p.agent_id IS NOT NULL AND p.ended_at IS NULL));
-
 -- name: take_gpu
 UPDATE spawns SET gpu = CAST(:gpu AS TEXT) WHERE agent_id = :agent;

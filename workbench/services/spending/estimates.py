@@ -12,6 +12,7 @@ from workbench.ops import Columns, Command, Ctx, op
 from workbench.rules import estimates as rules
 from workbench.rules.estimates import Attempt, Spread
 from workbench.rules.execution import ANY, SCRIPT, Staff, parse_staff
+from workbench.services.spending import ledger
 from workbench.store.base import Reader, Row
 from workbench.store.queries import beside
 
@@ -66,18 +67,26 @@ async def estimate_costs(
 ) -> PlanEstimate:
     """Say what the tasks of a plan may take and cost, by what similar attempts took and cost in this project.
 
+    It also says which models they asked that a budget in US dollars does not let them ask, because no price is known.
+
     Raises:
         NotFound: ``PLAN_NOT_FOUND``. BadInput: ``BAD_STAFF``.
     """
     profiles = {one.persona: one for one in (parse_staff(staff) if staff else ())}
 
-    def question(tx: Reader) -> PlanEstimate:
+    def question(tx: Reader) -> tuple[PlanEstimate, set[str], list[str]]:
         if not tx.one(SQL.has_plan, plan=plan):
             raise NotFound("PLAN_NOT_FOUND", f"There is no plan {plan!r}.", Hint("list_plans", "{} lists the plans."))
         earlier = [Attempt(**row) for row in tx.all(SQL.attempts, plan=plan, limit=MOST_ATTEMPTS)]
-        return _estimate(plan, tx.all(SQL.to_do, plan=plan), profiles, earlier)
+        to_do = tx.all(SQL.to_do, plan=plan)
+        scopes = {"project", f"plan:{plan}", *(f"persona:{task['persona_id']}" for task in to_do)}
+        scopes |= {f"task:{task['id']}" for task in to_do}
+        models = [row["model"] for row in tx.all(SQL.unpriced_models, plan=plan)]
+        return _estimate(plan, to_do, profiles, earlier), scopes, models
 
-    return await ctx.read(question)
+    estimate, scopes, models = await ctx.read(question)
+    warning = await ledger.price_warning(ctx, models, scopes.__contains__)
+    return estimate.model_copy(update={"sentence": " ".join([estimate.sentence, *warning])})
 
 
 def _estimate(plan: str, to_do: list[Row], staff: dict[str, Staff], earlier: list[Attempt]) -> PlanEstimate:

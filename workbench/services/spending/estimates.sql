@@ -13,3 +13,10 @@ FROM task_attempts x JOIN tasks t ON t.id = x.task_id
 WHERE x.ended_at IS NOT NULL AND x.outcome IN ('completed', 'failed')
     AND t.persona_id IN (SELECT persona_id FROM tasks WHERE plan = :plan)
 ORDER BY x.ended_at DESC LIMIT :limit;
+
+-- name: unpriced_models
+-- The models whose cost was not known when agents of the personas of a plan asked them.
+SELECT DISTINCT p.model FROM spending p
+WHERE p.cost_usd IS NULL AND p.input_tokens IS NOT NULL AND p.model IS NOT NULL
+    AND p.persona_id IN (SELECT persona_id FROM tasks WHERE plan = :plan)
+ORDER BY p.model LIMIT 100;

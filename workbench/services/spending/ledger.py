@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import logging
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal
@@ -76,11 +77,10 @@ def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:
         cost = known.cost(spent.model, spent.usage, day)
         values["cost_usd"] = None if cost is None else float(cost)
     place = sums.place(tx, spent.task_id, spent.agent, spent.at, spent.run_id)
-    values |= {**place, "is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)}
+    values |= place.columns | {"is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)}
     tx.run(SQL.add, values)
-    scopes = sums.scopes_of(tx, place)
-    sums.book(tx, scopes, spent.usage, values["cost_usd"])
-    budgets.follow(tx, scopes)
+    sums.book(tx, place.scopes, spent.usage, values["cost_usd"])
+    budgets.follow(tx, place.scopes)
 
 
 def read_prices() -> Prices:
@@ -118,6 +118,23 @@ async def is_priced(ctx: Ctx, model: str | None) -> bool:
     known = await usable_prices(ctx)
     day = datetime.datetime.fromtimestamp(ctx.store.now() / SECOND, datetime.UTC).date()
     return known.cost(model, ModelUsage(0, 0, 0, 0, 0, 0), day) is not None
+
+
+async def price_warning(ctx: Ctx, models: Iterable[str], concerns: Callable[[str], bool]) -> list[str]:
+    """What to do before agents ask models, if some have no price and budgets are in US dollars; empty: nothing.
+
+    Args:
+        concerns: whether the budget of a scope is one that the agents spend.
+    """
+    limited = [name for scope, name in await ctx.read(budgets.in_dollars) if concerns(scope)]
+    unpriced = [model for model in models if not await is_priced(ctx, model)] if limited else []
+    if not unpriced:
+        return []
+    return [
+        f"The price of {', '.join(unpriced[:3])} is not known, and the budget of {', '.join(limited[:3])} is in US "
+        "dollars: requests are refused. Add the price to prices.yaml, or set the budget in tokens: `workbench budgets "
+        "set`."
+    ]
 
 
 def _stamp() -> int | None:
@@ -235,7 +252,9 @@ class Costs(Wire):
 async def list_costs(
     ctx: Ctx,
     by: Annotated[
-        Literal["agent", "task", "attempt", "plan", "definition", "session", "run", "model", "provider", "day"],
+        Literal[
+            "agent", "task", "attempt", "plan", "definition", "session", "persona", "run", "model", "provider", "day"
+        ],
         Field(description="What is summed."),
     ] = "agent",
     days: Annotated[int, Field(ge=1, le=36_500, description="Of the last so many days.")] = 30,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from workbench.errors import BadInput, Hint, NotFound, Refused
+from workbench.errors import BadInput, Conflict, Hint, NotFound, Refused
 from workbench.model import SECOND, Int64, Level, Wire
 from workbench.ops import SYSTEM, Caller, Columns, Command, Ctx, RestRoute, op
 from workbench.ops.duties import duty, refreshes_approvals
@@ -21,6 +21,7 @@ from workbench.ops.parameters import ApprovalId
 from workbench.present.inert import inert
 from workbench.rules import budgets as amounts
 from workbench.rules.budgets import LIMITS
+from workbench.rules.needs import needs_of, told
 from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenText
 from workbench.rules.tasks import approval as rules
 from workbench.rules.tasks.approval import Proposed, SpendingLimit
@@ -38,6 +39,8 @@ KIND = "plan"
 """The kind of the questions about tasks that an agent proposes."""
 NAMED = 20
 """The most tasks that a message names."""
+LISTED = 200
+"""The most tasks that an outcome names."""
 CHOICES = frozenset({"without", "comment", "comments", *LIMITS})
 _WITHOUT: TypeAdapter[list[str | int]] = TypeAdapter(Annotated[list[str | int], Field(max_length=10_000)])
 _COMMENTS: TypeAdapter[dict[str, str]] = TypeAdapter(Annotated[dict[str, str], Field(max_length=10_000)])
@@ -46,8 +49,8 @@ _COMMENTS: TypeAdapter[dict[str, str]] = TypeAdapter(Annotated[dict[str, str], F
 class ProposedTask(Wire):
     """A task that waits for approval; `depth` is how many of the tasks above it wait, too.
 
-    `after` are the ids of the tasks that it waits for, and `ignores_failure` whether they may fail. `budget` is what it
-    may spend, with its subtasks.
+    `after` are the ids of the tasks that it waits for, and `ignores_failure` whether they may fail. `needs` are in
+    words. `budget` is what it may spend, with its subtasks.
     """
 
     id: int
@@ -61,6 +64,7 @@ class ProposedTask(Wire):
     ignores_failure: bool
     run: GivenCommand
     check: GivenCheck
+    needs: str | None
     budget: dict[str, float] | None
     due: str | None
 
@@ -69,7 +73,9 @@ class ProposedTasks(Wire):
     """Tasks that wait for approval, each followed by its subtasks; `total` is how many there are."""
 
     SHOWN: ClassVar = Columns(
-        "tasks", "id name title persona_id=persona worktree after check budget", "No task waits for this approval."
+        "tasks",
+        "id name title persona_id=persona worktree after check needs budget",
+        "No task waits for this approval.",
     )
 
     tasks: list[ProposedTask]
@@ -114,6 +120,7 @@ def _shown(row: Row, task: Proposed, depth: int) -> ProposedTask:
         ignores_failure=task.ignores,
         run=json.loads(row["run"]) if row["run"] else None,
         check=json.loads(row["check_stated"]) if row["check_stated"] else None,
+        needs=told(needs) if (needs := needs_of(json.loads(row["needs"] or "null"))) else None,
         budget=_budget(row),
     )
 
@@ -128,16 +135,20 @@ def ask_first(
     Args:
         plan: the plan that they are of.
         stated: what they may spend, if that is said.
+
+    Raises:
+        Conflict: ``TOO_MANY_QUESTIONS``.
     """
     if ctx.caller.agent is None or not ids:
         return None
     subject = f"plan:{plan}" if plan else f"agent:{ctx.caller.agent}"
-    question = approvals.open_question(tx, KIND, subject) or _of_parents(tx, ids)
+    question = approvals.open_question(tx, KIND, subject) or (None if plan else _of_parents(tx, ids))
     approval_id = question.id if question else None
     if approval_id is None:
         why = _why(tx, ctx, len(ids), stated)
         if not why:
             return None
+        _require_room(tx, ctx)
         payload = {"agent": ctx.caller.name, "plan": plan, "why": why}
         approval_id = approvals.ask(tx, KIND, subject, payload)
     tx.many(SQL.wait, [{"task_id": task_id, "approval": approval_id} for task_id in ids])
@@ -180,11 +191,15 @@ def is_left_out(caller: Caller, row: Row) -> bool:
 
 
 def _of_parents(tx: Reader, ids: Sequence[int]) -> ApprovalInfo | None:
-    if len(ids) > 1:  # of a plan, whose tasks are all asked about together
-        return None
-    row = tx.one(SQL.approval_of_parent, task_id=ids[0])
-    question = approvals.find(tx, row["approval_id"]) if row else None
-    return question if question and question.status == "pending" else None
+    rows = (tx.one(SQL.approval_of_parent, task_id=task_id) for task_id in ids)
+    return next((approvals.find(tx, row["approval_id"]) for row in rows if row is not None), None)
+
+
+def _require_room(tx: Tx, ctx: Ctx) -> None:
+    most, row = ctx.settings.max_agent_questions, tx.one(SQL.count_open, requester=tx.actor)
+    if row and row["n"] >= most:
+        text = f"A person has not decided yet about {most} of your plans. read_messages waits for the decisions."
+        raise Conflict("TOO_MANY_QUESTIONS", text)
 
 
 def _why(tx: Reader, ctx: Ctx, count: int, stated: SpendingLimit | None) -> list[str]:
@@ -315,7 +330,8 @@ async def decide_plan(ctx: Ctx, question: ApprovalInfo, yes: bool, choices: Mapp
     approvals.check_choices(choices, set(CHOICES) if yes else {"reason"})
     words = _text(ctx, choices.get("comment" if yes else "reason"))
     without = _valid(_WITHOUT, choices, "without", [])
-    comments = {key: _text(ctx, text) for key, text in _valid(_COMMENTS, choices, "comments", {}).items()}
+    noted = {key: _text(ctx, text) for key, text in _valid(_COMMENTS, choices, "comments", {}).items()}
+    comments = {key: text for key, text in noted.items() if text}
     limits = _limits(question, {name: choices[name] for name in LIMITS if name in choices})
     person = approvals.person_of(ctx)
 
@@ -358,7 +374,8 @@ async def decide_plan(ctx: Ctx, question: ApprovalInfo, yes: bool, choices: Mapp
 def _text(ctx: Ctx, value: object) -> str:
     if not isinstance(value, str | None):
         raise BadInput("INVALID_ARGUMENTS", "A comment is a text.", problems=["comment"])
-    return inert(inbox.masked(ctx, value or "", ctx.settings.max_message_bytes)).strip()
+    words = (value or "").strip()
+    return inert(inbox.masked(ctx, words, ctx.settings.max_message_bytes)) if words else ""
 
 
 def _valid(adapter: TypeAdapter[Any], choices: Mapping[str, Any], name: str, default: Any) -> Any:
@@ -389,7 +406,7 @@ def _require(keys: Mapping[str, int], key: str) -> int:
 
 
 def _names(rows: Mapping[int, Row], ids: Collection[int]) -> list[str | int]:
-    return [rows[task_id]["name"] or task_id for task_id in sorted(ids)]
+    return [rows[task_id]["name"] or task_id for task_id in sorted(ids)[:LISTED]]
 
 
 def _leave_out(tx: Tx, question: ApprovalInfo, ids: Sequence[int], reason: str) -> None:

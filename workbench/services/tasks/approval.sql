@@ -25,7 +25,11 @@ WHERE t.created_at > CAST(:since AS {{big}}) AND t.created_at > (SELECT since FR
 
 -- name: approval_of_parent
 SELECT s.approval_id FROM tasks t JOIN task_status s ON s.task_id = t.parent_id
-WHERE t.id = :task_id AND s.approval_id IS NOT NULL;
+JOIN approvals a ON a.id = s.approval_id AND a.status = 'pending'
+WHERE t.id = :task_id;
+
+-- name: count_open
+SELECT COUNT(*) AS n FROM approvals WHERE kind = 'plan' AND status = 'pending' AND requester = :requester;
 
 -- name: wait
 UPDATE task_status SET approval_id = CAST(:approval AS {{big}}), unmet = unmet + 1 WHERE task_id = :task_id;
@@ -36,7 +40,7 @@ RETURNING task_id;
 
 -- name: waiting
 SELECT t.id, t.name, t.title, t.parent_id AS parent_task_id, t.run, t.check_stated, t.on_failure, t.due, t.session_id,
-    s.persona_id, s.worktree, b.tokens AS budget_tokens, b.usd AS budget_usd, b.attempts AS budget_attempts,
+    s.persona_id, s.worktree, s.needs, b.tokens AS budget_tokens, b.usd AS budget_usd, b.attempts AS budget_attempts,
     b.seconds AS budget_seconds
 FROM task_status s JOIN tasks t ON t.id = s.task_id
 LEFT JOIN budgets b ON b.scope = 'task:' || CAST(t.id AS TEXT)

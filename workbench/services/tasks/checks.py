@@ -37,6 +37,14 @@ class Terms:
         """Whether a check decides."""
         return self.done_when is DoneWhen.CHECKED and self.check is not None
 
+    @property
+    def failure(self) -> AttemptEnding | None:
+        """How an attempt ends that was to be checked by its persona's check, which is no more; None: it may be."""
+        if self.done_when is not DoneWhen.CHECKED or self.check is not None:
+            return None
+        reason = "The task is done when it is checked, and its persona has no check any more. Give the task one."
+        return AttemptEnding(outcome="failed", reason=reason, error_class=ERROR_CLASS, retryable=False)
+
 
 def terms_of(tx: Reader, row: Row) -> Terms:
     """The terms of a task, from its row: its own, else those of its persona."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from asyncio import to_thread
+from contextlib import suppress
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -12,6 +15,8 @@ from workbench.ops import Caller, Ctx, op
 from workbench.rules.tasks.claiming import Claimant, ClaimCandidate, obstacles
 from workbench.services import holds
 from workbench.services.messages import inbox
+from workbench.services.resources import leases, machine
+from workbench.services.resources.leases import Waits
 from workbench.services.spending import budgets, spent
 from workbench.services.tasks.attempts import held_by
 from workbench.services.tasks.rows import (
@@ -34,10 +39,12 @@ class ClaimedTask(Wire):
     """The claimed task, or null when none can be claimed.
 
     `worktree_path` is the directory to do it in, and to change nothing outside of: a checkout of the worktree's branch.
+    `variables`: set these in your commands, which then use the devices that the task was given, and no others.
     """
 
     task: Assignment | None
     worktree_path: str | None = None
+    variables: dict[str, str] = {}
 
 
 @op(allow=Level.WORKER)
@@ -48,10 +55,16 @@ async def claim_task(
 ) -> ClaimedTask:
     """Claim a task under a lease: the one you name; else the one you already hold; else the best one for you."""
     me = require_self(ctx.caller, agent_id)
-    claim = await ctx.write(lambda tx: _claim(tx, ctx.caller, me, task_id))
-    if claim.task is None or claim.task.worktree is None:
+    claim = await ctx.write(lambda tx: _claim(tx, ctx, me, task_id))
+    if claim.task is None:
         return claim
-    return claim.model_copy(update={"worktree_path": str(ctx.settings.worktree(claim.task.worktree))})
+    update: dict[str, Any] = {}
+    if claim.task.worktree is not None:
+        update["worktree_path"] = str(ctx.settings.worktree(claim.task.worktree))
+    if leased := claim.task.attempts[-1].leased:
+        with suppress(Conflict):  # a device is there no more: the task is yours, and says what it holds
+            update["variables"] = (await to_thread(machine.lent, ctx.settings, leased.model_dump())).variables
+    return claim.model_copy(update=update)
 
 
 def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = None) -> str:
@@ -69,15 +82,29 @@ def require_self(caller: Caller, agent_id: str | None, persona_id: str | None = 
     return caller.agent
 
 
-def candidates(tx: Reader, caller: Caller, me: str, limit: int) -> list[Row]:
+def candidates(tx: Reader, ctx: Ctx, me: str, limit: int) -> list[Row]:
     """Claimable tasks: those reserved for the caller first, then others of its persona; by priority, then age.
 
     None for an agent whose session is deleted, that is held (`workbench.services.holds`), or whose budget is used up.
     """
+    return _candidates(tx, ctx.caller, me, limit, leases.waits(tx, ctx.settings))
+
+
+def _candidates(tx: Reader, caller: Caller, me: str, limit: int, waits: Waits, needs: str | None = None) -> list[Row]:
+    """As `candidates`, or with `needs` those that wait for just these, as they are stored."""
     if _deleted_session(tx, caller) or holds.active(tx, me) or budgets.obstacle(tx, None, me):
         return []
     place = {"worktree": caller.worktree or "", "session": caller.session or "", "commands": int(caller.commands_only)}
+    place |= {"unmet": waits.unmet, "waiting": 0, "alone": waits.alone}
+    place |= {} if needs is None else {"unmet": json.dumps([needs]), "waiting": 1, "alone": 0}
     return tx.all(SQL.candidates, place | {"agent": me, "persona": caller.persona, "limit": limit})
+
+
+def line_up(tx: Tx, ctx: Ctx, me: str, waits: Waits) -> None:
+    """Have the first tasks that the caller could do, if they were not short of something, wait for their turn."""
+    for needs in waits.short:
+        for row in _candidates(tx, ctx.caller, me, 1, waits, needs):
+            leases.note_wait(tx, row)
 
 
 def _deleted_session(tx: Reader, caller: Caller) -> str | None:
@@ -86,28 +113,33 @@ def _deleted_session(tx: Reader, caller: Caller) -> str | None:
     return str(row["name"]) if row else None
 
 
-def _claim(tx: Tx, caller: Caller, me: str, task_id: int | None) -> ClaimedTask:
+def _claim(tx: Tx, ctx: Ctx, me: str, task_id: int | None) -> ClaimedTask:
+    caller = ctx.caller
     held = [row["id"] for row in held_by(tx, me)]
     if held and task_id in (None, *held):
         return ClaimedTask(task=_assignment(tx, require_task(tx, task_id or held[0]), me))
     if task_id is not None:
         row = visible_row(tx, caller, task_id)
-        _require_claimable(tx, row, caller, me)
-        return ClaimedTask(task=_take(tx, me, task_id))
-    while best := candidates(tx, caller, me, 1):
-        if task := _take(tx, me, best[0]["task_id"]):
+        _require_claimable(tx, row, ctx, me)
+        return ClaimedTask(task=_take(tx, me, task_id, leases.waits(tx, ctx.settings)))
+    waits = leases.waits(tx, ctx.settings)
+    line_up(tx, ctx, me, waits)
+    if waits.short:  # what waits long enough has its turn now
+        waits = leases.waits(tx, ctx.settings)
+    while best := _candidates(tx, caller, me, 1, waits):
+        if task := _take(tx, me, best[0]["task_id"], waits):
             return ClaimedTask(task=task)
     return ClaimedTask(task=None)
 
 
-def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
+def _require_claimable(tx: Reader, row: Row, ctx: Ctx, me: str) -> None:
     """Refuse an agent that cannot claim a task now, with every reason.
 
     Raises:
         Conflict: ``TASK_NOT_CLAIMABLE``; `details.reasons` are the codes of `ClaimReason` and `details.blocked_by` the
             dependencies that the task waits for.
     """
-    unmet = blockers(tx, row)
+    caller, unmet = ctx.caller, blockers(tx, row)
     candidate = ClaimCandidate(
         status=TaskState(row["status"]),
         holder=row["holder"],
@@ -120,6 +152,7 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         has_command=row["run"] is not None,
         unaffordable=budgets.obstacle(tx, row["id"], me),
         approval=row["approval_id"],
+        lacks=leases.obstacle(tx, ctx.settings, row["id"]),
     )
     deleted = _deleted_session(tx, caller)
     hold = holds.active(tx, me)
@@ -135,18 +168,18 @@ def _require_claimable(tx: Reader, row: Row, caller: Caller, me: str) -> None:
         )
 
 
-def _take(tx: Tx, me: str, task_id: int) -> Assignment | None:
+def _take(tx: Tx, me: str, task_id: int, waits: Waits) -> Assignment | None:
     """Claim a task; None if it cannot be claimed now."""
     if not tx.run(SQL.claim, task_id=task_id, agent=me, now=tx.now):
         return None
     row = require_row(tx, task_id)
     place = spent.place(tx, task_id, me)
-    tx.run(SQL.add_attempt, place, attempt=row["attempt"], agent=me, now=tx.now)
-    scopes = spent.scopes_of(tx, place)
-    spent.begin(tx, scopes)
-    budgets.follow(tx, scopes)
+    tx.run(SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
+    leased = leases.take(tx, task_id, row["attempt"]) if waits.is_any else None
+    spent.begin(tx, place.scopes)
+    budgets.follow(tx, place.scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
-    return _assignment(tx, task_of(tx, row), me)
+    return _assignment(tx, task_of(tx, {**row, "leased": leased}), me)
 
 
 def _assignment(tx: Tx, task: TaskInfo, me: str) -> Assignment:

@@ -1,6 +1,7 @@
 -- part: fits
--- An agent without a model does tasks with a command only; nobody begins one whose budget, that of a task above it
--- or of its plan is used up.
+-- An agent without a model does tasks with a command only; nobody begins one whose budget, that of a task above it or of
+-- its plan is used up, whose needs cannot be met (`waiting`: only those), or beside a task that is alone, but for what is
+-- part of that.
 (CAST(:commands AS {{big}}) = 0 OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = task_id AND t.run IS NOT NULL))
     AND NOT EXISTS (SELECT 1 FROM budgets b WHERE b.used_up <> '' AND (b.scope = 'plan:' || (SELECT p.plan FROM tasks p WHERE p.id = task_id)
         OR b.scope IN (
@@ -8,6 +9,13 @@
                 SELECT o.id, o.parent_id FROM tasks o WHERE o.id = task_id
                 UNION SELECT o.id, o.parent_id FROM tasks o JOIN up u ON o.id = u.parent_id)
             SELECT 'task:' || CAST(up.id AS TEXT) FROM up)))
+    AND (CAST(:alone AS {{big}}) = 0 OR EXISTS (
+        WITH RECURSIVE up (id, parent_id) AS (
+            SELECT o.id, o.parent_id FROM tasks o WHERE o.id = task_id
+            UNION SELECT o.id, o.parent_id FROM tasks o JOIN up u ON o.id = u.parent_id)
+        SELECT 1 FROM up WHERE up.id = CAST(:alone AS {{big}})))
+    AND (CAST(:unmet AS TEXT) = '[]' OR (CAST(:waiting AS {{big}}) = 1) = (COALESCE(needs,
+        (SELECT p.needs FROM personas p WHERE p.id = persona_id), '') IN (SELECT n.value FROM {{rows_of unmet}} AS n)))
 
 -- name: candidates
 -- One index probe each: reserved for the agent; in its worktree or in none, of its session or of none.

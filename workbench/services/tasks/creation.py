@@ -18,6 +18,7 @@ from workbench.rules.tasks import lifecycle
 from workbench.rules.tasks.lifecycle import TREE_DEPTH
 from workbench.services.access.personas import require_persona
 from workbench.services.agents.rows import require_agent
+from workbench.services.resources import leases
 from workbench.services.spaces.sessions import require_session
 from workbench.services.tasks import approval, checks
 from workbench.services.tasks.rows import recount, require_line, require_task, visible_row
@@ -30,6 +31,7 @@ from workbench.services.tasks.task import (
     Due,
     LeaseSeconds,
     Metadata,
+    Needed,
     NewlyCreated,
     NewTask,
     NoRetry,
@@ -77,6 +79,7 @@ async def create_task(
     run: Run = None,
     check: Check = None,
     done_when: Done = None,
+    needs: Needed = None,
     max_retries: Retries = None,
     lease_seconds: LeaseSeconds = None,
     context_ref: ContextRef = None,
@@ -99,6 +102,7 @@ async def create_task(
         run=run,
         check=check,
         done_when=done_when,
+        needs=needs,
         max_retries=max_retries,
         lease_seconds=lease_seconds,
         context_ref=context_ref,
@@ -128,7 +132,8 @@ async def create_tasks(
             warning for task_id, new in zip(ids, tasks, strict=True) for warning in warnings_of(new, str(task_id))
         ]
         waiting = approval.note_on_waiting(approval.ask_first(tx, ctx, ids))
-        return TasksMade(task_ids=ids, note=joined(note_on_missing(without), waiting), warnings=warnings)
+        note = joined(note_on_missing(without), note_on_needs(tx, ids), waiting)
+        return TasksMade(task_ids=ids, note=note, warnings=warnings)
 
     return await ctx.write(change)
 
@@ -138,7 +143,7 @@ def newly_created(tx: Tx, ctx: Ctx, task_id: int, new: NewTask) -> NewlyCreated:
     waiting = approval.note_on_waiting(approval.ask_first(tx, ctx, [task_id]))
     task = require_task(tx, task_id)
     missing = note_on_missing([task_id] if task.run is None else [])
-    note = joined(missing, parent_that_is_over(tx, task.parent_task_id), waiting)
+    note = joined(missing, parent_that_is_over(tx, task.parent_task_id), note_on_needs(tx, [task_id]), waiting)
     return NewlyCreated.model_construct(**dict(task), note=note, warnings=warnings_of(new))
 
 
@@ -213,6 +218,7 @@ def add_task(tx: Tx, ctx: Ctx, new: NewTask, *, within: Row | None = None) -> in
         session=session or "",
         priority=new.priority,
         reserved_for=reserved,
+        needs=leases.stored(new.needs),
     )
     tx.many(SQL.add_dependency, [{"task_id": task_id, "on": on} for on in sorted(set(new.dependencies))])
     may_wait = bool(states) or new.parent_task_id is not None
@@ -279,6 +285,19 @@ def note_on_missing(ids: Sequence[int]) -> str | None:
 def joined(*parts: str | None) -> str | None:
     """Notes as one; None if there are none."""
     return " ".join(filter(None, parts)) or None
+
+
+def note_on_needs(tx: Reader, ids: Sequence[int]) -> str | None:
+    """A note for the creator of tasks that need what the project does not have; None if there are none."""
+    absent = {task_id: found for task_id in ids if (found := leases.absent(tx, task_id))}
+    if not absent:
+        return None
+    waits = "waits" if len(absent) == 1 else "wait"
+    return (
+        f"NEEDS_UNMET: {named_tasks(list(absent))} {waits} for what is not there: {next(iter(absent.values()))}. "
+        'Say what there is in [resources] of the settings (`gpus = "all"` lends the GPUs of this machine), or change '
+        "what it needs."
+    )
 
 
 def named_tasks(ids: Sequence[int]) -> str:

@@ -9,9 +9,9 @@ INSERT INTO tasks (
 
 -- name: add_status
 INSERT INTO task_status (
-    task_id, status, persona_id, worktree, session_id, priority, unmet, reserved_for, attempt, retry_count, progress
+    task_id, status, persona_id, worktree, session_id, priority, unmet, reserved_for, attempt, retry_count, progress, needs
 ) VALUES (
-    :task_id, 'pending', :persona_id, :worktree, :session, :priority, 0, :reserved_for, 0, 0, 0
+    :task_id, 'pending', :persona_id, :worktree, :session, :priority, 0, :reserved_for, 0, 0, 0, CAST(:needs AS TEXT)
 );
 
 -- name: add_dependency

@@ -15,11 +15,14 @@ from workbench.rules import access
 from workbench.rules.secrets.executed import warnings_about
 from workbench.rules.tasks import lifecycle
 from workbench.services.access.personas import require_persona
+from workbench.services.resources import leases
+from workbench.services.tasks.creation import note_on_needs
 from workbench.services.tasks.rows import recount, require_own_row, require_task, waits_of
 from workbench.services.tasks.task import (
     Check,
     ContextRef,
     Description,
+    Needed,
     Place,
     Retries,
     Run,
@@ -35,7 +38,8 @@ EDITABLE = frozenset({TaskState.PENDING}) | lifecycle.DEAD
 
 
 class Edited(TaskInfo):
-    """A task after a change. `warnings` are about secrets in what was changed, which stay in it."""
+    """A task after a change. `warnings` are about secrets in what was changed, which stay in it, and about needs that
+    are not there."""
 
     warnings: list[str]
 
@@ -51,6 +55,7 @@ async def edit_task(
     description: Description | None = None,
     run: Run = None,
     check: Check = None,
+    needs: Needed = None,
     persona_id: Annotated[str | None, Field(description="The persona that it is for.")] = None,
     target_worktree: Place = None,
     max_retries: Retries = None,
@@ -70,6 +75,7 @@ async def edit_task(
         "description": description,
         "run": run,
         "check": check,
+        "needs": needs,
         "persona_id": persona_id,
         "target_worktree": target_worktree,
         "max_retries": max_retries,
@@ -88,7 +94,8 @@ async def edit_task(
         _require_editable(row)
         _apply(tx, row, changes)
         tx.emit("task.changed", f"task:{task_id}", session=row["session_id"], fields=list(changes))
-        return Edited.model_construct(**dict(require_task(tx, task_id)), warnings=warnings)
+        notes = [*warnings, *filter(None, [note_on_needs(tx, [task_id]) if needs else None])]
+        return Edited.model_construct(**dict(require_task(tx, task_id)), warnings=notes)
 
     return await ctx.write(change)
 
@@ -121,5 +128,7 @@ def _apply(tx: Tx, row: Row, changes: dict[str, Any]) -> None:
         values[name] = (json.dumps(changes[name]) if changes[name] else None) if name in changes else row[column]
     values["due"] = None if values["due"] == "none" else values["due"]
     tx.run(SQL.set_task, values, id=row["id"])
-    tx.run(SQL.set_status, id=row["id"], persona_id=values["persona_id"], worktree=values["target_worktree"] or "")
+    needs = leases.stored(changes["needs"]) if "needs" in changes else row["needs"]
+    place = {"persona_id": values["persona_id"], "worktree": values["target_worktree"] or ""}
+    tx.run(SQL.set_status, place, id=row["id"], needs=needs)
     recount(tx, row["id"])

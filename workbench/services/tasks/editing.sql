@@ -7,4 +7,5 @@ UPDATE tasks SET title = :title, description = :description, run = CAST(:run AS 
 WHERE id = :id;
 
 -- name: set_status
-UPDATE task_status SET persona_id = :persona_id, worktree = :worktree WHERE task_id = :id;
+UPDATE task_status SET persona_id = :persona_id, worktree = :worktree, needs = CAST(:needs AS TEXT)
+WHERE task_id = :id;

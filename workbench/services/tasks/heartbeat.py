@@ -7,13 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from workbench.model import Level, Micros, Wire
-from workbench.ops import Caller, Ctx, op
+from workbench.ops import Ctx, op
 from workbench.services.agents.rows import activate
 from workbench.services.messages import inbox
 from workbench.services.messages.inbox import Message
+from workbench.services.resources import leases
 from workbench.services.tasks import attempts
 from workbench.services.tasks.attempts import held_by
-from workbench.services.tasks.claims import SQL, OwnId, candidates, require_self
+from workbench.services.tasks.claims import SQL, OwnId, candidates, line_up, require_self
 from workbench.services.tasks.rows import task_lines
 from workbench.services.tasks.task import TaskSummary
 from workbench.store.base import Reader, Tx
@@ -65,17 +66,21 @@ async def heartbeat_and_get_tasks(
 
     def change(tx: Tx) -> Work:
         _renew(tx, me)
-        return _with_messages(tx, _work(tx, ctx.caller, me, limit), me, hears=hears)
+        work = _work(tx, ctx, me, limit)
+        if not work.holding:
+            line_up(tx, ctx, me, leases.waits(tx, ctx.settings))
+        return _with_messages(tx, work, me, hears=hears)
 
     work = await ctx.write(change)
     if work.holding or work.available or work.messages or not wait_seconds:
         return work
     work = await ctx.feed.until(
-        lambda tx: _work(tx, ctx.caller, me, limit, hears=hears),
+        lambda tx: _work(tx, ctx, me, limit, hears=hears),
         lambda work: bool(work.available or work.holding or work.messages),
         "task.*",
         "hold.ended",
         "budget.set",
+        "resource.changed",
         "message.sent",
         own=f"agent:{me}",
         seconds=min(wait_seconds, ctx.settings.wait_limit_seconds),
@@ -105,7 +110,7 @@ async def get_available_tasks(
 ) -> Available:
     """List the tasks you could claim now, best first, without claiming one or renewing leases."""
     me = require_self(ctx.caller, agent_id)
-    return Available(tasks=await ctx.read(lambda tx: _available(tx, ctx.caller, me, limit)))
+    return Available(tasks=await ctx.read(lambda tx: _available(tx, ctx, me, limit)))
 
 
 def extend_leases(tx: Tx, agent: str, reconnect_us: int) -> list[int]:
@@ -124,8 +129,8 @@ def _renew(tx: Tx, me: str) -> None:
     activate(tx, me)
 
 
-def _available(tx: Reader, caller: Caller, me: str, limit: int) -> list[TaskSummary]:
-    rows = candidates(tx, caller, me, limit)
+def _available(tx: Reader, ctx: Ctx, me: str, limit: int) -> list[TaskSummary]:
+    rows = candidates(tx, ctx, me, limit)
     return task_lines(tx, [row["task_id"] for row in rows])
 
 
@@ -134,11 +139,11 @@ def _with_messages(tx: Tx, work: Work, me: str, *, hears: bool) -> Work:
     return work.model_copy(update={"messages": inbox.mark_seen(tx, me, inbox.queued(tx, me) if hears else [])})
 
 
-def _work(tx: Reader, caller: Caller, me: str, limit: int, *, hears: bool = False) -> Work:
+def _work(tx: Reader, ctx: Ctx, me: str, limit: int, *, hears: bool = False) -> Work:
     held = held_by(tx, me)
     return Work(
         holding=task_lines(tx, [row["id"] for row in held]),
-        available=_available(tx, caller, me, limit),
+        available=_available(tx, ctx, me, limit),
         lease_expires_at=min((row["lease_expires_at"] for row in held), default=None),
         finishing=[
             Finishing(task_id=row["id"], outcome=ending.outcome)

@@ -26,9 +26,7 @@ from workbench.store.base import Reader, Row, Tx
 from workbench.store.queries import beside
 
 SQL = beside(__file__)
-AttemptNumber = Annotated[
-    Int64 | None, Field(description="The attempt you were given; refused if it is not the current one.")
-]
+AttemptNumber = Annotated[Int64 | None, Field(description="The attempt you were given; no other.")]
 
 
 @op(allow=Level.WORKER)
@@ -135,14 +133,16 @@ async def _end_or_request(ctx: Ctx, task_id: int, attempt: int | None, ending: A
     def change(tx: Tx) -> Finish:
         row = held(tx, ctx.caller, task_id, attempt)
         open_ = dependencies.open_below(tx, row["id"]) if ending.outcome == "completed" else []
-        if not row["supervised"] and ending.outcome == "completed" and (terms := checks.terms_of(tx, row)).is_checked:
+        terms = checks.terms_of(tx, row) if not row["supervised"] and ending.outcome == "completed" else None
+        if terms and terms.is_checked:
             lifecycle.step(row["status"], TaskAction.COMPLETE)
             dependencies.require_none_open(tx, row)
             start(tx, row)
             checks.ask(tx, row, terms, None, ending)
             return Finish(**require_task_line(tx, row["id"]).model_dump(), takes_effect=CHECKED, open_subtasks=open_)
         if not row["supervised"]:
-            return Finish(**end(tx, ctx, row, ending).model_dump(), takes_effect="now", open_subtasks=open_)
+            judged = (terms and terms.failure) or ending
+            return Finish(**end(tx, ctx, row, judged).model_dump(), takes_effect="now", open_subtasks=open_)
         lifecycle.step(row["status"], _ACTIONS[ending.outcome])
         if ending.outcome == "completed":
             dependencies.require_none_open(tx, row)

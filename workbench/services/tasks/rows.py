@@ -15,6 +15,7 @@ from workbench.model import SECOND, Level, TaskState
 from workbench.ops import Caller
 from workbench.rules.tasks import lifecycle
 from workbench.services.access import permissions
+from workbench.services.resources import leases
 from workbench.services.spending import spent
 from workbench.services.tasks.task import Attempt, AttemptCheck, KeptWork, TaskInfo, TaskStatus, TaskSummary
 from workbench.store.base import Reader, Row, Tx
@@ -192,6 +193,8 @@ def task_of(tx: Reader, row: Row) -> TaskInfo:
         "run": from_json(row["run"]) if row["run"] else None,
         "check": from_json(row["check_stated"]) if row["check_stated"] else None,
         "done_when": row["done_when"],
+        "needs": from_json(row["needs"]) if row["needs"] else None,
+        "waits_for": _waits_for(tx, row),
         "context_ref": row["context_ref"],
         "metadata": from_json(row["metadata"]),
         "dependencies": [w["depends_on"] for w in waits],
@@ -221,7 +224,7 @@ def _attempts(tx: Reader, row: Row) -> list[Attempt]:
     is_plain = not row["supervised"] and not row["has_checks"] and row["holder_definition"] is None
     if row["attempt"] > 1 or not is_plain or row["status"] not in lifecycle.HELD:
         return [_attempt(row["id"], attempt) for attempt in tx.all(SQL.attempts, task_id=row["id"])]
-    columns = ("attempt", "claimed_at", "started_at")
+    columns = ("attempt", "claimed_at", "started_at", "leased")
     return [_attempt(row["id"], {"agent_id": row["holder"], **{name: row[name] for name in columns}})]
 
 
@@ -230,8 +233,16 @@ def _attempt(task_id: int, row: Row) -> Attempt:
     finishing = from_json(request)["outcome"] if request else None
     plain = {name: row.get(name) for name in Attempt.model_fields}
     include = from_json(row["include"]) if row.get("include") else None
+    leased = from_json(row["leased"]) if row.get("leased") else None
     parts = {"finishing": finishing, "include": include, "kept": _kept_work(task_id, row), "check": _check(row)}
+    parts |= {"leased": leased}
     return Attempt.model_validate(plain | parts)
+
+
+def _waits_for(tx: Reader, row: Row) -> str | None:
+    """What a task that is ready needs and cannot have now."""
+    is_ready = row["status"] == TaskState.PENDING and not row["unmet"]
+    return leases.obstacle(tx, None, row["id"]) if is_ready else None
 
 
 def _kept_work(task_id: int, row: Row) -> KeptWork | None:

@@ -31,6 +31,8 @@ SELECT t.id, t.title, t.description, t.parent_id, t.plan, t.name, t.run, t.check
     s.status, s.persona_id, s.worktree, s.priority, s.unmet, s.not_before, s.reserved_for,
     s.assigned_agent_id, s.attempt, s.retry_count, s.progress, s.claimed_at, s.started_at,
     s.completed_at, s.lease_expires_at, s.result_data, s.artifacts, s.error_message, s.evidence, s.approval_id,
+    s.needs,
+    (SELECT x.leased FROM task_attempts x WHERE x.task_id = t.id AND x.attempt = s.attempt) AS leased,
     a.assigned_agent_id AS holder, a.definition_id AS holder_definition, r.assigned_agent_id AS reserved_name,
     EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = t.id) AS waits,
     EXISTS (SELECT 1 FROM attempt_work w WHERE w.task_id = t.id) AS supervised,
@@ -97,7 +99,7 @@ UPDATE task_status SET unmet = (
 
 -- name: attempts
 SELECT x.attempt, a.assigned_agent_id AS agent_id, x.claimed_at, x.started_at, x.ended_at, x.outcome,
-    x.error_class, x.error_message, x.definition_id, x.definition_hash, x.prompt_hash, x.include, x.profile, x.input_tokens, x.output_tokens, x.cost_usd, w.worktree, w.base_commit, w.waits_for,
+    x.error_class, x.error_message, x.definition_id, x.definition_hash, x.prompt_hash, x.include, x.profile, x.input_tokens, x.output_tokens, x.cost_usd, x.leased, w.worktree, w.base_commit, w.waits_for,
     w.requested_end, w.state, w.kept_commit, w.commits, w.files,
     w.bytes, w.problem, c.state AS check_state, c.commit_hash AS check_commit, c.tries AS check_tries,
     c.exit_code AS check_exit_code, c.started_at AS check_started_at, c.ended_at AS check_ended_at,

@@ -10,9 +10,11 @@ from pydantic_core import to_json
 from workbench.errors import BadInput
 from workbench.model import Day, Int64, Json, Micros, OnFailure, TaskState, Wire
 from workbench.ops.parameters import PersonaId
+from workbench.rules.needs import NeedsTerm
 from workbench.rules.secrets.executed import GivenCheck, GivenCommand, GivenData, GivenText, warnings_about
 from workbench.rules.tasks.check import CheckState, CheckTerm, DoneWhen, Evidence
 from workbench.services.messages.inbox import Message
+from workbench.services.resources.leases import Leased
 from workbench.state.settings import Settings
 
 Run = Annotated[
@@ -29,7 +31,7 @@ Reserved = Annotated[str | None, Field(description="Reserve it for this agent.")
 Retries = Annotated[int | None, Field(ge=0, le=100, description="Retries after failures; null: the default.")]
 LeaseSeconds = Annotated[
     float | None,
-    Field(gt=0, le=86_400, description="How long a claim lasts without a heartbeat; null: the persona's default."),
+    Field(gt=0, le=86_400, description="How long a claim lasts without a heartbeat."),
 ]
 ContextRef = Annotated[
     str | None, Field(max_length=1_000, description="Where to find more: a context's id, or a path.")
@@ -39,7 +41,7 @@ Place = Annotated[str | None, Field(description="The worktree to do it in; see c
 Metadata = Annotated[dict[str, Any], Field(description="Free-form, for you and the agent.")]
 SessionRef = Annotated[
     str | None,
-    Field(description="Only agents of this session (id or name) may claim it. Null: yours; for the operator, any."),
+    Field(description="Only agents of this session (id or name) may claim it; null: yours."),
 ]
 Policy = Annotated[
     OnFailure, Field(description="When a dependency fails or is cancelled: stay blocked, be cancelled, or ignore it.")
@@ -55,6 +57,10 @@ Check = Annotated[
     Field(description="Command that must pass on what was made; or {run, repeats, seconds, files, hide}."),
 ]
 Done = Annotated[DoneWhen | None, Field(description="What makes it done.")]
+Needed = Annotated[
+    NeedsTerm,
+    Field(description="What it needs: gpu=1,vram=12G,exclusive,cpu=4,memory=8G,license=NAME."),
+]
 
 
 class NewTask(Wire):
@@ -71,6 +77,7 @@ class NewTask(Wire):
     run: Run = None
     check: Check = None
     done_when: Done = None
+    needs: Needed = None
     max_retries: Retries = None
     lease_seconds: LeaseSeconds = None
     context_ref: ContextRef = None
@@ -179,7 +186,8 @@ class Attempt(Wire):
     `finishing` how its command has ended it, while the command still runs. `kept` is its work, if it did not complete
     the task; `problem` says why that could not be kept. `definition_hash` is the version of the agent's definition,
     `prompt_hash` that of the system prompt it was given, with the rules and references in `include`. `profile` is what
-    the agent worked with, and `input_tokens`, `output_tokens` and `cost_usd` are what its program says that it used.
+    the agent worked with, `leased` what it holds or held of what the task needs, and `input_tokens`, `output_tokens`
+    and `cost_usd` are what its program says that it used.
     """
 
     attempt: int
@@ -205,15 +213,20 @@ class Attempt(Wire):
     output_tokens: int | None
     cost_usd: float | None
     check: AttemptCheck | None
+    leased: Leased | None
 
 
 class TaskInfo(TaskSummary):
-    """A task in full. `approval_id`: it waits until a person has decided about this approval."""
+    """A task in full. `needs` are its own, null: those of its persona; `waits_for` says what of them is not free, and
+    `approval_id` is the approval that it waits for.
+    """
 
     description: GivenText
     run: GivenCommand
     check: GivenCheck
     done_when: DoneWhen | None
+    needs: dict[str, Any] | None
+    waits_for: str | None
     context_ref: str | None
     metadata: GivenData
     dependencies: list[int]
@@ -250,7 +263,8 @@ class Assignment(TaskInfo):
 
 
 class NewlyCreated(TaskInfo):
-    """A task that was just created. `note` says who can do it, if it has no command, and that its parent has ended.
+    """A task that was just created. `note` says who can do it, if it has no command, that its parent has ended, and
+    what it needs that is not there.
 
     `warnings` are about secrets in it, which stay in it.
     """

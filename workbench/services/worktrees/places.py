@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,15 +124,27 @@ def place_of(ctx: Ctx, row: Row) -> WorktreeLocation:
     return WorktreeLocation.of(ctx.settings, row["name"])
 
 
-def box_of(settings: Settings, repository: Repository, place: WorktreeLocation) -> Box:
+def box_of(
+    settings: Settings,
+    repository: Repository,
+    place: WorktreeLocation,
+    taken: Collection[str] = (),
+    *,
+    with_gpu: bool = True,
+) -> Box:
     """The box of commands that a person has run in a worktree, with the workplace of the settings and its variables.
+
+    Args:
+        taken: GPUs that it does not get.
+        with_gpu: whether it gets one, if the workplace asks for that.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GPU_UNAVAILABLE``, ``SECRET_UNRESOLVED``. BadInput:
             ``BAD_WORKPLACE``. WorkbenchError: see `sandbox.box`.
     """
     workplace = of_settings(settings)
-    box = _box(settings, repository, place, workplace, choose_gpu(workplace))
+    gpu = choose_gpu(workplace, taken) if with_gpu else None
+    box = _box(settings, repository, place, workplace, gpu)
     return replace(box, variables=(*box.variables, *variables(settings, workplace).items()))
 
 

@@ -21,12 +21,15 @@ from workbench.confinement.editable import own_path, preceded
 from workbench.confinement.gate import Gate
 from workbench.confinement.refusals import explanation
 from workbench.errors import Unavailable
+from workbench.git import Repository
 from workbench.ops import Ctx
 from workbench.process import ProcessRef
 from workbench.rules.hosts import HostRefusal
 from workbench.rules.integration import GateState
 from workbench.services.access import secret_marks
 from workbench.services.processes.workplaces import of_settings, secrets_of
+from workbench.services.resources import leases
+from workbench.services.resources.machine import Lent
 from workbench.services.worktrees.places import (
     WorktreeLocation,
     add_files,
@@ -86,32 +89,33 @@ Progress = Callable[[TrialResult], Awaitable[bool]]
 
 
 @asynccontextmanager
-async def on_commit(ctx: Ctx, name: str, commit: str) -> AsyncIterator[Trial]:
+async def on_commit(ctx: Ctx, name: str, commit: str, lent: Lent | None = None) -> AsyncIterator[Trial]:
     """A trial of a commit, whose files are removed after the block.
 
     Args:
         name: of the trial; no two of a name exist at a time.
+        lent: what its commands get of what an attempt holds; None: none, but a GPU that is free if the settings ask.
 
     Raises:
         Unavailable: ``CONFINEMENT_UNAVAILABLE``, ``GIT_BUSY``, ``WORKTREE_PATH_UNUSABLE``, ….
         Conflict: ``EDITABLE_ENVIRONMENT``.
     """
     try:
-        yield await ctx.repositories.shielded(_make(ctx, name, commit))
+        yield await ctx.repositories.shielded(_make(ctx, name, commit, lent))
     finally:
         await ctx.repositories.shielded(remove(ctx, name))
 
 
-async def _make(ctx: Ctx, name: str, commit: str) -> Trial:
+async def _make(ctx: Ctx, name: str, commit: str, lent: Lent | None) -> Trial:
     place = WorktreeLocation.of_trial(ctx.settings, name)
     async with ctx.repositories.exclusive() as repository:
         await _clear(ctx, name)
         copied = await to_thread(find_included, ctx.settings, repository, of_settings(ctx.settings))
         await to_thread(add_files, ctx.settings, repository, place, None, commit, include=copied)
-        box = await to_thread(box_of, ctx.settings, repository, place)
+        box = await _box(ctx, repository, place, lent)
     included = await to_thread(included_secrets, ctx.settings, copied)
     await secret_marks.learn(ctx, [*included, *secrets_of(of_settings(ctx.settings), dict(box.variables))])
-    environment = _environment(box)
+    environment = {**_environment(box), **(lent.variables if lent else {})}
     path = await to_thread(own_path, box, ctx.settings.project, place.path, environment)
     return Trial(place, box, preceded(environment, path))
 
@@ -125,6 +129,14 @@ async def restore(ctx: Ctx, trial: Trial, commit: str, paths: Sequence[str]) -> 
     async with ctx.repositories.exclusive() as repository:
         checkout = await to_thread(checkout_of, ctx.settings, repository, trial.place)
         await to_thread(checkout.restore, commit, paths)
+
+
+async def _box(ctx: Ctx, repository: Repository, place: WorktreeLocation, lent: Lent | None) -> Box:
+    if lent is not None and lent.devices:
+        box = await to_thread(box_of, ctx.settings, repository, place, with_gpu=False)
+        return box.lending(map(Path, lent.devices), map(Path, lent.read))
+    taken = await ctx.read(leases.leased_gpus)
+    return await to_thread(box_of, ctx.settings, repository, place, taken)
 
 
 async def remove(ctx: Ctx, name: str) -> None:

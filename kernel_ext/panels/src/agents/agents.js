@@ -12,6 +12,7 @@ import { SavedViews } from "../saved_views/saved_views.js";
 import { AssignForm } from "./assign_form.js";
 import { columnsOf } from "./columns.js";
 import { AgentDetails } from "./details.js";
+import { Leases } from "./leases.js";
 import { AGENT_STATES, agentState, isAdmitted } from "./state.js";
 
 const STEP = 100;
@@ -126,7 +127,8 @@ export class Agents {
       html`${agents.length > 0 && this.chips(counts, admitted)}
         <${Embedded} element=${this.assignForm.element} />
         ${!matching.length && version !== null && this.empty(agents.length)} ${this.table(columns)}
-        ${sorted.length > this.limit && html`<${Button} label="Show more" onClick=${() => this.change({ limit: this.limit + STEP })} />`}`,
+        ${sorted.length > this.limit && html`<${Button} label="Show more" onClick=${() => this.change({ limit: this.limit + STEP })} />`}
+        <${Leases} desk=${this.desk} />`,
     );
   }
 

@@ -30,9 +30,9 @@ export const plan = {
   lines: ({ payload }) => payload.decides,
   discouraged: () => false,
   details: (approval, _, desk) => new ProposedTasks(approval, desk),
-  done: ({ tasks, left_out: out, left_out_with: also }) => {
+  done: ({ tasks, left_out: out, left_out_with: also, cancelled }) => {
     const left = [...out, ...also];
-    return `${plural(tasks, "task")} may begin.${left.length ? ` Left out: ${shortList(left, 5)}.` : ""}`;
+    return `${plural(tasks, "task")} may begin.${left.length ? ` Left out: ${shortList(left, 5, cancelled)}.` : ""}`;
   },
 };
 
@@ -179,8 +179,8 @@ function Line({ of, task, names }) {
     ${commented && html`<${Comment} of=${of} id=${id} name=${name} />`}`;
 }
 
-function What({ task: { title, run, check }, children }) {
-  const commands = [run, check && ["check:", check.run ?? check]]
+function What({ task: { title, run, check, needs }, children }) {
+  const commands = [run, check && ["check:", check.run ?? check], needs && ["needs", needs]]
     .filter(Boolean)
     .map((words) => [words].flat(2).join(" "));
   return html`<label class="wb-check-label">

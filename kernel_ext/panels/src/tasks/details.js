@@ -8,6 +8,7 @@ import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Messages } from "../messages/messages.js";
+import { checkOf } from "../models/check.js";
 import { ModelUse } from "../models/use.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
@@ -285,6 +286,9 @@ export class TaskDetails {
       ["Command", command && h("code", {}, command)],
       ["Checked by", task.check && h("code", {}, commandOf(task.check))],
       ["Done when", task.done_when && DONE_WHEN[task.done_when]],
+      ["Needs", task.needs && (needsOf(task.needs) || "nothing")],
+      ["Waits for", task.waits_for],
+      ["Holds", OPEN.has(task.status) && task.attempts.at(-1)?.leased?.devices.join(", ")],
       ["Context", task.context_ref],
       ["Created", `${dateTime(task.created_at)} by ${task.created_by}`],
       ["Started", task.started_at && dateTime(task.started_at)],
@@ -331,13 +335,11 @@ function commandOf(check) {
   return Array.isArray(run) ? run.join(" ") : run;
 }
 
-/** What is said of the check of an attempt, and what it wrote. */
-function checkOf(check) {
-  if (!check) return [];
-  const tries = check.tries > 1 ? ` after ${check.tries} runs` : "";
-  const commit = check.commit ? ` on ${check.commit.slice(0, 10)}` : "";
-  const metrics = Object.entries(check.metrics ?? {}).map(([name, value]) => ` · ${name} ${value}`);
-  return [`Check: ${check.state}${tries}${commit}${metrics.join("")}`, check.output && outputOf(check.output)];
+/** "gpu 1, vram 12G, exclusive, matlab 1" @param {{[name: string]: any}} needs */
+function needsOf(needs) {
+  const part = ([name, value]) =>
+    value === true ? name : value instanceof Object ? needsOf(value) : `${name} ${value}`;
+  return Object.entries(needs).map(part).join(", ");
 }
 
 /** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */

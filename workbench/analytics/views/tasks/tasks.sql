@@ -23,7 +23,8 @@ SELECT t.id, t.title, t.plan, t.name, t.persona, t.worktree, t.parent_id, t.prio
     (t.completed_us - t.created_us) / 1e6 AS lead_seconds,
     CAST(t.result AS JSON) AS result,
     CAST(t.artifacts AS JSON) AS artifacts,
-    t.error
+    t.error,
+    CAST(t.needs AS JSON) AS needs
 FROM raw_tasks t
 JOIN ready r ON r.id = t.id
 LEFT JOIN first_claim c ON c.task_id = t.id
@@ -60,3 +61,4 @@ COMMENT ON COLUMN tasks.lead_seconds IS 'Seconds from the creation to the end.';
 COMMENT ON COLUMN tasks.result IS 'The result that its agent gave, as JSON.';
 COMMENT ON COLUMN tasks.artifacts IS 'What it made, as a list of texts in JSON: paths and addresses.';
 COMMENT ON COLUMN tasks.error IS 'Why the last attempt did not complete it.';
+COMMENT ON COLUMN tasks.needs IS 'What it needs while it is done, as JSON; null: what its persona says.';

@@ -1,7 +1,8 @@
 -- A task waits from its creation, its revival, or the end of an attempt, until the next claim or its cancellation. That
 -- time, a window, is split in this order: a pause before a retry, dependencies that are not completed, then nobody to
 -- claim it. While nobody claims it, it waits for a person as long as the admission of the agent that claims it in the end
--- is not decided; one that a rule or `spawn` admits is not waited for. A task that cannot start any more has waited until
+-- is not decided; one that a rule or `spawn` admits is not waited for. A task that an agent proposes waits for a person
+-- before its first attempt, until it is approved or left out. A task that cannot start any more has waited until
 -- what it needs failed. `end_us` tells windows before the same attempt apart.
 CREATE VIEW waits AS
 WITH latest AS (
@@ -58,6 +59,11 @@ WITH latest AS (
 ), open_admissions AS (
     SELECT persona, min(approval_id) AS approval_id, min(created_us) AS created_us
     FROM registrations WHERE status = 'pending' GROUP BY persona
+), proposals AS (
+    SELECT t.id AS task_id, CAST(e.data->>'$.approval' AS BIGINT) AS approval_id, e.at_us AS decided_us
+    FROM raw_events e JOIN raw_tasks t ON e.subject = 'task:' || t.id WHERE e.kind = 'task.approved'
+    UNION ALL
+    SELECT id, approval_id, NULL FROM raw_tasks WHERE approval_id IS NOT NULL
 ), bounds AS (
     SELECT w.task_id, w.attempt, coalesce(w.until_us, epoch_us(b.blocked_at)) AS until_us,
         coalesce(w.until_us, epoch_us(b.blocked_at), l.us) AS to_us,
@@ -66,9 +72,10 @@ WITH latest AS (
         z.us AS paused_us,
         n.met_us,
         coalesce(n.is_unmet, FALSE) AND NOT w.is_claimed AS is_unmet,
-        coalesce(m.approval_id, o.approval_id) AS approval_id,
-        coalesce(m.created_us, o.created_us) AS asked_us,
-        CASE WHEN m.uid IS NULL THEN to_us ELSE m.decided_us END AS answered_us
+        coalesce(p.approval_id, m.approval_id, o.approval_id) AS approval_id,
+        CASE WHEN p.task_id IS NULL THEN coalesce(m.created_us, o.created_us) ELSE t.created_us END AS asked_us,
+        coalesce(p.decided_us, CASE WHEN p.task_id IS NULL THEN m.decided_us END, to_us) AS answered_us,
+        p.decided_us IS NOT NULL AS is_approved
     FROM windows w
     CROSS JOIN latest l
     JOIN raw_tasks t ON t.id = w.task_id
@@ -78,6 +85,7 @@ WITH latest AS (
     LEFT JOIN needs n ON n.task_id = w.task_id AND n.attempt = w.attempt AND n.end_us = w.end_us
     LEFT JOIN admissions m ON m.uid = w.agent_uid
     LEFT JOIN open_admissions o ON o.persona = t.persona AND w.until_us IS NULL
+    LEFT JOIN proposals p ON p.task_id = w.task_id AND w.attempt = 1
 ), retried AS (
     SELECT *, CASE WHEN is_retry THEN least(greatest(coalesce(paused_us, to_us), from_us), to_us) ELSE from_us END AS rested_us
     FROM bounds
@@ -102,10 +110,12 @@ WITH latest AS (
     FROM asked
     UNION ALL
     SELECT task_id, attempt, 'person', approval_id, person_us, greatest(admitted_us, person_us),
-        until_us IS NULL AND NOT is_unmet AND NOT (is_retry AND paused_us IS NULL) AND asked_us IS NOT NULL
+        until_us IS NULL AND NOT is_unmet AND NOT (is_retry AND paused_us IS NULL) AND asked_us IS NOT NULL AND NOT is_approved
     FROM asked
     UNION ALL
-    SELECT task_id, attempt, 'agent', NULL, greatest(admitted_us, person_us), to_us, FALSE FROM asked
+    SELECT task_id, attempt, 'agent', NULL, greatest(admitted_us, person_us), to_us,
+        until_us IS NULL AND NOT is_unmet AND is_approved
+    FROM asked
     UNION ALL
     SELECT task_id, attempt, 'person', approval_id, requested_us, coalesce(started_us, ended_us, l.us),
         started_us IS NULL AND ended_us IS NULL

@@ -21,6 +21,7 @@ _NULLABLE = frozenset(
         "check",
         "done_when",
         "budget",
+        "needs",
         "max_retries",
         "lease_seconds",
         "context_ref",
@@ -113,7 +114,7 @@ def _unquoted(raw: str) -> str:
 def _value(key: str, raw: str) -> Any:
     if not raw and key in _NULLABLE:
         return None
-    if key == "metadata":
+    if key == "metadata" or (key == "needs" and raw.startswith("{")):
         return _data(raw)
     if key in LISTS:
         return _data(raw) if raw.startswith("[") else [word for part in raw.split(",") if (word := part.strip())]

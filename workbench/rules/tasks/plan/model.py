@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from workbench.model import SECOND, Day, OnFailure
 from workbench.rules.budgets import BudgetTerm
+from workbench.rules.needs import NeedsTerm
 from workbench.rules.secrets.executed import as_given, with_masks
 from workbench.rules.secrets.forms import MASK
 from workbench.rules.tasks.check import CheckTerm, DoneWhen
@@ -43,6 +44,7 @@ class PlannedTask(BaseModel):
     run: str | list[str] | None = Field(None, min_length=1)
     check: CheckTerm = None
     done_when: DoneWhen | None = None
+    needs: NeedsTerm = None
     budget: BudgetTerm = None
     max_retries: int | None = Field(None, ge=0, le=100)
     no_retry: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field([], max_length=50)
@@ -97,8 +99,8 @@ GIVEN = ("title", "description", "run", "check", "metadata")
 """What of a task is executed or sent to models."""
 
 
-TERMS = ("check", "done_when")
-"""What makes a task done; a plan may state it for all its tasks that do not."""
+TERMS = ("check", "done_when", "needs")
+"""What makes a task done, and what it needs; a plan may state them for all its tasks that do not."""
 
 
 def meaning(task: PlannedTask) -> dict[str, Any]:

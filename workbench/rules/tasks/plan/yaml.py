@@ -14,6 +14,7 @@ tasks:
     run: python clean.py   # a string for /bin/sh -c, or a list
     check: pytest -q       # must pass on what was made; also {run, repeats, seconds, files, hide}
     done_when: changed     # or checked, or said
+    needs: {gpu: 1, vram: 12G, exclusive: true, cpu: 4, memory: 8G, license: matlab}
     budget: 5usd           # with its subtasks; also 100k tokens, 3 attempts, {usd: 5, tokens: 100000}
     max_retries: 2
     no_retry: [ValueError]

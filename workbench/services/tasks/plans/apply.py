@@ -12,11 +12,12 @@ from workbench.rules.tasks import plan as rules
 from workbench.rules.tasks.approval import SpendingLimit, limit_of
 from workbench.rules.tasks.plan import PlanDiff
 from workbench.rules.workplace import opening
+from workbench.services.resources import leases
 from workbench.services.spending import budgets, spent
 from workbench.services.tasks import approval
 from workbench.services.tasks import dependencies as graph
 from workbench.services.tasks.changes import closed_worktree, require_alive, revive
-from workbench.services.tasks.creation import add_task, joined, note_on_missing
+from workbench.services.tasks.creation import add_task, joined, note_on_missing, note_on_needs
 from workbench.services.tasks.plans.proposal import PlanMade, Proposal, version_of
 from workbench.services.tasks.rows import recount, require_row
 from workbench.services.tasks.task import TaskToCreate, bounded_json, warnings_of
@@ -55,6 +56,7 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool =
     asked = approval.ask_first(tx, ctx, [ids[name] for name in diff.added], plan.plan, _new_limit(proposal))
     sessions = {task.session for task in plan.tasks}
     session = sessions.pop() if len(sessions) == 1 else None
+    new_needs = [ids[task.name] for task in plan.tasks if task.name in diff.added or task.name in diff.changed]
     touched = {name: ids[name] for name in [*diff.added, *diff.changed, *diff.removed]}
     if not standing.exists:
         tx.emit("plan.created", f"plan:{plan.plan}", session=session, tasks=touched)
@@ -77,7 +79,8 @@ def apply_proposal(tx: Tx, ctx: Ctx, proposal: Proposal, trust_workplace: bool =
                 *_warning_of_closed_worktree(tx, task, standing.exists),
             )
         ]
-        + notes,
+        + notes
+        + list(filter(None, [note_on_needs(tx, sorted(new_needs))])),
         note=joined(
             note_on_missing(sorted(ids[t.name] for t in plan.tasks if t.name in diff.added and t.run is None)),
             approval.note_on_waiting(asked),
@@ -135,6 +138,7 @@ def _new(ctx: Ctx, plan: str, task: rules.PlannedTask, ids: Mapping[str, int]) -
         run=task.run,
         check=task.check,
         done_when=task.done_when,
+        needs=task.needs,
         max_retries=task.max_retries,
         lease_seconds=task.lease_seconds,
         context_ref=task.context_ref,
@@ -191,7 +195,8 @@ def _set(tx: Tx, ctx: Ctx, task_id: int, task: rules.PlannedTask, ids: Mapping[s
         due=task.due,
     )
     worktree, session = task.worktree or "", task.session or ""
-    tx.run(SQL.set_status, id=task_id, persona=persona, worktree=worktree, session=session, priority=task.priority)
+    place = {"persona": persona, "worktree": worktree, "session": session, "priority": task.priority}
+    tx.run(SQL.set_status, place, id=task_id, needs=leases.stored(task.needs))
     parent, before = ids[task.parent] if task.parent else None, require_row(tx, task_id)["parent_id"]
     if parent != before:
         tx.run(SQL.set_parent, id=task_id, parent=parent)

@@ -20,6 +20,7 @@ WHERE id = :id;
 -- name: set_status
 -- A change of session lifts the reservation: that agent could not claim the task in another session.
 UPDATE task_status SET persona_id = :persona, worktree = :worktree, session_id = :session, priority = :priority,
+    needs = CAST(:needs AS TEXT),
     reserved_for = CASE WHEN CAST(:session AS TEXT) IN ('', session_id) THEN reserved_for END
 WHERE task_id = :id;
 

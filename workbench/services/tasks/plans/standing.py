@@ -77,6 +77,7 @@ def _task_of(row: Row, parent: str | None, after: list[str]) -> rules.PlannedTas
         run=json.loads(row["run"]) if row["run"] else None,
         check=json.loads(row["check_stated"]) if row["check_stated"] else None,
         done_when=row["done_when"],
+        needs=json.loads(row["needs"]) if row["needs"] else None,
         budget=json.loads(row["budget"]) if row["budget"] else None,
         max_retries=row["max_retries"],
         no_retry=json.loads(row["no_retry"]),

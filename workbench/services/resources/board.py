@@ -1,0 +1,137 @@
+"""What there is of scarce things, who holds what, and what waits for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from workbench.model import Level, Micros, Wire
+from workbench.ops import Columns, Command, Ctx, RestRoute, op
+from workbench.rules.needs import ALONE, GPU, Needs, Stock, amount_of, told
+from workbench.rules.secrets.executed import GivenText
+from workbench.services.resources import leases, machine
+from workbench.store.base import Reader, Row
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+SHOWN_TASKS = 500
+
+
+class ResourceHolder(Wire):
+    """An attempt that holds something, or an agent that has a GPU for itself (`task_id` is null)."""
+
+    agent_id: str
+    task_id: int | None
+    title: GivenText | None
+    attempt: int | None
+    amount: int
+    since: Micros | None
+
+
+class ResourceInfo(Wire):
+    """Something scarce. `there`, `held`, `held_by` and `awaited_by` say in words what `amount`, in bytes, `holders` and
+    `waiting` are: the tasks that are ready and need more of it than is free. `problem`: why it cannot be lent.
+    """
+
+    name: str
+    device: str | None
+    amount: int
+    vram: int | None
+    there: str
+    held: str
+    problem: str | None
+    holders: list[ResourceHolder]
+    held_by: str
+    waiting: list[int]
+    awaited_by: str
+
+
+class WaitingTask(Wire):
+    """A task that is ready, with what it needs, and why it is not begun, in words. `is_there`: the project has that."""
+
+    task_id: int
+    title: GivenText
+    needs: str
+    waits_for: str
+    is_there: bool
+
+
+class Resources(Wire):
+    """What there is, and the tasks that wait for it, those of the highest priority first."""
+
+    SHOWN: ClassVar = Columns("resources", "name device there held held_by awaited_by problem", "There is nothing.")
+
+    resources: list[ResourceInfo]
+    waiting: list[WaitingTask]
+
+
+@op(
+    allow=Level.OPERATOR,
+    reads=True,
+    tool=False,
+    command=Command("resources"),
+    rest=RestRoute("GET", "/resources", rows="resources"),
+    refreshed_by="resource",
+)
+async def list_resources(ctx: Ctx) -> Resources:
+    """List what tasks can need, GPUs, processors, memory and licences, who holds it, and which tasks wait for it."""
+
+    def question(tx: Reader) -> Resources:
+        found = leases.waits(tx, ctx.settings)
+        rows = tx.all(SQL.ready, unmet=found.unmet, alone=found.alone, limit=SHOWN_TASKS)
+        there = leases.stock(tx)
+        waiting = [one for row in rows if (one := _waiting(tx, ctx, there, row))]
+        needs = {row["task_id"]: leases.read(row["needs"]) for row in rows}
+        return Resources(resources=list(_resources(tx, there, needs)), waiting=waiting)
+
+    return await ctx.read(question)
+
+
+def _waiting(tx: Reader, ctx: Ctx, there: Stock, row: Row) -> WaitingTask | None:
+    needs = leases.read(row["needs"])
+    reason = leases.obstacle(tx, ctx.settings, row["task_id"])
+    if reason is None:
+        return None
+    values = {"task_id": row["task_id"], "title": row["title"], "waits_for": reason}
+    return WaitingTask(**values, needs=told(needs) or "nothing", is_there=not there.missing(needs))
+
+
+def _resources(tx: Reader, there: Stock, waiting: dict[int, Needs]) -> Iterator[ResourceInfo]:
+    """What there is, then what is only asked for."""
+    holders: dict[tuple[str, str], list[ResourceHolder]] = {}
+    for row in tx.all(SQL.holders):
+        holder = ResourceHolder.model_validate({name: row[name] for name in ResourceHolder.model_fields})
+        holders.setdefault((row["name"], row["device"]), []).append(holder)
+    rows = machine.stored(tx)
+    named = {row["name"] for row in rows}
+    wanted = {name for needs in waiting.values() for name in needs.amounts} | {
+        GPU for needs in waiting.values() if needs.gpu
+    }
+    nothing = {"device": "", "amount": 0, "vram": None, "problem": "there is none, and tasks need it"}
+    rows += [{"name": name, **nothing} for name in sorted(wanted - named)]
+    held_only = sorted(holders.keys() - {(row["name"], row["device"]) for row in rows})
+    gone = {"amount": 0, "vram": None, "problem": "it is there no more, and still held"}
+    rows += [{"name": name, "device": device, **gone} for name, device in held_only if name != ALONE]
+    if (ALONE, leases.MACHINE) in held_only:
+        rows.append({"name": ALONE, "device": leases.MACHINE, "amount": 1, "vram": None, "problem": None})
+    for row in rows:
+        yield _resource(row, holders.get((row["name"], row["device"]), []), there, waiting)
+
+
+def _resource(row: Row, holders: list[ResourceHolder], there: Stock, waiting: dict[int, Needs]) -> ResourceInfo:
+    name, held = row["name"], sum(one.amount for one in holders)
+    waits = [task_id for task_id, needs in waiting.items() if there.is_short_of(name, needs)]
+    return ResourceInfo(
+        name=name,
+        device=row["device"] or None,
+        amount=row["amount"],
+        vram=row["vram"],
+        there=amount_of(name, row["amount"]),
+        held=amount_of(name, held),
+        problem=row["problem"],
+        holders=holders,
+        held_by=", ".join(f"task {one.task_id} ({one.agent_id})" if one.task_id else one.agent_id for one in holders),
+        waiting=waits,
+        awaited_by=", ".join(f"task {task_id}" for task_id in waits),
+    )

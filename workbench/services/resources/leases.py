@@ -1,0 +1,193 @@
+"""Leases of scarce things: taken with the claim of a task, in its transaction, and held while that attempt is open.
+
+What is held follows from the attempts, however they end: a lease whose attempt has ended counts no more. A task that
+waits long for something is not overtaken for ever: after `resource_patience_seconds` nothing else that wants the same
+is begun, as long as an agent that could do it asks for work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.model import SECOND, Wire
+from workbench.rules.needs import ALONE, GPU, Device, Needs, Stock, needs_of
+from workbench.services.resources import machine
+from workbench.state.settings import Settings
+from workbench.store.base import Reader, Row, Tx
+from workbench.store.queries import beside
+
+SQL = beside(__file__)
+
+MACHINE = "machine"
+"""The device of the lease of a task that is alone."""
+ASKED_SECONDS = 60.0
+"""How long an agent that could do a waiting task may ask for no work before nobody waits for that task any more; or
+twice the longest wait of a call, if that is longer."""
+
+
+class Leased(Wire):
+    """What an attempt holds: GPUs by name, and amounts of everything else, memory in bytes. `alone`: nothing else is
+    begun meanwhile."""
+
+    devices: list[str]
+    amounts: dict[str, int]
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What cannot be begun now.
+
+    Args:
+        short: needs, as they are stored, of which something is not free; ``""`` are tasks that need nothing.
+        held_back: needs that could be met, but that others have waited for too long.
+        alone: the task that is alone on the machine, besides which only its subtasks are begun; 0: none is.
+        is_any: whether anything is needed, or held.
+    """
+
+    short: tuple[str, ...] = ()
+    held_back: Mapping[str, int] | tuple[()] = ()
+    alone: int = 0
+    is_any: bool = True
+
+    @property
+    def unmet(self) -> str:
+        """The needs with which nothing is begun, as JSON."""
+        return json.dumps([*self.short, *self.held_back])
+
+
+def stored(needs: Mapping[str, Any] | None) -> str | None:
+    """Needs in the form in which they are stored and compared."""
+    return None if needs is None else json.dumps(needs, sort_keys=True)
+
+
+def read(text: str) -> Needs:
+    """Needs from how they are stored."""
+    return (needs_of(json.loads(text)) if text else None) or Needs()
+
+
+def of_task(tx: Reader, task_id: int) -> str:
+    """The needs of a task, its own or else those of its persona, as they are stored."""
+    row = tx.one(SQL.needs_of, task_id=task_id)
+    return row["needs"] if row else ""
+
+
+def stock(tx: Reader, *, counts_attempts: bool = True) -> Stock:
+    """What there is, and what of it is held."""
+    rows = machine.stored(tx)
+    held = tx.all(SQL.held)
+    amounts = Counter[str]()
+    for row in held:
+        if not row["device"]:
+            amounts[row["name"]] += row["amount"]
+    running = tx.one(SQL.computing) if counts_attempts else None
+    return Stock(
+        devices=[Device(row["device"], row["vram"]) for row in rows if row["device"] and not row["problem"]],
+        amounts={row["name"]: row["amount"] for row in rows if not row["device"]},
+        taken=taken_gpus(tx, ""),
+        held=amounts,
+        running=running["n"] if running else 0,
+    )
+
+
+def taken_gpus(tx: Reader, agent: str) -> set[str]:
+    """The GPUs that attempts hold, or that other running agents than this one (`agent_uid`) have for themselves."""
+    return {row["gpu"] for row in tx.all(SQL.taken_gpus, agent=agent)}
+
+
+def alone(tx: Reader) -> int:
+    """The task that is alone on the machine; 0: none is."""
+    return next((row["task_id"] for row in tx.all(SQL.held) if row["name"] == ALONE), 0)
+
+
+def leased_gpus(tx: Reader) -> set[str]:
+    """The GPUs that attempts hold."""
+    return {row["device"] for row in tx.all(SQL.held) if row["name"] == GPU}
+
+
+def waits(tx: Reader, settings: Settings | None) -> Waits:
+    """What cannot be begun now. The same cost, however many tasks there are or were.
+
+    Args:
+        settings: None: leave out what waits only because others have waited longer.
+    """
+    if tx.one(SQL.is_any) is None:
+        return Waits(is_any=False)
+    texts = [row["needs"] for row in tx.all(SQL.stated_needs)]
+    asked = tx.all(SQL.long_waits, _patience(settings, tx.now)) if texts and settings else []
+    groups = {text: read(text) for text in dict.fromkeys(("", *texts))}
+    there = stock(tx, counts_attempts=any(needs.exclusive for needs in groups.values()))
+    short = tuple(text for text, needs in groups.items() if there.lacking(needs))
+    patient = [row for row in asked if row["needs"] in groups and not there.missing(groups[row["needs"]])]
+    held_back: dict[str, int] = {}
+    first = {row["needs"]: at for at, row in reversed([*enumerate(patient)])}
+    for text, needs in groups.items():
+        before = patient[: first.get(text, len(patient))]
+        rival = next((row["task_id"] for row in before if needs.competes(groups[row["needs"]])), None)
+        if rival is not None and text not in short:
+            held_back[text] = rival
+    return Waits(short, held_back, alone(tx))
+
+
+def _patience(settings: Settings, now: int) -> dict[str, int]:
+    asked = max(ASKED_SECONDS, 2 * settings.wait_limit_seconds)
+    patience = settings.resource_patience_seconds
+    return {"since": now - int(patience * SECOND), "asked": now - int(asked * SECOND)}
+
+
+def obstacle(tx: Reader, settings: Settings | None, task_id: int) -> str | None:
+    """What a task waits for that is ready, in words; None: it may be begun. See `waits`."""
+    found = waits(tx, settings)
+    if not found.is_any:
+        return None
+    text = of_task(tx, task_id)
+    if found.alone and not tx.one(SQL.is_below, task_id=task_id, above=found.alone):
+        return f"the end of task {found.alone}, which is alone on the machine"
+    if lacking := stock(tx).lacking(read(text)):
+        return " and ".join(lacking)
+    rival = dict(found.held_back).get(text)
+    return None if rival is None else f"the turn of task {rival}, which has waited longer for the same"
+
+
+def absent(tx: Reader, task_id: int) -> str | None:
+    """What a task needs that the project does not have, in words; None: it has all."""
+    text = of_task(tx, task_id)
+    missing = stock(tx, counts_attempts=False).missing(read(text)) if text else []
+    return " and ".join(missing) or None
+
+
+def take(tx: Tx, task_id: int, attempt: int) -> str | None:
+    """Lease what a task needs to the attempt that has just begun; that it is free was asked in this transaction.
+
+    Returns what it got, as it is stored; None: it needs nothing.
+    """
+    tx.run(SQL.forget_wait, task_id=task_id)
+    text = of_task(tx, task_id)
+    if not text or (needs := read(text)) == Needs():
+        return None
+    tx.run(SQL.forget_ended)
+    devices = stock(tx, counts_attempts=False).choose(needs)
+    leases: list[tuple[str, str, int]] = [(GPU, device, 1) for device in devices]
+    leases += [(name, "", amount) for name, amount in needs.amounts.items()]
+    if needs.exclusive and not alone(tx):  # else the task above it is
+        leases.append((ALONE, MACHINE, 1))
+    place = {"task_id": task_id, "attempt": attempt}
+    tx.many(SQL.add, [place | {"name": name, "device": device, "amount": n} for name, device, n in leases])
+    leased = json.dumps({"devices": devices, "amounts": dict(needs.amounts), "alone": needs.exclusive})
+    tx.run(SQL.record, place, leased=leased)
+    return leased
+
+
+def leased_to(tx: Reader, task_id: int, attempt: int) -> dict[str, Any] | None:
+    """What an attempt was given; None: nothing."""
+    row = tx.one(SQL.leased_to, task_id=task_id, attempt=attempt)
+    return json.loads(row["leased"]) if row and row["leased"] else None
+
+
+def note_wait(tx: Tx, row: Row) -> None:
+    """Record that a task waits for what it needs, and that somebody has asked who could do it."""
+    tx.run(SQL.note_wait, task_id=row["task_id"], now=tx.now, before=tx.now - 5 * SECOND)
