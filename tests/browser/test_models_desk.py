@@ -13,6 +13,7 @@ from kernel_ext.hosting.host import KernelHost
 from tests.browser.bare_desk import BareDesk
 from tests.browser.desk_lab import expect_fitting, expect_readable, resize, shot, view, wearing
 from tests.browser.scenes import admitted
+from tests.browser.test_admission_desk import open_agent
 from workbench.model import SECOND
 from workbench.rules.failures import FailureKind
 from workbench.rules.models.usage import ModelUsage
@@ -82,6 +83,16 @@ def working(desk: BareDesk) -> tuple[int, str]:
     return task["id"], uid[0]
 
 
+def checked(task: int) -> Any:
+    """A check of its attempt that failed."""
+    failed = Query(
+        "check",
+        "INSERT INTO attempt_checks (task_id, attempt, check_stated, commit_hash, state, tries, asked_at, output, "
+        "metrics) VALUES (:task, 1, '\"make\"', '0123456789abcdef', 'failed', 1, 1, 'No file', '{\"accuracy\": 0.4}')",
+    )
+    return lambda ctx: ctx.write(lambda tx: tx.run(failed, task=task))
+
+
 def limited(uid: str, task: int) -> Any:
     """A limit of the account that the agent works with."""
 
@@ -140,6 +151,15 @@ def test_a_task_shows_what_its_agent_and_the_model_said_while_they_say_it(open_b
     with wearing(desk.page, "dark"):
         expect_readable(desk.page)
         shot(desk.element, "transcript-found")
+    on_server(desk.host, checked(task))
+    view(desk.element, "Agents")
+    agent = open_agent(desk.element, "ada")
+    agent.get_by_role("button", name=f"Show the transcript of task {task}, attempt 1").click()
+    expect(agent.get_by_text("Check: failed on 0123456789 · accuracy 0.4")).to_be_visible()
+    expect(agent.get_by_role("log", name="Transcript")).to_be_visible()
+    with wearing(desk.page, "dark"):
+        expect_readable(desk.page)
+        shot(desk.element, "agent-dark")
 
 
 def test_what_is_not_known_is_not_free_and_waits_say_until_when(open_bare_desk: Any) -> None:

@@ -72,7 +72,9 @@ def test_a_plan_is_carried_out_merged_where_it_is_checked_and_accounted_for(
     assert git("rev-list", "--count", "main", cwd=repository) == "5"
 
 
-def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Path, plan: Path) -> None:
+def test_what_failed_is_said_and_the_next_run_goes_on(
+    run: Type, migrated: Settings, repository: Path, plan: Path
+) -> None:
     plan.write_text(PLAN.format(second="exit 3"))
     ran = run("run", str(plan))
     assert (ran.status, "1 of 3 tasks done; 1 failed; 1 not done" in ran.out) == (1, True)
@@ -93,6 +95,12 @@ def test_what_failed_is_said_and_the_next_run_goes_on(run: Type, repository: Pat
     assert run("run", str(plan)).status == 0
     first = json.loads(run("task", "1", "--json").out)["task"]
     assert len(first["attempts"]) == 1, "what was done is not done again"
+    (migrated.worktree("one") / "more.txt").write_text("not checked")
+    git("add", ".", cwd=migrated.worktree("one"))
+    git("commit", "-qm", "More", cwd=migrated.worktree("one"))
+    changed = run("run", "tidy", "--integrate", "auto-if-checked").out
+    assert "one has changed since its last check, so it is not merged at once." in changed
+    assert "merged: two; not merged: one" in changed
     (repository / "first.txt").write_text("mine")
     git("add", ".", cwd=repository)
     git("commit", "-qm", "Mine", cwd=repository)

@@ -50,6 +50,10 @@ def test_a_budget_of_a_plan_that_is_carried_out_in_a_cell_holds_it_up(serving: K
     account = serving.run('await wb.carry_out("tidy", budget="1 attempt")')
     assert "Plan tidy: 1 of 2 tasks done" in account
     assert "Only your decisions are waited for." in account
+    morning = serving.run('print(wb.account(wb.plans["tidy"]))')
+    assert "`%workbench approve" in morning, "each task has its next command, as it is typed here"
+    assert "budget used up" in morning
+    assert "PLAN_NOT_FOUND" in serving.error('wb.account("none")')
     assert "BAD_BUDGET" in serving.error('await wb.carry_out("tidy", budget="much")')
     serving.run('(asked,) = [one for one in wb.approvals if one.kind == "budget"]\nasked.approve()')
     assert "2 of 2 tasks done" in serving.run('await wb.carry_out("tidy")')

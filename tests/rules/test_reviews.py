@@ -64,8 +64,12 @@ def test_lines_are_found_as_near_as_possible_to_where_they_were(
 def test_comments_read_as_a_list_below_the_note() -> None:
     comments = [Comment("m.py", 3, None, " short \n"), Comment("n.py", 1, 2, "two\nlines"), Comment("o.py", 4, 4, "x")]
     listed = "- m.py:3: short\n- n.py:1-2: two\n  lines\n- o.py:4: x"
-    assert as_text("Please.", comments) == f"Please.\n\n{listed}"
-    assert (as_text("", comments), as_text("Please.", []), as_text("", [])) == (listed, "Please.", "")
+    assert as_text("Please.", comments, [""] * len(comments)) == f"Please.\n\n{listed}"
+    assert (as_text("", comments, [""] * len(comments)), as_text("Please.", [], []), as_text("", [], [])) == (
+        listed,
+        "Please.",
+        "",
+    )
     assert [place_of("m.py", 3, last) for last in (None, 3, 5)] == ["m.py:3", "m.py:3", "m.py:3-5"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests import given
-from tests.conftest import Admit, Served, git
+from tests.conftest import Admit, Served, git, limited
 from tests.worker.working import done, ran, working
 from workbench.services.attempts import checks
 from workbench.services.worktrees.trials import Trial
@@ -27,8 +27,9 @@ def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def settings(settings: Settings, on_disk: Path) -> Settings:
-    return settings.model_copy(update={"retry_base_seconds": 0.0, "max_retries": 2, "confinement_write": str(on_disk)})
+def settings(settings: Settings, on_disk: Path, request: pytest.FixtureRequest) -> Settings:
+    changes = {"retry_base_seconds": 0.0, "max_retries": 2, "confinement_write": str(on_disk)}
+    return settings.model_copy(update=changes | getattr(request, "param", {}))
 
 
 def check_of(task: Mapping[str, Any], attempt: int = 1) -> dict[str, Any]:
@@ -91,6 +92,19 @@ async def test_the_files_of_a_check_are_those_of_the_target_not_of_the_attempt(s
         assert (await done(served, "touch exam/help; echo echo 42 > answer", check=honest))["evidence"] == "checked"
         nowhere = await ran(served, "echo 1 > it", check={"run": "true", "files": ["test"]}, max_retries=0)
         assert "main, which has nothing at test. " in nowhere["error_message"]
+
+
+@limited(setup="echo true > exam/run.sh")
+async def test_the_setup_changes_no_file_of_a_check(served: Served, settle: Admit) -> None:
+    project = served.workbench.settings.project
+    (project / "exam").mkdir()
+    (project / "exam" / "run.sh").write_text("exit 1\n")
+    git("add", ".", cwd=project)
+    git("commit", "-qm", "An exam", cwd=project)
+    ada = await settle("ada", "lab")
+    async with working(served, ada.token):
+        task = await ran(served, "echo 1 > it", check={"run": "sh exam/run.sh", "files": ["exam"]}, max_retries=0)
+    assert task["error_message"] == "The check failed with status 1."
 
 
 async def test_a_check_that_hangs_floods_or_writes_what_it_should_not_has_failed(served: Served, settle: Admit) -> None:

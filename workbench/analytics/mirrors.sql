@@ -3,7 +3,7 @@ SELECT t.id, t.title, t.plan, t.name, s.persona_id AS persona, t.target_worktree
     s.priority, t.due, t.session_id, t.on_failure, t.created_by, s.status, s.assigned_agent_id AS agent_uid, s.attempt,
     s.retry_count, s.progress, t.created_at AS created_us, s.claimed_at AS claimed_us, s.started_at AS started_us,
     s.completed_at AS completed_us, s.result_data AS result, s.artifacts, s.error_message AS error,
-    s.evidence, s.approval_id, s.needs
+    s.evidence, s.needs, s.approval_id
 FROM tasks t
 JOIN task_status s ON s.task_id = t.id
 WHERE CAST(:keys AS TEXT) IS NULL OR t.id IN (SELECT CAST(k.value AS {{big}}) FROM {{rows_of keys}} AS k)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import BadInput, NotFound, Unavailable, WorkbenchError
-from workbench.execution.account import Call
+from workbench.execution.account import BATCH, Call
 from workbench.model import TaskState
 from workbench.rules.execution import ANY, SCRIPT, Integrate, Staff
 from workbench.rules.tasks import lifecycle
@@ -376,10 +376,26 @@ class Execution:
             if error.code not in ("WORKTREE_CLOSED", "WORKTREE_NOT_FOUND", "NOTHING_TO_INTEGRATE"):
                 self._note(f"{name} is not merged: {error.message}")
             return 0
-        is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks)
-        if self.integrate is Integrate.AUTO_IF_CHECKED and is_checked and not asked["open_tasks"]:
+        is_checked = all(task["evidence"] == Evidence.CHECKED for task in tasks) and not asked["open_tasks"]
+        if (
+            self.integrate is Integrate.AUTO_IF_CHECKED
+            and is_checked
+            and self._is_as_checked(asked["approval_id"], tasks)
+        ):
             self.call("approve", approval_id=asked["approval_id"])
         return int(asked["approval_id"])
+
+    def _is_as_checked(self, approval: int, tasks: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether a check has passed on exactly the commit that is asked for: a worktree may have newer ones."""
+        payload = self.call("get_approval", approval_id=approval)["payload"]
+        ids = [task["id"] for task in tasks]
+        for start in range(0, len(ids), BATCH):
+            whole = self.call("get_tasks", task_ids=ids[start : start + BATCH])["tasks"]
+            checks = [task["attempts"][-1]["check"] for task in whole]
+            if any(check["commit"] == payload["source_commit"] for check in checks if check):
+                return True
+        self._note(f"{payload['worktree']} has changed since its last check, so it is not merged at once.")
+        return False
 
     def _verdict(self, tasks: Sequence[Mapping[str, Any]], waits: bool) -> Verdict | None:
         left = [task for task in tasks if task["status"] in lifecycle.OPEN]

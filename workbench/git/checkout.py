@@ -277,6 +277,11 @@ class Checkout:
         tree, head = self._write_tree("Uncommitted changes", _WORKBENCH), self.commit_of("HEAD")
         return diff.between(self._ask, head or self._empty_tree(), tree, max_bytes)
 
+    def notebook_versions(self, path: str, old_path: str | None, max_bytes: int) -> tuple[str, str] | None:
+        """A notebook as it is committed, and as it is; see `diff.read_versions`."""
+        tree, head = self._write_tree("Uncommitted changes", _WORKBENCH), self.commit_of("HEAD")
+        return diff.read_versions(self._ask, head or self._empty_tree(), tree, path, old_path, max_bytes)
+
     def references(self) -> dict[str, str]:
         """The object of each reference in the worktree's own repository, and of a detached HEAD."""
         lines = self._git("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()

@@ -12,7 +12,7 @@ from workbench.rules import notebook_diff
 _HOW = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-color", "--submodule=short")
 _TEXT = ("-p", "--full-index", "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--no-relative")
 _LIST = 64 << 20
-_NOTEBOOK = 16 << 20
+_NOTEBOOK = 64 << 20
 """How large notebooks are compared cell by cell."""
 
 
@@ -55,20 +55,32 @@ def between(ask: AskDiff, old: str, new: str, max_bytes: int, path: str | None =
 
 
 def _is_notebook(file: FileDiff) -> bool:
-    return file.path.endswith(".ipynb") and file.status in ("M", "R") and not file.binary
+    return file.path.endswith(".ipynb") and file.status != "T" and not file.binary
 
 
 def _by_cells(ask: AskDiff, old: str, new: str, file: FileDiff, max_bytes: int) -> FileDiff:
     """The differences of a notebook cell by cell, if it is a valid one and they are not too long."""
-    names = (f"{old}:{file.old_path or file.path}", f"{new}:{file.path}")
-    results = [ask("cat-file", "blob", name, bound=Bound(_NOTEBOOK)) for name in names]
-    if any(result.cut or result.code for result in results):
+    versions = read_versions(ask, old, new, file.path, file.old_path, _NOTEBOOK)
+    if versions is None:
         return file
-    patch = notebook_diff.as_patch(*(result.out.decode("utf-8", "replace") for result in results))
+    patch = notebook_diff.as_patch(*versions)
     if not patch or len(patch) > max_bytes:
         return file
     head = f"diff --git a/{file.old_path or file.path} b/{file.path}".replace("\n", "\\n") + "\n"
     return replace(file, patch=head + patch, truncated=False)
+
+
+def read_versions(
+    ask: AskDiff, old: str, new: str, path: str, old_path: str | None, max_bytes: int
+) -> tuple[str, str] | None:
+    """A notebook in two trees or commits, one without cells where there is none; None if one is larger."""
+    texts = []
+    for name in (f"{old}:{old_path or path}", f"{new}:{path}"):
+        result = ask("cat-file", "blob", name, bound=Bound(max_bytes))
+        if result.cut:
+            return None
+        texts.append(notebook_diff.EMPTY if result.code else result.out.decode("utf-8-sig", "replace"))
+    return texts[0], texts[1]
 
 
 def _parse_files(fields: list[bytes]) -> Iterator[FileDiff]:

@@ -263,6 +263,18 @@ class Repository(Plumbing):
         base = self.merge_base(ours, theirs) or self.empty_tree()
         return diff.between(self.ask, base, theirs, max_bytes, path)
 
+    def notebook_versions(
+        self, target: str, branch: str, path: str, old_path: str | None, max_bytes: int
+    ) -> tuple[str, str] | None:
+        """A notebook where `branch` forked from `target`, and as it is there; see `diff.read_versions`.
+
+        Raises:
+            NotFound: ``BRANCH_NOT_FOUND``.
+        """
+        ours, theirs = self.commit(target), self.commit(branch)
+        base = self.merge_base(ours, theirs) or self.empty_tree()
+        return diff.read_versions(self.ask, base, theirs, path, old_path, max_bytes)
+
     def text_at(self, commit: str, path: str, max_bytes: int) -> str | None:
         """The text of a file at a commit, as `diff` shows it; None if there is none, or it is binary or too large."""
         result = self.ask("cat-file", "blob", f"{commit}:{path}", bound=Bound(max_bytes))

@@ -7,6 +7,7 @@ on lines are about the file. Of outputs and metadata it says only that they chan
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,15 @@ from typing import Any
 _DECODER = json.JSONDecoder()
 _BLANK = " \t\r\n"
 _CONTEXT = 3
+EMPTY = '{"nbformat": 4, "cells": []}'
+"""What a notebook is compared with that was added or removed."""
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading any JSON, or none, as a notebook raises."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell: its place in the notebook, its source, and the line of the file that the source begins in."""
+class NotebookCell:
+    """A cell: its place in the notebook from 1, its source, and the line of the file that the source begins in."""
 
     place: int
     content: dict[str, Any]
@@ -38,20 +43,39 @@ def as_patch(old: str, new: str) -> str | None:
     None if one is no notebook of format 4, or has no line of its own for each line of a source.
     """
     try:
-        return "".join(_hunks(_cells(old), _cells(new)))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # any JSON, or none
+        return "".join(_hunks(cells(old), cells(new)))
+    except UNREADABLE:
         return None
 
 
-def _cells(text: str) -> list[_Cell]:
-    breaks = [at for at, character in enumerate(text) if character == "\n"]
+def cell_at(text: str, line: int) -> str | None:
+    """What the cell is called that has a line of the file (counted from 1), such as `cell 3 (id 4f2a), code`; None
+    without one."""
+    try:
+        all_cells = cells(text)
+    except UNREADABLE:
+        return None
+    cell = next((cell for cell in reversed(all_cells) if cell.first_line <= line), None)
+    if cell is None or line >= cell.first_line + max(1, len(cell.lines)):
+        return None
+    name = f" (id {cell.content['id']})" if "id" in cell.content else ""
+    return f"cell {cell.place}{name}, {cell.content['cell_type']}"
+
+
+def cells(text: str) -> list[NotebookCell]:
+    """The cells of a notebook.
+
+    Raises:
+        ValueError, and others of `UNREADABLE`: it is none of format 4, or has no line of its own for each of a source.
+    """
+    breaks = [found.start() for found in re.finditer("\n", text)]
     members = dict(_members(text, _skip(text, 0)))
     if _DECODER.raw_decode(text, members["nbformat"])[0] != 4:
         raise ValueError("This is not a notebook of format 4.")
     return [_cell(text, place, start, breaks) for place, start in enumerate(_items(text, members["cells"]), 1)]
 
 
-def _cell(text: str, place: int, start: int, breaks: Sequence[int]) -> _Cell:
+def _cell(text: str, place: int, start: int, breaks: Sequence[int]) -> NotebookCell:
     content = _DECODER.raw_decode(text, start)[0]
     source = dict(_members(text, start))["source"]
     starts = [source] if text[source] == '"' else list(_items(text, source))
@@ -62,7 +86,7 @@ def _cell(text: str, place: int, start: int, breaks: Sequence[int]) -> _Cell:
         for n, (at, line) in enumerate(zip(starts, lines, strict=True))
     ):
         raise ValueError("A line of a source has no line of its own.")
-    return _Cell(place, content, lines, first)
+    return NotebookCell(place, content, lines, first)
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
@@ -100,19 +124,26 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _hunks(before: Sequence[_Cell], after: Sequence[_Cell]) -> Iterator[str]:
-    names = [cell.name for cell in before], [cell.name for cell in after]
+def _hunks(before: Sequence[NotebookCell], after: Sequence[NotebookCell]) -> Iterator[str]:
     old_line = new_line = 1
+    for one, other in pairs(before, after):
+        old_line = one.first_line if one else old_line
+        new_line = other.first_line if other else new_line
+        yield from _cell_hunks(one, other, old_line, new_line)
+
+
+def pairs(
+    before: Sequence[NotebookCell], after: Sequence[NotebookCell]
+) -> Iterator[tuple[NotebookCell | None, NotebookCell | None]]:
+    """The cells of two versions in order, those that are the same in both (by id, else by source) together."""
+    names = [cell.name for cell in before], [cell.name for cell in after]
     for kind, start, end, new_start, new_end in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
-        for one, other in _pairs(before[start:end], after[new_start:new_end], kind == "equal"):
-            old_line = one.first_line if one else old_line
-            new_line = other.first_line if other else new_line
-            yield from _cell_hunks(one, other, old_line, new_line)
+        yield from _pairs(before[start:end], after[new_start:new_end], kind == "equal")
 
 
 def _pairs(
-    before: Sequence[_Cell], after: Sequence[_Cell], are_same: bool
-) -> Iterator[tuple[_Cell | None, _Cell | None]]:
+    before: Sequence[NotebookCell], after: Sequence[NotebookCell], are_same: bool
+) -> Iterator[tuple[NotebookCell | None, NotebookCell | None]]:
     if are_same:
         yield from zip(before, after, strict=True)
         return
@@ -120,7 +151,7 @@ def _pairs(
     yield from ((None, cell) for cell in after)
 
 
-def _cell_hunks(one: _Cell | None, other: _Cell | None, old_line: int, new_line: int) -> Iterator[str]:
+def _cell_hunks(one: NotebookCell | None, other: NotebookCell | None, old_line: int, new_line: int) -> Iterator[str]:
     old, new = one.lines if one else (), other.lines if other else ()
     title = _title(one, other)
     groups = list(SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT))
@@ -141,7 +172,7 @@ def _cell_hunks(one: _Cell | None, other: _Cell | None, old_line: int, new_line:
                 yield from (f"+{line}\n" for line in new[k:m])
 
 
-def _title(one: _Cell | None, other: _Cell | None) -> str:
+def _title(one: NotebookCell | None, other: NotebookCell | None) -> str:
     """What happened to a cell, besides to its source; empty: nothing."""
     if one is None or other is None:
         return f"{_label(one or other)}: {'added' if one is None else 'removed'}"
@@ -152,11 +183,11 @@ def _title(one: _Cell | None, other: _Cell | None) -> str:
     return f"{_label(other)}: {', '.join(changes)} changed" if changes else ""
 
 
-def _label(cell: _Cell | None) -> str:
+def _label(cell: NotebookCell | None) -> str:
     return f"cell {cell.place}, {cell.content['cell_type']}" if cell else ""
 
 
-def _kinds(cell: _Cell) -> list[str]:
+def _kinds(cell: NotebookCell) -> list[str]:
     """What the outputs of a cell are: the types of data, streams, errors."""
     outputs = cell.content.get("outputs") or []
     kinds = [kind for output in outputs for kind in output.get("data", {output.get("name") or output.get("ename"): 0})]

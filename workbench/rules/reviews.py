@@ -52,9 +52,16 @@ def place_of(path: str, first: int, last: int | None) -> str:
     return f"{path}:{first}" if last in (None, first) else f"{path}:{first}-{last}"
 
 
-def as_text(note: str, comments: Sequence[LineComment]) -> str:
-    """A request for changes as Markdown, for an agent that does the work."""
-    lines = [f"- {place_of(one.path, one.line, one.end_line)}: {_indented(one.text)}" for one in comments]
+def as_text(note: str, comments: Sequence[LineComment], cells: Sequence[str]) -> str:
+    """A request for changes as Markdown, for an agent that does the work.
+
+    Args:
+        cells: for each comment, the cell of a notebook that it is about; empty: none.
+    """
+    lines = [
+        f"- {place_of(one.path, one.line, one.end_line)}{f', {cell}' if cell else ''}: {_indented(one.text)}"
+        for one, cell in zip(comments, cells, strict=True)
+    ]
     return "\n\n".join(filter(None, [note, "\n".join(lines)]))
 
 

@@ -14,9 +14,11 @@ from workbench.errors import BadInput
 from workbench.git import Repository
 from workbench.model import Int64, Level, Micros, Wire
 from workbench.ops import Ctx, op
+from workbench.rules import notebook_diff
 from workbench.rules import reviews as rules
 from workbench.rules.integration import WorktreeAction
 from workbench.services import approvals
+from workbench.services.messages import inbox
 from workbench.services.tasks.creation import add_task
 from workbench.services.tasks.task import NewTask
 from workbench.services.worktrees.imports import commit_of, import_new_commits
@@ -28,7 +30,7 @@ SQL = beside(__file__)
 
 MOST = 200
 """The most requests that are read at once; the newest ones count."""
-LARGEST_FILE = 4 << 20
+LARGEST_FILE = 16 << 20
 """Bytes of a larger file are not read: comments on it are outdated."""
 
 Side = Literal["new", "old"]
@@ -50,7 +52,8 @@ class NewComment(Wire):
 class QuotedComment(Wire):
     """A comment and the lines it is about (`quoted`).
 
-    `outdated`: those lines have changed since. `current_line` is where they stand now.
+    `outdated`: those lines have changed since. `current_line` is where they stand now. `cell`: the cell of a notebook
+    that has them, empty in other files.
     """
 
     path: str
@@ -61,6 +64,7 @@ class QuotedComment(Wire):
     quoted: list[str]
     outdated: bool
     current_line: int | None
+    cell: str
 
 
 class ChangeRequest(Wire):
@@ -106,11 +110,11 @@ async def request_changes(
     repository = await ctx.repositories.open()
     await import_new_commits(ctx, repository, [row])
     subject = await to_thread(_subject, repository, row, commit)
-    quoted = await to_thread(_quote_all, repository, subject, comments)
+    quoted, cells = await to_thread(_quote_all, repository, subject, comments)
 
     def change(tx: Tx) -> int:
         require_worktree_for(tx, worktree_name, WorktreeAction.APPROVE)
-        new = NewRequest(worktree_name, subject, note.strip(), comments, quoted, persona_id)
+        new = NewRequest(worktree_name, subject, note.strip(), comments, quoted, cells, persona_id)
         return _add(tx, ctx, new)
 
     request_id = await ctx.write(change)
@@ -145,13 +149,14 @@ class Subject(NamedTuple):
 
 
 class NewRequest(NamedTuple):
-    """A request to be stored; `quoted` has the lines of each comment."""
+    """A request to be stored; `quoted` has the lines of each comment, `cells` the cell of a notebook, or nothing."""
 
     worktree: str
     about: Subject
     note: str
     comments: Sequence[NewComment]
     quoted: Sequence[Sequence[str]]
+    cells: Sequence[str]
     persona_id: str | None
 
 
@@ -166,24 +171,28 @@ def _subject(repository: Repository, row: Row, commit: str | None) -> Subject:
     return Subject(newest, (repository.merge_base(target, newest) if target else None) or row["base_commit"] or newest)
 
 
-def _quote_all(repository: Repository, about: Subject, comments: Sequence[NewComment]) -> list[list[str]]:
-    """The lines that each comment is about. Blocks on git.
+def _quote_all(
+    repository: Repository, about: Subject, comments: Sequence[NewComment]
+) -> tuple[list[list[str]], list[str]]:
+    """The lines that each comment is about, and the cell that has them. Blocks on git.
 
     Raises:
         BadInput: ``LINES_NOT_FOUND``.
     """
     read = _reader(repository)
-
-    def quote(comment: NewComment) -> list[str]:
+    quoted, cells = [], []
+    for comment in comments:
         lines = read(about.commit if comment.side == "new" else about.base, comment.path)
-        return rules.quote(comment.path, lines, comment.line, comment.end_line or comment.line)
-
-    return [quote(comment) for comment in comments]
+        quoted.append(rules.quote(comment.path, lines, comment.line, comment.end_line or comment.line))
+        is_notebook = comment.path.endswith(".ipynb")
+        cells.append((is_notebook and notebook_diff.cell_at("\n".join(lines or []), comment.line)) or "")
+    return quoted, cells
 
 
 def _add(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
     person = approvals.person_of(ctx)
     approval = approvals.open_question(tx, KIND, f"worktree:{new.worktree}")
+    task_id = _add_task(tx, ctx, new) if new.persona_id else None
     row = tx.one(
         SQL.add,
         worktree=new.worktree,
@@ -191,7 +200,7 @@ def _add(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
         commit_id=new.about.commit,
         base_id=new.about.base,
         note=new.note,
-        task_id=_add_task(tx, ctx, new) if new.persona_id else None,
+        task_id=task_id,
         person=person,
         by=tx.actor,
         now=tx.now,
@@ -200,26 +209,31 @@ def _add(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
     request_id = int(row["id"])
     tx.many(
         SQL.add_comment,
-        [_comment_row(request_id, *numbered) for numbered in enumerate(zip(new.comments, new.quoted, strict=True), 1)],
+        [
+            _comment_row(request_id, number, *comment)
+            for number, comment in enumerate(zip(new.comments, new.quoted, new.cells, strict=True), 1)
+        ],
     )
     _announce(tx, new, request_id, person, approval)
+    for task in tx.all(SQL.open_tasks, worktree=new.worktree):
+        if task["id"] != task_id:  # which has the comments as its text
+            inbox.send(tx, ctx, "comment", _message(ctx, new), task["holder"], task["id"])
     return request_id
 
 
 def _add_task(tx: Tx, ctx: Ctx, new: NewRequest) -> int:
     task = NewTask(
         title=f"Change {new.worktree} as requested",
-        description=rules.as_text(new.note, new.comments),
+        description=rules.as_text(new.note, new.comments, new.cells),
         persona_id=new.persona_id or "",
         target_worktree=new.worktree,
     )
     return add_task(tx, ctx, task)
 
 
-def _comment_row(request_id: int, number: int, comment: tuple[NewComment, Sequence[str]]) -> dict[str, object]:
-    new, quoted = comment
+def _comment_row(request_id: int, number: int, new: NewComment, quoted: Sequence[str], cell: str) -> dict[str, object]:
     place = {"path": new.path, "side": new.side, "first": new.line, "last": new.end_line or new.line}
-    text = {"quoted": json.dumps(list(quoted)), "comment": new.text}
+    text = {"quoted": json.dumps(list(quoted)), "comment": new.text, "cell": cell}
     return {"request": request_id, "number": number, **place, **text}
 
 
@@ -234,6 +248,15 @@ def _announce(
         tx.emit("task.changes_requested", f"task:{task['id']}", session=task["session_id"], **data)
     if approval:
         approvals.note_changes(tx, approval, request_id)
+
+
+def _message(ctx: Ctx, new: NewRequest) -> str:
+    """What the agents of a worktree are told, as long as a message may be."""
+    text = f"Changes are requested in {new.worktree}.\n\n{rules.as_text(new.note, new.comments, new.cells)}"
+    whole: str = ctx.secrets.masked(text)
+    if len(whole.encode()) <= ctx.settings.max_message_bytes:
+        return whole
+    return f"Changes are requested in {new.worktree}: {len(new.comments)} comments. get_requested_changes has them."
 
 
 async def _requests(ctx: Ctx, repository: Repository, select: Callable[[Reader], list[Row]]) -> list[ChangeRequest]:
@@ -295,6 +318,7 @@ def _comment(row: Row, lines: list[str] | None) -> QuotedComment:
         quoted=quoted,
         outdated=(at is None) if is_new else (at is not None),  # a removed line that is there again
         current_line=at if is_new else None,
+        cell=row["cell"],
     )
 
 

@@ -4,8 +4,8 @@ VALUES (:worktree, :approval_id, :commit_id, :base_id, :note, :task_id, :person,
 RETURNING id;
 
 -- name: add_comment
-INSERT INTO change_comments (request_id, number, path, side, first_line, last_line, quoted, comment)
-VALUES (:request, :number, :path, :side, :first, :last, :quoted, :comment);
+INSERT INTO change_comments (request_id, number, path, side, first_line, last_line, quoted, comment, cell)
+VALUES (:request, :number, :path, :side, :first, :last, :quoted, :comment, :cell);
 
 -- name: one
 SELECT r.* FROM change_requests r WHERE r.id = :id;
@@ -31,5 +31,7 @@ WHERE CAST(:requests AS TEXT) <> '[]'
 ORDER BY c.request_id, c.number;
 
 -- name: open_tasks
-SELECT t.id, t.session_id FROM task_status s JOIN tasks t ON t.id = s.task_id
+SELECT t.id, t.session_id,
+    CASE WHEN s.status <> 'pending' THEN s.assigned_agent_id END AS holder
+FROM task_status s JOIN tasks t ON t.id = s.task_id
 WHERE s.worktree = :worktree AND s.status IN ('pending', 'claimed', 'in_progress') ORDER BY t.id;

@@ -295,6 +295,15 @@ class Settings(ProjectPlaces, WorkplaceSettings, NotificationSettings, ResourceS
         1_073_741_824, ge=1_024, description="Largest amount of new data imported from one worktree at once."
     )
     max_diff_bytes: int = Field(524_288, ge=1_024, description="Largest diff shown at once.")
+    max_notebook_bytes: int = Field(
+        67_108_864, ge=1_024, description="Largest notebook of which a review shows the outputs."
+    )
+    max_output_picture_bytes: int = Field(
+        2_097_152, ge=0, description="Largest picture among a notebook's outputs that a review shows."
+    )
+    max_outputs_bytes: int = Field(
+        4_194_304, ge=0, description="Most bytes of pictures of one notebook that a review shows."
+    )
     confinement: Literal["auto", "required", "off"] = Field(
         "auto",
         description="Confinement of workers. auto: as far as the kernel supports it; required: refuse to start "

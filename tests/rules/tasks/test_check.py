@@ -1,4 +1,4 @@
-"""What a check may say that it measured."""
+"""What a check is, and what it may say that it measured."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from workbench.rules.tasks.check import metrics_of
+from workbench.rules.tasks.check import check_of, metrics_of
 
 
 def test_the_metrics_of_a_check_are_finite_numbers_by_name() -> None:
     assert metrics_of({"metrics": {"accuracy": 0.5, "n": 3}}) == {"accuracy": 0.5, "n": 3}
     assert metrics_of({}) == {}
+
+
+@pytest.mark.parametrize(
+    "value", ["a\0b", "\ud800", {"run": "a", "files": ["\ud800"]}, 3, {}, [], {"run": ""}, {"a": 1}]
+)
+def test_what_could_not_be_run_is_no_check(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        check_of(value)
 
 
 @pytest.mark.parametrize(

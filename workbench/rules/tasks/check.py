@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from workbench.rules.reasons import reason
 from workbench.rules.runs import values
+from workbench.rules.wire import json_safety
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 LONGEST_NAME = 100
@@ -91,6 +92,7 @@ def check_of(value: Any) -> Check | None:
     """
     if value is None:
         return None
+    json_safety.check(value)
     try:
         return Check.model_validate(value if isinstance(value, Mapping) else {"run": value})
     except ValidationError as error:

@@ -256,15 +256,20 @@ async def _try(ctx: Ctx, row: Row, subject: _Subject, trial: Trial, tries: int) 
     async def progress_of(now: TrialResult) -> bool:
         return await ctx.write(lambda tx: _show(tx, row, subject.recorded, tries, now))
 
+    check, home = subject.check, trial.box.scratch
+
+    async def take_files() -> None:
+        if check.files:
+            await ctx.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
+
+    await take_files()
     if ctx.settings.setup:
         ready = await trials.run(ctx, trial, TrialResult(ctx.settings.setup), progress_of)
         if ready is None:
             return None
         if ready.state is not GateState.PASSED:
             return CheckState.FAILED, _of_setup(ready), None
-    check, home = subject.check, trial.box.scratch
-    if check.files:
-        await ctx.repositories.shielded(trials.restore(ctx, trial, subject.target, check.files))
+        await take_files()  # code of the attempt, which the setup may run, could have changed them
     await to_thread((home / RESULT).unlink, missing_ok=True)
     command = TrialResult(check.run if isinstance(check.run, str) else " ".join(check.run))
     variables = {"WORKBENCH_RESULT": str(home / RESULT), "WORKBENCH_TASK_ID": str(row["task_id"])}

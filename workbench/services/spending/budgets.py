@@ -254,11 +254,7 @@ def follow(tx: Tx, scopes: Sequence[str]) -> None:
 
 def follow_task(tx: Tx, task_id: int, agent: str) -> None:
     """Compare what is spent with the budgets that an agent's attempt at a task was in."""
-    follow(tx, _scopes(tx, task_id, agent))
-
-
-def _scopes(tx: Reader, task_id: int | None, agent: str | None) -> list[str]:
-    return sums.scopes_of(tx, sums.place(tx, task_id, agent))
+    follow(tx, sums.place(tx, task_id, agent).scopes)
 
 
 def _budgets(tx: Reader, scopes: Sequence[str]) -> list[Row]:
@@ -267,7 +263,7 @@ def _budgets(tx: Reader, scopes: Sequence[str]) -> list[Row]:
 
 def is_used_up(tx: Reader, task_id: int, agent: str | None) -> bool:
     """Whether the gateway refuses the requests of an agent's attempt at a task."""
-    rows = _budgets(tx, _scopes(tx, task_id, agent)) if tx.one(SQL.any_used_up) else []
+    rows = _budgets(tx, sums.place(tx, task_id, agent).scopes) if tx.one(SQL.any_used_up) else []
     return any(_names(row, SPENT_BY_REQUESTS) for row in rows)
 
 
@@ -277,7 +273,7 @@ def obstacle(tx: Reader, task_id: int | None, agent: str) -> str | None:
     Args:
         task_id: None: any task.
     """
-    rows = _budgets(tx, _scopes(tx, task_id, agent)) if tx.one(SQL.any_used_up) else []
+    rows = _budgets(tx, sums.place(tx, task_id, agent).scopes) if tx.one(SQL.any_used_up) else []
     used_up = [row for row in rows if row["used_up"]]
     return f"the budget of {_named(used_up[0])} is used up: {_left(tx, used_up[0])}" if used_up else None
 
@@ -291,7 +287,7 @@ def require(tx: Reader, task_id: int, agent: str | None, *, is_priced: bool) -> 
     Raises:
         Refused: ``BUDGET_EXCEEDED``, ``PRICE_UNKNOWN``.
     """
-    for row in _budgets(tx, _scopes(tx, task_id, agent)):
+    for row in _budgets(tx, sums.place(tx, task_id, agent).scopes):
         named = _named(row)
         if _names(row, SPENT_BY_REQUESTS):
             text = f"The budget of {named} is used up: {_left(tx, row)}. A person has to raise it; stop working."
@@ -444,7 +440,7 @@ def _held_up(tx: Reader, scope: str, used_up: Collection[str]) -> set[int]:
 
 def _under_way(tx: Reader, scopes: Collection[str]) -> list[Row]:
     """The attempts in any of some scopes that have not ended."""
-    return [row for row in tx.all(SQL.under_way) if {*scopes} & {*sums.scopes_of(tx, row)}]
+    return [row for row in tx.all(SQL.under_way) if {*scopes} & sums.scopes_of_attempt(tx, row["task_id"])]
 
 
 def at_work(tx: Reader) -> list[str]:

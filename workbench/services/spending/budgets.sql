@@ -11,7 +11,8 @@ SELECT b.id FROM below b
 SELECT b.*, COALESCE(s.tokens, 0) AS spent_tokens, COALESCE(s.usd, 0) AS spent_usd,
     COALESCE(s.attempts, 0) AS spent_attempts, COALESCE(s.unpriced, 0) AS unpriced, COALESCE(s.busy_us, 0) AS busy_us,
     COALESCE(s.under_way, 0) AS under_way, COALESCE(s.since, 0) AS since, n.name AS session_name
-FROM budgets b LEFT JOIN spent s ON s.scope = b.scope LEFT JOIN sessions n ON b.scope = 'session:' || n.id
+FROM budgets b LEFT JOIN spent s ON s.scope = b.scope
+    LEFT JOIN sessions n ON b.scope LIKE 'session:%' AND n.id = SUBSTR(b.scope, 9)
 WHERE (b.tokens IS NOT NULL OR b.usd IS NOT NULL OR b.attempts IS NOT NULL OR b.seconds IS NOT NULL)
 
 -- name: of_scopes
@@ -46,7 +47,7 @@ WHERE s.status = 'pending' AND CASE :kind WHEN 'project' THEN 1 = 1 WHEN 'plan' 
 ORDER BY s.task_id;
 
 -- name: under_way
-SELECT a.task_id, a.agent_id, a.plan, a.session_id, a.persona_id, a.run_id FROM task_attempts a
+SELECT a.task_id, a.agent_id FROM task_attempts a
 JOIN task_status s ON s.task_id = a.task_id AND s.attempt = a.attempt
 WHERE a.ended_at IS NULL AND s.status IN ('claimed', 'in_progress') ORDER BY a.task_id;
 

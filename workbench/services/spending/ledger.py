@@ -77,11 +77,10 @@ def add(tx: Tx, spent: ModelSpending, known: Prices) -> None:
         cost = known.cost(spent.model, spent.usage, day)
         values["cost_usd"] = None if cost is None else float(cost)
     place = sums.place(tx, spent.task_id, spent.agent, spent.at, spent.run_id)
-    values |= {**place, "is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)}
+    values |= place.columns | {"is_cut": int(spent.is_cut), "is_estimated": int(spent.is_estimated)}
     tx.run(SQL.add, values)
-    scopes = sums.scopes_of(tx, place)
-    sums.book(tx, scopes, spent.usage, values["cost_usd"])
-    budgets.follow(tx, scopes)
+    sums.book(tx, place.scopes, spent.usage, values["cost_usd"])
+    budgets.follow(tx, place.scopes)
 
 
 def read_prices() -> Prices:
@@ -253,7 +252,9 @@ class Costs(Wire):
 async def list_costs(
     ctx: Ctx,
     by: Annotated[
-        Literal["agent", "task", "attempt", "plan", "definition", "session", "run", "model", "provider", "day"],
+        Literal[
+            "agent", "task", "attempt", "plan", "definition", "session", "persona", "run", "model", "provider", "day"
+        ],
         Field(description="What is summed."),
     ] = "agent",
     days: Annotated[int, Field(ge=1, le=36_500, description="Of the last so many days.")] = 30,

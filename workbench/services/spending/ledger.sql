@@ -2,7 +2,7 @@
 SELECT CASE :by WHEN 'agent' THEN COALESCE(a.assigned_agent_id, 'the operator') WHEN 'task' THEN CAST(x.task_id AS TEXT)
         WHEN 'attempt' THEN CAST(x.task_id AS TEXT) || '.' || CAST(x.attempt AS TEXT)
         WHEN 'model' THEN x.model WHEN 'provider' THEN x.provider WHEN 'plan' THEN x.plan WHEN 'definition' THEN d.name
-        WHEN 'session' THEN s.name WHEN 'run' THEN CAST(x.run_id AS TEXT)
+        WHEN 'session' THEN s.name WHEN 'persona' THEN x.persona_id WHEN 'run' THEN CAST(x.run_id AS TEXT)
         ELSE CAST(x.at / 86400000000 AS TEXT) END AS name,
     CASE WHEN MIN(x.provider) = MAX(x.provider) THEN MIN(x.provider) END AS provider,
     CASE WHEN MIN(x.model) = MAX(x.model) THEN MIN(x.model) END AS model,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.rules.models.usage import ModelUsage
@@ -16,29 +17,43 @@ from workbench.store.queries import beside
 
 SQL = beside(__file__)
 PROJECT = "project"
-_NAMED = {"plan": "plan", "session": "session_id", "persona": "persona_id"}
-"""The scopes of which there is one, by the columns that say which."""
+COLUMNS = ("plan", "session_id", "persona_id", "run_id")
 
 
-def place(tx: Reader, task_id: int | None, agent: str | None, at: int | None = None, run_id: int | None = None) -> Row:
-    """What a request or an attempt of an agent is for: its `task_id`, `plan`, `session_id`, `persona_id` and `run_id`.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a request or an attempt is for, and the scopes that count it."""
+
+    plan: str | None
+    session_id: str | None
+    persona_id: str | None
+    run_id: int | None
+    scopes: tuple[str, ...]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns that keep it."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+def place(
+    tx: Reader, task_id: int | None, agent: str | None, at: int | None = None, run_id: int | None = None
+) -> Place:
+    """What a request or an attempt of an agent is for.
 
     Args:
         agent: its internal id; None: the operator.
         at: when it is made, in microseconds; None: now.
         run_id: its run; None: that which is going on.
     """
-    row = tx.one(SQL.place, task_id=task_id, agent=agent, at=tx.now if at is None else at, run_id=run_id)
-    assert row is not None
-    return row
+    values = {"task_id": task_id, "agent": agent, "at": tx.now if at is None else at, "run_id": run_id}
+    rows = tx.all(SQL.place, values)
+    return Place(**{name: rows[0][name] for name in COLUMNS}, scopes=tuple(row["scope"] for row in rows))
 
 
-def scopes_of(tx: Reader, place: Row) -> list[str]:
-    """The scopes that count what is made at a place."""
-    named = [f"{kind}:{place[column]}" for kind, column in _NAMED.items() if place[column] is not None]
-    numbers = {"task_id": place["task_id"], "run_id": place["run_id"]}
-    above = tx.all(SQL.above, numbers) if any(number is not None for number in numbers.values()) else []
-    return [PROJECT, *named, *(f"{row['kind']}:{row['id']}" for row in above)]
+def scopes_of_attempt(tx: Reader, task_id: int) -> set[str]:
+    """The scopes that count the attempt at a task that is under way; none if there is none."""
+    return {row["scope"] for row in tx.all(SQL.of_attempt, task_id=task_id)}
 
 
 def book(tx: Tx, scopes: Sequence[str], usage: ModelUsage, cost_usd: float | None) -> None:
@@ -56,8 +71,7 @@ def begin(tx: Tx, scopes: Sequence[str]) -> None:
 
 def end(tx: Tx, task_id: int) -> None:
     """Count the time of the attempt at a task that ends now, if there is one, in the scopes in which it began."""
-    if place := tx.one(SQL.attempt, task_id=task_id):
-        tx.run(SQL.end, scopes=json.dumps(scopes_of(tx, place)), now=tx.now)
+    tx.run(SQL.end, task_id=task_id, now=tx.now)
 
 
 def move(tx: Tx, tasks: Sequence[int | None]) -> list[str]:
@@ -66,7 +80,7 @@ def move(tx: Tx, tasks: Sequence[int | None]) -> list[str]:
     Returns:
         Their scopes.
     """
-    above = {row["id"] for task in tasks if task for row in tx.all(SQL.above, task_id=task, run_id=None)}
+    above = {row["id"] for task in tasks if task for row in tx.all(SQL.above, task_id=task)}
     for task in above:
         requests = tx.one(SQL.requests_below, id=task)
         assert requests is not None

@@ -1,25 +1,47 @@
 -- part: session
 COALESCE((SELECT session_id FROM tasks WHERE id = :task_id), (SELECT session_id FROM agents WHERE id = :agent))
 
+-- part: scopes
+-- Those that count what is made `here`: of its task those above it, too, and of its run those around it.
+up (id, parent_id) AS (
+    SELECT t.id, t.parent_id FROM here h JOIN tasks t ON t.id = h.task_id
+    UNION SELECT t.id, t.parent_id FROM tasks t JOIN up u ON t.id = u.parent_id),
+around (id, parent_id) AS (
+    SELECT r.id, r.parent_id FROM here h JOIN runs r ON r.id = h.run_id
+    UNION SELECT r.id, r.parent_id FROM runs r JOIN around a ON r.id = a.parent_id),
+scopes (scope) AS (
+    SELECT 'project' FROM here UNION ALL SELECT 'plan:' || plan FROM here WHERE plan IS NOT NULL
+    UNION ALL SELECT 'session:' || session_id FROM here WHERE session_id IS NOT NULL
+    UNION ALL SELECT 'persona:' || persona_id FROM here WHERE persona_id IS NOT NULL
+    UNION ALL SELECT 'task:' || CAST(id AS TEXT) FROM up UNION ALL SELECT 'run:' || CAST(id AS TEXT) FROM around)
+
+-- part: attempt
+WITH RECURSIVE here AS (
+    SELECT task_id, plan, session_id, persona_id, run_id FROM task_attempts WHERE task_id = :task_id AND ended_at IS NULL),
+{{scopes}}
+SELECT s.scope FROM scopes s
+
 -- name: place
 -- What a request or an attempt of an agent is for. It is made in the run that is going on in its session then, the
 -- innermost one; in none if there are several beside each other.
-SELECT CAST(:task_id AS {{big}}) AS task_id, (SELECT plan FROM tasks WHERE id = :task_id) AS plan, {{session}} AS session_id,
-    (SELECT persona_id FROM agents WHERE id = :agent) AS persona_id,
-    COALESCE(CAST(:run_id AS {{big}}), (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(r.id) END FROM runs r
-        WHERE r.session_id = {{session}} AND r.started_at <= :at AND (r.ended_at IS NULL OR r.ended_at >= :at)
-            AND NOT EXISTS (SELECT 1 FROM runs i WHERE i.parent_id = r.id AND i.started_at <= :at
-                AND (i.ended_at IS NULL OR i.ended_at >= :at)))) AS run_id;
+WITH RECURSIVE here AS (
+    SELECT CAST(:task_id AS {{big}}) AS task_id, (SELECT plan FROM tasks WHERE id = :task_id) AS plan,
+        {{session}} AS session_id, (SELECT persona_id FROM agents WHERE id = :agent) AS persona_id,
+        COALESCE(CAST(:run_id AS {{big}}), (SELECT CASE WHEN COUNT(*) = 1 THEN MAX(r.id) END FROM runs r
+            WHERE r.session_id = {{session}} AND r.started_at <= :at AND (r.ended_at IS NULL OR r.ended_at >= :at)
+                AND NOT EXISTS (SELECT 1 FROM runs i WHERE i.parent_id = r.id AND i.started_at <= :at
+                    AND (i.ended_at IS NULL OR i.ended_at >= :at)))) AS run_id),
+{{scopes}}
+SELECT s.scope, h.plan, h.session_id, h.persona_id, h.run_id FROM scopes s CROSS JOIN here h;
+
+-- name: of_attempt
+{{attempt}};
 
 -- name: above
--- A task and those above it, a run and those around it.
 WITH RECURSIVE up (id, parent_id) AS (
     SELECT id, parent_id FROM tasks WHERE id = CAST(:task_id AS {{big}})
-    UNION SELECT t.id, t.parent_id FROM tasks t JOIN up u ON t.id = u.parent_id),
-around (id, parent_id) AS (
-    SELECT id, parent_id FROM runs WHERE id = CAST(:run_id AS {{big}})
-    UNION SELECT r.id, r.parent_id FROM runs r JOIN around a ON r.id = a.parent_id)
-SELECT 'task' AS kind, id FROM up UNION ALL SELECT 'run', id FROM around;
+    UNION SELECT t.id, t.parent_id FROM tasks t JOIN up u ON t.id = u.parent_id)
+SELECT id FROM up;
 
 -- name: book
 -- Sums do not rise for ever: what one request adds is at most 5e12.
@@ -28,9 +50,6 @@ SELECT s.value, CAST(:tokens AS {{big}}), CAST(:usd AS {{real}}), CAST(:unpriced
 FROM {{rows_of scopes}} AS s WHERE TRUE
 ON CONFLICT (scope) DO UPDATE SET usd = spent.usd + excluded.usd, unpriced = spent.unpriced + excluded.unpriced,
     tokens = spent.tokens + CASE WHEN spent.tokens < 1000000000000000000 THEN excluded.tokens ELSE 0 END;
-
--- name: attempt
-SELECT task_id, plan, session_id, persona_id, run_id FROM task_attempts WHERE task_id = :task_id AND ended_at IS NULL;
 
 -- name: begin
 INSERT INTO spent (scope, attempts, under_way, since)
@@ -41,7 +60,7 @@ ON CONFLICT (scope) DO UPDATE SET attempts = spent.attempts + 1, under_way = spe
 -- name: end
 UPDATE spent SET under_way = under_way - 1,
     busy_us = busy_us + CASE WHEN under_way = 1 AND :now > since THEN :now - since ELSE 0 END
-WHERE scope IN (SELECT s.value FROM {{rows_of scopes}} AS s);
+WHERE scope IN ({{attempt}});
 
 -- part: below
 WITH RECURSIVE below (id) AS (

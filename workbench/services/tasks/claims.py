@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from asyncio import to_thread
+from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -61,7 +62,8 @@ async def claim_task(
     if claim.task.worktree is not None:
         update["worktree_path"] = str(ctx.settings.worktree(claim.task.worktree))
     if leased := claim.task.attempts[-1].leased:
-        update["variables"] = (await to_thread(machine.lent, ctx.settings, leased.model_dump())).variables
+        with suppress(Conflict):  # a device is there no more: the task is yours, and says what it holds
+            update["variables"] = (await to_thread(machine.lent, ctx.settings, leased.model_dump())).variables
     return claim.model_copy(update=update)
 
 
@@ -172,11 +174,10 @@ def _take(tx: Tx, me: str, task_id: int, waits: Waits) -> Assignment | None:
         return None
     row = require_row(tx, task_id)
     place = spent.place(tx, task_id, me)
-    tx.run(SQL.add_attempt, place, attempt=row["attempt"], agent=me, now=tx.now)
+    tx.run(SQL.add_attempt, place.columns, task_id=task_id, attempt=row["attempt"], agent=me, now=tx.now)
     leased = leases.take(tx, task_id, row["attempt"]) if waits.is_any else None
-    scopes = spent.scopes_of(tx, place)
-    spent.begin(tx, scopes)
-    budgets.follow(tx, scopes)
+    spent.begin(tx, place.scopes)
+    budgets.follow(tx, place.scopes)
     tx.emit("task.claimed", f"task:{task_id}", session=row["session_id"], attempt=row["attempt"])
     return _assignment(tx, task_of(tx, {**row, "leased": leased}), me)
 

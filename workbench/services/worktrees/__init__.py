@@ -13,6 +13,7 @@ operations are recorded in a journal before they begin, so that after a crash ea
 - `kept_work`: the work of attempts that did not complete their task, taken off the branch and kept
 - `journal`: file operations in progress, finished or undone after a crash
 - `status`, `conflicts`: changes, differences, predicted merge conflicts
+- `notebooks`: the outputs of a notebook's cells, before and after
 - `closed`: worktrees that were integrated or discarded
 - `checkouts`: what attempts without a worktree read
 - `cleanup`, `disk`: what is left over, and what all of it takes on the disk
@@ -29,6 +30,7 @@ from workbench.services.worktrees import (
     imports,
     journal,
     kept_work,
+    notebooks,
     places,
     rescue,
     resolve,
@@ -48,6 +50,7 @@ __all__ = [
     "imports",
     "journal",
     "kept_work",
+    "notebooks",
     "places",
     "rescue",
     "resolve",

@@ -16,8 +16,15 @@ const BY = {
   plan: "By plan",
   task: "By task",
   definition: "By definition",
+  persona: "By persona",
 };
-const NAMELESS = { model: "unknown model", plan: "in no plan", task: "for no task", definition: "no definition" };
+const NAMELESS = {
+  model: "unknown model",
+  plan: "in no plan",
+  task: "for no task",
+  definition: "no definition",
+  persona: "no persona",
+};
 const DAYS = { 1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 365: "Last year" };
 const STEP = 50;
 

@@ -136,7 +136,7 @@ export class FileDiff {
 
   /** Colour the lines as soon as the highlighter has come. Without it they stay plain. */
   async colour(drawn) {
-    const language = languageOf(this.path);
+    const language = drawn.language ?? languageOf(this.path);
     if (!language) return;
     try {
       drawn.colour(await this.on.highlighter(), language);
@@ -168,6 +168,9 @@ class DrawnHunk {
   /** @param {import("./patch.js").Hunk} hunk @param {number} limit lines to draw */
   constructor({ context, lines }, limit) {
     this.lines = lines;
+    const [, kind] = /^cell \d+, (\w+)/.exec(context) ?? [];
+    /** That of a cell of a notebook. */
+    this.language = kind && (kind === "code" ? "python" : "markdown");
     /** The element with the text of each drawn line. */
     this.texts = new Map();
     const first = lines.find((line) => line.new)?.new ?? lines[0]?.old;

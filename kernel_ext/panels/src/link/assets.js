@@ -1,7 +1,12 @@
 /** Gets a bundle from the kernel when it is first needed; the panels of a page share it. */
 
-/* global HIGHLIGHT_VERSION, MARKDOWN_VERSION, MATH_VERSION -- set by build.mjs: panels of another version have other bundles */
-const VERSIONS = { highlight: HIGHLIGHT_VERSION, markdown: MARKDOWN_VERSION, math: MATH_VERSION };
+/* global HIGHLIGHT_VERSION, MARKDOWN_VERSION, MATH_VERSION, NOTEBOOK_VERSION -- set by build.mjs: panels of another version have other bundles */
+const VERSIONS = {
+  highlight: HIGHLIGHT_VERSION,
+  markdown: MARKDOWN_VERSION,
+  math: MATH_VERSION,
+  notebook: NOTEBOOK_VERSION,
+};
 
 /** @typedef {(lines: string[], language: string) => import("../lib/highlight.js").Word[][]|null} Highlight */
 
@@ -21,6 +26,11 @@ export async function loadMarkdown(channel) {
 /** Load what draws formulas, in the same way. @param {import("./channel.js").Channel} channel @returns {Promise<(text: string, isBlock: boolean) => HTMLElement|null>} */
 export async function loadMath(channel) {
   return (await load(channel, "math")).formula;
+}
+
+/** Load what draws the cells of a notebook, in the same way. @param {import("./channel.js").Channel} channel */
+export async function loadNotebook(channel) {
+  return (await load(channel, "notebook")).drawCells;
 }
 
 function load(channel, name) {

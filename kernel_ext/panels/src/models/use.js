@@ -4,6 +4,7 @@ import { Button, Embedded, html, useLayoutEffect, usePolling, useRequests, useSt
 import { plural } from "../lib/format.js";
 import { answeredBy, costNote, costText, sumOf, tokensText } from "./words.js";
 import { Budgets } from "./budgets.js";
+import { AttemptCheck } from "./check.js";
 import { TranscriptView } from "./transcript.js";
 
 const POLL_MS = 2_000;
@@ -93,6 +94,7 @@ function Attempt({ desk, cost, ofTask, underway, isOpen, toggle }) {
     </div>
     <div class="wb-muted wb-wrap">${plural(cost.requests, "request")} · ${tokensText(cost)}${note && ` · ${note}`}</div>
     <${Button} class="wb-link" ...${about} onClick=${() => toggle(cost.name)} />
+    ${isOpen && !ofTask && html`<${AttemptCheck} ...${{ desk, task, attempt }} />`}
     ${isOpen && html`<${TranscriptView} ...${{ desk, task, attempt, underway }} />`}
   </li>`;
 }

@@ -8,8 +8,9 @@ import { h } from "../lib/dom.js";
  * @typedef {{path: string, side: "new"|"old", line: number, end_line: number|null, text: string, commit: string}} Draft
  */
 
-/** "lines 3 to 5" @param {{line: number, end_line: number|null}} place */
-function linesText({ line, end_line: last }) {
+/** "lines 3 to 5", or "cell 2" @param {{line: number, end_line: number|null, cell?: string}} place */
+function linesText({ line, end_line: last, cell }) {
+  if (cell) return cell;
   return last && last !== line ? `lines ${line} to ${last}` : `line ${line}`;
 }
 
@@ -21,7 +22,8 @@ export function currentPlace(comment) {
 }
 
 /** "model.py:3-5" */
-export function placeText({ path, line, end_line: last }) {
+export function placeText({ path, line, end_line: last, cell }) {
+  if (cell) return `${path}, ${cell}`;
   return last && last !== line ? `${path}:${line}-${last}` : `${path}:${line}`;
 }
 
@@ -46,7 +48,11 @@ export function commentForm(place, text, { save, cancel }) {
   const submit = h("button", { class: "wb-button wb-primary", type: "submit" }, text ? "Change" : "Add comment");
   const done = () => area.value.trim() && save(area.value.trim());
   const cancelButton = button("Cancel", "wb-button", cancel);
-  const lead = h("div", { class: "wb-muted" }, linesText(place).replace(/^l/, "L"));
+  const lead = h(
+    "div",
+    { class: "wb-muted" },
+    linesText(place).replace(/^./, (first) => first.toUpperCase()),
+  );
   const line = h(
     "div",
     { class: "wb-line" },

@@ -10,7 +10,7 @@ export class LineSelection {
    * @param {HTMLElement} body with the files of a diff
    * @param {{canComment: (line: any) => boolean, comment: (chosen: Chosen) => void}} on
    *
-   * @typedef {{file: any, rows: HTMLElement[], side: "new"|"old", first: number, last: number}} Chosen
+   * @typedef {{file: any, rows: HTMLElement[], side: "new"|"old", first: number, last: number, cell?: string}} Chosen
    */
   constructor(body, on) {
     this.on = on;
@@ -81,12 +81,20 @@ export class LineSelection {
     for (const row of this.rows) row.classList.add("wb-chosen");
   }
 
-  comment() {
+  /** Comment on rows, which are those of a cell. */
+  commentOn(rows, cell) {
+    this.choose(rows[0], false);
+    this.choose(rows.at(-1), true);
+    this.comment(cell);
+  }
+
+  /** @param {string} [cell] the cell that the chosen rows are of, if the comment is about it */
+  comment(cell) {
     const lines = this.rows.map((row) => row.line).filter((line) => this.on.canComment(line));
     if (!lines.length) return;
     const side = lines.some((line) => line.kind !== "-") ? "new" : "old";
     const numbers = lines.map((line) => (side === "old" || line.kind !== "-" ? line[side] : null)).filter(Boolean);
-    const place = { side, first: Math.min(...numbers), last: Math.max(...numbers) };
+    const place = { side, first: Math.min(...numbers), last: Math.max(...numbers), cell };
     this.on.comment({ file: fileOf(this.rows[0]), rows: this.rows, ...place });
   }
 }

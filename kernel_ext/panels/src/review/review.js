@@ -94,9 +94,9 @@ export class Review {
   }
 
   /** Write a comment on chosen lines. @param {import("./line_selection.js").Chosen} chosen @param {string} commit @param {() => void} onEnd */
-  write({ file, side, first, last }, commit, onEnd) {
+  write({ file, side, first, last, cell }, commit, onEnd) {
     this.writing?.element.remove();
-    const at = { path: file.path, side, line: first, end_line: last === first ? null : last };
+    const at = { path: file.path, side, line: first, end_line: last === first ? null : last, cell };
     const close = () => {
       this.writing?.element.remove();
       this.writing = null;

@@ -8,6 +8,7 @@ import { freshId, h, setText } from "../lib/dom.js";
 import { dateTime, duration, plural, timeOfDay } from "../lib/format.js";
 import { icon } from "../lib/icons.js";
 import { Messages } from "../messages/messages.js";
+import { checkOf } from "../models/check.js";
 import { ModelUse } from "../models/use.js";
 import { Refresh } from "../link/polling.js";
 import { RequestRunner } from "../link/request_runner.js";
@@ -339,15 +340,6 @@ function needsOf(needs) {
   const part = ([name, value]) =>
     value === true ? name : value instanceof Object ? needsOf(value) : `${name} ${value}`;
   return Object.entries(needs).map(part).join(", ");
-}
-
-/** What is said of the check of an attempt, and what it wrote. */
-function checkOf(check) {
-  if (!check) return [];
-  const tries = check.tries > 1 ? ` after ${check.tries} runs` : "";
-  const commit = check.commit ? ` on ${check.commit.slice(0, 10)}` : "";
-  const metrics = Object.entries(check.metrics ?? {}).map(([name, value]) => ` · ${name} ${value}`);
-  return [`Check: ${check.state}${tries}${commit}${metrics.join("")}`, check.output && outputOf(check.output)];
 }
 
 /** The rows of one attempt: how it went, and below it why it failed, what it waits for, and what is kept of it. */

@@ -3,8 +3,9 @@
 import { Segments, button } from "../lib/controls.js";
 import { freshId, h, setAttribute, setText } from "../lib/dom.js";
 import { lineCounts, plural } from "../lib/format.js";
+import { requestId } from "../link/channel.js";
 import { Refresh } from "../link/polling.js";
-import { loadHighlighter } from "../link/assets.js";
+import { loadHighlighter, loadNotebook } from "../link/assets.js";
 import { RequestRunner } from "../link/request_runner.js";
 import { FileDiff, countNodes, pathNodes } from "../lib/file_diff.js";
 import { currentPlace } from "../review/comments.js";
@@ -250,8 +251,25 @@ export class Diff {
     return new FileDiff(file, {
       readAll: (path) => this.readAll(path),
       highlighter: () => loadHighlighter(this.desk.channel),
-      drawn: (drawn) => this.review.drawIn(drawn, this.side === "committed"),
+      drawn: (drawn) => {
+        if (drawn.path.endsWith(".ipynb")) this.drawNotebook(drawn);
+        this.review.drawIn(drawn, this.side === "committed");
+      },
     });
+  }
+
+  /** Draw a notebook as cells, as soon as they have come. Without them its lines stay. */
+  async drawNotebook(file) {
+    if (!file.hunks[0]?.context.startsWith("cell ")) return;
+    const { path, old_path } = file.file;
+    const request = { ...this.request(path), old_path };
+    file.outputs ??= this.desk.channel.request(requestId(), "get_worktree_outputs", request);
+    try {
+      const [draw, { cells }] = await Promise.all([loadNotebook(this.desk.channel), file.outputs]);
+      draw(file, cells, (rows, cell) => this.selection.commentOn(rows, cell));
+    } catch (error) {
+      file.body.append(h("p", { class: "wb-diff-note" }, `The outputs are not shown: ${error.message}`));
+    }
   }
 
   summaryText() {
