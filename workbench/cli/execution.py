@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 OUTCOME_LENGTH = 500
 """Characters of an error that is noted."""
+BAR_LENGTH = 20
 _ERASE = "\r\x1b[K"
 
 
@@ -130,7 +132,7 @@ def _carried_out(
             _require_staff(execution)
             expected = call("estimate_costs", plan=name, staff=as_text(execution.staff))
             click.echo(inert_line(expected["sentence"]), err=True)
-            with _showing() as show:
+            with showing() as show:
                 standing = carry_out(execution, show, is_over=is_over, goes_on=lambda now: _ask(execution, now))
         account = account_of(call, name)
         table = account_table(account, standing, expected)
@@ -224,15 +226,18 @@ def _when(until: str | None) -> Callable[[], bool]:
 
 
 @contextmanager
-def _showing() -> Iterator[Callable[[Standing], None]]:
-    """Show the progress on standard error: one line that changes; in a pipe, a line for each change."""
-    shown, is_terminal = "", sys.stderr.isatty()
+def showing() -> Iterator[Callable[[Standing], None]]:
+    """Show the progress on standard error: a bar and a line that change, the line alone where both do not fit; where
+    nothing can be erased, a line for each change."""
+    shown, begun, is_live = "", time.monotonic(), sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(standing: Standing) -> None:
         nonlocal shown
         line = inert_line(standing.line)
-        if is_terminal:
-            click.echo(f"{_ERASE}{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+        if is_live:
+            columns = shutil.get_terminal_size().columns - 1
+            whole = f"{_bar(standing)} {line}, {(time.monotonic() - begun) / 60:.0f} min"
+            click.echo(f"{_ERASE}{whole if len(whole) <= columns else line[:columns]}", nl=False, err=True)
         elif line != shown:
             click.echo(line, err=True)
         shown = line
@@ -240,8 +245,13 @@ def _showing() -> Iterator[Callable[[Standing], None]]:
     try:
         yield show
     finally:
-        if is_terminal:
+        if is_live:
             click.echo(_ERASE, nl=False, err=True)
+
+
+def _bar(standing: Standing) -> str:
+    done = round(BAR_LENGTH * standing.counts.get("completed", 0) / (sum(standing.counts.values()) or 1))
+    return f"[{'#' * done}{'.' * (BAR_LENGTH - done)}]"
 
 
 def _ask(execution: Execution, standing: Standing) -> bool:
